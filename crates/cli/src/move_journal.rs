@@ -21,7 +21,7 @@ pub(crate) fn beside(target: &str) -> PathBuf {
     name.into()
 }
 
-/// The command that resumes the interrupted move of provider `id`; it names the journal if [`found`] has one.
+/// The command that resumes the interrupted move of provider `id`; it names the journal if [`find`] has one.
 pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
     match find(target, graph, id) {
         Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),

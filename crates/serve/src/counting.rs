@@ -64,7 +64,7 @@ struct Found {
 
 /// The state of tasting again.
 struct Tasting {
-    /// The disks.
+    /// The graph of the disks alone, without what was found on them.
     bare: Graph,
     allowance: Allowance,
     /// True once it is not done any more.
@@ -125,7 +125,7 @@ impl Counting {
         lock(&self.found).stack.clone()
     }
 
-    /// Counts until now.
+    /// The counts of all exports until now.
     pub fn counts(&self) -> ServerCounts {
         let exports = lock(&self.exports).clone();
         let counts: Vec<_> = exports.into_iter().map(|(number, counters)| (number, counters.counts())).collect();
@@ -164,7 +164,7 @@ impl Counting {
         drop(self.answer.wait_timeout_while(asked, PATIENCE, waits));
     }
 
-    /// Tastes again, until it is to `stop`, where a client has written a table: at once after a flush, else after [`QUIET`].
+    /// Tastes again, until it is to `stop`, where a client has written a table: at once after a flush, else after a second of quiet.
     pub fn keep_up(&self, stop: &AtomicBool) {
         let (mut since, mut judged) = (None, Instant::now());
         while !stop.load(Ordering::Relaxed) {

@@ -15,7 +15,7 @@ pub enum Error {
     Recording {
         /// The file that it was to be in.
         path: PathBuf,
-        /// The obstacle.
+        /// The obstacle to the recording.
         cause: RecordingError,
     },
     /// Refusal of requests off the grain where no grain is known.
@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// An address to listen on where a service manager has passed sockets.
     Listeners,
-    /// TLS without certificates.
+    /// A demand for TLS without certificates.
     NoCertificates,
 }
 

@@ -25,9 +25,9 @@ use trueline_sim::world::{Schedule, World};
 /// Requests that are refused if they are not whole units of the grain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Writes and zeros.
+    /// Writes and zeros that are off the grain.
     Writes,
-    /// Those, and reads.
+    /// Reads off the grain as well.
     All,
 }
 
@@ -151,7 +151,7 @@ impl LayerStack {
         self.counting.as_ref()
     }
 
-    /// The emulated drives.
+    /// The emulated drives, if there are any.
     pub fn drives(&self) -> Option<&Drives> {
         self.drives.as_deref()
     }
@@ -171,7 +171,7 @@ impl LayerStack {
         self.strict.as_ref().map(|(_, refused)| &**refused)
     }
 
-    /// The recording.
+    /// The recording of all exports, if there is one.
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_ref()
     }

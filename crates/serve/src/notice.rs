@@ -21,7 +21,7 @@ pub enum Notice {
     },
     /// An address that other machines reach is served without TLS.
     Exposed {
-        /// The address.
+        /// The address that clients use.
         place: String,
     },
     /// A line about a client that was cut off.

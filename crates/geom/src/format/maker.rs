@@ -2,6 +2,9 @@
 //!
 //! What the boundaries come to are the `Parameters` of [`crate::plan`], which gives a reason for each.
 
+/// Options of a tool, each with its value, for a volume behind so many sectors of its medium.
+pub type SectorsBefore = fn(u64) -> Vec<(&'static str, String)>;
+
 /// A tool that makes a format.
 pub struct Maker {
     /// Name of the program.
@@ -19,7 +22,7 @@ pub struct Maker {
     /// Option of which the tool takes only the last, so that ours and the user's are joined.
     pub joined: Option<char>,
     /// Options that name the sectors of the medium before the volume, for a boot sector that records them; `None` for a format without.
-    pub sectors_before: Option<fn(u64) -> Vec<(&'static str, String)>>,
+    pub sectors_before: Option<SectorsBefore>,
     /// True if the user's words leave no room for our option.
     pub gives_way: fn(&str, &Words) -> bool,
     /// True if clusters begin where the tables end, and not at a multiple of them from the start.

@@ -1,8 +1,8 @@
 //! NTFS.
 //!
 //! # On disk
-//! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n` × cluster size from byte
-//! 0. The volume's name is an attribute of file record 3 of the master file table.
+//! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n` × cluster size from
+//! byte 0. The volume's name is an attribute of file record 3 of the master file table.
 //!
 //! # Limits
 //! The name is read if file record 3 follows record 0 directly, as it does on every volume in use, within its first KiB.

@@ -4,8 +4,7 @@
 //! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`, `fs/buffer.c`, `fs/ext2` and `block`; see `flusher`:
 //!
 //! - **No program waits** for a write: pages become dirty. The flusher wakes every 5 s and writes pages that are 30 s
-//!   old; it also writes
-//! when a tenth of the memory is dirty. A program waits when a fifth is.
+//!   old; it also writes when a tenth of the memory is dirty. A program waits when a fifth is.
 //! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages, and ends after the page with which it finds
 //!   the queue congested: with 113 of 128 requests, and until there are fewer than 103.
 //! - **Requests** are at most 512 KiB. Pages of a file that lie together are a bio, at most as long, which ends with a pass and where an

@@ -62,7 +62,7 @@ impl History {
         }
     }
 
-    /// All samples.
+    /// All samples, the oldest first.
     pub fn samples(&self) -> Vec<Sample> {
         self.samples.iter().copied().collect()
     }

@@ -21,7 +21,7 @@ pub struct ServerCounts {
 /// Counts of one provider as it is exported, under however many names.
 #[derive(Clone, Debug, Default)]
 pub struct ExportCounts {
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: String,
     /// Providers in which requests began, on each disk that they reached.
     pub layers: Vec<LayerCounts>,
@@ -31,7 +31,7 @@ pub struct ExportCounts {
     pub most_waiting: u64,
     /// Requests that failed or were refused, in the order of [`IoKind::ALL`]. No other number has them.
     pub failed: [u64; IoKind::ALL.len()],
-    /// Flushes that failed.
+    /// The number of failed flushes.
     pub failed_flushes: u64,
     /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
     pub latencies: [Waits; IoKind::ALL.len() + 1],
@@ -63,7 +63,7 @@ pub struct LayerCounts {
 /// A provider at which a stack leaves the grain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blame {
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: String,
     /// Bytes from the last boundary to the provider's first byte.
     pub remainder: u64,

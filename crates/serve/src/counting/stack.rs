@@ -39,7 +39,7 @@ impl Stack {
     }
 }
 
-/// Whether provider `id` is the same in two tastings which number their providers alike.
+/// True if provider `id` is the same in two tastings that number their providers alike.
 fn is_same(id: Id, (old, old_audit): (&Graph, &Audit), (new, new_audit): (&Graph, &Audit)) -> bool {
     let (was, is) = (&old.providers[id], &new.providers[id]);
     let place = (&was.name, was.class, &was.parents, was.is_set, was.start, was.base(), was.placed, &was.topology)

@@ -5,7 +5,7 @@ use std::fmt;
 /// A part of a target that is served instead of all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: u64,
     /// The number of bytes; [`None`]: to the end.
     pub length: Option<u64>,

@@ -15,7 +15,7 @@ use trueline_host::nbd::tls::{Certificates, Encryption};
 /// An address at which NBD clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
     /// A host, by name or address, and a port.
     Tcp(String, u16),

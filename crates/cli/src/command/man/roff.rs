@@ -17,10 +17,11 @@ pub(super) fn markdown(page: &str, out: &mut Vec<u8>) -> io::Result<()> {
         if text.starts_with("```") {
             let code: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
             verbatim(&code.iter().flat_map(|line| code_lines(line)).collect::<Vec<_>>(), out)?;
-        } else if text.starts_with("    ") {
-            let mut code = code_lines(&text[4..]);
-            while let Some(more) = lines.next_if(|line| line.starts_with("    ")) {
-                code.extend(code_lines(&more[4..]));
+        } else if let Some(first) = text.strip_prefix("    ") {
+            let mut code = code_lines(first);
+            while let Some(more) = lines.peek().and_then(|line| line.strip_prefix("    ")) {
+                code.extend(code_lines(more));
+                lines.next();
             }
             verbatim(&code, out)?;
         } else if text.starts_with('|') {

@@ -7,8 +7,8 @@
 //!
 //! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without
 //! the protective MBR, and treat a protective MBR without a GPT as a disk of its own kind. Where LBA 1 has other
-//! contents, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT exists, whatever becomes of LBA
-//! 1. For the same reason LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already,
+//! contents, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT exists, whatever becomes of
+//! LBA 1. For the same reason LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already,
 //! that one is found until the new backup is whole, and then the backup until the new primary is.
 //!
 //! # Bytes that stay

@@ -36,7 +36,7 @@ pub struct Covered {
     pub name: String,
     /// The file that its bytes are in, if they are in one.
     pub image: Option<PathBuf>,
-    /// Its bytes.
+    /// The bytes of the disk, which are only read.
     pub store: Box<dyn Store>,
 }
 
