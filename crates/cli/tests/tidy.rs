@@ -288,34 +288,37 @@ fn every_number_of_a_decision_is_used_once_and_gaps_are_explained() {
     }
 }
 
-/// Docstrings that begin with a question's word, and words for people where a thing is meant. The numbers only go down.
+/// A line's comment, in lower case; `//` after a colon belongs to an address.
+fn comment(line: &str) -> Option<String> {
+    let at = line.match_indices("//").map(|(at, _)| at).find(|&at| !line[..at].ends_with(':'))?;
+    Some(line[at..].to_ascii_lowercase())
+}
+
 #[test]
-fn words_get_better() {
-    let (mut questions, mut people) = (0, 0);
+fn docstrings_begin_with_a_noun_and_speak_of_things() {
+    let mut short = 0;
     for krate in CRATES {
         for (path, text) in sources(&root().join("crates").join(krate).join("src")) {
             let mut doc = false;
-            for line in text.lines().map(str::trim_start) {
-                let is_doc = line.starts_with("///") || line.starts_with("//!");
-                let words = line.trim_start_matches(['/', '!']).trim_start();
-                let first = words.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
-                if is_doc && !doc && ["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first) {
-                    questions += 1;
+            for (number, line) in text.lines().map(str::trim).enumerate() {
+                let at = format!("{}:{}", path.display(), number + 1);
+                let begins = (line.starts_with("///") || line.starts_with("//!")) && !doc;
+                doc = line.starts_with("///") || line.starts_with("//!");
+                if begins {
+                    let words: Vec<&str> = line[3..].split_whitespace().collect();
+                    let first = words.first().map_or("", |word| word.trim_end_matches(|c: char| !c.is_alphabetic()));
+                    assert!(!["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first), "{at}: begin with a noun: {line}");
+                    short += usize::from((1..4).contains(&words.len()));
                 }
-                doc = is_doc;
-                let lower = line.to_ascii_lowercase();
-                let comment = lower.split_once("//").map_or("", |(_, comment)| comment);
-                people += ["nobody", "somebody", "anybody", "whoever"].iter().map(|word| comment.matches(word).count()).sum::<usize>();
+                if let Some(comment) = comment(line) {
+                    let person = ["nobody", "somebody", "anybody", "whoever"].into_iter().find(|word| comment.contains(word));
+                    assert!(person.is_none(), "{at}: name the thing: {line}");
+                }
             }
-            let _ = path;
         }
     }
-    let found = [questions, people];
-    let most = [MOST_QUESTIONS, MOST_PEOPLE];
-    assert!(found.iter().zip(most).all(|(found, most)| *found <= most), "{found:?}, at most {most:?}: reword, or lower the numbers");
+    assert!(short <= MOST_SHORT, "{short} docstrings of under four words, at most {MOST_SHORT}: say more, or lower the number");
 }
 
-/// Docstrings that begin with What, Who, Which, Whether, How.
-const MOST_QUESTIONS: usize = 1444;
-/// Nobody, somebody, anybody, whoever in comments.
-const MOST_PEOPLE: usize = 261;
+/// Docstrings of under four words. Most are help texts of options, and titles of crates; the number only goes down.
+const MOST_SHORT: usize = 73;

@@ -17,7 +17,7 @@ pub struct Ran {
     pub status: ExitStatus,
     /// The output of the program, its errors first.
     pub said: String,
-    /// What it said of errors, and of what it warns of.
+    /// Text of its standard error: errors and warnings.
     pub errors: String,
 }
 
