@@ -274,7 +274,7 @@ mod tests {
         let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an arm and a long\n      title\nnvme0n1\n    \
                     size 2 TiB, title flash\n";
         assert_eq!(table(30, &[]), want);
-        let want = "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for 'KIND',\n  'TITLE': a wider terminal or\n  --json shows them.\n";
+        let want = "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for 'KIND', 'TITLE': a\n  wider terminal or --json\n  shows them.\n";
         assert_eq!(table(30, &[2, 3]), want);
     }
 
@@ -286,7 +286,7 @@ mod tests {
         let table = |width| samples::text(|out| write(&rows, &Spare(&[1], "--json"), Some(width), out));
         assert_eq!(table(40), "NAME   KIND   REMARK\n  sda  disk   one that turns\n  sdb  flash\n");
         assert_eq!(table(20), "NAME   KIND\n  sda  disk\n      one that turns\n  sdb  flash\n");
-        let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room\n  for\n  'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
+        let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room for\n  'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
         assert_eq!(table(11), without);
     }
 

@@ -149,7 +149,7 @@ mod tests {
         let mut out = Vec::new();
         markdown(page, &mut out).expect("memory");
         let out = String::from_utf8(out).expect("text");
-        let want = ".PP\nOne \\fB\\-a\\fR two\nthree.\n.IP \"\\(bu\" 4\nitem\ngoes on\n.PP\n.RS 2\n.nf\n$ trueline serve disk.img \\-\\-overlay mem \\-\\-emulate wd10ears \\e\n    \\-\\-run \\(aqone two three\\(aq \\-\\-json x\n.fi\n.RE\n";
+        let want = ".PP\nOne \\fB\\-a\\fR two\nthree.\n.IP \"\\(bu\" 4\nitem\ngoes on\n.PP\n.RS 2\n.nf\n$ trueline serve disk.img \\-\\-overlay mem \\-\\-emulate wd10ears \\-\\-run \\e\n    \\(aqone two three\\(aq \\-\\-json x\n.fi\n.RE\n";
         assert_eq!(out, want);
     }
 }
