@@ -57,9 +57,19 @@ impl Placed {
     }
 }
 
-/// Provider `id`, or the first range of it, whose move was interrupted.
+/// Provider `id`, or the first that stands on it, through sets too, whose move was interrupted.
 pub(crate) fn half_moved(graph: &Graph, id: Id) -> Option<Id> {
-    (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find(|&inner| graph.providers[inner].is_moving())
+    let mut above = vec![id];
+    // A provider comes after what it stands on.
+    for next in id..graph.providers.len() {
+        if next == id || graph.providers[next].parents.iter().any(|parent| above.contains(parent)) {
+            if graph.providers[next].is_moving() {
+                return Some(next);
+            }
+            above.push(next);
+        }
+    }
+    None
 }
 
 /// The extended partition around the logical partition `id`.

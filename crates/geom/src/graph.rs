@@ -6,7 +6,8 @@ use crate::base::store::Store;
 use crate::base::topology::Topology;
 use crate::class::zero::Zero;
 use crate::class::{Class, Member};
-use crate::format::{Kind, Sign};
+use crate::format::moving::Moving;
+use crate::format::{Format, Kind, Sign};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
@@ -238,6 +239,13 @@ impl Graph {
     /// Tastes `id`, and adds the providers that follow from it.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
+        if provider.is_extended() && provider.seen {
+            // Its chain is read by the class around it. The mark of an interrupted move is all that its own first bytes may say besides.
+            let probe = self.probe(id);
+            let mark = Moving.recognise(&probe);
+            self.providers[id].signs.extend(mark);
+            return;
+        }
         let tasted = self.veil(id).is_none() && !provider.is_extended() && provider.topology.length > 0;
         if !tasted || !provider.seen {
             return;

@@ -94,6 +94,20 @@ fn a_compressed_image_of_a_tree_is_not_looked_into_and_so_unknown() {
         assert!(said.contains(name) && said.contains(kind) && said.contains("a compressed file"), "{name}: {}", ran.stdout);
         fs::remove_file(here.path().join("tree").join(name)).expect("a file");
     }
+    // An archive is no image; a disk with a compressed file in a partition is.
+    write("source.tar.gz", b"\x1f\x8b\x08\0");
+    let ran = run(here.path(), "check -r tree --strict");
+    assert!(ran.code == Some(2) && ran.stderr.contains("7 files"), "{}", ran.stderr);
+    let mut disk = vec![0; 8 << 20];
+    for (nth, start) in [63u32, 8192].iter().enumerate() {
+        disk[446 + 16 * nth + 4] = 0x83;
+        disk[454 + 16 * nth..][..4].copy_from_slice(&start.to_le_bytes());
+        disk[458 + 16 * nth..][..4].copy_from_slice(&4096u32.to_le_bytes());
+    }
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+    disk[8192 * 512..][..4].copy_from_slice(b"PK\x03\x04");
+    fs::write(here.path().join("tree/usbstick"), disk).expect("a file");
+    assert!(run(here.path(), "check -r tree").stdout.contains("usbstick"));
 }
 
 #[test]

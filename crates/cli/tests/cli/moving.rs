@@ -213,6 +213,7 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
         "part create --overwrite -s bsd disk.img#s1",
         "part apply --replace --sfdisk layout disk.img",
         "move --to 2MiB disk.img#s1",
+        "part create --overwrite -s ebr disk.img#s1",
         "mkfs ufs --overwrite disk.img#s1",
         "mkfs ext4 --overwrite disk.img#s1",
         "mkfs ext4 --overwrite disk.img",
@@ -338,6 +339,43 @@ fn file_systems_are_whole_where_they_are_now() {
             _ => assert!(before == after, "{kind}"),
         }
     }
+}
+
+/// An extended partition is read by the table around it; the mark on it is found all the same.
+#[test]
+fn a_half_moved_extended_partition_is_not_written_to() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 96 << 20);
+    for command in [
+        "part create -s mbr disk.img",
+        "part add -t ebr -b 63 -s 40m disk.img",
+        "part add -t linux-data -s 10m disk.img#s1",
+        "mkfs ufs disk.img#s5",
+    ] {
+        done(directory, command);
+    }
+    let backup = done(directory, "part backup disk.img");
+    served(directory, 2, "move --to 1MiB --journal disk.img.journal \"$uri#s1\"");
+    let resume = "trueline move --resume disk.img.journal";
+    let check = run(directory, "check disk.img").stdout;
+    assert!(check.contains("TL0026 s1") && check.contains(resume), "{check}");
+    for command in [
+        "part create --overwrite -s ebr disk.img#s1",
+        "part create -s ebr disk.img#s1",
+        "mkfs ext4 --overwrite disk.img#s1",
+        "part delete -i 1 disk.img",
+    ] {
+        let said = refused(directory, command);
+        assert!(said.contains(resume), "{command}: {said}");
+    }
+    fs::write(directory.join("backup"), backup).expect("a backup");
+    let restore = format!("'{}' part restore -F disk.img < backup", env!("CARGO_BIN_EXE_trueline"));
+    let ran = Command::new("sh").arg("-c").arg(restore).current_dir(directory).output().expect("a shell");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(2) && said.contains(resume), "{said}");
+    done(directory, "move --resume disk.img");
+    assert!(done(directory, "show disk.img").contains("ufs"));
 }
 
 /// Tables inside of what is moved count from its first byte.

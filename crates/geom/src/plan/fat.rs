@@ -69,8 +69,18 @@ impl Parameters {
     pub fn of_bits(topology: &Topology, bits: u64, least: u64) -> Option<Parameters> {
         let usual = usual(topology);
         let smaller = powers(topology.sector.clamp(512, 4096).max(least), usual / 2).collect::<Vec<_>>().into_iter().rev();
-        let cluster = powers(usual, MOST).chain(smaller).find(|&cluster| kind(topology, cluster) == Some(bits))?;
-        Some(Parameters::laid(topology, (bits, cluster)))
+        let fits = |cluster| {
+            let volume = Some(Parameters::laid(topology, (bits, cluster))).filter(|_| kind(topology, cluster) == Some(bits))?;
+            // A reader takes the kind from the number of clusters.
+            let clusters = topology.length.saturating_sub(volume.data) / cluster;
+            let (least, most) = match bits {
+                32 => (FAT32_LEAST, u64::MAX),
+                16 => (FAT16_LEAST, FAT32_LEAST),
+                _ => (1, FAT16_LEAST),
+            };
+            (least..most).contains(&clusters).then_some(volume)
+        };
+        powers(usual, MOST).chain(smaller).find_map(fits)
     }
 
     /// A FAT of those bits and clusters of so many bytes.
@@ -257,4 +267,24 @@ pub(super) fn lay_with(p: Parameters, base: &LayerBase, plan: &mut Plan) -> Laye
     base.make("vfat", "mkfs.vfat", &p.options(), plan);
     base.mount(plan);
     base.with_files("/mnt", Files { system: "vfat", grid: p.cluster, whole_blocks: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fat_that_is_asked_for_has_the_clusters_of_its_kind() {
+        let mut made = 0;
+        for kib in (8 << 10..300 << 10).step_by(64) {
+            let topology = Topology::new(512, kib << 10);
+            for (bits, clusters) in [(32, FAT32_LEAST..u64::MAX), (16, FAT16_LEAST..FAT32_LEAST)] {
+                let Some(volume) = Parameters::of_bits(&topology, bits, 0) else { continue };
+                let count = (topology.length - volume.data) / volume.cluster;
+                assert!(clusters.contains(&count), "{kib} KiB, FAT{bits}: {count} clusters of {}", volume.cluster);
+                made += 1;
+            }
+        }
+        assert!(made > 1000, "{made}");
+    }
 }

@@ -10,8 +10,8 @@ use trueline_geom::base::finding::Severity;
 
 /// Extensions of file names that say "image", whatever the file holds.
 const ENDINGS: [&str; 11] = ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
-/// The sign of a zip file, and the ending of its name.
-const ZIP: &str = "zip";
+/// Signs of compressed files, each with the ending of their names.
+const PACKED: [(&str, &str); 6] = [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lz4", "lz4"), ("zip", "zip")];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 
@@ -58,14 +58,22 @@ pub(super) fn passed_over(directory: &Path, others: &[Target]) -> String {
 
 /// True if a file of a tree is an image: it has recognised contents, or findings, or an image's name.
 pub(super) fn is_image(target: &Target) -> bool {
-    // Documents and programs are zip files too.
-    if target.providers.iter().any(|p| p.sign.as_deref() == Some(ZIP)) {
-        let path = Path::new(&target.target);
-        return path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(ZIP)) || is_named(path);
+    let packed = |p: &Provider| p.sign.as_deref().is_some_and(|sign| PACKED.iter().any(|(kind, _)| *kind == sign));
+    if matches!(target.providers.as_slice(), [file] if packed(file)) {
+        return is_packed_image(Path::new(&target.target));
     }
     let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
     let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
+}
+
+/// True if a compressed file may hold an image, by its name: `disk.img.xz`, `disk.gz`. Archives, modules, pages of the manual, documents and
+/// programs are compressed files too.
+fn is_packed_image(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let stem = path.file_stem().map(Path::new);
+    let plain = || stem.is_some_and(|stem| stem.extension().is_none() || is_named(stem));
+    is_named(path) || PACKED.iter().any(|(_, known)| known.eq_ignore_ascii_case(ending)) && plain()
 }
 
 /// True if the extension of the name says "image".

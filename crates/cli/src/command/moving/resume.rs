@@ -26,7 +26,7 @@ struct Named {
 }
 
 /// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is the TARGET.
-fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> {
+fn named(journal: Option<&Path>, typed: Option<&str>, options: &DiskOptions) -> Result<Named, Failure> {
     if let (Some(journal), Some(typed)) = (journal, typed) {
         return Ok(Named { journal: journal.into(), typed: Some(typed.into()), is_sought: false });
     }
@@ -35,7 +35,7 @@ fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> 
         (Some(disk), _) => {
             let journal = beside(disk);
             if !journal.exists() {
-                return Err(unjournaled(disk, &journal));
+                return Err(unjournaled(disk, &journal, options));
             }
             Ok(Named { journal, typed: Some(disk.into()), is_sought: true })
         }
@@ -48,8 +48,8 @@ fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> 
 
 /// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked partition has one elsewhere, and without a
 /// mark no move needs one.
-fn unjournaled(disk: &str, journal: &Path) -> Failure {
-    let opened = DiskOverrides::new(&DiskOptions::default()).and_then(|overrides| target::open(disk, &overrides));
+fn unjournaled(disk: &str, journal: &Path, options: &DiskOptions) -> Failure {
+    let opened = DiskOverrides::new(options).and_then(|overrides| target::open(disk, &overrides));
     let found = match opened.map(|(graph, _)| graph.providers.iter().any(Provider::is_moving)) {
         Ok(true) => format!("no journal is at {}: name it: trueline move --resume JOURNAL {disk}", journal.display()),
         Ok(false) if Path::new(disk).extension().is_some_and(|extension| extension == "journal") => {
@@ -67,7 +67,7 @@ fn is_disk(text: &str) -> bool {
 }
 
 pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
-    let Named { journal: path, typed, is_sought } = named(journal, args.target.as_deref())?;
+    let Named { journal: path, typed, is_sought } = named(journal, args.target.as_deref(), &args.disk)?;
     let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
     let opened = file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let (journal, plan, words) = Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;

@@ -31,6 +31,7 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
 fn restore(args: &Restore, typed: &str, text: &str) -> Result<(), Failure> {
     let target =
         WriteTarget { speaks_geom: args.common.speaks_geom(), ..WriteTarget::open(typed, &args.common.disk, args.write.access())? };
+    target.require_settled(ATTEMPT)?;
     let sector = target.graph.providers[target.id].topology.sector;
     let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
     let refused = |r: Refusal| refuse(ATTEMPT, typed, &r);

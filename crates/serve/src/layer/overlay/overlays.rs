@@ -52,7 +52,9 @@ impl Overlays {
     pub fn new(place: Place, disks: Vec<Covered>, writes: bool) -> Result<Overlays, Error> {
         if let Place::File(path) = &place {
             let own = file(path).map(|found| (found.dev(), found.ino()));
-            let same = disks.iter().find(|disk| own.is_some() && file(&disk.name).map(|found| (found.dev(), found.ino())) == own);
+            let same = disks
+                .iter()
+                .find(|disk| own.is_some() && disk.image.as_deref().and_then(file).map(|found| (found.dev(), found.ino())) == own);
             if let Some(disk) = same {
                 return Err(Error::OwnOverlay { disk: disk.name.clone() });
             }
@@ -94,6 +96,6 @@ fn changed(image: &Path) -> Option<u64> {
 }
 
 /// The file system's answer about a path, if a file is there.
-fn file(path: impl AsRef<Path>) -> Option<fs::Metadata> {
+fn file(path: &Path) -> Option<fs::Metadata> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)
 }
