@@ -1,6 +1,7 @@
 //! Writes to disks: every command that changes one writes through here.
 
 use crate::failure::Failure;
+use crate::move_journal::require_settled;
 use crate::style::Style;
 use crate::words::{self, columns, escape, hexdump};
 use clap::Args;
@@ -48,24 +49,39 @@ pub(crate) struct Job {
 
 /// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only printed, with `--save` the old bytes are
 /// saved first. Returns the number of writes that change anything.
+///
+/// Errors: an interrupted move of what is written or of something on it, which only `move --resume` may write; and what reading or writing
+/// fails with.
 pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &WriteOptions) -> Result<usize, Failure> {
-    let mut needed = Vec::new();
-    for Job { id, patches } in jobs {
-        let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at)).map_err(|e| cannot(target, "read", e))?;
-        needed.push(Job { id, patches });
-    }
-    let count = needed.iter().map(|job| job.patches.len()).sum();
+    jobs.iter().try_for_each(|job| require_settled("write", target, graph, job.id))?;
     if options.dry_run {
-        let mut out = BufWriter::new(anstream::stdout().lock());
-        list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
-        out.flush()?;
-        return Ok(count);
+        return print(target, graph, jobs);
     }
+    let needed = changes(target, graph, jobs)?;
+    let count = needed.iter().map(|job| job.patches.len()).sum();
     if let Some(path) = options.save.as_deref() {
         save(path, target, graph, &needed)?;
     }
     write(target, graph, &needed, count, options)?;
     Ok(count)
+}
+
+/// Prints the writes, in order, and makes none; returns the number of those that would change anything.
+pub(crate) fn print(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<usize, Failure> {
+    let needed = changes(target, graph, jobs)?;
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
+    out.flush()?;
+    Ok(needed.iter().map(|job| job.patches.len()).sum())
+}
+
+/// The jobs without the patches that change nothing.
+fn changes(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
+    let needed = |Job { id, patches }: Job| {
+        let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at)).map_err(|e| cannot(target, "read", e))?;
+        Ok(Job { id, patches })
+    };
+    jobs.into_iter().map(needed).collect()
 }
 
 /// Makes the `count` writes and reads them back. An error says how many were made.

@@ -6,7 +6,7 @@ mod resume;
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{Placed, half_moved, within};
+use crate::placed::{Placed, within};
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
@@ -14,7 +14,7 @@ use crate::survey::cure::Cures;
 use crate::target::{self, DiskOverrides};
 use crate::words::{columns, escape, say, size};
 use crate::write_target::{WriteTarget, refuse, tell_kernel};
-use crate::writing::{Job, WriteOptions, carry_out};
+use crate::writing::{self, Job, WriteOptions};
 
 use serde::Serialize;
 use std::fs;
@@ -50,11 +50,7 @@ fn access(args: &Options) -> Access {
 fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let target = WriteTarget::open(typed, &args.disk, access(args))?;
-    if let Some(half) = half_moved(&target.graph, target.id) {
-        let found = format!("{} is being moved already, and that was interrupted", target.graph.providers[half].name);
-        let command = move_journal::resume_command(typed, &target.graph, half);
-        return Err(refused(Refusal::new(found, format!("go on with that: {command}"))));
-    }
+    target.require_settled("move")?;
     let placed = Placed::find(&target.graph, target.id).map_err(refused)?;
     // The table is part of what a journal compares: a second move would make the first one's useless.
     move_journal::require_settled(&format!("move {} on", target.graph.providers[target.id].name), typed, &target.graph, placed.on)?;
@@ -189,7 +185,7 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCo
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
-    carry_out(&target::split(typed).0.join(","), &target.graph, jobs, &WriteOptions { dry_run: true, ..WriteOptions::default() })?;
+    writing::print(&target::split(typed).0.join(","), &target.graph, jobs)?;
     Ok(ExitCode::SUCCESS)
 }
 

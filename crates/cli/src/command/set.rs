@@ -7,7 +7,6 @@ use super::info;
 use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
-use crate::move_journal;
 use crate::style::Style;
 use crate::survey::survey;
 use crate::target::{self, DiskOverrides};
@@ -78,7 +77,6 @@ impl Kind {
         let attempt = format!("{} label {}", self.class.name(), args.name);
         let overrides = overrides_of(&args.disks, &args.disk)?;
         let members = Members::open(&args.disks, &overrides, args.write.access())?;
-        members.require_settled(&attempt)?;
         let graph = &members.graph;
         let components: Vec<Component> = members.ids.iter().map(|&id| members.component(id, args.hardcode)).collect();
         let label = metadata::Label { name: &args.name, id: random_id()?, components: &components };
@@ -123,7 +121,6 @@ impl Kind {
 
     fn clear(&self, args: &Clear) -> Result<ExitCode, Failure> {
         let members = Members::open(&args.disks, &overrides_of(&args.disks, &args.disk)?, args.write.access())?;
-        members.require_settled(&format!("{} clear", self.class.name()))?;
         for (disk, &id) in args.disks.iter().zip(&members.ids) {
             let found = match metadata::magic(&read_last(&members.graph, id, disk)?) {
                 Some(magic) if magic == self.magic => continue,
@@ -255,11 +252,6 @@ impl Members {
         });
         let ids = found.collect::<Result<Vec<Id>, Failure>>()?;
         Ok(Members { target, graph, ids })
-    }
-
-    /// Refuses a write while a move of a member, or of a partition in it, is interrupted; `attempt` begins the message.
-    fn require_settled(&self, attempt: &str) -> Result<(), Failure> {
-        self.ids.iter().try_for_each(|&id| move_journal::require_settled(attempt, &self.target, &self.graph, id))
     }
 
     /// The description of member `id` that goes into a label.

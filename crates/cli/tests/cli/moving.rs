@@ -182,10 +182,15 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
 
 /// Runs `command` on the served disk, where the flushes from the n-th on fail; what it says on stderr.
 fn served(directory: &Path, flushes: u32, command: &str) -> String {
+    served_from(directory, "disk.img", flushes, command)
+}
+
+/// As [`served`], with another target.
+fn served_from(directory: &Path, target: &str, flushes: u32, command: &str) -> String {
     let trueline = env!("CARGO_BIN_EXE_trueline");
     let command = format!("'{trueline}' {command} 2>said");
     let fault = format!("flush:error=eio,after={flushes}");
-    let ran = run_with(directory, &["serve", "disk.img", "--no-counters", "--fault", &fault, "--run", &command]);
+    let ran = run_with(directory, &["serve", target, "--no-counters", "--fault", &fault, "--run", &command]);
     assert_eq!(ran.code, Some(2), "{command}: {}", ran.stderr);
     fs::read_to_string(directory.join("said")).expect("what it said")
 }
@@ -339,6 +344,28 @@ fn file_systems_are_whole_where_they_are_now() {
             _ => assert!(before == after, "{kind}"),
         }
     }
+}
+
+/// What stands on a set is in two places on each member: none of them is written to.
+#[test]
+fn members_of_a_set_with_a_half_moved_partition_are_not_written_to() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    for disk in ["disk.img", "other.img"] {
+        zeroes(directory, disk, 48 << 20);
+    }
+    for command in [
+        "stripe label -s 64k data disk.img other.img",
+        "part create -s mbr disk.img,other.img#stripe/data",
+        "part add -t linux-data -b 63 -s 64m disk.img,other.img#stripe/data",
+    ] {
+        done(directory, command);
+    }
+    served_from(directory, "disk.img,other.img#stripe/data", 2, "move --to 1MiB --journal j \"$uri#s1\"");
+    let said = refused(directory, "stripe clear disk.img other.img");
+    assert!(said.contains("the move of stripe/datas1 was interrupted"), "{said}");
+    done(directory, "move --resume j disk.img,other.img#stripe/data");
+    done(directory, "stripe clear disk.img other.img");
 }
 
 /// An extended partition is read by the table around it; the mark on it is found all the same.

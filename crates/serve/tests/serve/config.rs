@@ -3,17 +3,22 @@
 use crate::Scratch;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_host::disk::memory::Memory;
 use trueline_serve::error::{Error, RecordingError};
 use trueline_serve::export::{Exports, Outside, Range};
+use trueline_serve::front::Front;
 use trueline_serve::front::config::{FrontConfig, TlsUse};
 use trueline_serve::layer::overlay::{Covered, Overlays, Place};
 use trueline_serve::layer_stack::{LayerConfig, LayerStack, Strictness};
 use trueline_serve::notice::Tell;
 use trueline_serve::selection::Selection;
+use trueline_serve::server;
 
 /// A disk of 64 KiB in memory of whose units nothing is known.
 fn graph() -> Graph {
@@ -82,4 +87,38 @@ fn tls_needs_certificates_and_an_overlay_another_file_than_its_disk() {
     let disk = Covered { name: path.display().to_string(), image: Some(path.clone()), store: Box::new(Memory::new(4096).unwrap()) };
     let refused = Overlays::new(Place::File(path.clone()), vec![disk], true).err().unwrap();
     assert_eq!(refused.to_string(), format!("put an overlay over {}: it is that disk itself: name a new file", path.display()));
+}
+
+/// A way in that nothing comes through.
+struct Idle;
+
+impl Front for Idle {
+    fn place(&self) -> String {
+        "nowhere".into()
+    }
+
+    fn variable(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn run(&self, stop: &AtomicBool) -> Result<(), trueline_host::error::Error> {
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// A mount or a device would stay behind, and the process with it.
+#[test]
+fn ways_in_end_where_the_caller_panics() {
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let ran = std::panic::catch_unwind(|| {
+            let fronts: Vec<Box<dyn Front>> = vec![Box::new(Idle)];
+            server::run(&fronts, None, |_| panic!("of the caller")).is_ok()
+        });
+        ended.send(ran.is_err()).unwrap();
+    });
+    assert_eq!(end.recv_timeout(Duration::from_secs(20)), Ok(true));
 }
