@@ -1,4 +1,5 @@
-//! Resumes a move: a disk and a journal in the middle of one, changed as the input says, with sums that are right again.
+//! Resumes a move: a disk and a journal in the middle of one, changed as the input says, with sums
+//! that are right again.
 #![no_main]
 
 use crc::{CRC_32_ISCSI, Crc};
@@ -14,7 +15,8 @@ const SECTOR: u64 = 512;
 const DISK: u64 = 80 * SECTOR;
 /// Small, so that a move of some kilobytes has everything that one of a disk has.
 const SIZES: Sizes = Sizes { end: 4 * SECTOR, piece: 6 * SECTOR, far: 3 * SECTOR };
-/// Bytes of a head before what its sum is of; notes lie on multiples of `APART`, `NOTE` bytes before their sum.
+/// Bytes of a head before what its sum is of; notes lie on multiples of `APART`, `NOTE` bytes
+/// before their sum.
 const HEAD: usize = 20;
 const APART: usize = 2048;
 const NOTE: usize = 32;

@@ -1,4 +1,5 @@
-//! Requests of a network block device client against a model of the bytes; every fourth input is noise behind a handshake.
+//! Requests of a network block device client against a model of the bytes; every fourth input is
+//! noise behind a handshake.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

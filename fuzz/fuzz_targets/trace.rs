@@ -1,4 +1,5 @@
-//! Reads block traces and raidtest's files: what is read is inside what numbers can say, and what is written again reads the same.
+//! Reads block traces and raidtest's files: what is read is inside what numbers can say, and what
+//! is written again reads the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

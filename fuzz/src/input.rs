@@ -56,7 +56,8 @@ pub fn decode(data: &[u8]) -> Vec<Subject> {
     subjects
 }
 
-/// The input that is `disks` in sectors of `sector` bytes; `None` if it would be too long to mutate.
+/// The input that is `disks` in sectors of `sector` bytes; `None` if it would be too long to
+/// mutate.
 pub fn encode(disks: &[Sparse], sector: u64) -> Option<Vec<u8>> {
     let flags = if sector == 4096 { SECTOR_4096 } else { 0 };
     let mut data = vec![flags | REPAIR, u8::try_from(disks.len()).ok()? - 1];

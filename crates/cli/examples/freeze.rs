@@ -1,8 +1,9 @@
 //! `freeze [NAME...]`: makes the disks of golden files afresh and rewrites their dumps.
 //!
-//! A dump holds what tasting reads and nothing else: the disk is tasted through a store that notes every sector that was
-//! asked for, and those that are not zero are written, in the format of `hexdump -C`. That the dump tastes like the disk
-//! is checked before the file is rewritten. Run it through `tests/freeze.sh`.
+//! A dump holds what tasting reads and nothing else: the disk is tasted through a store that notes
+//! every sector that was asked for, and those that are not zero are written, in the format of
+//! `hexdump -C`. That the dump tastes like the disk is checked before the file is rewritten. Run it
+//! through `tests/freeze.sh`.
 
 #[path = "../tests/disks/recipe.rs"]
 mod recipe;
@@ -37,7 +38,10 @@ impl Store for Watched {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let end = offset.checked_add(buffer.len() as u64).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end = offset
+            .checked_add(buffer.len() as u64)
+            .filter(|&end| end <= self.length)
+            .ok_or(Errno::Range)?;
         self.touched.lock().map_err(|_| Errno::Io)?.extend(offset / SECTOR..end.div_ceil(SECTOR));
         self.file.read_exact_at(buffer, offset).map_err(|_| Errno::Io)
     }
@@ -57,14 +61,21 @@ impl Store for Watched {
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let recipes: Vec<Recipe> = recipe::all().into_iter().filter(|r| wanted.is_empty() || wanted.contains(&r.name)).collect();
+    let recipes: Vec<Recipe> = recipe::all()
+        .into_iter()
+        .filter(|r| wanted.is_empty() || wanted.contains(&r.name))
+        .collect();
     let mut failed = recipes.is_empty();
     for recipe in &recipes {
         match freeze(recipe) {
             Ok(done) => println!("{}: {done}", recipe.name),
             Err(why) => {
                 failed = true;
-                eprintln!("freeze: {} ({}): {why}", recipe.name, recipe.field("needs").collect::<Vec<_>>().join(" "));
+                eprintln!(
+                    "freeze: {} ({}): {why}",
+                    recipe.name,
+                    recipe.field("needs").collect::<Vec<_>>().join(" ")
+                );
             }
         }
     }
@@ -77,7 +88,8 @@ fn freeze(recipe: &Recipe) -> Result<String, String> {
     let names = recipe.make(made.path())?;
     let touched: Vec<Arc<Mutex<BTreeSet<u64>>>> = names.iter().map(|_| Arc::default()).collect();
     let real = taste(&names, |number, name| watched(made.path(), name, &touched[number]))?;
-    let (mut text, mut kept, mut dumps, mut texts) = (recipe.head.clone(), 0, Vec::new(), Vec::new());
+    let (mut text, mut kept, mut dumps, mut texts) =
+        (recipe.head.clone(), 0, Vec::new(), Vec::new());
     for (name, sectors) in names.iter().zip(&touched) {
         let file = File::open(made.path().join(name)).map_err(|e| e.to_string())?;
         let length = file.metadata().map_err(|e| e.to_string())?.len();
@@ -94,21 +106,30 @@ fn freeze(recipe: &Recipe) -> Result<String, String> {
     }
     let frozen = taste(&names, |number, _| Ok(Box::new(dumps[number].clone())))?;
     if frozen != real {
-        return Err(format!("the dump tastes otherwise than the disk\ndisk: {real:#?}\ndump: {frozen:#?}"));
+        return Err(format!(
+            "the dump tastes otherwise than the disk\ndisk: {real:#?}\ndump: {frozen:#?}"
+        ));
     }
     fs::write(&recipe.path, text).map_err(|e| e.to_string())?;
     Ok(format!("{kept} bytes{}", if recipe.dumps == texts { ", as before" } else { "" }))
 }
 
-fn watched(directory: &Path, name: &str, touched: &Arc<Mutex<BTreeSet<u64>>>) -> Result<Box<dyn Store>, String> {
+fn watched(
+    directory: &Path,
+    name: &str,
+    touched: &Arc<Mutex<BTreeSet<u64>>>,
+) -> Result<Box<dyn Store>, String> {
     let file = File::open(directory.join(name)).map_err(|e| format!("{name}: {e}"))?;
     let length = file.metadata().map_err(|e| format!("{name}: {e}"))?.len();
     Ok(Box::new(Watched { file, length, touched: touched.clone() }))
 }
 
-/// What is found on the disks, in words, at each logical sector that a `check:` may ask for; both, so that a table for the
-/// other size is on record too.
-fn taste(names: &[String], open: impl Fn(usize, &str) -> Result<Box<dyn Store>, String>) -> Result<Vec<String>, String> {
+/// What is found on the disks, in words, at each logical sector that a `check:` may ask for; both,
+/// so that a table for the other size is on record too.
+fn taste(
+    names: &[String],
+    open: impl Fn(usize, &str) -> Result<Box<dyn Store>, String>,
+) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for sector in [512, 4096] {
         let mut disks = Vec::new();
@@ -120,7 +141,9 @@ fn taste(names: &[String], open: impl Fn(usize, &str) -> Result<Box<dyn Store>, 
             disks.push(Disk::new(name, store, topology));
         }
         let graph = Graph::taste(disks, Limits::default());
-        found.extend(graph.providers.iter().map(|p| format!("{sector} {} {:?} {:?} {:?}", p.name, p.topology, p.signs, p.findings)));
+        found.extend(graph.providers.iter().map(|p| {
+            format!("{sector} {} {:?} {:?} {:?}", p.name, p.topology, p.signs, p.findings)
+        }));
     }
     Ok(found)
 }
@@ -161,11 +184,19 @@ impl Dump {
         } else {
             let _ = write!(self.text, "{:08x} ", self.at);
             for (column, byte) in bytes.iter().enumerate() {
-                let _ = write!(self.text, "{}{byte:02x}", if column == LINE / 2 { "  " } else { " " });
+                let _ =
+                    write!(self.text, "{}{byte:02x}", if column == LINE / 2 { "  " } else { " " });
             }
-            let shown: String = bytes.iter().map(|&b| if (32..127).contains(&b) { char::from(b) } else { '.' }).collect();
-            let _ =
-                writeln!(self.text, "{:width$}  |{shown}|", "", width = (LINE - bytes.len()) * 3 + usize::from(bytes.len() <= LINE / 2));
+            let shown: String = bytes
+                .iter()
+                .map(|&b| if (32..127).contains(&b) { char::from(b) } else { '.' })
+                .collect();
+            let _ = writeln!(
+                self.text,
+                "{:width$}  |{shown}|",
+                "",
+                width = (LINE - bytes.len()) * 3 + usize::from(bytes.len() <= LINE / 2)
+            );
             self.previous = bytes.to_vec();
             self.starred = false;
         }

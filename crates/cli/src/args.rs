@@ -1,6 +1,8 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
-use crate::command::{bench, check, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve, set, show};
+use crate::command::{
+    bench, check, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve, set, show,
+};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -8,13 +10,20 @@ use std::path::PathBuf;
 
 pub(crate) mod help;
 
-/// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
-/// and makes layouts that are.
+/// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it
+/// costs where it is not; plans and makes layouts that are.
 #[derive(Parser)]
 #[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Options {
     /// When to colour the output
-    #[arg(long, global = true, value_enum, default_value = "auto", help_heading = "Global options", display_order = 900)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        help_heading = "Global options",
+        display_order = 900
+    )]
     pub color: Color,
     #[command(subcommand)]
     pub command: Command,
@@ -50,7 +59,9 @@ pub(crate) enum Command {
     #[command(after_help = check::args::EXAMPLES)]
     Check(check::args::Check),
     /// Print what is known of a disk or provider: sizes, sectors, and every grain with its source
-    #[command(after_help = "Examples:\n  trueline info /dev/nvme0n1\n  trueline info 'disk.img#s1a'")]
+    #[command(
+        after_help = "Examples:\n  trueline info /dev/nvme0n1\n  trueline info 'disk.img#s1a'"
+    )]
     Info(info::args::Info),
     /// Show the stack on a disk: tables, partitions, file systems, free space
     #[command(
@@ -72,7 +83,8 @@ pub(crate) enum Command {
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
     #[command(after_help = set::args::CONCAT_EXAMPLES)]
     Concat(set::args::Concat),
-    /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it loses nothing
+    /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it
+    /// loses nothing
     #[command(override_usage = moving::args::USAGE, after_help = moving::args::EXAMPLES)]
     Move(moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
@@ -81,7 +93,8 @@ pub(crate) enum Command {
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::args::EXAMPLES)]
     Drives(drives::args::Drives),
-    /// Measure what misalignment costs: the same work aligned and not, on real and on simulated drives
+    /// Measure what misalignment costs: the same work aligned and not, on real and on simulated
+    /// drives
     #[command(after_help = bench::args::help())]
     Bench(bench::args::Bench),
     /// Make published measurements again, on simulated drives: theirs beside ours
@@ -95,7 +108,8 @@ pub(crate) enum Command {
         after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain ssd-16k\n  trueline explain straddle"
     )]
     Explain(explain::args::Explain),
-    /// Lay out the disks of the five seed documents in memory, check them, and write the report as a page
+    /// Lay out the disks of the five seed documents in memory, check them, and write the report as
+    /// a page
     #[command(after_help = "Examples:\n  trueline demo\n  trueline demo --html seeds.html")]
     Demo(demo::args::Demo),
     /// Write the manual pages into a directory

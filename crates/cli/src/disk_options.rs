@@ -30,13 +30,20 @@ pub(crate) struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// The options given, a word each, as a command line takes them. `--set` is left out: only simulated drives have keys.
+    /// The options given, a word each, as a command line takes them. `--set` is left out: only
+    /// simulated drives have keys.
     pub(crate) fn words(&self) -> Vec<String> {
-        let at = |size: u64, phase: u64| if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };
+        let at = |size: u64, phase: u64| {
+            if phase == 0 { size.to_string() } else { format!("{size}+{phase}") }
+        };
         let profile = self.profile.iter().map(|name| ["--for".into(), name.clone()]);
         let logical = self.logical.iter().map(|size| ["--logical".into(), size.to_string()]);
-        let physical = self.physical.iter().map(|&(size, phase)| ["--physical".into(), at(size, phase)]);
-        let grain = self.grain.iter().map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
+        let physical =
+            self.physical.iter().map(|&(size, phase)| ["--physical".into(), at(size, phase)]);
+        let grain = self
+            .grain
+            .iter()
+            .map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
         profile.chain(logical).chain(physical).chain(grain).flatten().collect()
     }
 }
@@ -50,11 +57,15 @@ pub(crate) struct WhyGrain {
 }
 
 impl WhyGrain {
-    /// Parses `WHY=SIZE[+PHASE]`, as `--grain` takes it. Errors: an unknown purpose, `logical`, a size that is no grain.
+    /// Parses `WHY=SIZE[+PHASE]`, as `--grain` takes it. Errors: an unknown purpose, `logical`, a
+    /// size that is no grain.
     pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
         let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
         let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
-        let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
+        let why = Why::ALL
+            .into_iter()
+            .find(|w| w.name() == why)
+            .ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
         if why == Why::Logical {
             return Err("the logical sector is said with --logical".into());
         }
@@ -71,7 +82,10 @@ impl WhyGrain {
 
 fn profiles_help() -> String {
     let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
-    format!("The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)", names.join(", "))
+    format!(
+        "The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)",
+        names.join(", ")
+    )
 }
 
 /// Parses a logical sector: a power of two from 512 to 65536 bytes, the largest that Linux takes.
@@ -92,12 +106,17 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 fn parse_grain(text: &str) -> Result<(u64, u64), String> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, size::bytes(phase).ok_or("not a phase: 3584")?);
-    if phase < size { Ok((size, phase)) } else { Err(format!("the phase must be less than the size {size}")) }
+    if phase < size {
+        Ok((size, phase))
+    } else {
+        Err(format!("the phase must be less than the size {size}"))
+    }
 }
 
 /// `KEY=VALUE`, the value as in TOML; what is no such value is a word: `personality=window`.
 pub(crate) fn parse_set(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE: rpm=7200, jumper=true, personality=window")?;
+    let (key, value) =
+        text.split_once('=').ok_or("write KEY=VALUE: rpm=7200, jumper=true, personality=window")?;
     let (key, value) = (key.trim(), value.trim());
     if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
         return Err(format!("'{key}' is not a key: trueline drives MODEL lists those of a model"));

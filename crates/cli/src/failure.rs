@@ -22,7 +22,9 @@ impl From<String> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::Message(match &error {
-            Error::Recording { path, cause: RecordingError::Os(why) } => format!("record {}: {}", path.display(), words::os(why)),
+            Error::Recording { path, cause: RecordingError::Os(why) } => {
+                format!("record {}: {}", path.display(), words::os(why))
+            }
             _ => error.to_string(),
         })
     }
@@ -37,10 +39,11 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit. If nothing reads it, the exit status still
-/// speaks.
+/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit. If
+/// nothing reads it, the exit status still speaks.
 pub(crate) fn complain(message: &str) {
     let text = format!("trueline: {}", escape::plain(&escape::short(message)));
     let mut line = Vec::new();
-    let _ = columns::line(&text, Style::of_stderr().width, &mut line).and_then(|()| anstream::stderr().write_all(&line));
+    let _ = columns::line(&text, Style::of_stderr().width, &mut line)
+        .and_then(|()| anstream::stderr().write_all(&line));
 }

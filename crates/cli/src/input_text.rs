@@ -1,10 +1,12 @@
-//! Texts from users: read whole, or refused. The first part of a text that is too long would be another text.
+//! Texts from users: read whole, or refused. The first part of a text that is too long would be
+//! another text.
 
 use crate::words;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 
-/// The text that `from` gives, of at most `most` bytes. Errors: a longer text, one that is not UTF-8, a failed read.
+/// The text that `from` gives, of at most `most` bytes. Errors: a longer text, one that is not
+/// UTF-8, a failed read.
 pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
     let mut text = String::new();
     from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| words::os(&e))?;
@@ -15,7 +17,10 @@ pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
 pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|e| {
         let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        e.span().map_or_else(|| message.clone(), |span| format!("{}: {message}", position(text, span.start)))
+        e.span().map_or_else(
+            || message.clone(),
+            |span| format!("{}: {message}", position(text, span.start)),
+        )
     })
 }
 

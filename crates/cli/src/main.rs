@@ -70,18 +70,27 @@ fn main() -> ExitCode {
     }
 }
 
-/// The unknown option, and a hint at serve's own name for it, if another NBD server has such an option.
+/// The unknown option, and a hint at serve's own name for it, if another NBD server has such an
+/// option.
 fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     let unknown = answer.kind() == ErrorKind::UnknownArgument;
     match answer.get(ContextKind::InvalidArg).filter(|_| unknown)? {
-        ContextValue::String(option) => Some((option.clone(), command::serve::args::hints::hint(option)?)),
+        ContextValue::String(option) => {
+            Some((option.clone(), command::serve::args::hints::hint(option)?))
+        }
         _ => None,
     }
 }
 
-/// Prints help as it is. An error in the command line becomes one line on stderr, like every other failure.
+/// Prints help as it is. An error in the command line becomes one line on stderr, like every other
+/// failure.
 fn refuse(answer: &clap::Error) -> ExitCode {
-    if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+    if matches!(
+        answer.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
         // A reader that has gone needs no message.
         let _ = args::help::print(answer, &args::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
@@ -92,9 +101,12 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = answer.to_string();
-    let paragraphs =
-        text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
-    let paragraphs: Vec<String> = paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let paragraphs = text
+        .trim_start_matches("error: ")
+        .split("\n\n")
+        .filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
+    let paragraphs: Vec<String> =
+        paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let path = if path.is_empty() { path } else { path + " " };
     complain(&format!("{}; see trueline {path}--help", paragraphs.join("; ")));
     ExitCode::from(2)

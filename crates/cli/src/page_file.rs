@@ -1,7 +1,8 @@
-//! Pages and drawings in files that the user names: an older page is replaced, any other file is left alone.
+//! Pages and drawings in files that the user names: an older page is replaced, any other file is
+//! left alone.
 //!
-//! A slip of the pen (`check --html disk.img`) names an image or a device where a page should go. The file at that path is inspected first,
-//! and the page takes its place only when it is complete.
+//! A slip of the pen (`check --html disk.img`) names an image or a device where a page should go.
+//! The file at that path is inspected first, and the page takes its place only when it is complete.
 
 use crate::failure::Failure;
 use crate::words;
@@ -13,10 +14,16 @@ use std::path::{Path, PathBuf};
 /// First bytes of the pages and drawings that are replaced.
 const OURS: [&[u8]; 3] = [b"<!DOCTYPE html", b"<?xml", b"<svg"];
 
-/// Writes a page to `path` through `write`. Errors: a device, a directory, a file that is no page, a failed write.
-pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("write {}: {}", path.display(), words::os(&e)));
-    let refused = |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
+/// Writes a page to `path` through `write`. Errors: a device, a directory, a file that is no page,
+/// a failed write.
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let failed =
+        |e: io::Error| Failure::Message(format!("write {}: {}", path.display(), words::os(&e)));
+    let refused =
+        |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
     // Through a link to what it leads to, so that the link stays.
     let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let Ok(found) = fs::metadata(&to) else { return replace(&to, write).map_err(failed) };
@@ -41,14 +48,16 @@ fn is_page(path: &Path) -> io::Result<bool> {
     Ok(OURS.iter().any(|begin| head.starts_with(begin)))
 }
 
-/// Writes to a file beside `path`, then renames it: the old page stays until the new one is complete.
+/// Writes to a file beside `path`, then renames it: the old page stays until the new one is
+/// complete.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let file = File::options().write(true).create_new(true).open(&beside)?;
     let done = write_all(file, write).and_then(|()| fs::rename(&beside, path));
     if done.is_err() {
-        // Half a page is of no use. If it cannot be removed either, the first error is the one to report.
+        // Half a page is of no use. If it cannot be removed either, the first error is the one to
+        // report.
         let _ = fs::remove_file(&beside);
     }
     done

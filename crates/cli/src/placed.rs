@@ -1,4 +1,5 @@
-//! A partition as an entry of its table: `move` works on it, and a cure that names `move` checks it first.
+//! A partition as an entry of its table: `move` works on it, and a cure that names `move` checks it
+//! first.
 
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
@@ -18,34 +19,60 @@ impl Placed {
     /// The entry of partition `id`, or the reason why it cannot be moved.
     pub(crate) fn find(graph: &Graph, id: Id) -> Result<Placed, Refusal> {
         let p = &graph.providers[id];
-        let none = || Refusal::new("it is no partition of a table that can be edited", "name one after a #: disk.img#p2");
+        let none = || {
+            Refusal::new(
+                "it is no partition of a table that can be edited",
+                "name one after a #: disk.img#p2",
+            )
+        };
         let &[on] = p.parents.as_slice() else { return Err(none()) };
         let (scheme, table) = table_on(graph, on).ok_or_else(none)?;
-        let named =
-            |entry: &&Entry| graph.providers[on].base().saturating_add(entry.start) == p.base() && p.name.ends_with(&scheme.suffix(entry));
-        let entry = table.entries.iter().find(named).cloned().ok_or_else(|| match extended(graph, id) {
-            Some(extended) => {
-                let extended = &graph.providers[extended].name;
-                Refusal::new("it is a link of a chain of logical partitions", format!("move the extended partition, {extended}"))
-            }
-            None => none(),
-        })?;
+        let named = |entry: &&Entry| {
+            graph.providers[on].base().saturating_add(entry.start) == p.base()
+                && p.name.ends_with(&scheme.suffix(entry))
+        };
+        let entry =
+            table.entries.iter().find(named).cloned().ok_or_else(|| match extended(graph, id) {
+                Some(extended) => {
+                    let extended = &graph.providers[extended].name;
+                    Refusal::new(
+                        "it is a link of a chain of logical partitions",
+                        format!("move the extended partition, {extended}"),
+                    )
+                }
+                None => none(),
+            })?;
         if let Some(half) = half_moved(graph, id) {
-            let found = format!("{} is being moved already, and that was interrupted", graph.providers[half].name);
+            let found = format!(
+                "{} is being moved already, and that was interrupted",
+                graph.providers[half].name
+            );
             return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
         }
         if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
-            return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
+            return Err(Refusal::new(
+                "its GPT and its MBR disagree, and only one of them would be changed",
+                "see trueline explain TL0021",
+            ));
         }
         if graph.providers[on].findings.iter().any(|f| *f.rule == finding::SECTOR) {
-            let found = "its table was written for sectors of another size, and begins elsewhere in those";
+            let found =
+                "its table was written for sectors of another size, and begins elsewhere in those";
             return Err(Refusal::new(found, "see trueline explain TL0007"));
         }
-        // The numbers of a chain count from its extended partition, those of a GPT from its own; a label may count from anywhere.
-        let inner = (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).filter_map(|id| table_on(graph, id));
-        if let Some((_, label)) = inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0) {
+        // The numbers of a chain count from its extended partition, those of a GPT from its own; a
+        // label may count from anywhere.
+        let inner = (0..graph.providers.len())
+            .filter(|&inner| within(graph, id, inner))
+            .filter_map(|id| table_on(graph, id));
+        if let Some((_, label)) =
+            inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0)
+        {
             let found = format!("a BSD label in it counts from byte {} before it", label.origin);
-            return Err(Refusal::new(found, "make it again where the partition is to be: part backup, part destroy, part restore"));
+            return Err(Refusal::new(
+                found,
+                "make it again where the partition is to be: part backup, part destroy, part restore",
+            ));
         }
         Ok(Placed { on, scheme, table, entry })
     }
@@ -75,7 +102,9 @@ pub(crate) fn half_moved(graph: &Graph, id: Id) -> Option<Id> {
 /// The extended partition around the logical partition `id`.
 pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
     let p = &graph.providers[id];
-    let around = |e: &Provider| e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length;
+    let around = |e: &Provider| {
+        e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length
+    };
     (0..graph.providers.len()).find(|&other| other != id && around(&graph.providers[other]))
 }
 

@@ -1,4 +1,5 @@
-//! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
+//! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or
+//! a line now and then.
 
 use crate::failure::complain;
 use crate::style::Style;
@@ -30,7 +31,9 @@ impl Progress {
             return Progress { bar: ProgressBar::hidden(), lines };
         }
         // The number of runs comes with the first that ends; a bar of none would be a full one.
-        let bar = ProgressBar::new(0).with_style(style("{elapsed}  {wide_msg}")).with_message("the first runs");
+        let bar = ProgressBar::new(0)
+            .with_style(style("{elapsed}  {wide_msg}"))
+            .with_message("the first runs");
         bar.enable_steady_tick(SETTLED);
         Progress { bar, lines: None }
     }
@@ -50,7 +53,10 @@ impl Progress {
         if last.elapsed() >= NOW_AND_THEN {
             *last = Instant::now();
             let left = left(self.bar.elapsed(), done, all);
-            complain(&format!("{command}: {done} of {all} runs done{}{left}", if left.is_empty() { "" } else { ", " }));
+            complain(&format!(
+                "{command}: {done} of {all} runs done{}{left}",
+                if left.is_empty() { "" } else { ", " }
+            ));
         }
     }
 
@@ -63,16 +69,21 @@ impl Progress {
 /// Least width, in columns, for a bar with bytes, a rate and the time left.
 const ROOMY: usize = 76;
 
-/// A bar of `bytes` bytes, labelled `what`. A narrow terminal shows a percentage instead of bytes and a rate.
+/// A bar of `bytes` bytes, labelled `what`. A narrow terminal shows a percentage instead of bytes
+/// and a rate.
 pub(crate) fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
     let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
-    let shown = if roomy { "{bytes}/{total_bytes} {bytes_per_sec} {left}" } else { "{percent} % {left}" };
-    ProgressBar::new(bytes).with_style(style(&format!("{{msg}} {{wide_bar}} {shown}"))).with_message(what)
+    let shown =
+        if roomy { "{bytes}/{total_bytes} {bytes_per_sec} {left}" } else { "{percent} % {left}" };
+    ProgressBar::new(bytes)
+        .with_style(style(&format!("{{msg}} {{wide_bar}} {shown}")))
+        .with_message(what)
 }
 
 /// A bar's style, in which `{left}` stands for the time left.
 pub(crate) fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     // indicatif's own {eta} is 0s until it knows a pace, and while nothing is done.
     style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
         let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
@@ -80,12 +91,18 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
 }
 
 /// The time left at the mean pace so far: `40 s left`, `3 min left`; empty while there is no pace.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for people; no work takes 2^53 s")]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "for people; no work takes 2^53 s"
+)]
 fn left(elapsed: Duration, done: u64, all: u64) -> String {
     if done == 0 || elapsed < SETTLED {
         return String::new();
     }
-    let seconds = (elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / done as f64).ceil() as u64;
+    let seconds =
+        (elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / done as f64).ceil() as u64;
     match seconds {
         0..=90 => format!("{seconds} s left"),
         91..=5400 => format!("{} min left", seconds.div_ceil(60)),

@@ -1,4 +1,5 @@
-//! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file beside the image.
+//! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file
+//! beside the image.
 
 use crate::words::{self, columns, escape};
 use crate::{complain, input_text, target};
@@ -39,9 +40,11 @@ impl Remembered {
         self.from != OPTION
     }
 
-    /// The sentence for a text, with profile and source; `None` if the command line names the profile.
+    /// The sentence for a text, with profile and source; `None` if the command line names the
+    /// profile.
     pub(crate) fn sentence(&self) -> Option<String> {
-        self.is_news().then(|| format!("judged as {}, as {} says", self.profile, escape::plain(&self.from)))
+        self.is_news()
+            .then(|| format!("judged as {}, as {} says", self.profile, escape::plain(&self.from)))
     }
 
     /// Writes that sentence as an indented line, beneath the name of the target.
@@ -49,7 +52,8 @@ impl Remembered {
         self.sentence().map_or(Ok(()), |sentence| columns::wrap("  ", 2, &sentence, 2, width, out))
     }
 
-    /// Writes a line on stderr that `whom` is judged by it, unless the command line names the profile.
+    /// Writes a line on stderr that `whom` is judged by it, unless the command line names the
+    /// profile.
     pub(crate) fn announce(&self, whom: &str) {
         if self.is_news() {
             complain(&format!("note: {whom} is for {}, as {} says", self.profile, self.from));
@@ -57,12 +61,15 @@ impl Remembered {
     }
 }
 
-/// One sentence for each profile and source. It begins with the target, or with the number of targets that share it.
+/// One sentence for each profile and source. It begins with the target, or with the number of
+/// targets that share it.
 pub(crate) fn sentences<'a>(all: impl Iterator<Item = (&'a str, &'a Remembered)>) -> Vec<String> {
     let mut whom: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let judged = all.filter_map(|(target, judged)| Some((judged.sentence()?, target)));
     judged.for_each(|(sentence, target)| whom.entry(sentence).or_default().push(target));
-    let named = |names: &[&str]| if let [one] = names { escape::plain(one) } else { words::count(names.len(), "target") };
+    let named = |names: &[&str]| {
+        if let [one] = names { escape::plain(one) } else { words::count(names.len(), "target") }
+    };
     whom.into_iter().map(|(sentence, names)| format!("{}: {sentence}", named(&names))).collect()
 }
 
@@ -93,13 +100,14 @@ impl<'de> Deserialize<'de> for Profile {
     }
 }
 
-/// The profile for `target`: the option's, else the environment's, else that of the file beside its images. A device and a simulated drive
-/// describe themselves: for them the option alone counts.
+/// The profile for `target`: the option's, else the environment's, else that of the file beside its
+/// images. A device and a simulated drive describe themselves: for them the option alone counts.
 pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Remembered>, String> {
     if let Some(name) = typed {
         return Ok(Some(Remembered::new(name, OPTION)));
     }
-    let images: Vec<&Path> = target::paths(target).into_iter().filter(|path| path.is_file()).collect();
+    let images: Vec<&Path> =
+        target::paths(target).into_iter().filter(|path| path.is_file()).collect();
     if images.is_empty() {
         return Ok(None);
     }
@@ -112,7 +120,10 @@ pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Rememb
             (Some(found), None) => first = Some((image, found)),
             (Some(found), Some((other, known))) if found.profile != known.profile => {
                 let (other, image) = (other.display(), image.display());
-                let apart = format!("{other} is for {}, and {image} for {}, as {} says", known.profile, found.profile, found.from);
+                let apart = format!(
+                    "{other} is for {}, and {image} for {}, as {} says",
+                    known.profile, found.profile, found.from
+                );
                 return Err(format!("open {target}: {apart}: say {OPTION} for all of them"));
             }
             _ => {}
@@ -128,7 +139,9 @@ pub(crate) fn for_described(typed: Option<&str>) -> Result<Option<Remembered>, S
 
 /// The profile that `TRUELINE_FOR` names. Errors: no profile has that name.
 fn environment() -> Result<Option<Remembered>, String> {
-    let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
     let name = name.to_string_lossy();
     known(&name).map_err(|why| format!("{VARIABLE}: {why}"))?;
     Ok(Some(Remembered::new(&name, VARIABLE)))
@@ -140,13 +153,16 @@ fn beside(image: &Path) -> Result<Option<Remembered>, String> {
     let shown = path.display().to_string();
     let failed = |what: String| format!("read {shown}: {what}");
     let Some(text) = read(&path).map_err(&failed)? else { return Ok(None) };
-    let notes: Notes = input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
-    let name = image.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let notes: Notes =
+        input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
+    let name =
+        image.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let own = notes.images.get(&name).map(|image| &image.profile);
     Ok(own.or(notes.profile.as_ref()).map(|profile| Remembered::new(&profile.0, &shown)))
 }
 
-/// The text of a plain file; `None` if there is none. A pipe or a device is refused, so the read never waits.
+/// The text of a plain file; `None` if there is none. A pipe or a device is refused, so the read
+/// never waits.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let is_file = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -156,7 +172,8 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     if !is_file {
         return Err("it is no plain file".into());
     }
-    let file = File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;
+    let file =
+        File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;
     input_text::read(file, LONGEST).map(Some)
 }
 

@@ -1,4 +1,5 @@
-//! Forms of output that several commands share: each turns a value, mostly a [`crate::report::Report`], into text, a drawing or a document.
+//! Forms of output that several commands share: each turns a value, mostly a
+//! [`crate::report::Report`], into text, a drawing or a document.
 //!
 //! | where | form |
 //! |---|---|
@@ -8,8 +9,9 @@
 //! | `spent.rs` | the time of simulated drives by its causes |
 //! | `made.rs` | the line of a page on its own making |
 //!
-//! Output of a single command is in that command's folder. The same value gives the same bytes. Text is written with colour, which the
-//! caller's stream keeps or strips. Labels come from hostile disks, so every string is escaped where it is written.
+//! Output of a single command is in that command's folder. The same value gives the same bytes.
+//! Text is written with colour, which the caller's stream keeps or strips. Labels come from hostile
+//! disks, so every string is escaped where it is written.
 
 pub(crate) mod draw;
 pub(crate) mod gpart;

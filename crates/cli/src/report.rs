@@ -1,4 +1,5 @@
-//! The result of `check` as one value: every output (text, JSON, SARIF, Prometheus, HTML, SVG) is written from it.
+//! The result of `check` as one value: every output (text, JSON, SARIF, Prometheus, HTML, SVG) is
+//! written from it.
 
 use crate::remembered::Remembered;
 use serde::{Serialize, Serializer};
@@ -23,7 +24,8 @@ impl Report {
     /// The report on `targets`; `format` is `trueline/check/1` or one with the same keys.
     pub(crate) fn new(format: &'static str, targets: Vec<Target>, errors: Vec<String>) -> Report {
         let unread = (!errors.is_empty()).then_some(Verdict::Unknown);
-        let verdict = targets.iter().map(|t| t.verdict).chain(unread).max().unwrap_or(Verdict::Unknown);
+        let verdict =
+            targets.iter().map(|t| t.verdict).chain(unread).max().unwrap_or(Verdict::Unknown);
         Report { format, verdict, targets, errors }
     }
 }

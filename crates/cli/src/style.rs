@@ -26,7 +26,11 @@ impl Style {
     fn of(stream: impl AsFd) -> Style {
         let width = terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_uppercase();
+        let locale = set("LC_ALL")
+            .or_else(|| set("LC_CTYPE"))
+            .or_else(|| set("LANG"))
+            .unwrap_or_default()
+            .to_ascii_uppercase();
         // Files and pipes get what their readers can be expected to show today.
         let ascii = width.is_some() && !(locale.contains("UTF-8") || locale.contains("UTF8"));
         Style { width, ascii }

@@ -12,7 +12,8 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::table::types;
 
-/// The target of a report, from an audit of `graph`. `only` limits it to one provider and all that stands on it.
+/// The target of a report, from an audit of `graph`. `only` limits it to one provider and all that
+/// stands on it.
 ///
 /// Errors: there is no such provider; the message names those there are.
 pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
@@ -20,18 +21,33 @@ pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<
 }
 
 /// As [`survey`], with the options that describe the disk: the commands of its cures repeat them.
-pub(crate) fn survey_with(target: &str, overrides: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+pub(crate) fn survey_with(
+    target: &str,
+    overrides: Option<&DiskOverrides>,
+    graph: &Graph,
+    only: Option<&str>,
+) -> Result<Target, String> {
     Ok(report(target, overrides, (graph, &audit::audit(graph)), &kept(target, graph, only)?))
 }
 
 /// As [`survey_with`], of all providers of a graph whose audit is there already.
-pub(crate) fn survey_audited(target: &str, overrides: Option<&DiskOverrides>, graph: &Graph, audit: &Audit) -> Target {
+pub(crate) fn survey_audited(
+    target: &str,
+    overrides: Option<&DiskOverrides>,
+    graph: &Graph,
+    audit: &Audit,
+) -> Target {
     let all: Vec<Id> = (0..graph.providers.len()).collect();
     report(target, overrides, (graph, audit), &all)
 }
 
 /// The report of the providers that are `kept`.
-fn report(target: &str, overrides: Option<&DiskOverrides>, (graph, audit): (&Graph, &Audit), kept: &[Id]) -> Target {
+fn report(
+    target: &str,
+    overrides: Option<&DiskOverrides>,
+    (graph, audit): (&Graph, &Audit),
+    kept: &[Id],
+) -> Target {
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, audit, id)).collect();
     let vacant = audit::vacant(graph, audit, kept);
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
@@ -47,8 +63,13 @@ fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, Stri
     let all = 0..graph.providers.len();
     let Some(name) = only else { return Ok(all.collect()) };
     let Some(first) = graph.find(name) else {
-        let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).collect();
-        let there = if names.is_empty() { "there are none".into() } else { format!("there are {}", names.join(", ")) };
+        let names: Vec<&str> =
+            graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).collect();
+        let there = if names.is_empty() {
+            "there are none".into()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
         let found = write_target::missing_members(target, name, graph).unwrap_or(there);
         return Err(format!("no provider #{name}: {found}"));
     };
@@ -63,7 +84,8 @@ fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, Stri
 
 fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
     let p = &graph.providers[id];
-    let names = |ids: &[Id]| ids.iter().map(|&i| graph.providers[i].name.clone()).collect::<Vec<_>>();
+    let names =
+        |ids: &[Id]| ids.iter().map(|&i| graph.providers[i].name.clone()).collect::<Vec<_>>();
     let (parent, members) = match p.parents[..] {
         [one] if !p.is_set => (Some(graph.providers[one].name.clone()), Vec::new()),
         _ => (None, names(&p.parents)),
@@ -78,7 +100,11 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         scheme,
         first: slices.usable.start,
         end: slices.usable.end,
-        free: slices.free().into_iter().map(|r| Range { start: r.start, length: r.end - r.start }).collect(),
+        free: slices
+            .free()
+            .into_iter()
+            .map(|r| Range { start: r.start, length: r.end - r.start })
+            .collect(),
     });
     Provider {
         provider: p.name.clone(),
@@ -96,7 +122,11 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         data_bearing: audit.roles[id] == Role::Data,
         base: p.base(),
         root: graph.providers[graph.root(id)].name.clone(),
-        signs: if signs.len() > 1 { signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
+        signs: if signs.len() > 1 {
+            signs.iter().map(|s| s.kind.to_string()).collect()
+        } else {
+            Vec::new()
+        },
         table,
         members,
         // An MBR has no entry of type 0: it stands for a type that no source reports.
@@ -111,10 +141,21 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
 
 /// A boundary in the form of the report.
 pub(crate) fn grain(fact: &Fact) -> Grain {
-    Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why, source: fact.source, trust: fact.trust }
+    Grain {
+        size: fact.grain.size(),
+        phase: fact.grain.phase(),
+        why: fact.why,
+        source: fact.source,
+        trust: fact.trust,
+    }
 }
 
-fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::base::finding::Finding) -> Finding {
+fn finding(
+    graph: &Graph,
+    cures: &Cures<'_>,
+    id: Id,
+    f: &trueline_geom::base::finding::Finding,
+) -> Finding {
     let p = &graph.providers[id];
     let cure = cures.cure(id, f);
     Finding {

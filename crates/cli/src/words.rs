@@ -31,7 +31,8 @@ pub(crate) fn os(error: &io::Error) -> String {
     }
 }
 
-/// The system's own text of an error, without the number at its end: `File name too long (os error 36)`.
+/// The system's own text of an error, without the number at its end: `File name too long (os error
+/// 36)`.
 fn without_number(text: &str) -> String {
     text.rsplit_once(" (os error ").map_or(text, |(words, _)| words).into()
 }
@@ -56,7 +57,8 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
     })
 }
 
-/// The words for what was recognised: formats, else the table, else the set that it is part of, else its type in the table above.
+/// The words for what was recognised: formats, else the table, else the set that it is part of,
+/// else its type in the table above.
 pub(crate) fn recognised(found: &Recognised) -> String {
     let text = if !found.signs.is_empty() {
         found.signs.join("+")
@@ -78,7 +80,9 @@ pub(crate) fn recognised(found: &Recognised) -> String {
 
 /// As [`content`], after a space; empty if nothing is known.
 pub(crate) fn and_content(target: &Target, p: &Provider) -> String {
-    Some(content(target, p)).filter(|content| content != "-").map_or(String::new(), |content| format!(" {content}"))
+    Some(content(target, p))
+        .filter(|content| content != "-")
+        .map_or(String::new(), |content| format!(" {content}"))
 }
 
 /// First byte of a provider: on the medium or, above a set, on the set.
@@ -101,10 +105,13 @@ pub(crate) fn sector(byte: u64, p: &Provider) -> Option<u64> {
     is_whole(byte, p.sector_size).then(|| byte / p.sector_size)
 }
 
-/// The verdict to show at a provider: of one that does I/O, or whose contents are unknown. A provider that only carries others has none of
-/// its own.
+/// The verdict to show at a provider: of one that does I/O, or whose contents are unknown. A
+/// provider that only carries others has none of its own.
 pub(crate) fn shown(p: &Provider) -> Option<Verdict> {
-    let opaque = p.verdict == Verdict::Unknown && p.table.is_none() && p.sign.is_none() && p.signs.is_empty();
+    let opaque = p.verdict == Verdict::Unknown
+        && p.table.is_none()
+        && p.sign.is_none()
+        && p.signs.is_empty();
     (p.data_bearing || opaque).then_some(p.verdict)
 }
 
@@ -130,7 +137,9 @@ pub(crate) fn mark(verdict: Verdict, style: Style) -> &'static str {
 pub(crate) fn cost(f: &Finding) -> Option<String> {
     let crossing = match f.straddle {
         s if s >= 1.0 => Some("every I/O in its own blocks crosses a boundary".to_owned()),
-        s if s > 0.0 => Some(format!("{} of the I/Os in its own blocks cross a boundary", percent(s))),
+        s if s > 0.0 => {
+            Some(format!("{} of the I/Os in its own blocks cross a boundary", percent(s)))
+        }
         _ => None,
     };
     let operations = times(f).map(|times| format!("{times} the device operations"));
@@ -145,16 +154,22 @@ pub(crate) fn times(f: &Finding) -> Option<String> {
     (f.rmw_factor > 1.0).then(|| factor(f.rmw_factor))
 }
 
-/// The cost of the dearest error or warning, then that of a note which costs more: `up to 1.25 x the device operations, and 4.0 x by what
-/// is only noted`. `None` if no error or warning costs anything.
+/// The cost of the dearest error or warning, then that of a note which costs more: `up to 1.25 x
+/// the device operations, and 4.0 x by what is only noted`. `None` if no error or warning costs
+/// anything.
 pub(crate) fn dearest(target: &Target) -> Option<String> {
     let most = |noted: bool| {
-        let costs = target.findings.iter().filter(|f| (f.severity == Severity::Note) == noted).map(|f| f.rmw_factor);
+        let costs = target
+            .findings
+            .iter()
+            .filter(|f| (f.severity == Severity::Note) == noted)
+            .map(|f| f.rmw_factor);
         costs.max_by(f64::total_cmp).filter(|&times| times > 1.0)
     };
     let worst = most(false)?;
     let more = most(true).filter(|&noted| noted > worst);
-    let more = more.map_or(String::new(), |noted| format!(", and {} by what is only noted", factor(noted)));
+    let more = more
+        .map_or(String::new(), |noted| format!(", and {} by what is only noted", factor(noted)));
     Some(format!("up to {} the device operations{more}", factor(worst)))
 }
 
@@ -191,7 +206,8 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// True if `fix` is a fix, and not the sentence that there is nothing to do, which stands without a heading.
+/// True if `fix` is a fix, and not the sentence that there is nothing to do, which stands without a
+/// heading.
 pub(crate) fn is_a_fix(fix: &str) -> bool {
     !fix.starts_with("nothing to do")
 }
@@ -216,7 +232,8 @@ pub(crate) fn errors(target: &Target) -> Option<String> {
 pub(crate) fn severities(findings: &[Finding]) -> String {
     let of = |s| findings.iter().filter(|f| f.severity == s).count();
     let counts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (of(s), s.name()));
-    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
+    let parts: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
     parts.join(", ")
 }
 
@@ -224,8 +241,10 @@ pub(crate) fn severities(findings: &[Finding]) -> String {
 pub(crate) fn verdicts(target: &Target) -> String {
     let bearing = || target.providers.iter().filter(|p| p.data_bearing);
     let of = |v| bearing().filter(|p| p.verdict == v).count();
-    let counts = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), verdict(v)));
-    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
+    let counts =
+        [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), verdict(v)));
+    let parts: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
     match target.verdict {
         _ if !parts.is_empty() => parts.join(", "),
         // Unread contents may do I/O.
@@ -243,7 +262,8 @@ pub(crate) fn unjudged(target: &Target) -> Option<String> {
         (&finding::OPAQUE, "contents not understood inside"),
     ];
     let is_here = |rule: &Rule| target.findings.iter().any(|f| f.rule == rule.id);
-    let parts: Vec<&str> = reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, words)| *words).collect();
+    let parts: Vec<&str> =
+        reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, words)| *words).collect();
     (target.verdict == Verdict::Unknown && !parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -270,7 +290,8 @@ mod tests {
     #[test]
     fn costs() {
         let of = |straddle, rmw_factor| {
-            let (rule, severity, provider, message) = ("TL0001", Severity::Error, String::new(), String::new());
+            let (rule, severity, provider, message) =
+                ("TL0001", Severity::Error, String::new(), String::new());
             cost(&Finding {
                 rule,
                 severity,
@@ -286,9 +307,18 @@ mod tests {
             })
         };
         assert_eq!(of(0.0, 1.0), None);
-        assert_eq!(of(1.0, 4.0).unwrap(), "every I/O in its own blocks crosses a boundary; 4.0 x the device operations");
-        assert_eq!(of(0.125, 1.125).unwrap(), "12.5 % of the I/Os in its own blocks cross a boundary; 1.12 x the device operations");
+        assert_eq!(
+            of(1.0, 4.0).unwrap(),
+            "every I/O in its own blocks crosses a boundary; 4.0 x the device operations"
+        );
+        assert_eq!(
+            of(0.125, 1.125).unwrap(),
+            "12.5 % of the I/Os in its own blocks cross a boundary; 1.12 x the device operations"
+        );
         assert_eq!(of(0.0, 2.0).unwrap(), "2.0 x the device operations");
-        assert_eq!(of(0.0001, 1.0).unwrap(), "under 0.1 % of the I/Os in its own blocks cross a boundary");
+        assert_eq!(
+            of(0.0001, 1.0).unwrap(),
+            "under 0.1 % of the I/Os in its own blocks cross a boundary"
+        );
     }
 }

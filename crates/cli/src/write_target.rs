@@ -34,24 +34,43 @@ pub(crate) struct WriteTarget {
 
 impl WriteTarget {
     /// Opens the target and finds its provider. A note on stderr names a remembered profile.
-    pub(crate) fn open(typed: &str, disk: &DiskOptions, access: Access) -> Result<WriteTarget, Failure> {
+    pub(crate) fn open(
+        typed: &str,
+        disk: &DiskOptions,
+        access: Access,
+    ) -> Result<WriteTarget, Failure> {
         WriteTarget::open_with(typed, &DiskOverrides::announced(disk, typed)?, access)
     }
 
     /// As [`WriteTarget::open`], with the given overrides of its disks.
-    pub(crate) fn open_with(typed: &str, overrides: &DiskOverrides, access: Access) -> Result<WriteTarget, Failure> {
+    pub(crate) fn open_with(
+        typed: &str,
+        overrides: &DiskOverrides,
+        access: Access,
+    ) -> Result<WriteTarget, Failure> {
         let (graph, provider) = target::open_for(typed, overrides, access)?;
         let paths = target::paths(typed);
         let id = match &provider {
             Some(name) => graph.find(name).ok_or_else(|| no_provider(typed, name, &graph))?,
             None if paths.len() < 2 => 0,
-            None => return Err(Failure::Message(format!("open {typed}: several disks: name the provider after a #: #stripe/data"))),
+            None => {
+                return Err(Failure::Message(format!(
+                    "open {typed}: several disks: name the provider after a #: #stripe/data"
+                )));
+            }
         };
         let own = &graph.providers[id].name;
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
-        Ok(WriteTarget { typed: typed.into(), judged: overrides.judged().cloned(), graph, id, name, speaks_geom: false })
+        Ok(WriteTarget {
+            typed: typed.into(),
+            judged: overrides.judged().cloned(),
+            graph,
+            id,
+            name,
+            speaks_geom: false,
+        })
     }
 
     /// The name to print: as a command line takes it, or that in GEOM.
@@ -83,18 +102,21 @@ impl WriteTarget {
         table_on(&self.graph, id)
     }
 
-    /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited; `attempt` begins the message.
+    /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited;
+    /// `attempt` begins the message.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
         self.require_settled(attempt)?;
         self.readable(attempt)
     }
 
-    /// Refuses a write while a move of it, or of a partition in it, is interrupted; `attempt` begins the message.
+    /// Refuses a write while a move of it, or of a partition in it, is interrupted; `attempt`
+    /// begins the message.
     pub(crate) fn require_settled(&self, attempt: &str) -> Result<(), Failure> {
         move_journal::require_settled(attempt, &self.typed, &self.graph, self.id)
     }
 
-    /// The table to show. Errors: no table, or one that cannot be edited; `attempt` begins the message.
+    /// The table to show. Errors: no table, or one that cannot be edited; `attempt` begins the
+    /// message.
     pub(crate) fn readable(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
@@ -102,7 +124,9 @@ impl WriteTarget {
                 (Some(class), _, _) => format!("its {class} table cannot be edited"),
                 (None, Some(holder), _) => format!("{holder}: its table is edited there"),
                 (None, None, Some(what)) => format!("its table cannot be read: {what}"),
-                (None, None, None) => "there is no partition table: make one first: part create -s gpt".into(),
+                (None, None, None) => {
+                    "there is no partition table: make one first: part create -s gpt".into()
+                }
             };
             Failure::Message(format!("{attempt} {}: {found}", self.typed))
         })
@@ -110,7 +134,8 @@ impl WriteTarget {
 
     /// Contents, in words, that an overwrite would destroy, besides a table that can be read.
     pub(crate) fn holds(&self) -> Option<String> {
-        let veiled = self.graph.veil(self.id).map(|kind| format!("only {kind} can tell what is on it"));
+        let veiled =
+            self.graph.veil(self.id).map(|kind| format!("only {kind} can tell what is on it"));
         veiled.or_else(|| self.graph.providers[self.id].tasted().holds())
     }
 
@@ -120,15 +145,16 @@ impl WriteTarget {
         occupant::remains(&self.graph.probe(self.id), &within)
     }
 
-    /// The table whose own first sectors this partition covers: a BSD label whose first partition begins with it. Also the name of its
-    /// provider, and the shared ranges in bytes of this one.
+    /// The table whose own first sectors this partition covers: a BSD label whose first partition
+    /// begins with it. Also the name of its provider, and the shared ranges in bytes of this one.
     pub(crate) fn table_within(&self) -> Option<(&'static dyn Scheme, String, Vec<Range<u64>>)> {
         let p = &self.graph.providers[self.id];
         let &[parent] = p.parents.as_slice() else { return None };
         let start = p.base().checked_sub(self.graph.providers[parent].base())?;
         let (scheme, table) = self.table_on(parent)?;
         let shared = |patch: &Patch| {
-            let range = patch.offset.saturating_sub(start)..patch.end().saturating_sub(start).min(p.topology.length);
+            let range = patch.offset.saturating_sub(start)
+                ..patch.end().saturating_sub(start).min(p.topology.length);
             (range.start < range.end).then_some(range)
         };
         let within: Vec<Range<u64>> = scheme.erase(&table).iter().filter_map(shared).collect();
@@ -139,7 +165,9 @@ impl WriteTarget {
     pub(crate) fn occupant(&self) -> Occupant {
         match self.graph.providers[self.id].tasted().occupant(&self.graph.probe(self.id)) {
             // Noise is no remains of anything.
-            found @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(found, |what| Occupant::Data(what, Vec::new())),
+            found @ (Occupant::Nothing | Occupant::Remains(_)) => {
+                self.holds().map_or(found, |what| Occupant::Data(what, Vec::new()))
+            }
             found => found,
         }
     }
@@ -152,18 +180,26 @@ impl WriteTarget {
         after: Option<&Table>,
         options: &WriteOptions,
     ) -> Result<(), Failure> {
-        let written = carry_out(&self.typed, &self.graph, vec![Job { id: self.id, patches }], options)?;
+        let written =
+            carry_out(&self.typed, &self.graph, vec![Job { id: self.id, patches }], options)?;
         if options.dry_run || written == 0 {
             return Ok(());
         }
         let read = scheme.read(&self.graph.probe(self.id));
-        let places = |t: &Table| t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect::<Vec<_>>();
+        let places = |t: &Table| {
+            t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect::<Vec<_>>()
+        };
         if after.map(places) != read.as_ref().map(places) && after.is_some() {
-            let message = format!("write {}: what was written does not read back as it should: check the disk", self.typed);
+            let message = format!(
+                "write {}: what was written does not read back as it should: check the disk",
+                self.typed
+            );
             return Err(Failure::Message(message));
         }
-        let (typed, on_disk) = (self.typed.clone(), self.graph.providers[self.id].parents.is_empty());
-        // The kernel reads a table again only once the disk is no longer open for exclusive writing.
+        let (typed, on_disk) =
+            (self.typed.clone(), self.graph.providers[self.id].parents.is_empty());
+        // The kernel reads a table again only once the disk is no longer open for exclusive
+        // writing.
         drop(self);
         if on_disk {
             tell_kernel(&typed);
@@ -176,36 +212,53 @@ impl WriteTarget {
 pub(crate) fn contents(target: &WriteTarget) -> Option<String> {
     let table = target.table().filter(|(_, table)| !table.is_bare_chain());
     table
-        .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
+        .map(|(scheme, table)| {
+            format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len()))
+        })
         .or_else(|| target.holds())
         .or_else(|| target.remains())
 }
 
-/// The table around it, in words, if the provider's first sectors hold it: a write there destroys that table.
+/// The table around it, in words, if the provider's first sectors hold it: a write there destroys
+/// that table.
 pub(crate) fn shared(target: &WriteTarget) -> Option<String> {
     let (scheme, parent, _) = target.table_within()?;
     let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
     Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))
 }
 
-/// Makes the kernel read the tables of the target's block devices again; warns on stderr if one is in use.
+/// Makes the kernel read the tables of the target's block devices again; warns on stderr if one is
+/// in use.
 pub(crate) fn tell_kernel(target: &str) {
     for path in target::paths(target).into_iter().filter(|path| path.starts_with("/dev")) {
         if reread::reread(path) == Reread::Busy {
             let path = path.display();
-            complain(&format!("warning: {path} is in use, so the kernel keeps the old partitions: partx -u {path}, or restart"));
+            complain(&format!(
+                "warning: {path} is in use, so the kernel keeps the old partitions: partx -u {path}, or restart"
+            ));
         }
     }
 }
 
 pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
-    let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
-    let there = if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) };
+    let names: Vec<&str> = graph
+        .providers
+        .iter()
+        .map(|p| p.name.as_str())
+        .filter(|n| !n.is_empty())
+        .take(20)
+        .collect();
+    let there = if names.is_empty() {
+        "there is none".into()
+    } else {
+        format!("there are {}", names.join(", "))
+    };
     let found = missing_members(target, name, graph).unwrap_or(there);
     Failure::Message(format!("open {target}: no provider '{name}': {found}"))
 }
 
-/// The reason why a provider is absent, if members of its set are: which are missing, and how to name them.
+/// The reason why a provider is absent, if members of its set are: which are missing, and how to
+/// name them.
 pub(crate) fn missing_members(target: &str, name: &str, graph: &Graph) -> Option<String> {
     let set = graph.incomplete.iter().find(|set| set.would_have(name))?;
     let disks = [target::split(target).0, vec!["DISK"; set.missing().min(3)]].concat();

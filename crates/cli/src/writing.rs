@@ -47,12 +47,18 @@ pub(crate) struct Job {
     pub patches: Vec<Patch>,
 }
 
-/// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only printed, with `--save` the old bytes are
-/// saved first. Returns the number of writes that change anything.
+/// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only
+/// printed, with `--save` the old bytes are saved first. Returns the number of writes that change
+/// anything.
 ///
-/// Errors: an interrupted move of what is written or of something on it, which only `move --resume` may write; and what reading or writing
-/// fails with.
-pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &WriteOptions) -> Result<usize, Failure> {
+/// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
+/// may write; and what reading or writing fails with.
+pub(crate) fn carry_out(
+    target: &str,
+    graph: &Graph,
+    jobs: Vec<Job>,
+    options: &WriteOptions,
+) -> Result<usize, Failure> {
     jobs.iter().try_for_each(|job| require_settled("write", target, graph, job.id))?;
     if options.dry_run {
         return print(target, graph, jobs);
@@ -66,7 +72,8 @@ pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &W
     Ok(count)
 }
 
-/// Prints the writes, in order, and makes none; returns the number of those that would change anything.
+/// Prints the writes, in order, and makes none; returns the number of those that would change
+/// anything.
 pub(crate) fn print(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<usize, Failure> {
     let needed = changes(target, graph, jobs)?;
     let mut out = BufWriter::new(anstream::stdout().lock());
@@ -78,19 +85,30 @@ pub(crate) fn print(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<usize
 /// The jobs without the patches that change nothing.
 fn changes(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
     let needed = |Job { id, patches }: Job| {
-        let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at)).map_err(|e| cannot(target, "read", e))?;
+        let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at))
+            .map_err(|e| cannot(target, "read", e))?;
         Ok(Job { id, patches })
     };
     jobs.into_iter().map(needed).collect()
 }
 
 /// Makes the `count` writes and reads them back. An error says how many were made.
-fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &WriteOptions) -> Result<(), Failure> {
+fn write(
+    target: &str,
+    graph: &Graph,
+    jobs: &[Job],
+    count: usize,
+    options: &WriteOptions,
+) -> Result<(), Failure> {
     let mut done = 0;
     let broken = |attempt: &str, errno, done| {
-        let Failure::Message(message) = cannot(target, attempt, errno) else { return cannot(target, attempt, errno) };
+        let Failure::Message(message) = cannot(target, attempt, errno) else {
+            return cannot(target, attempt, errno);
+        };
         let back = options.save.as_ref().filter(|_| done > 0);
-        let back = back.map_or_else(String::new, |file| format!("; take them back: trueline part undo {} {target}", file.display()));
+        let back = back.map_or_else(String::new, |file| {
+            format!("; take them back: trueline part undo {} {target}", file.display())
+        });
         Failure::Message(format!("{message}: {done} of {count} writes were made{back}"))
     };
     for (nth, Job { id, patches }) in jobs.iter().enumerate() {
@@ -100,7 +118,11 @@ fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &Writ
             }
             graph.write_at(*id, &patch.bytes, patch.offset).map_err(|e| {
                 let at = place(patch.offset, graph.providers[*id].topology.sector);
-                broken(&format!("write the {} of {} at {at} to", patch.what, name(graph, *id)), e, done)
+                broken(
+                    &format!("write the {} of {} at {at} to", patch.what, name(graph, *id)),
+                    e,
+                    done,
+                )
             })?;
             done += 1;
         }
@@ -114,13 +136,22 @@ fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &Writ
 /// Compares the disk with what was written. Of several writes to one place the last counts.
 fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     for Job { id, patches } in jobs {
-        let all: Vec<Patch> = jobs.iter().filter(|job| job.id == *id).flat_map(|job| job.patches.iter().cloned()).collect();
+        let all: Vec<Patch> = jobs
+            .iter()
+            .filter(|job| job.id == *id)
+            .flat_map(|job| job.patches.iter().cloned())
+            .collect();
         for patch in patches {
             let (mut wanted, mut found) = (patch.bytes.clone(), vec![0; patch.bytes.len()]);
             patch::lay_over(&all, patch.offset, &mut wanted);
-            graph.read_at(*id, &mut found, patch.offset).map_err(|e| cannot(target, "read back", e))?;
+            graph
+                .read_at(*id, &mut found, patch.offset)
+                .map_err(|e| cannot(target, "read back", e))?;
             if found != wanted {
-                let message = format!("write {target}: the {} does not read back as it should: check the disk", patch.what);
+                let message = format!(
+                    "write {target}: the {} does not read back as it should: check the disk",
+                    patch.what
+                );
                 return Err(Failure::Message(message));
             }
         }
@@ -142,8 +173,15 @@ fn name(graph: &Graph, id: Id) -> String {
     if name.is_empty() { "the disk".into() } else { escape::plain(name) }
 }
 
-/// Prints the writes as comments and hexdumps, with addresses on their provider. Without a width it is the format that `undo` reads.
-fn list(target: &str, graph: &Graph, jobs: &[Job], width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+/// Prints the writes as comments and hexdumps, with addresses on their provider. Without a width it
+/// is the format that `undo` reads.
+fn list(
+    target: &str,
+    graph: &Graph,
+    jobs: &[Job],
+    width: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for (nth, Job { id, patches }) in jobs.iter().enumerate() {
         for (i, patch) in patches.iter().enumerate() {
             let p = &graph.providers[*id];
@@ -168,29 +206,41 @@ const SAVED_BYTE: u64 = 5;
 
 /// Writes a new file at `path` with the patches that undo the jobs.
 fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
-    let failed =
-        |e: io::Error| Failure::Message(format!("save the old bytes in {}: {}: nothing was written", path.display(), words::os(&e)));
-    let bytes: u64 = jobs.iter().flat_map(|job| &job.patches).map(|patch| patch.bytes.len() as u64).sum();
+    let failed = |e: io::Error| {
+        Failure::Message(format!(
+            "save the old bytes in {}: {}: nothing was written",
+            path.display(),
+            words::os(&e)
+        ))
+    };
+    let bytes: u64 =
+        jobs.iter().flat_map(|job| &job.patches).map(|patch| patch.bytes.len() as u64).sum();
     if bytes > MOST_SAVED / SAVED_BYTE {
         let most = MOST_SAVED / SAVED_BYTE;
-        return Err(failed(io::Error::other(format!("they are {bytes}, more than the {most} that part undo reads"))));
+        return Err(failed(io::Error::other(format!(
+            "they are {bytes}, more than the {most} that part undo reads"
+        ))));
     }
     let mut back = Vec::new();
     for Job { id, patches } in jobs.iter().rev() {
-        let patches = patch::undo(patches, &mut |at, out| graph.read_at(*id, out, at)).map_err(|e| cannot(target, "read", e))?;
+        let patches = patch::undo(patches, &mut |at, out| graph.read_at(*id, out, at))
+            .map_err(|e| cannot(target, "read", e))?;
         back.push(Job { id: *id, patches });
     }
     // An existing file may be the only copy of older bytes.
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let nothing = if bytes == 0 { writeln!(out, "{UNCHANGED}") } else { Ok(()) };
-    let written = nothing.and_then(|()| list(target, graph, &back, None, &mut out)).and_then(|()| out.flush());
+    let written = nothing
+        .and_then(|()| list(target, graph, &back, None, &mut out))
+        .and_then(|()| out.flush());
     written.and_then(|()| out.get_ref().sync_all()).map_err(|e| {
         // Half a file would stop the next attempt; if it cannot be removed, that attempt says so.
         let _ = fs::remove_file(path);
         failed(e)
     })?;
     // A new file survives a loss of power only once its directory is flushed.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }

@@ -1,4 +1,5 @@
-//! The rules of the house: floors, lists, headings, sizes, words. Sources are read as text; a rule that is broken names the file.
+//! The rules of the house: floors, lists, headings, sizes, words. Sources are read as text; a rule
+//! that is broken names the file.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -6,17 +7,42 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those before it.
+/// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those
+/// before it.
 const FLOORS: [(&str, &[&str]); 6] = [
     (
         "geom",
-        &["base", "mapping", "probe", "table", "class", "format", "registry", "graph", "audit", "layout", "relocate", "plan", "newfs"],
+        &[
+            "base", "mapping", "probe", "table", "class", "format", "registry", "graph", "audit",
+            "layout", "relocate", "plan", "newfs",
+        ],
     ),
     ("sim", &["time", "random", "counters", "model", "drive", "world"]),
-    ("host", &["error", "errno", "random", "clock", "device", "disk", "engine", "process", "nbd", "ublk"]),
+    (
+        "host",
+        &[
+            "error", "errno", "random", "clock", "device", "disk", "engine", "process", "nbd",
+            "ublk",
+        ],
+    ),
     (
         "lab",
-        &["error", "rig", "run", "statistics", "latency", "files", "os", "streams", "trace", "sweep", "ab", "result", "workload", "study"],
+        &[
+            "error",
+            "rig",
+            "run",
+            "statistics",
+            "latency",
+            "files",
+            "os",
+            "streams",
+            "trace",
+            "sweep",
+            "ab",
+            "result",
+            "workload",
+            "study",
+        ],
     ),
     (
         "serve",
@@ -74,7 +100,12 @@ const UP: [(&str, &str, &str, &str); 6] = [
     ("sim", "model", "drive", "a model makes its drive"),
     ("cli", "words", "report", "findings and providers have their words there"),
     ("cli", "remembered", "target", "which file an image is, its spelling says"),
-    ("cli", "command", "args", "help, man pages and completions are made of the whole command line"),
+    (
+        "cli",
+        "command",
+        "args",
+        "help, man pages and completions are made of the whole command line",
+    ),
 ];
 
 /// Lines of a source file, at most.
@@ -102,8 +133,8 @@ fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The text without comments and without items marked `#[cfg(test)]`: a line that ends them, or a block whose last brace stands as far in
-/// as the mark, as rustfmt has it.
+/// The text without comments and without items marked `#[cfg(test)]`: a line that ends them, or a
+/// block whose last brace stands as far in as the mark, as rustfmt has it.
 fn code(text: &str) -> String {
     let mut kept = Vec::new();
     let mut test = None;
@@ -131,7 +162,9 @@ fn imported(code: &str, prefix: &str) -> Vec<String> {
             continue;
         }
         let rest = &code[at + prefix.len()..];
-        let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        let word = |text: &str| {
+            text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+        };
         match rest.strip_prefix('{') {
             None => names.push(word(rest)),
             Some(list) => {
@@ -175,24 +208,40 @@ fn every_arrow_goes_down() {
         let src = root().join("crates").join(name).join("src");
         for (path, text) in sources(&src) {
             let own = floor(&path, &src);
-            if is_test(&path) || ["lib", "main", "samples"].contains(&own.as_str()) || path.ends_with("samples.rs") {
+            if is_test(&path)
+                || ["lib", "main", "samples"].contains(&own.as_str())
+                || path.ends_with("samples.rs")
+            {
                 continue;
             }
             let at = floors.iter().position(|floor| *floor == own);
-            let at = at.unwrap_or_else(|| panic!("{}: '{own}' has no place among the floors of {name}", path.display()));
+            let at = at.unwrap_or_else(|| {
+                panic!("{}: '{own}' has no place among the floors of {name}", path.display())
+            });
             let code = code(&text);
             let depth = path.strip_prefix(&src).unwrap().components().count();
-            for import in imported(&code, "crate::").into_iter().chain(imported(&code, &"super::".repeat(depth))) {
+            for import in imported(&code, "crate::")
+                .into_iter()
+                .chain(imported(&code, &"super::".repeat(depth)))
+            {
                 let Some(to) = floors.iter().position(|floor| *floor == import) else { continue };
                 if to > at {
-                    let allowed = UP.iter().position(|(krate, from, to, _)| (*krate, *from, *to) == (name, own.as_str(), import.as_str()));
-                    let allowed = allowed.unwrap_or_else(|| panic!("{}: '{own}' imports '{import}', which is higher", path.display()));
+                    let allowed = UP.iter().position(|(krate, from, to, _)| {
+                        (*krate, *from, *to) == (name, own.as_str(), import.as_str())
+                    });
+                    let allowed = allowed.unwrap_or_else(|| {
+                        panic!("{}: '{own}' imports '{import}', which is higher", path.display())
+                    });
                     used.insert(allowed, ());
                 }
             }
             let place = CRATES.iter().position(|krate| *krate == name).unwrap();
             for higher in &CRATES[place + 1..] {
-                assert!(imported(&code, &format!("trueline_{higher}::")).is_empty(), "{}: imports {higher}", path.display());
+                assert!(
+                    imported(&code, &format!("trueline_{higher}::")).is_empty(),
+                    "{}: imports {higher}",
+                    path.display()
+                );
             }
         }
     }
@@ -201,7 +250,9 @@ fn every_arrow_goes_down() {
 
 /// Modules declared in the file of a folder.
 fn modules(text: &str) -> Vec<String> {
-    let declared = text.lines().filter_map(|line| line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").strip_prefix("mod "));
+    let declared = text.lines().filter_map(|line| {
+        line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").strip_prefix("mod ")
+    });
     declared.filter_map(|rest| rest.strip_suffix(';')).map(str::to_owned).collect()
 }
 
@@ -211,16 +262,24 @@ fn every_class_and_format_is_in_its_list_and_says_where_it_is_on_disk() {
     let registry = fs::read_to_string(src.join("registry.rs")).unwrap();
     // Geoms that are made and not tasted; parts that labels, or boot sectors, share.
     let none = ["metadata", "nop", "zero", "boot_fields", "maker", "tests"];
-    for (kind, headings) in [("class", &["On disk", "Topology", "Sources"][..]), ("format", &["On disk", "Sources"])] {
+    for (kind, headings) in
+        [("class", &["On disk", "Topology", "Sources"][..]), ("format", &["On disk", "Sources"])]
+    {
         let declared = modules(&fs::read_to_string(src.join(kind).with_extension("rs")).unwrap());
         assert!(declared.len() > 10, "{kind}");
         for name in declared.iter().filter(|name| !none.contains(&name.as_str())) {
-            assert!(registry.contains(&format!("{kind}::{name}::")), "{kind}/{name}.rs is in no list of registry.rs");
+            assert!(
+                registry.contains(&format!("{kind}::{name}::")),
+                "{kind}/{name}.rs is in no list of registry.rs"
+            );
             let text = fs::read_to_string(src.join(kind).join(name).with_extension("rs")).unwrap();
             for heading in headings {
                 // What is ours has no other source.
                 let ours = name == "moving" && *heading == "Sources";
-                assert!(ours || text.contains(&format!("//! # {heading}\n")), "{kind}/{name}.rs has no '# {heading}'");
+                assert!(
+                    ours || text.contains(&format!("//! # {heading}\n")),
+                    "{kind}/{name}.rs has no '# {heading}'"
+                );
             }
         }
     }
@@ -229,13 +288,21 @@ fn every_class_and_format_is_in_its_list_and_says_where_it_is_on_disk() {
 /// Markdown that names sources: all of `docs`, and what stands at the top.
 fn documents(root: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    let mut left = vec![root.join("docs"), root.join("benches"), root.join("tests"), root.join("fuzz"), root.to_path_buf()];
+    let mut left = vec![
+        root.join("docs"),
+        root.join("benches"),
+        root.join("tests"),
+        root.join("fuzz"),
+        root.to_path_buf(),
+    ];
     while let Some(next) = left.pop() {
         for entry in fs::read_dir(&next).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() && path.starts_with(root.join("docs")) {
                 left.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("CHANGELOG.md") {
+            } else if path.extension().is_some_and(|extension| extension == "md")
+                && !path.ends_with("CHANGELOG.md")
+            {
                 found.push((path.clone(), fs::read_to_string(&path).unwrap()));
             }
         }
@@ -250,7 +317,9 @@ fn every_path_in_a_document_exists() {
     let mut seen = 0;
     for (document, text) in documents(&root) {
         for path in text.split('`').skip(1).step_by(2) {
-            let is_path = ["crates/", "docs/", "tests/", "benches/", "fuzz/", "labs/"].iter().any(|first| path.starts_with(first));
+            let is_path = ["crates/", "docs/", "tests/", "benches/", "fuzz/", "labs/"]
+                .iter()
+                .any(|first| path.starts_with(first));
             if is_path && !path.contains(['<', '{', '*', ' ', '…', '\n']) {
                 seen += 1;
                 assert!(root.join(path).exists(), "{}: there is no {path}", document.display());
@@ -284,7 +353,10 @@ fn every_number_of_a_decision_is_used_once_and_gaps_are_explained() {
     assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{numbers:?}");
     let readme = fs::read_to_string(directory.join("README.md")).unwrap();
     for missing in (1..*numbers.last().unwrap()).filter(|number| !numbers.contains(number)) {
-        assert!(readme.contains(&format!("{missing:04}")), "README.md does not say why there is no decision {missing:04}");
+        assert!(
+            readme.contains(&format!("{missing:04}")),
+            "README.md does not say why there is no decision {missing:04}"
+        );
     }
 }
 
@@ -306,19 +378,30 @@ fn docstrings_begin_with_a_noun_and_speak_of_things() {
                 doc = line.starts_with("///") || line.starts_with("//!");
                 if begins {
                     let words: Vec<&str> = line[3..].split_whitespace().collect();
-                    let first = words.first().map_or("", |word| word.trim_end_matches(|c: char| !c.is_alphabetic()));
-                    assert!(!["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first), "{at}: begin with a noun: {line}");
+                    let first = words
+                        .first()
+                        .map_or("", |word| word.trim_end_matches(|c: char| !c.is_alphabetic()));
+                    assert!(
+                        !["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first),
+                        "{at}: begin with a noun: {line}"
+                    );
                     short += usize::from((1..4).contains(&words.len()));
                 }
                 if let Some(comment) = comment(line) {
-                    let person = ["nobody", "somebody", "anybody", "whoever"].into_iter().find(|word| comment.contains(word));
+                    let person = ["nobody", "somebody", "anybody", "whoever"]
+                        .into_iter()
+                        .find(|word| comment.contains(word));
                     assert!(person.is_none(), "{at}: name the thing: {line}");
                 }
             }
         }
     }
-    assert!(short <= MOST_SHORT, "{short} docstrings of under four words, at most {MOST_SHORT}: say more, or lower the number");
+    assert!(
+        short <= MOST_SHORT,
+        "{short} docstrings of under four words, at most {MOST_SHORT}: say more, or lower the number"
+    );
 }
 
-/// Docstrings of under four words. Most are help texts of options, and titles of crates; the number only goes down.
+/// Docstrings of under four words. Most are help texts of options, and titles of crates; the number
+/// only goes down.
 const MOST_SHORT: usize = 73;

@@ -1,6 +1,8 @@
-//! `relocate`: moves a partition of a disk in memory from sector 63 to sector 2048, with a journal in memory.
+//! `relocate`: moves a partition of a disk in memory from sector 63 to sector 2048, with a journal
+//! in memory.
 //!
-//! The move is interrupted half-way, resumed from disk and journal alone, and every byte is compared.
+//! The move is interrupted half-way, resumed from disk and journal alone, and every byte is
+//! compared.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program of its own")]
 
@@ -91,7 +93,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
 /// Bytes of the partition, of which no two sectors are alike.
 fn content() -> Vec<u8> {
-    (0..LENGTH / 8).flat_map(|word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+    (0..LENGTH / 8)
+        .flat_map(|word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+        .collect()
 }
 
 /// A disk with a GPT, and a partition at sector 63 with [`content`] in it.
@@ -104,7 +108,12 @@ fn disk() -> Result<Memory, Box<dyn Error>> {
     let place = Request { start: Some(FROM), size: Some(LENGTH), align: None };
     let kind = gpt.kind("linux-data").ok_or("no type of this name")?;
     let uuid = Some(Guid([1; 16]));
-    full.add(gpt, &ground, Wanted { kind, place, index: None, label: None, uuid, attributes: 0 }, Rules::Aligned)?;
+    full.add(
+        gpt,
+        &ground,
+        Wanted { kind, place, index: None, label: None, uuid, attributes: 0 },
+        Rules::Aligned,
+    )?;
     for patch in gpt.render(&empty, &full) {
         disk.write_at(&patch.bytes, patch.offset)?;
     }
@@ -118,7 +127,10 @@ fn scheme() -> Result<&'static dyn Scheme, &'static str> {
 }
 
 fn taste(disk: &Memory) -> Graph {
-    Graph::taste(vec![Disk::new("", Box::new(disk.clone()), Topology::new(SECTOR, DISK))], Limits::default())
+    Graph::taste(
+        vec![Disk::new("", Box::new(disk.clone()), Topology::new(SECTOR, DISK))],
+        Limits::default(),
+    )
 }
 
 fn ground(graph: &Graph) -> TableSite<'_> {
@@ -139,7 +151,10 @@ fn decide(disk: &Memory) -> Result<Move, Box<dyn Error>> {
     let mut after = before.clone();
     after.relocate(gpt, &ground(&graph), 1, Some(TO))?;
     let table = changes(gpt.render(&before, &after), &mut |at, out| disk.read_at(out, at))?;
-    let was = |patch: &Patch| disk.read(patch.offset, patch.bytes.len() as u64).map(|bytes| Patch { bytes, ..patch.clone() });
+    let was = |patch: &Patch| {
+        disk.read(patch.offset, patch.bytes.len() as u64)
+            .map(|bytes| Patch { bytes, ..patch.clone() })
+    };
     let was = table.iter().map(was).collect::<Result<Vec<Patch>, Errno>>()?;
     let (front, back) = ends(LENGTH, PIECES.end);
     Ok(Move {
@@ -167,14 +182,22 @@ fn interrupt(plan: &Move, disk: &Memory, paper: &Memory, half: u64) -> Result<()
         step += 1;
         step <= half
     });
-    if stopped == Err(Interrupted::Asked) { Ok(()) } else { Err(format!("not interrupted: {stopped:?}").into()) }
+    if stopped == Err(Interrupted::Asked) {
+        Ok(())
+    } else {
+        Err(format!("not interrupted: {stopped:?}").into())
+    }
 }
 
 /// The way on from an interruption: where the move was, and the rest of it.
 fn resume(disk: &Memory, paper: &Memory) -> Result<(), Box<dyn Error>> {
-    let (journal, plan, _) = Journal::open(paper).map_err(|why| format!("open the journal: {why:?}"))?;
-    let Standing::Half(start) = plan.standing(&journal, disk).map_err(|why| format!("read: {why:?}"))? else {
+    let (journal, plan, _) =
+        Journal::open(paper).map_err(|why| format!("open the journal: {why:?}"))?;
+    let Standing::Half(start) =
+        plan.standing(&journal, disk).map_err(|why| format!("read: {why:?}"))?
+    else {
         return Err("it is not half done".into());
     };
-    carry(&plan, disk, Some(&journal), start, &mut |_| true).map_err(|why| format!("go on: {why:?}").into())
+    carry(&plan, disk, Some(&journal), start, &mut |_| true)
+        .map_err(|why| format!("go on: {why:?}").into())
 }

@@ -1,4 +1,5 @@
-//! `route SLICES COUNT`: reads 512 bytes COUNT times through that many nested slices of a memory disk.
+//! `route SLICES COUNT`: reads 512 bytes COUNT times through that many nested slices of a memory
+//! disk.
 //!
 //! `benches/route.sh` counts its instructions. It reads no clock, so that every run is the same.
 

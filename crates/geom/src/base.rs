@@ -1,5 +1,5 @@
-//! Ground floor of the library: on-disk integers, errors, alignment arithmetic, findings, ordered writes, the store that they go to, and
-//! escaped text.
+//! Ground floor of the library: on-disk integers, errors, alignment arithmetic, findings, ordered
+//! writes, the store that they go to, and escaped text.
 
 pub mod error;
 pub mod escape;

@@ -1,9 +1,10 @@
-//! Formats of the contents that do I/O from a provider: file systems, members of other systems' sets, encrypted
-//! volumes, swap.
+//! Formats of the contents that do I/O from a provider: file systems, members of other systems'
+//! sets, encrypted volumes, swap.
 //!
-//! A recognised format is one file in `format/`, a `mod` line, a line in [`crate::registry::FORMATS`], and a golden disk in `tests/disks/`.
-//! A format answers with a [`Sign`]: its kind, and what decides alignment inside it. Whatever else is known of it is asked of the
-//! [`Format`] behind the kind; no other file compares kinds by their names.
+//! A recognised format is one file in `format/`, a `mod` line, a line in
+//! [`crate::registry::FORMATS`], and a golden disk in `tests/disks/`. A format answers with a
+//! [`Sign`]: its kind, and what decides alignment inside it. Whatever else is known of it is asked
+//! of the [`Format`] behind the kind; no other file compares kinds by their names.
 
 use crate::base::error::Errno;
 use crate::base::patch::Read;
@@ -57,12 +58,12 @@ pub trait Format: Sync {
     /// Every kind that it answers with: `ext2`, `ext3`, `ext4`, `jbd`.
     fn kinds(&self) -> Vec<Kind>;
 
-    /// The sign of this format on a provider; `None` if it is not there. Reads stay within the probe's budget, and no
-    /// number that was read is trusted.
+    /// The sign of this format on a provider; `None` if it is not there. Reads stay within the
+    /// probe's budget, and no number that was read is trusted.
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign>;
 
-    /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev or lsblk reports; `None`: such a name
-    /// is not passed on.
+    /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev
+    /// or lsblk reports; `None`: such a name is not passed on.
     fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
         let _ = (kind, block);
         None
@@ -74,7 +75,8 @@ pub trait Format: Sync {
         false
     }
 
-    /// True if whole pages of a file are written however small its clusters are: those only part files from each other.
+    /// True if whole pages of a file are written however small its clusters are: those only part
+    /// files from each other.
     fn keeps_pages_whole(&self) -> bool {
         false
     }
@@ -84,13 +86,15 @@ pub trait Format: Sync {
         None
     }
 
-    /// True if Trueline makes it, on `length` bytes, so that nothing in it is smaller than a page and its data begin where they should.
+    /// True if Trueline makes it, on `length` bytes, so that nothing in it is smaller than a page
+    /// and its data begin where they should.
     fn is_made_here(&self, kind: Kind, length: u64) -> bool {
         let _ = (kind, length);
         false
     }
 
-    /// True if what makes it can put its data on a boundary that the format itself does not begin on.
+    /// True if what makes it can put its data on a boundary that the format itself does not begin
+    /// on.
     fn reaches_any_boundary(&self) -> bool {
         false
     }
@@ -101,7 +105,8 @@ pub trait Format: Sync {
         None
     }
 
-    /// The fix that lays it out for a set of this chunk and full stripe, in bytes; `None` for a kind that takes no notice of sets.
+    /// The fix that lays it out for a set of this chunk and full stripe, in bytes; `None` for a
+    /// kind that takes no notice of sets.
     fn fit_set(&self, sign: &Sign, chunk: u64, stripe: u64) -> Option<String> {
         let _ = (sign, chunk, stripe);
         None
@@ -112,7 +117,8 @@ pub trait Format: Sync {
         format!("make the {} anew with its data area {} bytes further in", area.kind, area.lacking)
     }
 
-    /// The shell commands that make it `length` bytes long, in the file that `file` names; `None` for what cannot get shorter.
+    /// The shell commands that make it `length` bytes long, in the file that `file` names; `None`
+    /// for what cannot get shorter.
     fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
         let _ = (kind, file, length);
         None
@@ -213,9 +219,11 @@ pub struct Sign {
     pub sector: Option<u64>,
     /// The unit of its own I/O in bytes: block, cluster, page.
     pub block: Option<u64>,
-    /// The smallest piece it writes by itself, if smaller than the block: a fragment, a log sector, a journal block.
+    /// The smallest piece it writes by itself, if smaller than the block: a fragment, a log sector,
+    /// a journal block.
     pub piece: Option<Piece>,
-    /// The pieces in which it hands out space, in bytes, where it writes smaller ones (ext4 bigalloc).
+    /// The pieces in which it hands out space, in bytes, where it writes smaller ones (ext4
+    /// bigalloc).
     pub cluster: Option<u64>,
     /// Where its data begin, if not at byte 0 in whole blocks.
     pub data: Option<Data>,
@@ -227,7 +235,8 @@ pub struct Sign {
     pub details: Vec<(&'static str, String)>,
 }
 
-/// A piece of one size that a format writes by itself, at multiples of that size from where its blocks lie.
+/// A piece of one size that a format writes by itself, at multiples of that size from where its
+/// blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Size of the piece in bytes.
@@ -250,8 +259,8 @@ pub struct Data {
     pub offset: u64,
     /// Length in bytes; `None` reaches to the provider's end.
     pub length: Option<u64>,
-    /// True if the area has the contents as they are (RAID1, a bcache backing device), so that it can be tasted in
-    /// turn.
+    /// True if the area has the contents as they are (RAID1, a bcache backing device), so that it
+    /// can be tasted in turn.
     pub plain: bool,
 }
 
@@ -270,18 +279,24 @@ pub enum Inside {
 }
 
 impl Inside {
-    /// An image file of a disk: where its tables and data lie in the file is the container's business.
-    pub const CONTAINER: Inside =
-        Inside::Unknown("a container: convert it with qemu-img convert -O raw, or serve it with qemu-nbd, and check that");
+    /// An image file of a disk: where its tables and data lie in the file is the container's
+    /// business.
+    pub const CONTAINER: Inside = Inside::Unknown(
+        "a container: convert it with qemu-img convert -O raw, or serve it with qemu-nbd, and check that",
+    );
 
     /// By its name alone, a format whose data begin behind something else.
-    const FURTHER_IN: Inside = Inside::Unknown("where its data begin is not known without reading it");
+    const FURTHER_IN: Inside =
+        Inside::Unknown("where its data begin is not known without reading it");
 
-    /// By its name alone, a format that does I/O from byte 0, in blocks of so many bytes as far as that is known.
+    /// By its name alone, a format that does I/O from byte 0, in blocks of so many bytes as far as
+    /// that is known.
     fn from_zero(block: Option<u64>) -> Inside {
         match block {
             Some(_) => Inside::Understood,
-            None => Inside::Unknown("its start is judged; the size of its blocks is not known without reading it"),
+            None => Inside::Unknown(
+                "its start is judged; the size of its blocks is not known without reading it",
+            ),
         }
     }
 }
@@ -310,7 +325,11 @@ impl Sign {
 
     /// A format that is known by a name alone, which no kind here has.
     pub(crate) fn other(block: Option<u64>) -> Sign {
-        Sign { inside: Inside::Unknown("a format that is known by name only"), block, ..Sign::new(OTHER, 0) }
+        Sign {
+            inside: Inside::Unknown("a format that is known by name only"),
+            block,
+            ..Sign::new(OTHER, 0)
+        }
     }
 
     /// Every size it writes, its block first.
@@ -318,12 +337,25 @@ impl Sign {
         self.block.map(|size| Piece { size, name: "block" }).into_iter().chain(self.piece)
     }
 
-    /// Sets the data area that the disk records. A place that is no number (`None`), past the end, or around the very
-    /// signature that names it is not followed: nothing is then known of the inside.
-    fn data_at(&mut self, probe: &Probe<'_>, offset: Option<u64>, length: Option<u64>, plain: bool) {
+    /// Sets the data area that the disk records. A place that is no number (`None`), past the end,
+    /// or around the very signature that names it is not followed: nothing is then known of the
+    /// inside.
+    fn data_at(
+        &mut self,
+        probe: &Probe<'_>,
+        offset: Option<u64>,
+        length: Option<u64>,
+        plain: bool,
+    ) {
         match offset.filter(|&offset| offset < probe.length()) {
-            None => self.inside = Inside::Unknown("its data would begin past the end of what it stands on"),
-            Some(offset) if offset <= self.magic && length.is_none_or(|length| self.magic - offset < length) => {
+            None => {
+                self.inside =
+                    Inside::Unknown("its data would begin past the end of what it stands on")
+            }
+            Some(offset)
+                if offset <= self.magic
+                    && length.is_none_or(|length| self.magic - offset < length) =>
+            {
                 self.inside = Inside::Unknown("its data would lie over its own signature");
             }
             Some(offset) => self.data = Some(Data { offset, length, plain }),
@@ -331,13 +363,13 @@ impl Sign {
     }
 }
 
-/// True if a table on this provider has a slice that covers `[from, to)`: a signature there, counted from the
-/// provider's end, is then the slice's, not the provider's.
+/// True if a table on this provider has a slice that covers `[from, to)`: a signature there,
+/// counted from the provider's end, is then the slice's, not the provider's.
 fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
     let covers = |taste| match taste {
-        Taste::Geom(geom, _) => {
-            geom.table().is_some_and(|table| table.entries.iter().any(|s| s.start <= from && to <= s.start.saturating_add(s.length)))
-        }
+        Taste::Geom(geom, _) => geom.table().is_some_and(|table| {
+            table.entries.iter().any(|s| s.start <= from && to <= s.start.saturating_add(s.length))
+        }),
         _ => false,
     };
     CLASSES.iter().any(|class| covers(class.taste(probe)))
@@ -360,7 +392,8 @@ pub(crate) mod tests {
         FORMATS.iter().filter_map(|format| recognised(*format, disk(length, parts))).collect()
     }
 
-    /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
+    /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift
+    /// too far or read on.
     #[test]
     fn hostile_numbers_are_survived() {
         let magics: [(u64, &[u8]); 24] = [
@@ -440,7 +473,8 @@ pub(crate) mod tests {
             let store = disk(1 << 20, &[(0, &exfat(heap))]);
             let mut topology = Topology::new(512, store.length());
             topology.facts = profile::assumed();
-            let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+            let graph =
+                Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
             assert_eq!(graph.providers[0].signs[0].kind, exfat::KIND);
             assert_eq!(audit::audit(&graph).verdicts[0], verdict, "{heap}");
         }
@@ -452,7 +486,8 @@ pub(crate) mod tests {
         let mut sb = [0u8; 512];
         sb[8] = 8;
         sb[16] = 1;
-        sb[24..40].copy_from_slice(b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81");
+        sb[24..40]
+            .copy_from_slice(b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81");
         let runs: Vec<(u64, &[u8])> = (0..128).map(|n| (n * 8192 + 4096, &sb[..])).collect();
         let store = disk(1 << 20, &runs);
         let topology = Topology::new(512, store.length());

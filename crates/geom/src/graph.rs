@@ -51,7 +51,13 @@ impl Graph {
         // Each disk of a large set has a budget of its own.
         let bytes = limits.bytes.saturating_mul(disks.len() as u64);
         let budget = Budget::new(Limits { bytes, ..limits });
-        let mut graph = Graph { stores: Arc::new([]), providers: Vec::new(), incomplete: Vec::new(), limits, budget };
+        let mut graph = Graph {
+            stores: Arc::new([]),
+            providers: Vec::new(),
+            incomplete: Vec::new(),
+            limits,
+            budget,
+        };
         let mut stores = Vec::new();
         for disk in disks {
             graph.add_disk(disk, &mut stores);
@@ -61,22 +67,33 @@ impl Graph {
         graph
     }
 
-    /// The graph of its disks alone with their topology, without providers or findings from tasting.
+    /// The graph of its disks alone with their topology, without providers or findings from
+    /// tasting.
     #[must_use]
     pub fn bare(&self) -> Graph {
         let disks = self.providers.iter().filter(|p| p.parents.is_empty());
         let bare = |p: &Provider| {
             let (start, seen) = (p.start, p.seen);
-            Provider { start, seen, ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone()) }
+            Provider {
+                start,
+                seen,
+                ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone())
+            }
         };
         let providers: Vec<Provider> = disks.map(bare).collect();
         let bytes = self.limits.bytes.saturating_mul(providers.len() as u64);
         let budget = Budget::new(Limits { bytes, ..self.limits });
-        Graph { stores: self.stores.clone(), providers, incomplete: Vec::new(), limits: self.limits, budget }
+        Graph {
+            stores: self.stores.clone(),
+            providers,
+            incomplete: Vec::new(),
+            limits: self.limits,
+            budget,
+        }
     }
 
-    /// A graph tasted anew from the current contents of its disks. The disks keep their ids, and the stores their
-    /// indices.
+    /// A graph tasted anew from the current contents of its disks. The disks keep their ids, and
+    /// the stores their indices.
     #[must_use]
     pub fn again(&self) -> Graph {
         let mut graph = self.bare();
@@ -105,13 +122,19 @@ impl Graph {
 
     /// Ids of the providers that stand directly on `id`.
     pub fn children(&self, id: Id) -> impl Iterator<Item = Id> {
-        self.providers.iter().enumerate().filter(move |(_, p)| p.parents.contains(&id)).map(|(i, _)| i)
+        self.providers
+            .iter()
+            .enumerate()
+            .filter(move |(_, p)| p.parents.contains(&id))
+            .map(|(i, _)| i)
     }
 
     /// Id of the disk or set that `id` is a range of.
     pub fn root(&self, id: Id) -> Id {
         let mut at = id;
-        while let (false, [parent]) = (self.providers[at].is_set, self.providers[at].parents.as_slice()) {
+        while let (false, [parent]) =
+            (self.providers[at].is_set, self.providers[at].parents.as_slice())
+        {
             at = *parent;
         }
         at
@@ -140,14 +163,22 @@ impl Graph {
     /// A probe of provider `id`, as a class gets it, on the graph's budget.
     pub fn probe(&self, id: Id) -> Probe<'_> {
         let p = &self.providers[id];
-        Probe::new(&p.route, &self.stores, &self.budget, p.topology.sector, p.start, p.kind.as_ref())
+        Probe::new(
+            &p.route,
+            &self.stores,
+            &self.budget,
+            p.topology.sector,
+            p.start,
+            p.kind.as_ref(),
+        )
     }
 
-    /// The format whose data area `id` is, if the area shows noise: an encrypted or striped one. `None` for every other
-    /// provider.
+    /// The format whose data area `id` is, if the area shows noise: an encrypted or striped one.
+    /// `None` for every other provider.
     pub fn veil(&self, id: Id) -> Option<&'static str> {
         let kind = self.providers[id].area_of?;
-        let plain = self.outer_sign(id).is_some_and(|sign| sign.data.is_some_and(|data| data.plain));
+        let plain =
+            self.outer_sign(id).is_some_and(|sign| sign.data.is_some_and(|data| data.plain));
         (!plain).then_some(kind.name)
     }
 
@@ -163,7 +194,8 @@ impl Graph {
         self.providers[id].route.read_at(&self.stores, buffer, offset)
     }
 
-    /// Writes `bytes` at byte `offset` of `id`. The graph stays as it was tasted until [`Graph::again`].
+    /// Writes `bytes` at byte `offset` of `id`. The graph stays as it was tasted until
+    /// [`Graph::again`].
     pub fn write_at(&self, id: Id, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.providers[id].route.write_at(&self.stores, bytes, offset)
     }
@@ -173,7 +205,8 @@ impl Graph {
         self.providers[id].route.zero(&self.stores, offset, length)
     }
 
-    /// Starts the write-back of `length` bytes at byte `offset` of `id` to the media, without waiting for it.
+    /// Starts the write-back of `length` bytes at byte `offset` of `id` to the media, without
+    /// waiting for it.
     pub fn start_writeback(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
         self.providers[id].route.start_writeback(&self.stores, offset, length)
     }
@@ -205,7 +238,12 @@ impl Graph {
             route = Route::new(&geom, 0, topology.length, &[route]);
         }
         let (start, findings, seen) = (disk.start, disk.findings, reported.is_none());
-        self.providers.push(Provider { start, findings, seen, ..Provider::new(disk.name, "disk", topology, route) });
+        self.providers.push(Provider {
+            start,
+            findings,
+            seen,
+            ..Provider::new(disk.name, "disk", topology, route)
+        });
         if let Some(reported) = reported {
             self.add_reported(reported);
         }
@@ -216,10 +254,17 @@ impl Graph {
         let id = self.providers.len() - 1;
         self.providers[id].signs = reported.signs;
         if let Some((scheme, mut slices)) = reported.table {
-            let (length, sector) = (self.providers[id].topology.length, self.providers[id].topology.sector);
-            let reported = slices.entries.into_iter().zip(reported.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
-            let (inside, outside): (Vec<_>, Vec<_>) = reported.partition(|(slice, _)| slice.is_within(length));
-            let left_out = outside.iter().map(|(slice, _)| out_of_range(&slice.suffix, slice.start, length, sector, "left out"));
+            let (length, sector) =
+                (self.providers[id].topology.length, self.providers[id].topology.sector);
+            let reported = slices
+                .entries
+                .into_iter()
+                .zip(reported.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
+            let (inside, outside): (Vec<_>, Vec<_>) =
+                reported.partition(|(slice, _)| slice.is_within(length));
+            let left_out = outside.iter().map(|(slice, _)| {
+                out_of_range(&slice.suffix, slice.start, length, sector, "left out")
+            });
             self.providers[id].findings.extend(bounded(left_out.collect()));
             let signs: Vec<Vec<Sign>>;
             (slices.entries, signs) = inside.into_iter().unzip();
@@ -240,31 +285,45 @@ impl Graph {
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
         if provider.is_extended() && provider.seen {
-            // Its chain is read by the class around it. The mark of an interrupted move is all that its own first bytes may say besides.
+            // Its chain is read by the class around it. The mark of an interrupted move is all that
+            // its own first bytes may say besides.
             let probe = self.probe(id);
             let mark = Moving.recognise(&probe);
             self.providers[id].signs.extend(mark);
             return;
         }
-        let tasted = self.veil(id).is_none() && !provider.is_extended() && provider.topology.length > 0;
+        let tasted =
+            self.veil(id).is_none() && !provider.is_extended() && provider.topology.length > 0;
         if !tasted || !provider.seen {
             return;
         }
-        let probe =
-            Probe::new(&provider.route, &self.stores, &self.budget, provider.topology.sector, provider.start, provider.kind.as_ref());
+        let probe = Probe::new(
+            &provider.route,
+            &self.stores,
+            &self.budget,
+            provider.topology.sector,
+            provider.start,
+            provider.kind.as_ref(),
+        );
         let mut found = Found::ask(&probe);
         let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
-        if !provider.is_set && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent)) {
+        if !provider.is_set
+            && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent))
+        {
             // The parent's own table, seen again.
             found.tables.clear();
         }
         found.settle();
         found.findings.extend(probe.blind().map(blind_finding));
         // Under a table that is in use a format is a leftover: its data area is no more.
-        let plain = found.tables.is_empty() && found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
+        let plain =
+            found.tables.is_empty() && found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         let deep = provider.depth >= self.limits.depth && (!found.tables.is_empty() || plain);
         if deep {
-            let message = format!("tables and data areas inside each other, {} deep: not followed further", self.limits.depth);
+            let message = format!(
+                "tables and data areas inside each other, {} deep: not followed further",
+                self.limits.depth
+            );
             found.findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
         }
         let table = found.tables.into_iter().next();
@@ -276,7 +335,10 @@ impl Graph {
         if let Some((class, member)) = found.member {
             provider.member = Some((class.name(), member.clone()));
             let new = || Set { class, members: Vec::new(), built: false };
-            sets.entry((class.name(), member.set.clone())).or_insert_with(new).members.push((id, member));
+            sets.entry((class.name(), member.set.clone()))
+                .or_insert_with(new)
+                .members
+                .push((id, member));
         }
         match table {
             _ if deep => {}
@@ -291,20 +353,25 @@ impl Graph {
         place(id) == place(parent)
     }
 
-    /// Bytes at the front of `id` that the table around it keeps for itself and for boot code: some of a label's
-    /// partitions begin with them.
+    /// Bytes at the front of `id` that the table around it keeps for itself and for boot code: some
+    /// of a label's partitions begin with them.
     fn table_above(&self, id: Id) -> u64 {
         let p = &self.providers[id];
-        let begins = |&parent: &Id| self.providers[parent].table.is_some() && self.providers[parent].route.base() == p.route.base();
+        let begins = |&parent: &Id| {
+            self.providers[parent].table.is_some()
+                && self.providers[parent].route.base() == p.route.base()
+        };
         if !p.is_set && p.parents.first().is_some_and(begins) { BOOT_AREA } else { 0 }
     }
 
-    /// Adds the providers of a table on `id`. A slice that reaches past it is left out; its class has made the finding.
+    /// Adds the providers of a table on `id`. A slice that reaches past it is left out; its class
+    /// has made the finding.
     fn add_slices(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>) {
         for (slot, offered) in geom.providers().into_iter().enumerate() {
             let parent = &self.providers[id];
             let start = geom.shift(slot).unwrap_or(0);
-            let inside = start.checked_add(offered.length).is_some_and(|end| end <= parent.route.length());
+            let inside =
+                start.checked_add(offered.length).is_some_and(|end| end <= parent.route.length());
             if self.full(id) {
                 return;
             }
@@ -313,7 +380,8 @@ impl Graph {
             }
             let parent = &self.providers[id];
             let entry = geom.table().and_then(|t| t.entries.get(slot));
-            let (label, uuid) = (entry.and_then(|e| e.label.clone()), entry.and_then(|e| e.uuid.clone()));
+            let (label, uuid) =
+                (entry.and_then(|e| e.label.clone()), entry.and_then(|e| e.uuid.clone()));
             let name = format!("{}{}", parent.name, offered.name);
             let topology = geom.topology(slot, std::slice::from_ref(&parent.topology));
             let route = Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route));
@@ -324,7 +392,8 @@ impl Graph {
 
     /// Adds a provider for every inner data area of the signs on `id`.
     fn add_data(&mut self, id: Id) {
-        let areas: Vec<_> = self.providers[id].signs.iter().filter_map(|s| s.data.map(|d| (s.kind, d))).collect();
+        let areas: Vec<_> =
+            self.providers[id].signs.iter().filter_map(|s| s.data.map(|d| (s.kind, d))).collect();
         for (nth, (kind, data)) in areas.into_iter().enumerate() {
             let parent = &self.providers[id];
             let room = parent.route.length().saturating_sub(data.offset);
@@ -338,7 +407,8 @@ impl Graph {
             let name = format!("{}.data{number}", parent.name);
             let topology = parent.topology.shift(data.offset, length);
             let route = Route::new(&geom, 0, length, std::slice::from_ref(&parent.route));
-            let area = Provider::within((id, parent), name, kind.name, data.offset, topology, route);
+            let area =
+                Provider::within((id, parent), name, kind.name, data.offset, topology, route);
             self.providers.push(Provider { area_of: Some(kind), ..area });
         }
     }
@@ -347,8 +417,14 @@ impl Graph {
     fn full(&mut self, id: Id) -> bool {
         let full = self.providers.len() >= self.limits.providers;
         if full && !self.providers[id].findings.iter().any(|f| *f.rule == finding::BLIND) {
-            let message = format!("more than {} providers: the rest is not looked at", self.limits.providers);
-            self.providers[id].findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+            let message =
+                format!("more than {} providers: the rest is not looked at", self.limits.providers);
+            self.providers[id].findings.push(Finding::new(
+                &finding::BLIND,
+                Severity::Warning,
+                0,
+                message,
+            ));
         }
         full
     }
@@ -357,7 +433,9 @@ impl Graph {
     fn assemble(&mut self, sets: &mut Sets) {
         for ((class, _), set) in sets.iter_mut().filter(|(_, s)| !s.built) {
             let chosen = set.chosen();
-            if chosen.len() < set.members[0].1.enough || self.providers.len() >= self.limits.providers {
+            if chosen.len() < set.members[0].1.enough
+                || self.providers.len() >= self.limits.providers
+            {
                 continue;
             }
             set.built = true;
@@ -367,15 +445,27 @@ impl Graph {
                     "{class} set {} cannot be made of its members: their labels disagree, or leave it no room",
                     members[0].provider
                 );
-                self.providers[ids[0]].findings.push(Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message));
+                self.providers[ids[0]].findings.push(Finding::new(
+                    &finding::INCOMPLETE,
+                    Severity::Warning,
+                    0,
+                    message,
+                ));
                 continue;
             };
-            let below: Vec<Topology> = ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
+            let below: Vec<Topology> =
+                ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
             let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
             let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
             if depth > self.limits.depth {
-                let message = format!("sets inside sets, {} deep: not followed further", self.limits.depth);
-                self.providers[ids[0]].findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+                let message =
+                    format!("sets inside sets, {} deep: not followed further", self.limits.depth);
+                self.providers[ids[0]].findings.push(Finding::new(
+                    &finding::BLIND,
+                    Severity::Warning,
+                    0,
+                    message,
+                ));
                 continue;
             }
             for (slot, offered) in geom.providers().into_iter().enumerate() {
@@ -390,22 +480,31 @@ impl Graph {
     fn report_incomplete(&mut self, sets: &Sets) {
         for ((class, _), set) in sets {
             let (id, first) = &set.members[0];
-            let here: Vec<_> = set.chosen().into_iter().map(|(id, member)| (id, member.number)).collect();
+            let here: Vec<_> =
+                set.chosen().into_iter().map(|(id, member)| (id, member.number)).collect();
             if here.len() < first.count {
-                let set = Incomplete { class, provider: first.provider.clone(), here, count: first.count };
+                let set = Incomplete {
+                    class,
+                    provider: first.provider.clone(),
+                    here,
+                    count: first.count,
+                };
                 self.providers[*id].findings.push(set.finding());
                 self.incomplete.push(set);
             }
         }
     }
 
-    /// Drops a signature that is seen again on a slice or data area with the same start: it belongs to the inner
-    /// provider.
+    /// Drops a signature that is seen again on a slice or data area with the same start: it belongs
+    /// to the inner provider.
     fn settle_signs(&mut self) {
         for id in 0..self.providers.len() {
             let inner: Vec<(Kind, u64)> = self
                 .children(id)
-                .filter(|&c| self.providers[c].route.base() == self.providers[id].route.base() && !self.providers[c].is_set)
+                .filter(|&c| {
+                    self.providers[c].route.base() == self.providers[id].route.base()
+                        && !self.providers[c].is_set
+                })
                 .flat_map(|c| self.providers[c].signs.iter().map(|s| (s.kind, s.magic)))
                 .collect();
             self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
@@ -415,12 +514,18 @@ impl Graph {
 
 fn blind_finding(blind: Blind) -> Finding {
     match blind {
-        Blind::Budget => {
-            Finding::new(&finding::BLIND, Severity::Warning, 0, "the read budget was spent before everything here was looked at".into())
-        }
-        Blind::Unreadable(offset, errno) => {
-            Finding::new(&finding::BLIND, Severity::Error, offset, format!("cannot be read at byte {offset}: {errno}"))
-        }
+        Blind::Budget => Finding::new(
+            &finding::BLIND,
+            Severity::Warning,
+            0,
+            "the read budget was spent before everything here was looked at".into(),
+        ),
+        Blind::Unreadable(offset, errno) => Finding::new(
+            &finding::BLIND,
+            Severity::Error,
+            offset,
+            format!("cannot be read at byte {offset}: {errno}"),
+        ),
     }
 }
 
@@ -437,8 +542,9 @@ struct Set {
 }
 
 impl Set {
-    /// One provider for every number, the first found; all of them where members have no numbers. A member with another
-    /// count than the first found is of another time or another set: GEOM refuses it too.
+    /// One provider for every number, the first found; all of them where members have no numbers. A
+    /// member with another count than the first found is of another time or another set: GEOM
+    /// refuses it too.
     fn chosen(&self) -> Vec<(Id, Member)> {
         let mut chosen: Vec<(Id, Member)> = Vec::new();
         for (id, m) in self.members.iter().filter(|(_, m)| m.count == self.members[0].1.count) {

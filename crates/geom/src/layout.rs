@@ -1,13 +1,14 @@
 //! Layouts: the wanted tables of a disk as a value, and the edits that make them.
 //!
-//! A layout names the partitions of a table, and inside each, optionally, another table, at any depth. [`plan`]
-//! compares it with the tables on the disk: what agrees is kept, what is missing is made, what contradicts is refused.
-//! A partition is never moved, resized or deleted by the way. A table that agrees already gives no write, so a layout
-//! can be applied again and again.
+//! A layout names the partitions of a table, and inside each, optionally, another table, at any
+//! depth. [`plan`] compares it with the tables on the disk: what agrees is kept, what is missing is
+//! made, what contradicts is refused. A partition is never moved, resized or deleted by the way. A
+//! table that agrees already gives no write, so a layout can be applied again and again.
 //!
-//! Shares in percent are of the range between the first and the last boundary of the usable range, whatever else is on
-//! the disk: two halves fill it. (libparted counts percents of the whole device and then looks for a free place near
-//! by, so that its halves never quite fit.) Several partitions that take the rest share it equally.
+//! Shares in percent are of the range between the first and the last boundary of the usable range,
+//! whatever else is on the disk: two halves fill it. (libparted counts percents of the whole device
+//! and then looks for a free place near by, so that its halves never quite fit.) Several partitions
+//! that take the rest share it equally.
 //!
 //! # Limits
 //! The flavour of a BSD label and the geometry of a table on the disk are kept as they are.
@@ -45,13 +46,16 @@ pub struct Layout {
     pub id: Option<Id>,
     /// Number of entries it has room for; `None` keeps or chooses any.
     pub entries: Option<u32>,
-    /// First byte and byte after the last of the range in which partitions may lie; `None` for the scheme's own.
+    /// First byte and byte after the last of the range in which partitions may lie; `None` for the
+    /// scheme's own.
     pub usable: Option<(u64, u64)>,
-    /// Alignment in bytes on the medium of starts and ends that are chosen; `None` for the best grain there is.
+    /// Alignment in bytes on the medium of starts and ends that are chosen; `None` for the best
+    /// grain there is.
     pub align: Option<u64>,
     /// Flavour of a BSD label.
     pub dialect: Option<Dialect>,
-    /// True if starts count from the table above, as those of logical partitions do in sfdisk's scripts.
+    /// True if starts count from the table above, as those of logical partitions do in sfdisk's
+    /// scripts.
     pub from_above: bool,
     /// Partitions of the table, in order.
     pub parts: Vec<Part>,
@@ -130,9 +134,9 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-/// Plans the tables of `layout` on the provider that `probe` sees, and their writes. Every refusal comes before the
-/// first write. `medium` is the length of its disk in bytes. `random` gives the identities of new tables and
-/// partitions.
+/// Plans the tables of `layout` on the provider that `probe` sees, and their writes. Every refusal
+/// comes before the first write. `medium` is the length of its disk in bytes. `random` gives the
+/// identities of new tables and partitions.
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
@@ -157,8 +161,8 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// The writes of the table on one provider and of those inside it. `offset` and `above` are the first bytes, on the
-    /// target, of the provider and of the one around it.
+    /// The writes of the table on one provider and of those inside it. `offset` and `above` are the
+    /// first bytes, on the target, of the provider and of the one around it.
     fn table(
         &mut self,
         layout: &Layout,
@@ -169,7 +173,11 @@ impl Planning<'_> {
         above: u64,
     ) -> Result<Vec<Stage>, Refused> {
         let refused = |why| Refused { provider: name.into(), why };
-        let layout = &if layout.from_above { counted_from(layout, offset - above).map_err(refused)? } else { layout.clone() };
+        let layout = &if layout.from_above {
+            counted_from(layout, offset - above).map_err(refused)?
+        } else {
+            layout.clone()
+        };
         let change = self.one(layout, probe, site).map_err(refused)?;
         let numbers = numbers(layout, &change.after).map_err(refused)?;
         let whole = change.writes(probe, &change.after).map_err(refused)?;
@@ -180,15 +188,28 @@ impl Planning<'_> {
         for (part, index) in layout.parts.iter().zip(numbers) {
             let Some(entry) = change.after.entry(index) else { continue };
             // An extended partition begins with an empty chain, which belongs to its contents.
-            let own = own_of(entry, &whole).map(|p| Patch { offset: p.offset.saturating_add(offset), ..p.clone() }).collect();
+            let own = own_of(entry, &whole)
+                .map(|p| Patch { offset: p.offset.saturating_add(offset), ..p.clone() })
+                .collect();
             let mut stages = Vec::from_iter(Stage::of(own, None));
             if let Some(table) = &part.inside {
                 let name = called(layout.scheme, name, entry);
                 let route = written.route_within(entry.start, entry.length);
                 let inner = written.within(&route, entry.start, &entry.kind);
                 let topology = site.topology.shift(entry.start, entry.length);
-                let site = TableSite { topology: &topology, base: site.base.saturating_add(entry.start), kind: Some(entry.kind) };
-                stages.extend(self.table(table, &inner, &site, &name, offset.saturating_add(entry.start), offset)?);
+                let site = TableSite {
+                    topology: &topology,
+                    base: site.base.saturating_add(entry.start),
+                    kind: Some(entry.kind),
+                };
+                stages.extend(self.table(
+                    table,
+                    &inner,
+                    &site,
+                    &name,
+                    offset.saturating_add(entry.start),
+                    offset,
+                )?);
             }
             inside.add(index, change.when(entry, &stages, offset, &whole), stages);
         }
@@ -196,20 +217,37 @@ impl Planning<'_> {
     }
 
     /// The change of the table on one provider, of those inside it none.
-    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, site: &TableSite<'_>) -> Result<Change, Refusal> {
+    fn one(
+        &mut self,
+        layout: &Layout,
+        probe: &Probe<'_>,
+        site: &TableSite<'_>,
+    ) -> Result<Change, Refusal> {
         let there = occupant(probe);
         require_readable(probe)?;
         let (before, after, edits) = match &there {
-            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, site) {
-                Err(_) if self.may.replace => return self.replaced(layout, there, probe, site),
-                edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
-            },
+            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => {
+                match self.edited(layout, table, site) {
+                    Err(_) if self.may.replace => return self.replaced(layout, there, probe, site),
+                    edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
+                }
+            }
             Occupant::Table(scheme, table) if !self.may.replace => {
-                let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
-                return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
+                let found = format!(
+                    "there is a table of another scheme, {}, with {} partitions",
+                    scheme.name(),
+                    table.entries.len()
+                );
+                return Err(Refusal::new(
+                    found,
+                    "--replace puts the layout in its place, and what is in these partitions is lost",
+                ));
             }
             Occupant::Data(what, _) | Occupant::Remains(what) if !self.may.replace => {
-                return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
+                return Err(Refusal::new(
+                    what.clone(),
+                    "--replace writes the layout over it, and what is in it is lost",
+                ));
             }
             _ => return self.replaced(layout, there, probe, site),
         };
@@ -217,7 +255,13 @@ impl Planning<'_> {
     }
 
     /// A table made anew, in the place of `there`.
-    fn replaced(&mut self, layout: &Layout, there: Occupant, probe: &Probe<'_>, site: &TableSite<'_>) -> Result<Change, Refusal> {
+    fn replaced(
+        &mut self,
+        layout: &Layout,
+        there: Occupant,
+        probe: &Probe<'_>,
+        site: &TableSite<'_>,
+    ) -> Result<Change, Refusal> {
         let new = New {
             entries: layout.entries,
             id: layout.id,
@@ -231,7 +275,11 @@ impl Planning<'_> {
         let mut edits = Vec::new();
         if let Occupant::Table(scheme, table) = &there {
             let count = table.entries.len();
-            edits.push(format!("destroy {} of {count} partition{}", scheme.name(), if count == 1 { "" } else { "s" }));
+            edits.push(format!(
+                "destroy {} of {count} partition{}",
+                scheme.name(),
+                if count == 1 { "" } else { "s" }
+            ));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
@@ -240,7 +288,12 @@ impl Planning<'_> {
     }
 
     /// The table on the disk, edited to agree with the layout, and the edits in words.
-    fn edited(&mut self, layout: &Layout, table: &Table, site: &TableSite<'_>) -> Result<(Table, Vec<String>), Refusal> {
+    fn edited(
+        &mut self,
+        layout: &Layout,
+        table: &Table,
+        site: &TableSite<'_>,
+    ) -> Result<(Table, Vec<String>), Refusal> {
         let (mut after, mut edits) = (table.clone(), Vec::new());
         if !after.damage.is_empty() {
             after = layout.scheme.recover(table, site)?;
@@ -248,17 +301,34 @@ impl Planning<'_> {
             after.damage.clear();
         }
         if let Some(entries) = layout.entries.filter(|&n| n != after.capacity) {
-            let found = format!("the {} has room for {} entries, the layout says {entries}", after.scheme, after.capacity);
+            let found = format!(
+                "the {} has room for {} entries, the layout says {entries}",
+                after.scheme, after.capacity
+            );
             return Err(Refusal::new(found, "leave it out of the layout"));
         }
-        if let Some((first, end)) = layout.usable.filter(|&(first, end)| (first, end) != (after.usable.start, after.usable.end)) {
+        if let Some((first, end)) = layout
+            .usable
+            .filter(|&(first, end)| (first, end) != (after.usable.start, after.usable.end))
+        {
             if layout.scheme.keeps_usable() {
-                let lies = |first, end| format!("from {} up to {}", place(first, table.sector), place(end, table.sector));
-                let found = format!("partitions lie {}, the layout says {}", lies(after.usable.start, after.usable.end), lies(first, end));
+                let lies = |first, end| {
+                    format!(
+                        "from {} up to {}",
+                        place(first, table.sector),
+                        place(end, table.sector)
+                    )
+                };
+                let found = format!(
+                    "partitions lie {}, the layout says {}",
+                    lies(after.usable.start, after.usable.end),
+                    lies(first, end)
+                );
                 return Err(Refusal::new(found, "leave it out of the layout"));
             }
             let new = New { usable: layout.usable, ..New::default() };
-            after.usable = new.usable(after.usable.clone(), layout.scheme.bounds(&after), after.sector)?;
+            after.usable =
+                new.usable(after.usable.clone(), layout.scheme.bounds(&after), after.sector)?;
         }
         if let Some(id) = layout.id.filter(|&id| after.id != Some(id)) {
             after.id = Some(id);
@@ -269,17 +339,31 @@ impl Planning<'_> {
     }
 
     /// Makes the partitions of `table` agree with the layout; adds the edits in words.
-    fn fill(&mut self, layout: &Layout, table: &mut Table, site: &TableSite<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
+    fn fill(
+        &mut self,
+        layout: &Layout,
+        table: &mut Table,
+        site: &TableSite<'_>,
+        edits: &mut Vec<String>,
+    ) -> Result<(), Refusal> {
         let numbers = numbers(layout, table)?;
-        let others: Vec<u32> = table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
+        let others: Vec<u32> =
+            table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
         if !others.is_empty() && !self.may.delete {
             let list: Vec<String> = others.iter().map(u32::to_string).collect();
-            let found = format!("the layout does not name partitions that are there: index {}", list.join(", "));
+            let found = format!(
+                "the layout does not name partitions that are there: index {}",
+                list.join(", ")
+            );
             return Err(Refusal::new(found, "add them to it, or delete them with --delete-others"));
         }
         for index in others {
             let gone = table.delete(index)?;
-            edits.push(format!("delete {index}: {} bytes at {}", gone.length, place(gone.start, table.sector)));
+            edits.push(format!(
+                "delete {index}: {} bytes at {}",
+                gone.length,
+                place(gone.start, table.sector)
+            ));
         }
         if layout.align == Some(0) {
             return Err(Refusal::new("an alignment of 0", "leave it out for the best there is"));
@@ -288,17 +372,36 @@ impl Planning<'_> {
         for (part, &index) in layout.parts.iter().zip(&numbers) {
             agree(layout, table, part, index, &grains, edits)?;
         }
-        let items: Vec<Item> =
-            layout.parts.iter().zip(&numbers).map(|(part, &i)| item(part, table.entry(i), table.sector)).collect::<Result<_, _>>()?;
+        let items: Vec<Item> = layout
+            .parts
+            .iter()
+            .zip(&numbers)
+            .map(|(part, &i)| item(part, table.entry(i), table.sector))
+            .collect::<Result<_, _>>()?;
         let ranges = laid(table, &items, &grains, layout, &numbers)?;
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
             let kind = kind(layout, table, &part.kind)?;
-            let uuid = part.uuid.or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
-            let place_there = Request { start: Some(range.start), size: Some(range.end - range.start), align: None };
+            let uuid = part
+                .uuid
+                .or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
+            let place_there = Request {
+                start: Some(range.start),
+                size: Some(range.end - range.start),
+                align: None,
+            };
             let attributes = part.attributes.unwrap_or(0);
-            let wanted = Wanted { kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
-            let of_part = |why: Refusal| Refusal::new(format!("partition {index}: {}", why.found), why.advice);
+            let wanted = Wanted {
+                kind,
+                place: place_there,
+                index: Some(index),
+                label: part.label.clone(),
+                uuid,
+                attributes,
+            };
+            let of_part = |why: Refusal| {
+                Refusal::new(format!("partition {index}: {}", why.found), why.advice)
+            };
             table.add(layout.scheme, site, wanted, Rules::Aligned).map_err(of_part)?;
             edits.push(format!(
                 "add {index}: {}, {} bytes at {}",
@@ -316,7 +419,9 @@ fn occupant(probe: &Probe<'_>) -> Occupant {
     let nothing = Contents { table: None, member: None, signs: &[], findings: &[] };
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         // An extended partition is read by the EBR alone, and is an empty chain until it has one.
-        return nothing.table(probe).map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
+        return nothing
+            .table(probe)
+            .map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
     }
     let mut found = Found::ask(probe);
     found.settle();
@@ -329,7 +434,11 @@ fn occupant(probe: &Probe<'_>) -> Occupant {
 fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
     // A logical partition is named after the disk, not after the extended one.
     let digits = |c: char| c.is_ascii_digit();
-    let name = if scheme.name() == "EBR" { name.trim_end_matches(digits).trim_end_matches('s') } else { name };
+    let name = if scheme.name() == "EBR" {
+        name.trim_end_matches(digits).trim_end_matches('s')
+    } else {
+        name
+    };
     format!("{name}{}", scheme.suffix(entry))
 }
 
@@ -343,8 +452,12 @@ fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
     let mut layout = layout.clone();
     for part in &mut layout.parts {
         if let Some(start) = part.start {
-            let before =
-                || Refusal::new(format!("{start} lies before the partition that it is in"), "starts here count from the table above");
+            let before = || {
+                Refusal::new(
+                    format!("{start} lies before the partition that it is in"),
+                    "starts here count from the table above",
+                )
+            };
             part.start = Some(start.checked_sub(distance).ok_or_else(before)?);
         }
     }
@@ -354,34 +467,70 @@ fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
 /// Numbers of the layout's partitions, in its order.
 fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
     let given: Vec<u32> = layout.parts.iter().filter_map(|p| p.index).collect();
-    if let Some(twice) = given.iter().enumerate().find_map(|(i, index)| given[..i].contains(index).then_some(index)) {
-        return Err(Refusal::new(format!("the layout has two partitions of index {twice}"), "number them differently"));
+    if let Some(twice) =
+        given.iter().enumerate().find_map(|(i, index)| given[..i].contains(index).then_some(index))
+    {
+        return Err(Refusal::new(
+            format!("the layout has two partitions of index {twice}"),
+            "number them differently",
+        ));
     }
     let mut free = (1..=table.capacity).filter(|i| !given.contains(i) && !table.kept.contains(i));
-    let full = || Refusal::new(format!("the layout has {} partitions, more than the {} takes", layout.parts.len(), table.scheme), "");
+    let full = || {
+        Refusal::new(
+            format!(
+                "the layout has {} partitions, more than the {} takes",
+                layout.parts.len(),
+                table.scheme
+            ),
+            "",
+        )
+    };
     layout.parts.iter().map(|p| p.index.or_else(|| free.next()).ok_or_else(full)).collect()
 }
 
-/// Changes the type, name, GUID and attributes of an existing partition to the layout's; refuses another start or size.
-/// A partition that does not exist is left to the caller.
-fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[Grain], edits: &mut Vec<String>) -> Result<(), Refusal> {
+/// Changes the type, name, GUID and attributes of an existing partition to the layout's; refuses
+/// another start or size. A partition that does not exist is left to the caller.
+fn agree(
+    layout: &Layout,
+    table: &mut Table,
+    part: &Part,
+    index: u32,
+    grains: &[Grain],
+    edits: &mut Vec<String>,
+) -> Result<(), Refusal> {
     let Some(at) = table.entries.iter().position(|e| e.index == index) else { return Ok(()) };
     let (mut entry, sector) = (table.entries[at].clone(), table.sector);
-    let advice = || "a partition is not moved or resized here: correct the layout, or delete or resize it first".to_string();
+    let advice = || {
+        "a partition is not moved or resized here: correct the layout, or delete or resize it first"
+            .to_string()
+    };
     if let Some(start) = part.start.filter(|&start| start != entry.start) {
-        let found = format!("partition {index} begins at {}, the layout says {}", place(entry.start, sector), place(start, sector));
+        let found = format!(
+            "partition {index} begins at {}, the layout says {}",
+            place(entry.start, sector),
+            place(start, sector)
+        );
         return Err(Refusal::new(found, advice()));
     }
     let sizes: Vec<u64> = match part.size {
         Size::Bytes(size) => round_up(size, sector).into_iter().collect(),
-        Size::Percent(p) => grains.iter().map(|&grain| percent(whole(&table.usable, grain), p, grain)).collect(),
+        Size::Percent(p) => {
+            grains.iter().map(|&grain| percent(whole(&table.usable, grain), p, grain)).collect()
+        }
         Size::Rest => vec![entry.length],
     };
     // A share includes the bytes that the table needs before the partition.
-    let is_size = |&size: &u64| size == entry.length || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length);
+    let is_size = |&size: &u64| {
+        size == entry.length
+            || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length)
+    };
     if !sizes.iter().any(is_size) {
         let wanted = sizes.first().copied().unwrap_or(u64::MAX);
-        return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {wanted}", entry.length), advice()));
+        return Err(Refusal::new(
+            format!("partition {index} has {} bytes, the layout says {wanted}", entry.length),
+            advice(),
+        ));
     }
     let mut changed = Vec::new();
     let kind = kind(layout, table, &part.kind)?;
@@ -390,7 +539,9 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
         entry.kind = kind;
     }
     // No name at all and an empty one are the same.
-    if let Some(label) = part.label.as_ref().filter(|&l| l != entry.label.as_deref().unwrap_or_default()) {
+    if let Some(label) =
+        part.label.as_ref().filter(|&l| l != entry.label.as_deref().unwrap_or_default())
+    {
         changed.push(format!("label to {label}"));
         entry.label = Some(label.clone());
     }
@@ -416,15 +567,16 @@ fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal
         return Ok(Item::Occupant(entry.end()));
     }
     let size = match part.size {
-        Size::Bytes(size) => {
-            Size::Bytes(round_up(size, sector).ok_or_else(|| Refusal::new(format!("a size of {size} bytes"), "no disk is so large"))?)
-        }
+        Size::Bytes(size) => Size::Bytes(round_up(size, sector).ok_or_else(|| {
+            Refusal::new(format!("a size of {size} bytes"), "no disk is so large")
+        })?),
         size => size,
     };
     Ok(Item::New { start: part.start, size })
 }
 
-/// Ranges of the new partitions on the best grain on which all find room; `None` for each existing one.
+/// Ranges of the new partitions on the best grain on which all find room; `None` for each existing
+/// one.
 fn laid(
     table: &Table,
     items: &[Item],
@@ -447,7 +599,10 @@ fn laid(
         _ => String::new(),
     };
     let free = format!("before the layout, {}", free_ranges(table));
-    Err(Refusal::new(format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)), free))
+    Err(Refusal::new(
+        format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)),
+        free,
+    ))
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! A userspace GEOM in which alignment is a first-class fact.
 //!
-//! Every class is a pure answerer of three questions: *what am I looking at* ([`class::Class::taste`]), *what do I know
-//! about boundaries* ([`mapping::geom::Geom::topology`]), *where do these bytes live* ([`mapping::geom::Geom::map`]).
-//! [`graph::Graph`] puts the answers together for a set of disks, [`mapping::route::Route`] compiles a provider for
-//! I/O, [`audit`] turns the result into findings. Bytes come from a [`base::store::Store`] that the caller provides;
-//! nothing here does I/O, reads a clock, or knows an operating system.
+//! Every class is a pure answerer of three questions: *what am I looking at*
+//! ([`class::Class::taste`]), *what do I know about boundaries*
+//! ([`mapping::geom::Geom::topology`]), *where do these bytes live* ([`mapping::geom::Geom::map`]).
+//! [`graph::Graph`] puts the answers together for a set of disks, [`mapping::route::Route`]
+//! compiles a provider for I/O, [`audit`] turns the result into findings. Bytes come from a
+//! [`base::store::Store`] that the caller provides; nothing here does I/O, reads a clock, or knows
+//! an operating system.
 //!
 //! # Example
-//! A partition table in memory is tasted and judged: its partition begins 3584 bytes past a boundary of the drive's 4096-byte sectors.
+//! A partition table in memory is tasted and judged: its partition begins 3584 bytes past a
+//! boundary of the drive's 4096-byte sectors.
 //!
 //! ```
 //! use trueline_geom::audit::{Verdict, audit};

@@ -1,4 +1,5 @@
-//! Mapping of bytes: the answers of a geom, partitions as it offers them, and routes compiled from several geoms.
+//! Mapping of bytes: the answers of a geom, partitions as it offers them, and routes compiled from
+//! several geoms.
 
 pub mod geom;
 pub mod route;

@@ -1,19 +1,22 @@
 //! Layouts: the parameters of every layer of a stack, each with its reason and its price.
 //!
-//! A [`Use`] is a stack of layers in the user's words, from the bottom: `md5x4+luks+lvm+xfs`. Each [`Layer`] is shown
-//! the [`LayerBase`] it stands on, adds its choices to a [`Plan`], and gives the base that it offers to the next, so
-//! that grains and their phases travel upwards through the same arithmetic that `check` uses. Nothing here does I/O or
-//! knows a host: a plan is a function of a topology and a use.
+//! A [`Use`] is a stack of layers in the user's words, from the bottom: `md5x4+luks+lvm+xfs`. Each
+//! [`Layer`] is shown the [`LayerBase`] it stands on, adds its choices to a [`Plan`], and gives the
+//! base that it offers to the next, so that grains and their phases travel upwards through the same
+//! arithmetic that `check` uses. Nothing here does I/O or knows a host: a plan is a function of a
+//! topology and a use.
 //!
 //! File systems also offer their `Parameters` for a topology, with the arguments of their mkfs.
 //!
 //! # Cost of a choice
-//! Write amplification is device bytes for each byte written ([`crate::base::topology::amplification`]), in the layer's smallest or
-//! usual write, on the unit below it that is read before part of it is written. Space is what a choice loses, in bytes.
+//! Write amplification is device bytes for each byte written
+//! ([`crate::base::topology::amplification`]), in the layer's smallest or usual write, on the unit
+//! below it that is read before part of it is written. Space is what a choice loses, in bytes.
 //!
 //! # Limits
-//! A boundary that is not believed is not planned for. An optimal I/O size that only a device claims is a hint
-//! (`docs/decisions/0007`), and a note says so. A boundary that cannot be reached is a note, too.
+//! A boundary that is not believed is not planned for. An optimal I/O size that only a device
+//! claims is a hint (`docs/decisions/0007`), and a note says so. A boundary that cannot be reached
+//! is a note, too.
 
 pub mod asm;
 pub mod bcache;
@@ -138,9 +141,22 @@ pub struct Choice {
 
 impl Choice {
     /// A choice that costs nothing and has no command or alternatives; other methods add those.
-    pub fn new(layer: impl Into<String>, parameter: &'static str, value: Value, why: impl Into<String>) -> Choice {
+    pub fn new(
+        layer: impl Into<String>,
+        parameter: &'static str,
+        value: Value,
+        why: impl Into<String>,
+    ) -> Choice {
         let price = Price::of(1.0);
-        Choice { layer: layer.into(), parameter, value, command: None, why: why.into(), price, alternatives: Vec::new() }
+        Choice {
+            layer: layer.into(),
+            parameter,
+            value,
+            command: None,
+            why: why.into(),
+            price,
+            alternatives: Vec::new(),
+        }
     }
 
     /// This choice with the option or setting to type.
@@ -251,7 +267,13 @@ impl LayerBase {
 
     /// A device that a layer makes, for the next one.
     fn device(topology: Topology, name: impl Into<String>) -> LayerBase {
-        LayerBase { topology, names: vec![name.into()], whole: false, files: None, host: Host::Linux }
+        LayerBase {
+            topology,
+            names: vec![name.into()],
+            whole: false,
+            files: None,
+            host: Host::Linux,
+        }
     }
 
     /// A file system at `mount`, over the same boundaries.
@@ -266,15 +288,21 @@ impl LayerBase {
 
     /// Option that tells a command the sector of an image that is not 512 bytes; empty otherwise.
     fn sector(&self) -> String {
-        if self.is_image() && self.topology.sector != 512 { format!("--logical {} ", self.topology.sector) } else { String::new() }
+        if self.is_image() && self.topology.sector != 512 {
+            format!("--logical {} ", self.topology.sector)
+        } else {
+            String::new()
+        }
     }
 
-    /// Adds the command that makes a file system: `tool` with `options`, or this program where there is no device for
-    /// it.
+    /// Adds the command that makes a file system: `tool` with `options`, or this program where
+    /// there is no device for it.
     fn make(&self, kind: &str, tool: &str, options: &[String], plan: &mut Plan) {
         let (options, names) = (options.join(" "), self.arguments());
         match self.host {
-            Host::Image => plan.run(format!("trueline mkfs {kind} {}{names} -- {options}", self.sector())),
+            Host::Image => {
+                plan.run(format!("trueline mkfs {kind} {}{names} -- {options}", self.sector()))
+            }
             _ => plan.run(format!("{tool} {options} {names}")),
         }
     }
@@ -301,7 +329,8 @@ pub struct Above {
     pub device: bool,
     /// Bytes of the pieces in which it overwrites files, if they are of one size.
     pub page: Option<u64>,
-    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is to be one.
+    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is
+    /// to be one.
     pub extent: Option<u64>,
 }
 
@@ -336,9 +365,13 @@ pub trait Layer {
     }
 }
 
-/// The largest believed boundary that is read before part of it is written: a smaller write costs most there.
+/// The largest believed boundary that is read before part of it is written: a smaller write costs
+/// most there.
 pub fn unit(topology: &Topology) -> Option<&Fact> {
-    topology.counting().filter(|f| matches!(f.why, Why::Physical | Why::Preferred)).max_by_key(|f| f.grain.size())
+    topology
+        .counting()
+        .filter(|f| matches!(f.why, Why::Physical | Why::Preferred))
+        .max_by_key(|f| f.grain.size())
 }
 
 /// Size in bytes of [`unit()`], and at least a logical sector.
@@ -348,7 +381,11 @@ pub fn unit_size(topology: &Topology) -> u64 {
 
 /// The largest believed boundary of one purpose; `None` if there is none.
 pub fn fact(topology: &Topology, why: Why) -> Option<&Fact> {
-    topology.facts.iter().filter(|f| f.why == why && f.trust > Trust::Untrusted).max_by_key(|f| f.grain.size())
+    topology
+        .facts
+        .iter()
+        .filter(|f| f.why == why && f.trust > Trust::Untrusted)
+        .max_by_key(|f| f.grain.size())
 }
 
 /// Striped set in the terms of file systems' stripe options.
@@ -358,23 +395,32 @@ pub struct Stripe {
     pub chunk: u64,
     /// Bytes of data in a row; `None` unless they are whole chunks.
     pub row: Option<u64>,
-    /// Bytes past the beginning of a chunk at which this base begins; file systems count from their own byte 0.
+    /// Bytes past the beginning of a chunk at which this base begins; file systems count from their
+    /// own byte 0.
     pub off: u64,
 }
 
-/// The striped set beneath, or the I/O size that the user calls optimal. Of sets over sets it is the topmost: its
-/// chunks reach the layer above, whatever the members cut them into. A set's own facts come after those of its members.
+/// The striped set beneath, or the I/O size that the user calls optimal. Of sets over sets it is
+/// the topmost: its chunks reach the layer above, whatever the members cut them into. A set's own
+/// facts come after those of its members.
 pub fn stripe(topology: &Topology) -> Option<Stripe> {
-    let last = |of: &[Why]| topology.facts.iter().rfind(|f| of.contains(&f.why) && f.trust > Trust::Untrusted);
+    let last = |of: &[Why]| {
+        topology.facts.iter().rfind(|f| of.contains(&f.why) && f.trust > Trust::Untrusted)
+    };
     let named = fact(topology, Why::Optimal).filter(|f| f.counts());
     let chunk = last(&[Why::Chunk]).or(named)?.grain;
     let row = last(&[Why::FullStripe, Why::Row]).or(named).map(|f| f.grain.size());
-    Some(Stripe { chunk: chunk.size(), row: row.filter(|&row| is_whole(row, chunk.size())), off: chunk.remainder(0) })
+    Some(Stripe {
+        chunk: chunk.size(),
+        row: row.filter(|&row| is_whole(row, chunk.size())),
+        off: chunk.remainder(0),
+    })
 }
 
 /// Write amplification of writes of `write` bytes that begin on multiples of `grid`.
 fn written(topology: &Topology, write: u64, grid: u64) -> f64 {
-    let (size, off) = unit(topology).map_or((topology.sector, 0), |f| (f.grain.size(), f.grain.remainder(0)));
+    let (size, off) =
+        unit(topology).map_or((topology.sector, 0), |f| (f.grain.size(), f.grain.remainder(0)));
     amplification(write, grid, size, off).unwrap_or(1.0)
 }
 
@@ -389,7 +435,10 @@ fn describe(fact: &Fact) -> String {
 
 /// The [`unit()`] in words, or the sector where no unit is known.
 fn describe_unit(topology: &Topology) -> String {
-    unit(topology).map_or_else(|| format!("{}-byte sectors; no larger unit is known", topology.sector), describe)
+    unit(topology).map_or_else(
+        || format!("{}-byte sectors; no larger unit is known", topology.sector),
+        describe,
+    )
 }
 
 /// Every boundary that counts, in words.
@@ -407,12 +456,17 @@ fn up(value: u64, step: u64) -> u64 {
 fn short(bytes: u64) -> String {
     let power = (bytes.trailing_zeros() / 10).min(2);
     let letter = if power == 1 { "K" } else { "M" };
-    if power == 0 || bytes == 0 { bytes.to_string() } else { format!("{}{letter}", bytes >> (10 * power)) }
+    if power == 0 || bytes == 0 {
+        bytes.to_string()
+    } else {
+        format!("{}{letter}", bytes >> (10 * power))
+    }
 }
 
 /// Sizes from `first` to `last` inclusive, each twice the one before.
 fn powers(first: u64, last: u64) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(first), |size| size.checked_mul(2)).take_while(move |&size| size <= last)
+    std::iter::successors(Some(first), |size| size.checked_mul(2))
+        .take_while(move |&size| size <= last)
 }
 
 /// The power of two at or above `size`, or `most`, itself a power of two, if `size` is larger.

@@ -30,7 +30,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Bounds that are enough for any disk in use; tasting a hostile one stops within some milliseconds.
+    /// Bounds that are enough for any disk in use; tasting a hostile one stops within some
+    /// milliseconds.
     fn default() -> Limits {
         Limits { bytes: 4 << 20, providers: 2048, depth: 16 }
     }
@@ -106,8 +107,8 @@ pub struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// A probe of the provider that `route` leads to. `start` is its first byte on the medium, if it has one place
-    /// there; `kind` is its type in the table above.
+    /// A probe of the provider that `route` leads to. `start` is its first byte on the medium, if
+    /// it has one place there; `kind` is its type in the table above.
     pub fn new(
         route: &'a Route,
         stores: &'a [Box<dyn Store>],
@@ -116,14 +117,27 @@ impl<'a> Probe<'a> {
         start: Option<u64>,
         kind: Option<&'a Kind>,
     ) -> Probe<'a> {
-        Probe { route, stores, budget, sector, start, kind, planned: Vec::new(), seen: RefCell::default(), blind: Cell::new(None) }
+        Probe {
+            route,
+            stores,
+            budget,
+            sector,
+            start,
+            kind,
+            planned: Vec::new(),
+            seen: RefCell::default(),
+            blind: Cell::new(None),
+        }
     }
 
     /// The same provider as it will be once `patches` are written.
     #[must_use]
     pub fn after(&self, patches: &[Patch]) -> Probe<'a> {
         let planned = self.planned.iter().chain(patches).cloned().collect();
-        Probe { planned, ..Probe::new(self.route, self.stores, self.budget, self.sector, self.start, self.kind) }
+        Probe {
+            planned,
+            ..Probe::new(self.route, self.stores, self.budget, self.sector, self.start, self.kind)
+        }
     }
 
     /// The route of the `length` bytes at `start`, for [`Probe::within`].
@@ -141,7 +155,10 @@ impl<'a> Probe<'a> {
         };
         let planned = self.planned.iter().filter_map(cut).collect();
         let medium = self.start.map(|s| s.saturating_add(start));
-        Probe { planned, ..Probe::new(route, self.stores, self.budget, self.sector, medium, Some(kind)) }
+        Probe {
+            planned,
+            ..Probe::new(route, self.stores, self.budget, self.sector, medium, Some(kind))
+        }
     }
 
     /// Length of the provider in bytes.
@@ -154,7 +171,8 @@ impl<'a> Probe<'a> {
         self.sector
     }
 
-    /// The provider's first byte on the medium; `None` where it has no single place, as on a stripe.
+    /// The provider's first byte on the medium; `None` where it has no single place, as on a
+    /// stripe.
     pub fn start(&self) -> Option<u64> {
         self.start
     }
@@ -169,7 +187,8 @@ impl<'a> Probe<'a> {
         self.blind.get()
     }
 
-    /// The `length` bytes at `offset`; `None` past the end, where the medium fails, or when the budget is spent.
+    /// The `length` bytes at `offset`; `None` past the end, where the medium fails, or when the
+    /// budget is spent.
     pub fn bytes(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let end = offset.checked_add(length as u64).filter(|&end| end <= self.length())?;
         if let Some(found) = self.cached(offset, end) {
@@ -177,7 +196,8 @@ impl<'a> Probe<'a> {
         }
         let head = end <= HEAD;
         let from = if head { 0 } else { round_down(offset, SECTOR) };
-        let to = if head { HEAD } else { end.div_ceil(SECTOR).saturating_mul(SECTOR) }.min(self.length());
+        let to = if head { HEAD } else { end.div_ceil(SECTOR).saturating_mul(SECTOR) }
+            .min(self.length());
         if !self.budget.take(to - from) {
             self.note(Blind::Budget);
             return None;
@@ -203,8 +223,8 @@ impl<'a> Probe<'a> {
         Ok(())
     }
 
-    /// Fills `buffer` from `offset` with the contents that [`Probe::bytes`] would show, outside the budget and without
-    /// a copy kept: for a command that is about to write, not for tasting.
+    /// Fills `buffer` from `offset` with the contents that [`Probe::bytes`] would show, outside the
+    /// budget and without a copy kept: for a command that is about to write, not for tasting.
     pub fn look(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         self.route.read_at(self.stores, buffer, offset)?;
         lay_over(&self.planned, offset, buffer);
@@ -246,7 +266,8 @@ impl<'a> Probe<'a> {
 
     fn cached(&self, offset: u64, end: u64) -> Option<Vec<u8>> {
         let seen = self.seen.borrow();
-        let (at, data) = seen.iter().find(|(at, data)| *at <= offset && end <= at + data.len() as u64)?;
+        let (at, data) =
+            seen.iter().find(|(at, data)| *at <= offset && end <= at + data.len() as u64)?;
         let from = usize::try_from(offset - at).ok()?;
         let length = usize::try_from(end - offset).ok()?;
         data.get(from..from + length).map(<[u8]>::to_vec)

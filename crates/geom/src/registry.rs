@@ -1,4 +1,5 @@
-//! The three ordered lists: classes that taste, formats that are recognised, schemes that are edited.
+//! The three ordered lists: classes that taste, formats that are recognised, schemes that are
+//! edited.
 //!
 //! A new one is a file in `class/` or `format/`, and its line here.
 
@@ -9,12 +10,13 @@ use crate::table::scheme::Scheme;
 
 /// Classes that taste, in the order in which they are asked.
 ///
-/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT,
-/// `gpt` reports it and yields. `sgi` and `vtoc8` prove themselves by a checksum over their whole sector, which `mbr`
-/// lacks; `apm` declines a sector that ends as an MBR does, and Linux asks for `rdb` after `mbr`. The labels come next:
-/// a disk with both an MBR and a label behind it is read by its MBR, as every kernel does. Tables that only an MBR's
-/// type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the
-/// front.
+/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real
+/// entries hides a GPT, `gpt` reports it and yields. `sgi` and `vtoc8` prove themselves by a
+/// checksum over their whole sector, which `mbr` lacks; `apm` declines a sector that ends as an MBR
+/// does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a
+/// label behind it is read by its MBR, as every kernel does. Tables that only an MBR's type
+/// announces exclude each other. Sets come last; their metadata is in the last sector and excludes
+/// no table at the front.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::sgi::Sgi,
@@ -32,8 +34,8 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::concat::Concat,
 ];
 
-/// Every format, in the order of blkid's own list where it matters: wrappers of others come first. Where no format and
-/// no class answers, [`LAST`] is asked.
+/// Every format, in the order of blkid's own list where it matters: wrappers of others come first.
+/// Where no format and no class answers, [`LAST`] is asked.
 pub static FORMATS: &[&dyn Format] = &[
     // Interrupted moves, then containers, members of sets and other wrappers of a file system.
     &format::moving::Moving,
@@ -76,12 +78,13 @@ pub static FORMATS: &[&dyn Format] = &[
 /// Kinds that are known by their magic alone, for a provider on which nothing else was recognised.
 pub static LAST: &dyn Format = &format::known::ByMagic;
 
-/// Schemes that are edited, in the order in which they are asked. An extended partition is read by the EBR alone, so
-/// that comes first; the others are ordered as in [`CLASSES`].
-pub static SCHEMES: &[&dyn Scheme] = &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
+/// Schemes that are edited, in the order in which they are asked. An extended partition is read by
+/// the EBR alone, so that comes first; the others are ordered as in [`CLASSES`].
+pub static SCHEMES: &[&dyn Scheme] =
+    &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
 
-/// The sign of a format that is not read: a kernel, udev, lsblk or a mount table calls it `name`, and may report that its blocks are
-/// of `block` bytes.
+/// The sign of a format that is not read: a kernel, udev, lsblk or a mount table calls it `name`,
+/// and may report that its blocks are of `block` bytes.
 pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
     let inside = |format: &&dyn Format| {
         let kind = format.kinds().into_iter().find(|kind: &Kind| kind.name == name)?;
@@ -94,7 +97,9 @@ pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
 pub fn recognises(probe: &Probe<'_>) -> bool {
     let fits = |sign: Sign| sign.size.is_none_or(|size| size <= probe.length());
     FORMATS.iter().any(|format| format.recognise(probe).is_some_and(fits))
-        || CLASSES.iter().any(|class| matches!(class.taste(probe), Taste::Geom(..) | Taste::Member(_)))
+        || CLASSES
+            .iter()
+            .any(|class| matches!(class.taste(probe), Taste::Geom(..) | Taste::Member(_)))
 }
 
 #[cfg(test)]
@@ -106,12 +111,20 @@ mod tests {
     #[test]
     fn a_name_alone_is_not_understood() {
         let unknown = |name, block| matches!(reported_sign(name, block).inside, Inside::Unknown(_));
-        assert!(unknown("ext4", None) && unknown("vfat", Some(4096)) && unknown("whatever", Some(4096)) && unknown("jbd", Some(1024)));
+        assert!(
+            unknown("ext4", None)
+                && unknown("vfat", Some(4096))
+                && unknown("whatever", Some(4096))
+                && unknown("jbd", Some(1024))
+        );
         assert_eq!(
             (reported_sign("ext4", Some(1024)).inside, reported_sign("cramfs", None).inside),
             (Inside::Understood, Inside::ReadOnly)
         );
-        assert_eq!((reported_sign("ext4", None).kind.name, reported_sign("drbd", None).kind.name), ("ext4", "other"));
+        assert_eq!(
+            (reported_sign("ext4", None).kind.name, reported_sign("drbd", None).kind.name),
+            ("ext4", "other")
+        );
     }
 
     /// Kinds are compared by name, so a name must lead to one format.
@@ -122,7 +135,10 @@ mod tests {
             for kind in format.kinds() {
                 assert!(kind.format.kinds().contains(&kind), "{kind}");
                 // A log of XFS is found by its record, or by a magic further in.
-                assert!(owners.insert(kind.name, nth).is_none() || kind == format::xfs::EXTERNAL_LOG, "{kind}");
+                assert!(
+                    owners.insert(kind.name, nth).is_none() || kind == format::xfs::EXTERNAL_LOG,
+                    "{kind}"
+                );
             }
         }
         assert!(owners.len() > 90, "{}", owners.len());

@@ -1,28 +1,34 @@
-//! Moving a range of a provider, a partition with all its contents, so that nothing is lost whatever interrupts it.
+//! Moving a range of a provider, a partition with all its contents, so that nothing is lost
+//! whatever interrupts it.
 //!
-//! A move is a list of [`Step`]s that is decided before the first byte is written. Until a step begins, the disk and
-//! the journal hold everything that the step before it needs to be repeated. To resume, it is enough to know which step
-//! was begun last, and that is in the journal before the step begins.
+//! A move is a list of [`Step`]s that is decided before the first byte is written. Until a step
+//! begins, the disk and the journal hold everything that the step before it needs to be repeated.
+//! To resume, it is enough to know which step was begun last, and that is in the journal before the
+//! step begins.
 //!
 //! # A move onto itself
-//! Where the old place and the new overlap, bytes are copied in an order in which none is overwritten before it is
-//! copied: from the front if the new place is before the old one, else from the end. A piece no longer than the
-//! distance lies apart from its copy, so the original survives until the next piece begins. Where the distance is too
-//! short for that to be fast, every piece is saved in the journal first.
+//! Where the old place and the new overlap, bytes are copied in an order in which none is
+//! overwritten before it is copied: from the front if the new place is before the old one, else
+//! from the end. A piece no longer than the distance lies apart from its copy, so the original
+//! survives until the next piece begins. Where the distance is too short for that to be fast, every
+//! piece is saved in the journal first.
 //!
-//! Half-way a file system would still be recognised at the old place, or at the new one, and be mounted, checked and
-//! destroyed. So both ends, where every format keeps its signature, are kept in the journal and written last. Meanwhile
-//! the partition that the table shows begins with a [`Mark`]: at the old place with the old table if the new one is
-//! behind it, at the new place with the new table if it is before.
+//! Half-way a file system would still be recognised at the old place, or at the new one, and be
+//! mounted, checked and destroyed. So both ends, where every format keeps its signature, are kept
+//! in the journal and written last. Meanwhile the partition that the table shows begins with a
+//! [`Mark`]: at the old place with the old table if the new one is behind it, at the new place with
+//! the new table if it is before.
 //!
 //! # A move apart
-//! Where they do not overlap the table is written when everything is copied. Before that nothing changes that a reader
-//! sees.
+//! Where they do not overlap the table is written when everything is copied. Before that nothing
+//! changes that a reader sees.
 //!
 //! # Journal and disk belong together
-//! Either may come back from an older copy. So every step has a [`Note`] in the journal, sealed over the seal of the note before it, and the
-//! mark carries the number and the seal of the step that is being done: it is written with the step and reaches the medium under the
-//! same flush. [`Move::standing`] resumes only where the two fit, and proves by checksums the one step in which they may differ.
+//! Either may come back from an older copy. So every step has a [`Note`] in the journal, sealed
+//! over the seal of the note before it, and the mark carries the number and the seal of the step
+//! that is being done: it is written with the step and reaches the medium under the same flush.
+//! [`Move::standing`] resumes only where the two fit, and proves by checksums the one step in which
+//! they may differ.
 
 use crate::base::error::Errno;
 use crate::base::patch::{self, Patch};
@@ -53,8 +59,8 @@ pub struct Sizes {
     pub far: u64,
 }
 
-/// Sizes for real media. A medium writes 32 MiB in a small part of a second, beside which two flushes are short; with
-/// pieces under 4 MiB they take most of the time.
+/// Sizes for real media. A medium writes 32 MiB in a small part of a second, beside which two
+/// flushes are short; with pieces under 4 MiB they take most of the time.
 pub const SIZES: Sizes = Sizes { end: 1 << 20, piece: 32 << 20, far: 4 << 20 };
 
 /// Decided move. Addresses are those of the provider with the table.
@@ -104,7 +110,8 @@ pub struct Piece {
     pub to: u64,
     /// Number of bytes in the piece.
     pub length: u64,
-    /// True if the journal must have the bytes before any is written: the copy overlaps the original.
+    /// True if the journal must have the bytes before any is written: the copy overlaps the
+    /// original.
     pub saved: bool,
 }
 
@@ -133,29 +140,50 @@ impl Move {
         if !sector.is_power_of_two() || !(512..=1 << 16).contains(&sector) {
             return refuse(format!("sectors of {sector} bytes"));
         }
-        let whole = [self.from, self.to, self.length, self.sizes.end, self.sizes.piece].iter().all(|&bytes| is_whole(bytes, sector));
-        if !whole || self.length == 0 || self.from == self.to || self.sizes.end < sector || self.sizes.piece < sector {
+        let whole = [self.from, self.to, self.length, self.sizes.end, self.sizes.piece]
+            .iter()
+            .all(|&bytes| is_whole(bytes, sector));
+        if !whole
+            || self.length == 0
+            || self.from == self.to
+            || self.sizes.end < sector
+            || self.sizes.piece < sector
+        {
             let (from, to) = (place(self.from, sector), place(self.to, sector));
-            return refuse(format!("{} bytes from {from} to {to}: not in whole sectors of {sector} bytes, or nowhere", self.length));
+            return refuse(format!(
+                "{} bytes from {from} to {to}: not in whole sectors of {sector} bytes, or nowhere",
+                self.length
+            ));
         }
         for start in [self.from, self.to] {
             if start.checked_add(self.length).is_none_or(|end| end > self.medium) {
-                let found = format!("{} bytes at {} end behind the last of {}", self.length, place(start, sector), self.medium);
+                let found = format!(
+                    "{} bytes at {} end behind the last of {}",
+                    self.length,
+                    place(start, sector),
+                    self.medium
+                );
                 return refuse(found);
             }
         }
         if (self.front.len() as u64, self.back.len() as u64) != ends(self.length, self.sizes.end) {
             return refuse("its ends are not as long as they should be".into());
         }
-        let inside = |patches: &[Patch], length: u64| patches.iter().all(|patch| patch.end() <= length);
+        let inside =
+            |patches: &[Patch], length: u64| patches.iter().all(|patch| patch.end() <= length);
         let table: usize = self.table.iter().map(|patch| patch.bytes.len()).sum();
         if self.table.is_empty() || self.table.len() > PATCHES || table > TABLE {
             return refuse(format!("{} writes of {table} bytes to the table", self.table.len()));
         }
-        let pairs = self.table.len() == self.was.len()
-            && self.table.iter().zip(&self.was).all(|(new, old)| (new.offset, new.bytes.len()) == (old.offset, old.bytes.len()));
+        let pairs =
+            self.table.len() == self.was.len()
+                && self.table.iter().zip(&self.was).all(|(new, old)| {
+                    (new.offset, new.bytes.len()) == (old.offset, old.bytes.len())
+                });
         if !inside(&self.rebased, self.length) || !inside(&self.table, self.medium) || !pairs {
-            return refuse("it writes outside of what is moved, or what it writes over is not known".into());
+            return refuse(
+                "it writes outside of what is moved, or what it writes over is not known".into(),
+            );
         }
         if self.table.iter().zip(&self.was).all(|(new, old)| new.bytes == old.bytes) {
             return refuse("the table would say the same as before".into());
@@ -168,7 +196,9 @@ impl Move {
 
     /// True if `patch` overlaps the old place or the new.
     pub fn covers(&self, patch: &Patch) -> bool {
-        [self.from, self.to].iter().any(|&start| patch.offset < start.saturating_add(self.length) && patch.end() > start)
+        [self.from, self.to]
+            .iter()
+            .any(|&start| patch.offset < start.saturating_add(self.length) && patch.end() > start)
     }
 
     /// Bytes between the starts of the old place and the new.
@@ -193,7 +223,11 @@ impl Move {
 
     /// Bytes of every piece but one, which may be shorter.
     fn piece(&self) -> u64 {
-        let longest = if self.overlaps() && !self.saves() { self.sizes.piece.min(self.distance()) } else { self.sizes.piece };
+        let longest = if self.overlaps() && !self.saves() {
+            self.sizes.piece.min(self.distance())
+        } else {
+            self.sizes.piece
+        };
         // In whole sectors, as `sizes.piece` and the distance are.
         round_down(longest, self.sector).max(self.sector)
     }
@@ -206,7 +240,9 @@ impl Move {
     fn phases(&self) -> &'static [Phase] {
         match (self.overlaps(), self.to > self.from) {
             (false, _) => &[Phase::Copy, Phase::Ends, Phase::Table],
-            (true, true) => &[Phase::Mark, Phase::Blank, Phase::Copy, Phase::Ends, Phase::Table, Phase::Clean],
+            (true, true) => {
+                &[Phase::Mark, Phase::Blank, Phase::Copy, Phase::Ends, Phase::Table, Phase::Clean]
+            }
             (true, false) => &[Phase::Mark, Phase::Table, Phase::Blank, Phase::Copy, Phase::Ends],
         }
     }
@@ -220,7 +256,8 @@ impl Move {
         self.phases().iter().map(|&phase| self.count(phase)).sum()
     }
 
-    /// The phase of step `number`, and the index of the step in that phase; `None` behind the last step.
+    /// The phase of step `number`, and the index of the step in that phase; `None` behind the last
+    /// step.
     fn phase(&self, number: u64) -> Option<(Phase, u64)> {
         let mut left = number;
         for &phase in self.phases() {
@@ -253,12 +290,21 @@ impl Move {
         let nth = if forward { self.count(Phase::Copy) - 1 - nth } else { nth };
         let at = self.front.len() as u64 + nth * piece;
         let length = piece.min(self.length - self.back.len() as u64 - at);
-        Piece { from: self.from + at, to: self.to + at, length, saved: self.saves() && length > self.distance() }
+        Piece {
+            from: self.from + at,
+            to: self.to + at,
+            length,
+            saved: self.saves() && length > self.distance(),
+        }
     }
 
     /// Number of the first step of `phase`; behind the last step if the move has none.
     fn number(&self, phase: Phase) -> u64 {
-        self.phases().iter().take_while(|&&other| other != phase).map(|&other| self.count(other)).sum()
+        self.phases()
+            .iter()
+            .take_while(|&&other| other != phase)
+            .map(|&other| self.count(other))
+            .sum()
     }
 
     /// The piece that step `number` copies; `None` if it copies none.
@@ -275,11 +321,12 @@ impl Move {
         Mark { id: self.id, from: self.from, to: self.to, length: self.length, sealed }
     }
 
-    /// The write of the mark that goes with the step of `note`; `None` for the step that removes the mark, or without
-    /// an overlap.
+    /// The write of the mark that goes with the step of `note`; `None` for the step that removes
+    /// the mark, or without an overlap.
     fn marked(&self, note: &Note) -> Option<Patch> {
         let (phase, _) = self.phase(note.step)?;
-        let patch = || Patch::new(self.shown(), self.mark(note).sector(self.sector), "mark of a move");
+        let patch =
+            || Patch::new(self.shown(), self.mark(note).sector(self.sector), "mark of a move");
         (self.overlaps() && phase != Phase::Clean).then(patch)
     }
 
@@ -291,11 +338,12 @@ impl Move {
         Ok(())
     }
 
-    /// Zeroes between the mark and the copied pieces, and over the ends of the old place: a kernel may go on probing
-    /// there.
+    /// Zeroes between the mark and the copied pieces, and over the ends of the old place: a kernel
+    /// may go on probing there.
     fn blank(&self) -> Vec<Patch> {
         let (front, back) = (self.front.len() as u64, self.back.len() as u64);
-        let mut patches = vec![zeros(self.shown() + self.sector, front.saturating_sub(self.sector))];
+        let mut patches =
+            vec![zeros(self.shown() + self.sector, front.saturating_sub(self.sector))];
         patches.push(zeros(self.from + self.length - back, back));
         if self.to < self.from {
             patches.push(zeros(self.from, front));
@@ -304,8 +352,8 @@ impl Move {
         patches
     }
 
-    /// The ends, adapted to the new place. The first sector, which has most signatures, is written after a flush of the
-    /// rest.
+    /// The ends, adapted to the new place. The first sector, which has most signatures, is written
+    /// after a flush of the rest.
     fn ends(&self) -> Vec<Patch> {
         let laid = |at: u64, bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
@@ -313,7 +361,9 @@ impl Move {
             Patch::new(self.to + at, bytes, "end of what is moved")
         };
         let mut front = laid(0, &self.front);
-        let rest = front.bytes.split_off(usize::try_from(self.sector).unwrap_or_default().min(front.bytes.len()));
+        let rest = front
+            .bytes
+            .split_off(usize::try_from(self.sector).unwrap_or_default().min(front.bytes.len()));
         let rest = Patch::new(front.end(), rest, front.what);
         let back = laid(self.length - self.back.len() as u64, &self.back);
         let mut patches = vec![rest, back];
@@ -329,12 +379,20 @@ impl Move {
         let done = number.saturating_sub(before).min(count);
         // From the end, the first piece is the one that may be short.
         let forward = self.overlaps() && self.to > self.from;
-        if forward && done > 0 { middle - (count - done) * self.piece() } else { middle.min(done.saturating_mul(self.piece())) }
+        if forward && done > 0 {
+            middle - (count - done) * self.piece()
+        } else {
+            middle.min(done.saturating_mul(self.piece()))
+        }
     }
 }
 
 fn zeros(at: u64, bytes: u64) -> Patch {
-    Patch::new(at, vec![0; usize::try_from(bytes).unwrap_or_default()], "nothing, over what was there")
+    Patch::new(
+        at,
+        vec![0; usize::try_from(bytes).unwrap_or_default()],
+        "nothing, over what was there",
+    )
 }
 
 /// Largest number of patches to a table; below, the largest sum of their bytes.

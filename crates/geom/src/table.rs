@@ -1,7 +1,7 @@
 //! Partition table in memory, and the edits that are the same for all schemes.
 //!
-//! Reading and writing are the scheme's ([`crate::table::scheme::Scheme`]); overlap, the choice of an index and of a place, resizing
-//! and undoing are here.
+//! Reading and writing are the scheme's ([`crate::table::scheme::Scheme`]); overlap, the choice of
+//! an index and of a place, resizing and undoing are here.
 
 use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
@@ -28,7 +28,8 @@ pub struct Table {
     pub sector: u64,
     /// Length in bytes of the provider it lies on.
     pub length: u64,
-    /// Bytes that the table's own numbers add to addresses of the provider: 0, unless they count from elsewhere.
+    /// Bytes that the table's own numbers add to addresses of the provider: 0, unless they count
+    /// from elsewhere.
     pub origin: u64,
     /// Range in which partitions may lie, in bytes.
     pub usable: Range<u64>,
@@ -50,7 +51,8 @@ pub struct Table {
     pub lead: u64,
     /// Ranges of `usable` that belong to the table.
     pub taken: Vec<Range<u64>>,
-    /// Faults of the table in words. A damaged table can be shown, recovered or destroyed, and nothing else.
+    /// Faults of the table in words. A damaged table can be shown, recovered or destroyed, and
+    /// nothing else.
     pub damage: Vec<String>,
     /// Bytes that it was read from.
     pub raw: Sparse,
@@ -108,7 +110,11 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.advice.is_empty() { f.write_str(&self.found) } else { write!(f, "{}: {}", self.found, self.advice) }
+        if self.advice.is_empty() {
+            f.write_str(&self.found)
+        } else {
+            write!(f, "{}: {}", self.found, self.advice)
+        }
     }
 }
 
@@ -172,13 +178,15 @@ impl Table {
         free_within(&self.usable, entries.chain(self.taken.iter().cloned()))
     }
 
-    /// The bytes of `entry` as gpart(8) counts them: in an EBR with the range before it that belongs to the table.
+    /// The bytes of `entry` as gpart(8) counts them: in an EBR with the range before it that
+    /// belongs to the table.
     pub fn counted(&self, entry: &Entry) -> Range<u64> {
         let own = self.taken.iter().find(|r| self.lead > 0 && r.end == entry.start);
         own.map_or(entry.start, |r| r.start)..entry.end()
     }
 
-    /// True for the chain of an extended partition before it has a link: no table that could be lost.
+    /// True for the chain of an extended partition before it has a link: no table that could be
+    /// lost.
     pub fn is_bare_chain(&self) -> bool {
         self.lead > 0 && self.entries.is_empty()
     }
@@ -189,23 +197,36 @@ impl Table {
     }
 
     /// Adds a partition; returns its index.
-    pub fn add(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
+    pub fn add(
+        &mut self,
+        scheme: &dyn Scheme,
+        site: &TableSite<'_>,
+        wanted: Wanted,
+        rules: Rules,
+    ) -> Result<u32, Refusal> {
         self.require_whole()?;
         self.follow(rules);
         let index = match wanted.index {
             None => self.free_index().ok_or_else(|| self.full())?,
             Some(index) if index == 0 || index > self.capacity || self.kept.contains(&index) => {
-                return Err(Refusal::new(format!("index {index} cannot be used"), format!("use 1 to {}", self.capacity)));
+                return Err(Refusal::new(
+                    format!("index {index} cannot be used"),
+                    format!("use 1 to {}", self.capacity),
+                ));
             }
             Some(index) if self.entry(index).is_some() => {
-                return Err(Refusal::new(format!("index {index} is in use"), "delete it first, or leave out -i"));
+                return Err(Refusal::new(
+                    format!("index {index} is in use"),
+                    "delete it first, or leave out -i",
+                ));
             }
             Some(index) => index,
         };
         let range = place::place(self, site, &wanted.place, rules)?;
         let (label, uuid, attributes) = (wanted.label, wanted.uuid, wanted.attributes);
         let (start, length) = (range.start, range.end - range.start);
-        let entry = Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
+        let entry =
+            Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
         self.require_apart(&entry)?;
         scheme.accept(self, &entry)?;
         let mut next = self.clone();
@@ -213,7 +234,10 @@ impl Table {
         scheme.settle(&mut next);
         let given = next.entries.iter().find(|e| e.start == start).map_or(index, |e| e.index);
         if wanted.index.is_some_and(|wanted| wanted != given) {
-            let found = format!("a partition at {} gets index {given}, by its place", place(start, self.sector));
+            let found = format!(
+                "a partition at {} gets index {given}, by its place",
+                place(start, self.sector)
+            );
             return Err(Refusal::new(found, "leave out -i"));
         }
         *self = next;
@@ -232,15 +256,29 @@ impl Table {
     }
 
     /// Changes the type or the name of the partition with number `index`.
-    pub fn modify(&mut self, scheme: &dyn Scheme, index: u32, kind: Option<Kind>, label: Option<String>) -> Result<(), Refusal> {
+    pub fn modify(
+        &mut self,
+        scheme: &dyn Scheme,
+        index: u32,
+        kind: Option<Kind>,
+        label: Option<String>,
+    ) -> Result<(), Refusal> {
         self.change(scheme, index, |entry| {
             entry.kind = kind.unwrap_or(entry.kind);
             entry.label = label.or(entry.label.take());
         })
     }
 
-    /// Changes the size of the partition with number `index`: to that of `place`, or to all that is free behind it.
-    pub fn resize(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, index: u32, place: &Request, rules: Rules) -> Result<(), Refusal> {
+    /// Changes the size of the partition with number `index`: to that of `place`, or to all that is
+    /// free behind it.
+    pub fn resize(
+        &mut self,
+        scheme: &dyn Scheme,
+        site: &TableSite<'_>,
+        index: u32,
+        place: &Request,
+        rules: Rules,
+    ) -> Result<(), Refusal> {
         self.require_whole()?;
         self.follow(rules);
         let entry = self.entries[self.position(index)?].clone();
@@ -251,15 +289,21 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the partition with number `index` another place of the same size: from `to` on, or the nearest on the best
-    /// grain on which there is room. Returns its first byte. The contents stay where they are: [`crate::relocate`]
-    /// moves them.
-    pub fn relocate(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
+    /// Gives the partition with number `index` another place of the same size: from `to` on, or the
+    /// nearest on the best grain on which there is room. Returns its first byte. The contents stay
+    /// where they are: [`crate::relocate`] moves them.
+    pub fn relocate(
+        &mut self,
+        scheme: &dyn Scheme,
+        site: &TableSite<'_>,
+        index: u32,
+        to: Option<u64>,
+    ) -> Result<u64, Refusal> {
         self.relocate_inside(scheme, site, index, to, 0)
     }
 
-    /// As [`Table::relocate`], for the byte at offset `inside` of the partition, which comes out on the grain: that of
-    /// a slice or of a data area in it.
+    /// As [`Table::relocate`], for the byte at offset `inside` of the partition, which comes out on
+    /// the grain: that of a slice or of a data area in it.
     pub fn relocate_inside(
         &mut self,
         scheme: &dyn Scheme,
@@ -271,7 +315,10 @@ impl Table {
         self.require_whole()?;
         let entry = self.entries[self.position(index)?].clone();
         if self.lead > 0 {
-            let found = format!("a logical partition is a link of a chain: its {} lies before it", self.scheme);
+            let found = format!(
+                "a logical partition is a link of a chain: its {} lies before it",
+                self.scheme
+            );
             return Err(Refusal::new(found, "move the extended partition, with all that is in it"));
         }
         // Bytes that overlap another partition must not be moved.
@@ -283,19 +330,38 @@ impl Table {
         scheme.settle(self);
         match self.entry(index).is_some_and(|moved| moved.start == start) {
             true => Ok(start),
-            false => Err(Refusal::new(format!("at {} it would not keep its index", place(start, self.sector)), "")),
+            false => Err(Refusal::new(
+                format!("at {} it would not keep its index", place(start, self.sector)),
+                "",
+            )),
         }
     }
 
     /// Sets or unsets `attribute` on the partition with number `index`, or on the table.
-    pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
+    pub fn mark(
+        &mut self,
+        scheme: &dyn Scheme,
+        index: Option<u32>,
+        attribute: &Attribute,
+        on: bool,
+    ) -> Result<(), Refusal> {
         self.require_whole()?;
-        let set = |bits: &mut u64| *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit };
+        let set = |bits: &mut u64| {
+            *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit }
+        };
         match index {
             None if attribute.of_table => set(&mut self.attributes),
-            None => return Err(Refusal::new(format!("{} belongs to a partition", attribute.name), "say which with -i")),
+            None => {
+                return Err(Refusal::new(
+                    format!("{} belongs to a partition", attribute.name),
+                    "say which with -i",
+                ));
+            }
             Some(_) if attribute.of_table => {
-                return Err(Refusal::new(format!("{} belongs to the table", attribute.name), "leave out -i"));
+                return Err(Refusal::new(
+                    format!("{} belongs to the table", attribute.name),
+                    "leave out -i",
+                ));
             }
             Some(index) => {
                 self.position(index)?;
@@ -308,7 +374,8 @@ impl Table {
         Ok(())
     }
 
-    /// Sets gpart's geometry under gpart's rules, for the CHS fields of an MBR, which no kernel reads.
+    /// Sets gpart's geometry under gpart's rules, for the CHS fields of an MBR, which no kernel
+    /// reads.
     fn follow(&mut self, rules: Rules) {
         if rules != Rules::Aligned && matches!(self.scheme, "MBR" | "EBR") {
             self.geometry.get_or_insert(Geometry::of(self.length, self.sector));
@@ -319,23 +386,37 @@ impl Table {
     fn require_whole(&self) -> Result<(), Refusal> {
         match self.damage.as_slice() {
             [] => Ok(()),
-            damage => Err(Refusal::new(format!("the {} is damaged: {}", self.scheme, damage.join("; ")), "recover it first: part recover")),
+            damage => Err(Refusal::new(
+                format!("the {} is damaged: {}", self.scheme, damage.join("; ")),
+                "recover it first: part recover",
+            )),
         }
     }
 
     fn full(&self) -> Refusal {
-        Refusal::new(format!("all {} entries of the {} are in use", self.capacity, self.scheme), "delete one")
+        Refusal::new(
+            format!("all {} entries of the {} are in use", self.capacity, self.scheme),
+            "delete one",
+        )
     }
 
     fn position(&self, index: u32) -> Result<usize, Refusal> {
         self.entries.iter().position(|e| e.index == index).ok_or_else(|| {
             let used: Vec<String> = self.entries.iter().map(|e| e.index.to_string()).collect();
             let used = if used.is_empty() { "none".into() } else { used.join(", ") };
-            Refusal::new(format!("there is no partition with index {index}"), format!("in use: {used}"))
+            Refusal::new(
+                format!("there is no partition with index {index}"),
+                format!("in use: {used}"),
+            )
         })
     }
 
-    fn change(&mut self, scheme: &dyn Scheme, index: u32, change: impl FnOnce(&mut Entry)) -> Result<(), Refusal> {
+    fn change(
+        &mut self,
+        scheme: &dyn Scheme,
+        index: u32,
+        change: impl FnOnce(&mut Entry),
+    ) -> Result<(), Refusal> {
         self.require_whole()?;
         let at = self.position(index)?;
         let mut entry = self.entries[at].clone();
@@ -353,24 +434,47 @@ impl Table {
     /// Refuses `entry` unless it lies within the usable range and overlaps no other.
     fn require_apart(&self, entry: &Entry) -> Result<(), Refusal> {
         let (range, sector) = (entry.start..entry.end(), self.sector);
-        let usable = scheme::named(self.scheme).map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
-        let bounds = || format!("partitions lie from {} up to {}", place(usable.start, sector), place(usable.end, sector));
+        let usable = scheme::named(self.scheme)
+            .map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
+        let bounds = || {
+            format!(
+                "partitions lie from {} up to {}",
+                place(usable.start, sector),
+                place(usable.end, sector)
+            )
+        };
         if range.is_empty() {
             return Err(Refusal::new("a partition of no bytes", "give it a size"));
         }
         if range.start < usable.start || range.end > usable.end {
-            let found = format!("{} bytes at {} do not lie where partitions may", entry.length, place(entry.start, sector));
+            let found = format!(
+                "{} bytes at {} do not lie where partitions may",
+                entry.length,
+                place(entry.start, sector)
+            );
             return Err(Refusal::new(found, bounds()));
         }
-        let others = self.entries.iter().filter(|e| e.index != entry.index).map(|e| (format!("index {}", e.index), e.start..e.end()));
+        let others = self
+            .entries
+            .iter()
+            .filter(|e| e.index != entry.index)
+            .map(|e| (format!("index {}", e.index), e.start..e.end()));
         let own = self.taken.iter().map(|r| ("the table itself".to_string(), r.clone()));
         // The bytes before an existing entry that belong to the table are its own.
         let lead = range.start.saturating_sub(if entry.from.is_none() { self.lead } else { 0 });
         match others.chain(own).find(|(_, r)| r.start < range.end && lead < r.end) {
             None => Ok(()),
             Some((name, other)) => {
-                let found = format!("{} bytes at {} overlap {name}", entry.length, place(entry.start, sector));
-                let advice = format!("it takes {} up to {}", place(other.start, sector), place(other.end, sector));
+                let found = format!(
+                    "{} bytes at {} overlap {name}",
+                    entry.length,
+                    place(entry.start, sector)
+                );
+                let advice = format!(
+                    "it takes {} up to {}",
+                    place(other.start, sector),
+                    place(other.end, sector)
+                );
                 Err(Refusal::new(found, advice))
             }
         }
@@ -395,7 +499,10 @@ impl Editor {
     }
 
     /// Applies one edit; a refused one leaves the table unchanged.
-    pub fn edit<T>(&mut self, edit: impl FnOnce(&mut Table) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub fn edit<T>(
+        &mut self,
+        edit: impl FnOnce(&mut Table) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         let before = self.table.clone();
         match edit(&mut self.table) {
             Ok(done) => {

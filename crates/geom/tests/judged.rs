@@ -11,7 +11,8 @@ use trueline_geom::probe::Limits;
 
 const SECTORS: u32 = 200_000;
 
-/// A disk of 4096-byte units whose MBR has these entries (type, start, sectors) and that has `bytes` at these sectors.
+/// A disk of 4096-byte units whose MBR has these entries (type, start, sectors) and that has
+/// `bytes` at these sectors.
 fn judge(entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])]) -> (Graph, Audit) {
     judge_on(profile::assumed(), entries, runs)
 }
@@ -22,7 +23,11 @@ fn judge_on(facts: Vec<Fact>, entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])])
     store.put(440, &[1, 2, 3, 4]);
     store.put(510, &[0x55, 0xaa]);
     for (at, (kind, start, size)) in (446..).step_by(16).zip(entries) {
-        store.put(at, &[&[0, 0, 0, 0, *kind, 0, 0, 0][..], &start.to_le_bytes(), &size.to_le_bytes()].concat());
+        store.put(
+            at,
+            &[&[0, 0, 0, 0, *kind, 0, 0, 0][..], &start.to_le_bytes(), &size.to_le_bytes()]
+                .concat(),
+        );
     }
     for (sector, bytes) in runs {
         store.put(u64::from(*sector) * 512, bytes);
@@ -55,8 +60,8 @@ fn a_start_at_which_the_next_partition_begins_is_not_free() {
     assert_eq!(fix(&[(0x83, 63, 1)]), [Fix::StartAt(vec![2048 * 512, 64 * 512])]);
 }
 
-/// Nobody writes an EFI system partition, so its clusters may be anywhere; but one that begins off the grain was put there
-/// without thought, and so is told.
+/// Nobody writes an EFI system partition, so its clusters may be anywhere; but one that begins off
+/// the grain was put there without thought, and so is told.
 #[test]
 fn the_inside_of_an_efi_system_partition_is_harmless_if_it_begins_where_it_should() {
     let data = |kind, start| {
@@ -69,14 +74,16 @@ fn the_inside_of_an_efi_system_partition_is_harmless_if_it_begins_where_it_shoul
     assert_eq!(data(0x0e, 64), (Verdict::Misaligned, Severity::Error));
 }
 
-/// The clusters of a volume are written in its data area: they are the block by which that is judged.
+/// The clusters of a volume are written in its data area: they are the block by which that is
+/// judged.
 #[test]
 fn a_data_area_is_judged_by_the_block_of_its_format() {
     let factor = |cluster| {
         let (_, audit) = judge(&[(0x0e, 64, 100_000)], &[(64, &fat16(cluster))]);
         audit.findings.iter().find(|(_, f)| *f.rule == DATA).unwrap().1.cost.unwrap().rmw_factor
     };
-    // Of 4 KiB clusters every one takes two units, each read first; of 32 KiB ones nine units for eight, two read first.
+    // Of 4 KiB clusters every one takes two units, each read first; of 32 KiB ones nine units for
+    // eight, two read first.
     assert_eq!((factor(8), factor(64)), (4.0, 11.0 / 8.0));
 }
 
@@ -88,7 +95,8 @@ fn erofs() -> Vec<u8> {
     sb
 }
 
-/// Formats that are never written are excused from units that are read before they are written, and from nothing else.
+/// Formats that are never written are excused from units that are read before they are written, and
+/// from nothing else.
 #[test]
 fn every_boundary_is_excused_by_itself() {
     let raid = || profile::named("raid64kx4").unwrap().1;
@@ -98,8 +106,14 @@ fn every_boundary_is_excused_by_itself() {
         (audit.verdicts[1], starts.map(|(_, f)| (f.severity, f.unit)).collect::<Vec<_>>())
     };
     // 2056 misses the chunk alone, and the row that nothing writes; 2057 the unit as well.
-    assert_eq!(judged(raid(), 2056), (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 262_144)]));
-    assert_eq!(judged(raid(), 2057), (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 4096)]));
+    assert_eq!(
+        judged(raid(), 2056),
+        (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 262_144)])
+    );
+    assert_eq!(
+        judged(raid(), 2057),
+        (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 4096)])
+    );
     assert_eq!(judged(raid(), 2048 + 128), (Verdict::Aligned, vec![(Severity::Note, 262_144)]));
     assert_eq!(judged(raid(), 2048), (Verdict::Aligned, vec![]));
     assert_eq!(judged(profile::assumed(), 2057), (Verdict::Aligned, vec![(Severity::Note, 4096)]));
@@ -108,7 +122,8 @@ fn every_boundary_is_excused_by_itself() {
 /// The superblock of an ext4 of 4096-byte blocks with a stride, from its byte 1024 on.
 fn ext4(stride: u16) -> Vec<u8> {
     let mut sb = vec![0; 1024];
-    for (at, value) in [(4, 1000), (24, 2), (28, 2), (76, 1), (96, 0x40), (356, u32::from(stride))] {
+    for (at, value) in [(4, 1000), (24, 2), (28, 2), (76, 1), (96, 0x40), (356, u32::from(stride))]
+    {
         sb[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
     }
     sb[56..58].copy_from_slice(&[0x53, 0xef]);
@@ -122,9 +137,15 @@ fn a_recorded_chunk_that_the_start_cannot_hold_is_a_note() {
         let found = audit.findings.iter().find(|(id, f)| *id == 1 && *f.rule == STRIPE);
         (audit.verdicts[1], found.map(|(_, f)| (f.severity, f.unit, f.remainder)))
     };
-    assert_eq!(noted(profile::assumed(), 2056, 16), (Verdict::Aligned, Some((Severity::Note, 65536, 4096))));
+    assert_eq!(
+        noted(profile::assumed(), 2056, 16),
+        (Verdict::Aligned, Some((Severity::Note, 65536, 4096)))
+    );
     assert_eq!(noted(profile::assumed(), 2048, 16), (Verdict::Aligned, None));
     assert_eq!(noted(profile::assumed(), 2056, 0), (Verdict::Aligned, None));
     // Where the set is known it is judged by: TL0001 says so.
-    assert_eq!(noted(profile::named("raid64kx4").unwrap().1, 2056, 16), (Verdict::Misaligned, None));
+    assert_eq!(
+        noted(profile::named("raid64kx4").unwrap().1, 2056, 16),
+        (Verdict::Misaligned, None)
+    );
 }

@@ -1,9 +1,12 @@
 //! The laws of every class, by brute force on tiny providers: no law knows any class.
 //!
 //! 1. `map` loses no byte and shares none.
-//! 2. `topology` is sound: if both ends of an I/O lie on a promised grain, it touches whole units of it on every member.
-//! 3. `topology` is tight: with any prime factor taken out of a promised size, the promise is no longer sound.
-//! 4. A clash is real: no class of addresses that is finer than a row, and so begins and ends I/O on every member, is sound.
+//! 2. `topology` is sound: if both ends of an I/O lie on a promised grain, it touches whole units
+//!    of it on every member.
+//! 3. `topology` is tight: with any prime factor taken out of a promised size, the promise is no
+//!    longer sound.
+//! 4. A clash is real: no class of addresses that is finer than a row, and so begins and ends I/O
+//!    on every member, is sound.
 //! 5. A route is its maps, and slices fold.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -49,9 +52,20 @@ struct Case {
 }
 
 impl Case {
-    fn new(class: &'static str, geom: impl Geom + 'static, lengths: &[u64], grains: &[Grain]) -> Case {
+    fn new(
+        class: &'static str,
+        geom: impl Geom + 'static,
+        lengths: &[u64],
+        grains: &[Grain],
+    ) -> Case {
         let what = format!("{class} over {lengths:?} with {grains:?}");
-        Case { class, what, geom: Arc::new(geom), lengths: lengths.to_vec(), grains: grains.to_vec() }
+        Case {
+            class,
+            what,
+            geom: Arc::new(geom),
+            lengths: lengths.to_vec(),
+            grains: grains.to_vec(),
+        }
     }
 
     fn below(&self) -> Vec<Topology> {
@@ -65,7 +79,10 @@ fn combinations(members: usize, sizes: &[u64]) -> Vec<Vec<Grain>> {
     let all: Vec<Grain> = sizes.iter().flat_map(|&s| (0..s).map(move |p| grain(s, p))).collect();
     let mut sets = vec![Vec::new()];
     for _ in 0..members {
-        sets = sets.iter().flat_map(|set| all.iter().map(|&g| [set.as_slice(), &[g]].concat())).collect();
+        sets = sets
+            .iter()
+            .flat_map(|set| all.iter().map(|&g| [set.as_slice(), &[g]].concat()))
+            .collect();
     }
     sets
 }
@@ -103,17 +120,27 @@ fn cases() -> Vec<Case> {
         cases.push(Case::new("nop", Nop::new(50, Some(4), Vec::new()), &[50], &grains));
         // What the user says is what counts from there on.
         let said = grain(6, 5);
-        cases.push(Case { grains: vec![said], ..Case::new("nop", Nop::new(50, None, vec![fact(said)]), &[50], &grains) });
+        cases.push(Case {
+            grains: vec![said],
+            ..Case::new("nop", Nop::new(50, None, vec![fact(said)]), &[50], &grains)
+        });
     }
     cases.push(Case::new("zero", Zero { length: 30 }, &[], &[]));
     let sizes: [&[u64]; 3] = [&[1, 2, 3, 4, 6, 9, 12], &[1, 2, 3, 4], &[1, 2, 3]];
     for (members, sizes) in (2..).zip(sizes) {
         for grains in combinations(members, sizes) {
-            cases.push(Case::new("mirror", Raid1::new("m".into(), 60).unwrap(), &vec![60; members], &grains));
+            cases.push(Case::new(
+                "mirror",
+                Raid1::new("m".into(), 60).unwrap(),
+                &vec![60; members],
+                &grains,
+            ));
         }
         for chunk in 1..=(10 - members as u64) {
             let share = 120 / members as u64 / chunk * chunk;
-            for grains in combinations(members, if members == 2 { &[1, 2, 3, 4, 6, 8] } else { sizes }) {
+            for grains in
+                combinations(members, if members == 2 { &[1, 2, 3, 4, 6, 8] } else { sizes })
+            {
                 let set = Raid0::new("s".into(), chunk, members, share).unwrap();
                 cases.push(Case::new("stripe", set, &vec![share; members], &grains));
             }
@@ -142,7 +169,8 @@ fn places(geom: &dyn Geom, members: usize, slot: usize, x: u64) -> Vec<(usize, u
     }
 }
 
-/// For every I/O `[x, y)` of one provider: whether what it touches on every member is whole units of that member's grain.
+/// For every I/O `[x, y)` of one provider: whether what it touches on every member is whole units
+/// of that member's grain.
 struct Whole {
     length: usize,
     whole: Vec<bool>,
@@ -150,17 +178,21 @@ struct Whole {
 
 impl Whole {
     fn new(case: &Case, slot: usize, length: u64) -> Whole {
-        let bytes: Vec<_> = (0..length).map(|x| places(&*case.geom, case.lengths.len(), slot, x)).collect();
+        let bytes: Vec<_> =
+            (0..length).map(|x| places(&*case.geom, case.lengths.len(), slot, x)).collect();
         let length = bytes.len();
         let mut whole = vec![true; (length + 1) * (length + 1)];
         for x in 0..length {
-            // Bytes touched so far in each unit of each member; a unit cut by the member's edge never fills.
-            let mut units: Vec<Vec<u64>> = case.lengths.iter().map(|&l| vec![0; index(l) + 2]).collect();
+            // Bytes touched so far in each unit of each member; a unit cut by the member's edge
+            // never fills.
+            let mut units: Vec<Vec<u64>> =
+                case.lengths.iter().map(|&l| vec![0; index(l) + 2]).collect();
             let mut partial = 0usize;
             for (y, byte) in bytes.iter().enumerate().skip(x) {
                 for &(member, offset) in byte {
                     let g = case.grains[member];
-                    let count = &mut units[member][index((offset + g.size() - g.phase()) / g.size())];
+                    let count =
+                        &mut units[member][index((offset + g.size() - g.phase()) / g.size())];
                     *count += 1;
                     partial += usize::from(*count == 1);
                     partial -= usize::from(*count == g.size());
@@ -173,8 +205,11 @@ impl Whole {
 
     /// Whether every I/O with both ends in `class` is whole.
     fn sound(&self, class: Grain) -> bool {
-        let ends: Vec<usize> = (0..=self.length as u64).filter(|&x| class.contains(x)).map(index).collect();
-        ends.iter().enumerate().all(|(i, &x)| ends[i + 1..].iter().all(|&y| self.whole[x * (self.length + 1) + y]))
+        let ends: Vec<usize> =
+            (0..=self.length as u64).filter(|&x| class.contains(x)).map(index).collect();
+        ends.iter()
+            .enumerate()
+            .all(|(i, &x)| ends[i + 1..].iter().all(|&y| self.whole[x * (self.length + 1) + y]))
     }
 }
 
@@ -190,12 +225,27 @@ fn map_loses_and_shares_no_byte() {
     for case in cases() {
         let mut taken = HashSet::new();
         for (slot, provider) in case.geom.providers().into_iter().enumerate() {
-            let bytes: Vec<_> = (0..provider.length).map(|x| places(&*case.geom, case.lengths.len(), slot, x)).collect();
+            let bytes: Vec<_> = (0..provider.length)
+                .map(|x| places(&*case.geom, case.lengths.len(), slot, x))
+                .collect();
             for (x, byte) in bytes.iter().enumerate() {
-                assert_eq!(byte.is_empty(), case.lengths.is_empty(), "{}: byte {x} is lost", case.what);
+                assert_eq!(
+                    byte.is_empty(),
+                    case.lengths.is_empty(),
+                    "{}: byte {x} is lost",
+                    case.what
+                );
                 for &(member, offset) in byte {
-                    assert!(offset < case.lengths[member], "{}: byte {x} is outside member {member}", case.what);
-                    assert!(taken.insert((member, offset)), "{}: byte {x} shares member {member}'s {offset}", case.what);
+                    assert!(
+                        offset < case.lengths[member],
+                        "{}: byte {x} is outside member {member}",
+                        case.what
+                    );
+                    assert!(
+                        taken.insert((member, offset)),
+                        "{}: byte {x} shares member {member}'s {offset}",
+                        case.what
+                    );
                 }
             }
             runs_are_their_bytes(&case, slot, provider.length, &bytes);
@@ -208,7 +258,11 @@ fn runs_are_their_bytes(case: &Case, slot: usize, length: u64, bytes: &[Vec<(usi
     for x in 0..length {
         for asked in [1, 2, 5, length - x].into_iter().filter(|&l| l <= length - x) {
             let extent = case.geom.map(slot, x, asked, Op::Write);
-            assert!((1..=asked).contains(&extent.length()), "{}: {extent:?} for {asked} bytes", case.what);
+            assert!(
+                (1..=asked).contains(&extent.length()),
+                "{}: {extent:?} for {asked} bytes",
+                case.what
+            );
             let first = &bytes[index(x)];
             for i in 0..extent.length() {
                 let moved: Vec<_> = first.iter().map(|&(m, o)| (m, o + i)).collect();
@@ -227,27 +281,46 @@ fn promises_are_sound_and_tight_and_clashes_real() {
             let top = case.geom.topology(slot, &below);
             assert_eq!(top.length, provider.length, "{}", case.what);
             let whole = Whole::new(&case, slot, provider.length);
-            let facts: Vec<Grain> = top.facts.iter().filter(|f| f.why == WHY).map(|f| f.grain).collect();
+            let facts: Vec<Grain> =
+                top.facts.iter().filter(|f| f.why == WHY).map(|f| f.grain).collect();
             let clashes = top.clashes.iter().filter(|c| c.why == WHY).count();
-            assert_eq!(facts.len() + clashes, usize::from(!case.lengths.is_empty()), "{}: {top:?}", case.what);
+            assert_eq!(
+                facts.len() + clashes,
+                usize::from(!case.lengths.is_empty()),
+                "{}: {top:?}",
+                case.what
+            );
             for promise in facts {
                 assert!(whole.sound(promise), "{}: {promise:?} is not sound", case.what);
                 promised.insert(case.class);
-                // In a provider too short to hold two such units nothing can show that the promise is tight.
+                // In a provider too short to hold two such units nothing can show that the promise
+                // is tight.
                 let room = promise.phase() + 2 * promise.size() <= provider.length;
                 for q in PRIMES.into_iter().filter(|q| room && promise.size().is_multiple_of(*q)) {
                     let coarser = grain(promise.size() / q, promise.phase());
-                    assert!(!whole.sound(coarser), "{}: {promise:?} is not tight, {coarser:?} would do", case.what);
+                    assert!(
+                        !whole.sound(coarser),
+                        "{}: {promise:?} is not tight, {coarser:?} would do",
+                        case.what
+                    );
                     tight += 1;
                 }
             }
             if clashes > 0 {
                 clashed.insert(case.class);
-                let row = top.facts.iter().find(|f| f.why == Why::Row).map_or(u64::MAX, |f| f.grain.size());
+                let row = top
+                    .facts
+                    .iter()
+                    .find(|f| f.why == Why::Row)
+                    .map_or(u64::MAX, |f| f.grain.size());
                 let shortest = case.lengths.iter().copied().min().unwrap();
                 for size in 1..row.min(shortest / 2 + 1) {
                     for class in (0..size).map(|phase| grain(size, phase)) {
-                        assert!(!whole.sound(class), "{}: clash, yet {class:?} is sound", case.what);
+                        assert!(
+                            !whole.sound(class),
+                            "{}: clash, yet {class:?} is sound",
+                            case.what
+                        );
                     }
                 }
             }
@@ -286,7 +359,8 @@ impl Node {
         }
     }
 
-    /// Where byte `x` lives, one map after another: (store, byte), or `None` for a zero, for every copy.
+    /// Where byte `x` lives, one map after another: (store, byte), or `None` for a zero, for every
+    /// copy.
     fn byte(&self, x: u64, op: Op) -> Vec<Option<(usize, u64)>> {
         let Node::Geom(geom, slot, below) = self else {
             let Node::Disk(store, _) = self else { unreachable!() };
@@ -308,7 +382,9 @@ fn visited(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Option<(usize
     route
         .extents(offset, length, op, &mut |_, piece| {
             match piece {
-                Piece::Store { store, offset, length } => all.extend((offset..offset + length).map(|x| Some((store, x)))),
+                Piece::Store { store, offset, length } => {
+                    all.extend((offset..offset + length).map(|x| Some((store, x))))
+                }
                 Piece::Zero { length } => all.extend((0..length).map(|_| None)),
             }
             Ok(())
@@ -323,18 +399,45 @@ fn slice(start: u64, length: u64, below: Node) -> Node {
 
 fn stacks() -> Vec<Node> {
     let disk = Node::Disk;
-    let stripe = |chunk, share, below: Vec<Node>| Node::over(Raid0::new("s".into(), chunk, below.len(), share).unwrap(), 0, below);
-    let mirror = |length, below: Vec<Node>| Node::over(Raid1::new("m".into(), length).unwrap(), 0, below);
-    let concat = |below: Vec<Node>| Node::over(Linear::new("c".into(), below.iter().map(Node::length)).unwrap(), 0, below);
+    let stripe = |chunk, share, below: Vec<Node>| {
+        Node::over(Raid0::new("s".into(), chunk, below.len(), share).unwrap(), 0, below)
+    };
+    let mirror =
+        |length, below: Vec<Node>| Node::over(Raid1::new("m".into(), length).unwrap(), 0, below);
+    let concat = |below: Vec<Node>| {
+        Node::over(Linear::new("c".into(), below.iter().map(Node::length)).unwrap(), 0, below)
+    };
     let nop = |length, below: Node| Node::over(Nop::new(length, None, Vec::new()), 0, vec![below]);
     let zero = |length| Node::over(Zero { length }, 0, Vec::new());
     vec![
         disk(0, 30),
         slice(3, 20, slice(5, 60, nop(80, slice(1, 90, disk(2, 100))))),
         slice(2, 25, stripe(3, 15, vec![slice(4, 16, disk(0, 20)), disk(1, 15)])),
-        stripe(4, 16, vec![mirror(16, vec![disk(0, 20), slice(1, 17, disk(1, 18))]), slice(2, 16, disk(2, 40)), zero(16)]),
-        slice(1, 30, slice(1, 40, mirror(45, vec![concat(vec![disk(0, 20), zero(5), disk(1, 21)]), nop(47, disk(2, 50))]))),
-        concat(vec![stripe(5, 10, vec![disk(0, 11), disk(1, 12)]), slice(7, 9, stripe(2, 10, vec![disk(2, 10), disk(3, 10)]))]),
+        stripe(
+            4,
+            16,
+            vec![
+                mirror(16, vec![disk(0, 20), slice(1, 17, disk(1, 18))]),
+                slice(2, 16, disk(2, 40)),
+                zero(16),
+            ],
+        ),
+        slice(
+            1,
+            30,
+            slice(
+                1,
+                40,
+                mirror(
+                    45,
+                    vec![concat(vec![disk(0, 20), zero(5), disk(1, 21)]), nop(47, disk(2, 50))],
+                ),
+            ),
+        ),
+        concat(vec![
+            stripe(5, 10, vec![disk(0, 11), disk(1, 12)]),
+            slice(7, 9, stripe(2, 10, vec![disk(2, 10), disk(3, 10)])),
+        ]),
     ]
 }
 
@@ -346,7 +449,8 @@ fn a_route_is_its_maps() {
         for op in [Op::Read, Op::Write] {
             for offset in 0..=length {
                 for count in 0..=length - offset {
-                    let mut naive: Vec<_> = (offset..offset + count).flat_map(|x| stack.byte(x, op)).collect();
+                    let mut naive: Vec<_> =
+                        (offset..offset + count).flat_map(|x| stack.byte(x, op)).collect();
                     let mut ours = visited(&route, offset, count, op);
                     if op == Op::Write {
                         // Copies come piece by piece, not byte by byte.
@@ -380,7 +484,11 @@ fn slices_fold() {
         assert_eq!(pieces, [Piece::Store { store: 7, offset: 10 * depth + 5, length: 50 }]);
     }
     // Above a set they fold too, down to the set.
-    let set = Node::over(Raid0::new("s".into(), 4, 2, 40).unwrap(), 0, vec![Node::Disk(0, 40), Node::Disk(1, 40)]);
+    let set = Node::over(
+        Raid0::new("s".into(), 4, 2, 40).unwrap(),
+        0,
+        vec![Node::Disk(0, 40), Node::Disk(1, 40)],
+    );
     let route = slice(3, 20, slice(9, 60, set)).route();
     assert_eq!((route.base(), route.medium()), (12, None));
 }

@@ -1,7 +1,7 @@
 //! Every scheme in every other, on every kind of medium: where partitions come out.
 //!
-//! `product.want` is the table of results, a line a case. `TRUELINE_BLESS=1` writes it anew; the laws below hold whatever
-//! stands in it.
+//! `product.want` is the table of results, a line a case. `TRUELINE_BLESS=1` writes it anew; the
+//! laws below hold whatever stands in it.
 
 use std::fmt::Write;
 use std::fs;
@@ -45,17 +45,41 @@ const NOTHING: fn(u64) -> Request = |_| Request { start: None, size: None, align
 
 const MODES: &[Mode] = &[
     Mode { name: "default", outer: NOTHING, inner: NOTHING },
-    Mode { name: "sized", outer: NOTHING, inner: |_| Request { size: Some(100 << 20), ..NOTHING(0) } },
+    Mode {
+        name: "sized",
+        outer: NOTHING,
+        inner: |_| Request { size: Some(100 << 20), ..NOTHING(0) },
+    },
     // The mistake of 2013, and what is nested in it.
-    Mode { name: "-a 574", outer: |sector| Request { align: Some(574 * sector), ..NOTHING(0) }, inner: NOTHING },
-    Mode { name: "-b 63", outer: |sector| Request { start: Some(63 * sector), ..NOTHING(0) }, inner: NOTHING },
-    Mode { name: "-a 4k", outer: |_| Request { align: Some(4096), ..NOTHING(0) }, inner: |_| Request { align: Some(4096), ..NOTHING(0) } },
+    Mode {
+        name: "-a 574",
+        outer: |sector| Request { align: Some(574 * sector), ..NOTHING(0) },
+        inner: NOTHING,
+    },
+    Mode {
+        name: "-b 63",
+        outer: |sector| Request { start: Some(63 * sector), ..NOTHING(0) },
+        inner: NOTHING,
+    },
+    Mode {
+        name: "-a 4k",
+        outer: |_| Request { align: Some(4096), ..NOTHING(0) },
+        inner: |_| Request { align: Some(4096), ..NOTHING(0) },
+    },
 ];
 
 fn medium(sector: u64, unit: u64, phase: u64) -> Topology {
-    let fact =
-        |size, phase, why| Fact { grain: Grain::new(size, phase).expect("a size"), why, source: Source::User, trust: Trust::Trusted };
-    Topology::new(sector, LENGTH).with(fact(sector, 0, Why::Logical)).with(fact(unit, phase, Why::Physical))
+    let fact = |size, phase, why| Fact {
+        grain: Grain::new(size, phase).expect("a size"),
+        why,
+        source: Source::User,
+        trust: Trust::Trusted,
+    };
+    Topology::new(sector, LENGTH).with(fact(sector, 0, Why::Logical)).with(fact(
+        unit,
+        phase,
+        Why::Physical,
+    ))
 }
 
 fn taste(disk: &Sparse, topology: &Topology) -> Graph {
@@ -73,17 +97,26 @@ fn kind(scheme: &dyn Scheme, inner: Option<&str>) -> String {
     name.into()
 }
 
-/// Makes a table of `name` on the provider called `on`, with one partition in it; gives that partition's provider.
-fn nest(disk: &mut Sparse, topology: &Topology, on: &str, (name, inner): (&str, Option<&str>), place: Request) -> Result<String, Refusal> {
+/// Makes a table of `name` on the provider called `on`, with one partition in it; gives that
+/// partition's provider.
+fn nest(
+    disk: &mut Sparse,
+    topology: &Topology,
+    on: &str,
+    (name, inner): (&str, Option<&str>),
+    place: Request,
+) -> Result<String, Refusal> {
     let graph = taste(disk, topology);
     let id = graph.find(on).unwrap_or_else(|| panic!("no provider '{on}'"));
     let p = &graph.providers[id];
     let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
     let scheme = scheme::named(name).expect("a scheme");
-    let empty = scheme.create(&graph.probe(id), &ground, &New { random: [7; 16], ..New::default() })?;
+    let empty =
+        scheme.create(&graph.probe(id), &ground, &New { random: [7; 16], ..New::default() })?;
     let mut table = empty.clone();
     let kind = scheme.kind(&kind(scheme, inner)).expect("a type");
-    let wanted = Wanted { kind, place, index: None, label: None, uuid: Some(Guid([9; 16])), attributes: 0 };
+    let wanted =
+        Wanted { kind, place, index: None, label: None, uuid: Some(Guid([9; 16])), attributes: 0 };
     let index = table.add(scheme, &ground, wanted, Rules::Aligned)?;
     let base = p.base();
     for patch in scheme.render(&empty, &empty).into_iter().chain(scheme.render(&empty, &table)) {
@@ -91,16 +124,25 @@ fn nest(disk: &mut Sparse, topology: &Topology, on: &str, (name, inner): (&str, 
     }
     let entry: Entry = table.entry(index).expect("what was added").clone();
     let graph = taste(disk, topology);
-    let found =
-        graph.providers.iter().find(|p| p.base() == base + entry.start && p.topology.length == entry.length && p.kind == Some(kind));
-    Ok(found.unwrap_or_else(|| panic!("{name} on '{on}': what was written is not seen")).name.clone())
+    let found = graph.providers.iter().find(|p| {
+        p.base() == base + entry.start && p.topology.length == entry.length && p.kind == Some(kind)
+    });
+    Ok(found
+        .unwrap_or_else(|| panic!("{name} on '{on}': what was written is not seen"))
+        .name
+        .clone())
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the table of results is read, and written when blessed")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the table of results is read, and written when blessed"
+)]
 fn every_scheme_in_every_other_on_every_medium() {
     let mut text = String::new();
-    for (sector, &(unit, phase)) in [512, 4096].into_iter().flat_map(|s| UNITS.iter().map(move |u| (s, u))) {
+    for (sector, &(unit, phase)) in
+        [512, 4096].into_iter().flat_map(|s| UNITS.iter().map(move |u| (s, u)))
+    {
         if phase % sector != 0 {
             continue;
         }
@@ -125,8 +167,11 @@ fn every_scheme_in_every_other_on_every_medium() {
                 if off > 0 {
                     let _ = write!(text, " ({off} off)");
                 }
-                // What nobody placed by hand is on the grain, however deep and whatever is above it.
-                let chosen = mode.name == "default" || mode.name == "sized" || depth > 0 && mode.name != "-a 4k";
+                // What nobody placed by hand is on the grain, however deep and whatever is above
+                // it.
+                let chosen = mode.name == "default"
+                    || mode.name == "sized"
+                    || depth > 0 && mode.name != "-a 4k";
                 assert!(off == 0 || !chosen, "{text}");
             }
             text.push('\n');
@@ -136,5 +181,9 @@ fn every_scheme_in_every_other_on_every_medium() {
     if std::env::var_os("TRUELINE_BLESS").is_some() {
         fs::write(&want, &text).unwrap();
     }
-    assert_eq!(fs::read_to_string(&want).unwrap_or_default(), text, "TRUELINE_BLESS=1 writes what comes out");
+    assert_eq!(
+        fs::read_to_string(&want).unwrap_or_default(),
+        text,
+        "TRUELINE_BLESS=1 writes what comes out"
+    );
 }

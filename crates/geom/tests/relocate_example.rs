@@ -1,4 +1,5 @@
-//! The example `relocate`: a partition is moved, interrupted and resumed, and the example itself compares every byte.
+//! The example `relocate`: a partition is moved, interrupted and resumed, and the example itself
+//! compares every byte.
 
 #[path = "../examples/relocate.rs"]
 mod relocate;

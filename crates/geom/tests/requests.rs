@@ -1,7 +1,9 @@
-//! What is counted of requests, against a model that follows single bytes and knows nothing of routes, grains and watches.
+//! What is counted of requests, against a model that follows single bytes and knows nothing of
+//! routes, grains and watches.
 //!
-//! A stack is described twice: as bytes on disks, which are tasted, and as a [`Model`]. Ten thousand requests to every stack, through
-//! all of its exports, must come to the same pieces, verdicts, operations and blame.
+//! A stack is described twice: as bytes on disks, which are tasted, and as a [`Model`]. Ten
+//! thousand requests to every stack, through all of its exports, must come to the same pieces,
+//! verdicts, operations and blame.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
@@ -32,7 +34,8 @@ enum Model {
     Concat { lengths: Vec<u64>, of: Vec<Model> },
 }
 
-/// A byte on a disk, and the numbers of the chunks and members that it was reached through: another one is another piece.
+/// A byte on a disk, and the numbers of the chunks and members that it was reached through: another
+/// one is another piece.
 type Spot = (usize, u64, Vec<u64>);
 
 impl Model {
@@ -57,7 +60,10 @@ impl Model {
             }
             Model::Mirror(of) => {
                 let copies = if write { of.len() } else { 1 };
-                (0..).zip(&of[..copies]).flat_map(|(number, copy)| through(copy, number, byte)).collect()
+                (0..)
+                    .zip(&of[..copies])
+                    .flat_map(|(number, copy)| through(copy, number, byte))
+                    .collect()
             }
             Model::Concat { lengths, of } => {
                 let (mut byte, mut member) = (byte, 0);
@@ -74,10 +80,12 @@ fn steps(start: u64, length: u64) -> impl Iterator<Item = u64> {
     (start..start + length).step_by(usize::try_from(STEP).unwrap())
 }
 
-/// What a piece comes to: disk, first byte, length, verdict, operations done, needed, and whether the stack is to blame.
+/// What a piece comes to: disk, first byte, length, verdict, operations done, needed, and whether
+/// the stack is to blame.
 type Want = (usize, u64, u64, Placement, u64, u64, bool);
 
-/// A way in: the provider's name, what it is made of, and the layers in it: first byte, length, the deepest last.
+/// A way in: the provider's name, what it is made of, and the layers in it: first byte, length, the
+/// deepest last.
 struct Export {
     name: String,
     model: Model,
@@ -96,17 +104,23 @@ struct Stack {
 impl Stack {
     /// The first byte of the deepest layer at a byte, and its name.
     fn layer(export: &Export, byte: u64) -> (String, u64) {
-        let here = export.layers.iter().rev().find(|(_, start, length)| (*start..start + length).contains(&byte));
+        let here = export
+            .layers
+            .iter()
+            .rev()
+            .find(|(_, start, length)| (*start..start + length).contains(&byte));
         here.map_or((export.name.clone(), 0), |(name, start, _)| (name.clone(), *start))
     }
 
     fn want(&self, export: &Export, deed: IoKind, offset: u64, length: u64) -> Vec<Want> {
-        // Runs of steps, of one copy each: disk, first byte, bytes, through what, bytes of the request before it.
+        // Runs of steps, of one copy each: disk, first byte, bytes, through what, bytes of the
+        // request before it.
         let mut runs: Vec<(Spot, u64, u64)> = Vec::new();
         for byte in steps(offset, length) {
             for spot in export.model.spots(byte, deed != IoKind::Read) {
-                let next =
-                    runs.iter_mut().rev().find(|((store, start, by), bytes, _)| (*store, *start + *bytes, by) == (spot.0, spot.1, &spot.2));
+                let next = runs.iter_mut().rev().find(|((store, start, by), bytes, _)| {
+                    (*store, *start + *bytes, by) == (spot.0, spot.1, &spot.2)
+                });
                 match next {
                     Some((_, bytes, _)) => *bytes += STEP,
                     None => runs.push((spot, STEP, byte - offset)),
@@ -128,7 +142,10 @@ impl Stack {
             } else {
                 Placement::Misaligned
             };
-            let (mut done, mut needed) = (units.len() as u64, steps(before, bytes).filter(|at| at.is_multiple_of(unit)).count() as u64);
+            let (mut done, mut needed) = (
+                units.len() as u64,
+                steps(before, bytes).filter(|at| at.is_multiple_of(unit)).count() as u64,
+            );
             if deed == IoKind::Write {
                 done += parts;
             }
@@ -146,46 +163,90 @@ impl Stack {
     /// Compares so many requests; how many there were.
     fn compare(&self) -> u64 {
         let sizes: Vec<u64> =
-            [1, 2, 3, 4, 8, 9, 14, 16, 17, 18, 24, 32, 48, 64, 66, 128, 256, 258, 512, 800].map(|steps| steps * STEP).into();
+            [1, 2, 3, 4, 8, 9, 14, 16, 17, 18, 24, 32, 48, 64, 66, 128, 256, 258, 512, 800]
+                .map(|steps| steps * STEP)
+                .into();
         let each = REQUESTS.div_ceil(self.exports.len() as u64 * sizes.len() as u64 * 4);
         let mut compared = 0;
         for export in &self.exports {
-            let id = self.graph.find(&export.name).unwrap_or_else(|| panic!("{}: no {}", self.what, export.name));
-            assert_eq!(self.graph.providers[id].topology.length, export.length, "{}: {}", self.what, export.name);
+            let id = self
+                .graph
+                .find(&export.name)
+                .unwrap_or_else(|| panic!("{}: no {}", self.what, export.name));
+            assert_eq!(
+                self.graph.providers[id].topology.length, export.length,
+                "{}: {}",
+                self.what, export.name
+            );
             let watch = IoAudit::new(&self.graph, id);
             let mut tally = Tally::default();
             let mut expected: BTreeMap<(IoKind, Placement), u64> = BTreeMap::new();
-            for (nth, &length) in (0..each).flat_map(|nth| sizes.iter().map(move |size| (nth, size))) {
+            for (nth, &length) in
+                (0..each).flat_map(|nth| sizes.iter().map(move |size| (nth, size)))
+            {
                 let room = export.length - length;
-                // Ends of the export, of its layers and of chunks, and what lies between them, on a stride that meets every residue.
+                // Ends of the export, of its layers and of chunks, and what lies between them, on a
+                // stride that meets every residue.
                 let edges = [0, room, 63 * 512, 2048 * 512, 16 * KIB, SHARE];
                 let edge = edges[usize::try_from(nth).unwrap() % edges.len()];
                 let odd = nth * 2654 * STEP + length / STEP % 7 * STEP;
-                for (deed, at) in IoKind::ALL.into_iter().zip([odd, edge, edge + odd % (64 * KIB), (odd * 3).saturating_sub(length)]) {
+                for (deed, at) in IoKind::ALL.into_iter().zip([
+                    odd,
+                    edge,
+                    edge + odd % (64 * KIB),
+                    (odd * 3).saturating_sub(length),
+                ]) {
                     let offset = at % (room + STEP) / STEP * STEP;
                     let fit = self.one(export, &watch, (deed, offset, length), &mut tally);
                     *expected.entry((deed, fit)).or_insert(0) += 1;
                     compared += 1;
                 }
             }
-            let counted = IoKind::ALL.into_iter().flat_map(|deed| Placement::ALL.map(|fit| ((deed, fit), tally.requests(deed, fit))));
-            assert_eq!(counted.filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(), expected, "{}: {}", self.what, export.name);
+            let counted = IoKind::ALL.into_iter().flat_map(|deed| {
+                Placement::ALL.map(|fit| ((deed, fit), tally.requests(deed, fit)))
+            });
+            assert_eq!(
+                counted.filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
+                expected,
+                "{}: {}",
+                self.what,
+                export.name
+            );
         }
         compared
     }
 
     /// Compares one request; its verdict.
-    fn one(&self, export: &Export, watch: &IoAudit, (deed, offset, length): (IoKind, u64, u64), tally: &mut Tally) -> Placement {
-        let place = format!("{}: {deed:?} of {length} bytes at {offset} of {}", self.what, export.name);
+    fn one(
+        &self,
+        export: &Export,
+        watch: &IoAudit,
+        (deed, offset, length): (IoKind, u64, u64),
+        tally: &mut Tally,
+    ) -> Placement {
+        let place =
+            format!("{}: {deed:?} of {length} bytes at {offset} of {}", self.what, export.name);
         let (mut pieces, mut requests) = (Vec::new(), Vec::new());
         watch.judge(deed, offset, length, &mut |cell, seen| {
             tally.add(seen);
             let (layer, medium) = watch.cell(cell);
             let layer = &watch.layers()[layer];
-            assert_eq!(self.graph.providers[layer.provider].name, Stack::layer(export, offset).0, "{place}");
+            assert_eq!(
+                self.graph.providers[layer.provider].name,
+                Stack::layer(export, offset).0,
+                "{place}"
+            );
             if let Some(mark) = seen.piece {
                 assert_eq!(watch.media()[medium].store, mark.store, "{place}");
-                pieces.push((mark.store, mark.offset, mark.length, mark.fit, mark.work.done, mark.work.needed, mark.blamed));
+                pieces.push((
+                    mark.store,
+                    mark.offset,
+                    mark.length,
+                    mark.fit,
+                    mark.work.done,
+                    mark.work.needed,
+                    mark.blamed,
+                ));
             }
             requests.extend(seen.request);
         });
@@ -194,8 +255,15 @@ impl Stack {
         assert_eq!(pieces, want, "{place}");
         let [request] = requests[..] else { panic!("{place}: {requests:?}") };
         let any = |fit| want.iter().any(|piece| piece.3 == fit);
-        let worst = [Placement::Misaligned, Placement::Partial].into_iter().find(|&fit| any(fit)).unwrap_or(Placement::Aligned);
-        assert_eq!((request.deed, request.fit, request.blamed), (deed, worst, want.iter().any(|piece| piece.6)), "{place}");
+        let worst = [Placement::Misaligned, Placement::Partial]
+            .into_iter()
+            .find(|&fit| any(fit))
+            .unwrap_or(Placement::Aligned);
+        assert_eq!(
+            (request.deed, request.fit, request.blamed),
+            (deed, worst, want.iter().any(|piece| piece.6)),
+            "{place}"
+        );
         worst
     }
 }
@@ -232,7 +300,11 @@ fn taste(disks: Vec<Disk>) -> Graph {
 fn with_table(name: &str, model: &Model, length: u64) -> Vec<Export> {
     let part = |nth: usize| format!("{name}s{}", nth + 1);
     let ranges = TABLE.map(|(start, sectors)| (u64::from(start) * 512, u64::from(sectors) * 512));
-    let layers = ranges.iter().enumerate().map(|(nth, &(start, length))| (part(nth), start, length)).collect();
+    let layers = ranges
+        .iter()
+        .enumerate()
+        .map(|(nth, &(start, length))| (part(nth), start, length))
+        .collect();
     let whole = Export { name: name.into(), model: model.clone(), length, layers };
     let slices = ranges.iter().enumerate().map(|(nth, &(start, length))| Export {
         name: part(nth),
@@ -248,12 +320,23 @@ fn lone(what: &'static str, unit: (u64, u64)) -> Stack {
     Stack { what, graph, units: vec![unit], exports: with_table("disk0", &Model::Disk(0), SHARE) }
 }
 
-/// A set of whole disks with these units, whose first bytes are the boot sector of [`TABLE`]; and the disks, which are exports too.
-fn set(what: &'static str, name: &str, units: &[(u64, u64)], labels: Vec<Labelled>, lengths: &[u64], model: Model, length: u64) -> Stack {
-    let disks = units.iter().zip(labels).zip(lengths).enumerate().map(|(nth, ((unit, label), &length))| {
-        let front = if nth == 0 || matches!(model, Model::Mirror(_)) { mbr(&TABLE) } else { vec![] };
-        disk(nth, length, *unit, &[(0, front), (length - 512, label.sector)])
-    });
+/// A set of whole disks with these units, whose first bytes are the boot sector of [`TABLE`]; and
+/// the disks, which are exports too.
+fn set(
+    what: &'static str,
+    name: &str,
+    units: &[(u64, u64)],
+    labels: Vec<Labelled>,
+    lengths: &[u64],
+    model: Model,
+    length: u64,
+) -> Stack {
+    let disks =
+        units.iter().zip(labels).zip(lengths).enumerate().map(|(nth, ((unit, label), &length))| {
+            let front =
+                if nth == 0 || matches!(model, Model::Mirror(_)) { mbr(&TABLE) } else { vec![] };
+            disk(nth, length, *unit, &[(0, front), (length - 512, label.sector)])
+        });
     let graph = taste(disks.collect());
     let mut exports = with_table(name, &model, length);
     exports.extend((0..units.len()).map(|nth| Export {
@@ -287,7 +370,13 @@ fn striped(what: &'static str, chunk: u64, units: &[(u64, u64)]) -> Stack {
 fn mirrored(what: &'static str, units: &[(u64, u64)]) -> Stack {
     let lengths = vec![SHARE + 512; units.len()];
     let ids = [1, 2, 3, 4];
-    let options = mirror::Options { balance: "load", slice: 4096, no_autosync: false, no_failsync: false, ids: &ids[..=units.len()] };
+    let options = mirror::Options {
+        balance: "load",
+        slice: 4096,
+        no_autosync: false,
+        no_failsync: false,
+        ids: &ids[..=units.len()],
+    };
     let labels = mirror::label(&label("data", &components(&lengths)), &options).unwrap();
     set(what, "mirror/data", units, labels, &lengths, Model::Mirror(disks(units.len())), SHARE)
 }
@@ -306,12 +395,18 @@ fn on_partitions(what: &'static str, chunk: u64, unit: u64) -> Stack {
     let labels = stripe::label(&label("data", &components(&lengths)), chunk).unwrap();
     let sectors = u32::try_from((SHARE + 512) / 512).unwrap();
     let one = |(nth, label): (usize, Labelled)| {
-        disk(nth, SHARE + 128 * KIB, (unit, 0), &[(0, mbr(&[(63, sectors)])), (start + SHARE, label.sector)])
+        disk(
+            nth,
+            SHARE + 128 * KIB,
+            (unit, 0),
+            &[(0, mbr(&[(63, sectors)])), (start + SHARE, label.sector)],
+        )
     };
     let graph = taste(labels.into_iter().enumerate().map(one).collect());
     let members = disks(2).iter().map(|disk| disk.slice(start)).collect();
     let model = Model::Stripe { chunk, of: members };
-    let exports = vec![Export { name: "stripe/data".into(), model, length: 2 * SHARE, layers: vec![] }];
+    let exports =
+        vec![Export { name: "stripe/data".into(), model, length: 2 * SHARE, layers: vec![] }];
     Stack { what, graph, units: vec![(unit, 0); 2], exports }
 }
 
@@ -320,11 +415,18 @@ fn mirrored_on_one_disk(what: &'static str, unit: u64) -> Stack {
     let share = SHARE + 512;
     let sectors = u32::try_from(share / 512).unwrap();
     let starts = [64, 64 + sectors + 63];
-    let options = mirror::Options { balance: "load", slice: 4096, no_autosync: false, no_failsync: false, ids: &[1, 2, 3] };
+    let options = mirror::Options {
+        balance: "load",
+        slice: 4096,
+        no_autosync: false,
+        no_failsync: false,
+        ids: &[1, 2, 3],
+    };
     let labels = mirror::label(&label("data", &components(&[share; 2])), &options).unwrap();
     let at = |start: u32| u64::from(start) * 512;
     let mut writes = vec![(0, mbr(&starts.map(|start| (start, sectors))))];
-    writes.extend(starts.iter().zip(labels).map(|(&start, label)| (at(start) + SHARE, label.sector)));
+    writes
+        .extend(starts.iter().zip(labels).map(|(&start, label)| (at(start) + SHARE, label.sector)));
     let graph = taste(vec![disk(0, 4 * SHARE, (unit, 0), &writes)]);
     let model = Model::Mirror(starts.map(|start| Model::Disk(0).slice(at(start))).to_vec());
     let exports = vec![Export { name: "mirror/data".into(), model, length: SHARE, layers: vec![] }];
@@ -348,7 +450,11 @@ fn every_request_is_counted_as_its_bytes_say() {
         mirrored("a mirror of units at different places", &[(4096, 0), (4096, 1024)]),
         mirrored_on_one_disk("a mirror of two partitions of one disk", 4096),
         joined("a concatenation", &[SHARE, SHARE], &[(4096, 0); 2]),
-        joined("a concatenation that leaves the grain at its seam", &[SHARE + 512, SHARE], &[(4096, 0); 2]),
+        joined(
+            "a concatenation that leaves the grain at its seam",
+            &[SHARE + 512, SHARE],
+            &[(4096, 0); 2],
+        ),
         on_partitions("a stripe of partitions at sector 63", 16384, 4096),
         on_partitions("a stripe of partitions at sector 63, of chunks of half a unit", 2048, 4096),
     ];
@@ -358,14 +464,30 @@ fn every_request_is_counted_as_its_bytes_say() {
     }
 }
 
-/// The stripe of which half the pieces were blamed on a client that wrote whole blocks of its partition one after another.
+/// The stripe of which half the pieces were blamed on a client that wrote whole blocks of its
+/// partition one after another.
 #[test]
 fn a_stripe_does_not_make_requests_small() {
     let stack = striped("", 16384, &[(4096, 0); 4]);
     let watch = IoAudit::new(&stack.graph, stack.graph.find("stripe/datas1").unwrap());
     let mut tally = Tally::default();
-    (0..48).for_each(|nth| watch.judge(IoKind::Write, nth * 4096, 4096, &mut |_, seen| tally.add(seen)));
-    assert_eq!((tally.pieces(IoKind::Write), tally.count(IoKind::Write, Placement::Misaligned), tally.blamed(IoKind::Write)), (60, 60, 60));
-    assert_eq!((tally.requests(IoKind::Write, Placement::Misaligned), tally.requests_blamed(IoKind::Write)), (48, 48));
+    (0..48).for_each(|nth| {
+        watch.judge(IoKind::Write, nth * 4096, 4096, &mut |_, seen| tally.add(seen))
+    });
+    assert_eq!(
+        (
+            tally.pieces(IoKind::Write),
+            tally.count(IoKind::Write, Placement::Misaligned),
+            tally.blamed(IoKind::Write)
+        ),
+        (60, 60, 60)
+    );
+    assert_eq!(
+        (
+            tally.requests(IoKind::Write, Placement::Misaligned),
+            tally.requests_blamed(IoKind::Write)
+        ),
+        (48, 48)
+    );
     assert_eq!((tally.work(IoKind::Write).done, tally.work(IoKind::Write).needed), (4 * 48, 48));
 }

@@ -51,7 +51,8 @@ fn taste(members: &[(u64, Label)]) -> Graph {
     Graph::taste(members.iter().enumerate().map(disk).collect(), Limits::default())
 }
 
-/// The length of the set that was made, how many members were seen, and whether somebody was told that it is incomplete.
+/// The length of the set that was made, how many members were seen, and whether somebody was told
+/// that it is incomplete.
 fn outcome(graph: &Graph) -> (Option<u64>, usize, bool) {
     let set = graph.providers.iter().find(|p| p.is_set).map(|p| p.topology.length);
     let members = graph.providers.iter().filter(|p| p.member.is_some()).count();
@@ -69,25 +70,46 @@ fn concat(number: u16) -> Label {
 #[test]
 fn a_set_is_as_long_as_its_members_allow() {
     // A stripe takes whole chunks of the smallest, and from no member its last sector.
-    assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (MIB, stripe(1))])), (Some(2 * (MIB - 16384)), 2, false));
+    assert_eq!(
+        outcome(&taste(&[(MIB, stripe(0)), (MIB, stripe(1))])),
+        (Some(2 * (MIB - 16384)), 2, false)
+    );
     let larger = Label { size: 2 * MIB, ..stripe(1) };
-    assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (2 * MIB, larger)])), (Some(2 * (MIB - 16384)), 2, false));
+    assert_eq!(
+        outcome(&taste(&[(MIB, stripe(0)), (2 * MIB, larger)])),
+        (Some(2 * (MIB - 16384)), 2, false)
+    );
     let larger = Label { size: 2 * MIB, ..concat(1) };
-    assert_eq!(outcome(&taste(&[(MIB, concat(0)), (2 * MIB, larger)])), (Some(3 * MIB - 1024), 2, false));
+    assert_eq!(
+        outcome(&taste(&[(MIB, concat(0)), (2 * MIB, larger)])),
+        (Some(3 * MIB - 1024), 2, false)
+    );
 }
 
 #[test]
 fn a_label_counts_where_it_says_it_is() {
     for good in [stripe(0), concat(0)] {
         assert_eq!(outcome(&taste(&[(MIB, good)])), (None, 1, true));
-        // Of another length: the label of something that only ends where this does. Old versions do not say.
+        // Of another length: the label of something that only ends where this does. Old versions do
+        // not say.
         assert_eq!(outcome(&taste(&[(MIB, Label { size: MIB + 512, ..good })])), (None, 0, false));
-        assert_eq!(outcome(&taste(&[(MIB, Label { size: 0, version: good.version - 1, ..good })])), (None, 1, true));
-        for bad in [Label { number: 2, ..good }, Label { version: good.version + 1, ..good }, Label { count: 0, ..good }] {
+        assert_eq!(
+            outcome(&taste(&[(MIB, Label { size: 0, version: good.version - 1, ..good })])),
+            (None, 1, true)
+        );
+        for bad in [
+            Label { number: 2, ..good },
+            Label { version: good.version + 1, ..good },
+            Label { count: 0, ..good },
+        ] {
             assert_eq!(outcome(&taste(&[(MIB, bad)])), (None, 0, false));
         }
     }
-    for bad in [Label { chunk: 16385, ..stripe(0) }, Label { chunk: 256, ..stripe(0) }, Label { count: 1, ..stripe(0) }] {
+    for bad in [
+        Label { chunk: 16385, ..stripe(0) },
+        Label { chunk: 256, ..stripe(0) },
+        Label { count: 1, ..stripe(0) },
+    ] {
         assert_eq!(outcome(&taste(&[(MIB, bad)])), (None, 0, false));
     }
 }
@@ -96,9 +118,15 @@ fn a_label_counts_where_it_says_it_is() {
 fn members_that_do_not_agree_make_no_set() {
     // One is of a set of three: of its two members none but the first is here.
     for (first, second) in [(stripe(0), stripe(1)), (concat(0), concat(1))] {
-        assert_eq!(outcome(&taste(&[(MIB, first), (MIB, Label { count: 3, number: 2, ..second })])), (None, 2, true));
+        assert_eq!(
+            outcome(&taste(&[(MIB, first), (MIB, Label { count: 3, number: 2, ..second })])),
+            (None, 2, true)
+        );
     }
-    assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (MIB, Label { chunk: 32768, ..stripe(1) })])), (None, 2, true));
+    assert_eq!(
+        outcome(&taste(&[(MIB, stripe(0)), (MIB, Label { chunk: 32768, ..stripe(1) })])),
+        (None, 2, true)
+    );
     // The same place twice is one member.
     assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (MIB, stripe(0))])), (None, 2, true));
 }

@@ -32,7 +32,9 @@ fn taste(disk: &Sparse) -> Graph {
 
 /// `name class first-sector sectors`, without the disk itself.
 fn tree(graph: &Graph) -> Vec<String> {
-    let line = |p: &trueline_geom::graph::Provider| format!("{} {} {} {}", p.name, p.class, p.base() / 512, p.topology.length / 512);
+    let line = |p: &trueline_geom::graph::Provider| {
+        format!("{} {} {} {}", p.name, p.class, p.base() / 512, p.topology.length / 512)
+    };
     graph.providers.iter().skip(1).map(line).collect()
 }
 
@@ -45,8 +47,16 @@ fn rules(graph: &Graph) -> Vec<(&'static str, Severity)> {
 }
 
 fn sector_of(disk: &Sparse, sector: u64) -> Option<u64> {
-    let (route, stores) = (Route::store(0, disk.length()), vec![Box::new(disk.clone()) as Box<dyn Store>]);
-    gpt::sector_of(&Probe::new(&route, &stores, &Budget::new(Limits::default()), sector, Some(0), None))
+    let (route, stores) =
+        (Route::store(0, disk.length()), vec![Box::new(disk.clone()) as Box<dyn Store>]);
+    gpt::sector_of(&Probe::new(
+        &route,
+        &stores,
+        &Budget::new(Limits::default()),
+        sector,
+        Some(0),
+        None,
+    ))
 }
 
 // MBR
@@ -77,10 +87,16 @@ fn chained() -> Sparse {
 #[test]
 fn logical_partitions_are_numbered_along_the_chain() {
     let g = taste(&chained());
-    assert_eq!(tree(&g), ["s1 mbr 63 9937", "s2 mbr 10000 50000", "s5 mbr 10063 4937", "s6 mbr 15063 4000"]);
+    assert_eq!(
+        tree(&g),
+        ["s1 mbr 63 9937", "s2 mbr 10000 50000", "s5 mbr 10063 4937", "s6 mbr 15063 4000"]
+    );
     assert!(findings(&g).is_empty(), "{:?}", findings(&g));
     assert_eq!(g.providers[0].slices().unwrap().usable, 63 * 512..100_000 * 512);
-    assert_eq!((g.providers[4].kind, g.providers[4].uuid.as_deref()), (Some(Kind::Mbr(0x82)), Some("12345678-06")));
+    assert_eq!(
+        (g.providers[4].kind, g.providers[4].uuid.as_deref()),
+        (Some(Kind::Mbr(0x82)), Some("12345678-06"))
+    );
 }
 
 #[test]
@@ -102,7 +118,11 @@ fn a_damaged_chain_keeps_what_stands_before_it() {
     // A chain longer than any kernel follows.
     mbr(&mut d, 0, &[(0x0f, 1000, 90_000)]);
     for i in 0..300 {
-        mbr(&mut d, 1000 + 100 * i, &[(0x83, 1, 50), (0x05, u32::try_from(100 * (i + 1)).unwrap(), 100)]);
+        mbr(
+            &mut d,
+            1000 + 100 * i,
+            &[(0x83, 1, 50), (0x05, u32::try_from(100 * (i + 1)).unwrap(), 100)],
+        );
     }
     let g = taste(&d);
     assert_eq!((tree(&g).len(), rules(&g)), (129, vec![("TL0011", Severity::Error)]));
@@ -132,7 +152,11 @@ fn overlaps_are_found_and_an_extended_partition_may_hold_its_own() {
     mbr(&mut d, 10_000, &[(0x83, 63, 4938), (0x05, 5000, 5000)]);
     let g = taste(&d);
     assert_eq!((tree(&g).len(), rules(&g)), (4, vec![("TL0010", Severity::Error)]));
-    assert!(findings(&g)[0].message.contains("s5 and the EBR 2 of s2 share 512 bytes"), "{:?}", findings(&g));
+    assert!(
+        findings(&g)[0].message.contains("s5 and the EBR 2 of s2 share 512 bytes"),
+        "{:?}",
+        findings(&g)
+    );
     mbr(&mut d, 0, &[(0x83, 63, 9938), (0x83, 10_000, 50_000)]);
     assert_eq!(rules(&taste(&d)), [("TL0010", Severity::Error)]);
 }
@@ -147,7 +171,9 @@ fn what_only_ends_like_an_mbr_is_none() {
     d.put(446, &[0x80; 64]);
     assert!(taste(&d).providers[0].table.is_none());
     // A FAT boot sector with text there, and one with a table that makes sense.
-    for (entries, partitions) in [(vec![(0x6e, 0x2064_6e61, 0x6572_7000)], 0), (vec![(0x83, 63, 1000)], 1)] {
+    for (entries, partitions) in
+        [(vec![(0x6e, 0x2064_6e61, 0x6572_7000)], 0), (vec![(0x83, 63, 1000)], 1)]
+    {
         let mut d = disk(100_000);
         d.put(0, b"\xeb\x3c\x90mkfs.fat\x00\x02\x04");
         mbr(&mut d, 0, &entries);
@@ -159,7 +185,11 @@ fn what_only_ends_like_an_mbr_is_none() {
 #[test]
 fn entries_past_the_end() {
     let mut d = disk(20_000);
-    mbr(&mut d, 0, &[(0x83, 63, 1000), (0x83, 10_000, 20_000), (0x83, 50_000, 100), (0x83, 20_000, 1)]);
+    mbr(
+        &mut d,
+        0,
+        &[(0x83, 63, 1000), (0x83, 10_000, 20_000), (0x83, 50_000, 100), (0x83, 20_000, 1)],
+    );
     let g = taste(&d);
     assert_eq!(tree(&g), ["s1 mbr 63 1000", "s2 mbr 10000 10000"]);
     assert_eq!(rules(&g), [("TL0009", Severity::Error); 3]);
@@ -177,7 +207,8 @@ fn entries_past_the_end() {
 fn header(own: u64, alternate: u64, first: u64, last: u64, table: u64, crc: u32) -> [u8; 92] {
     let mut h = [0; 92];
     h[..8].copy_from_slice(b"EFI PART");
-    for (at, value) in [(8, 0x1_0000), (12, 92), (16, crc), (80, 128), (84, 128), (88, 0xab54_d286)] {
+    for (at, value) in [(8, 0x1_0000), (12, 92), (16, crc), (80, 128), (84, 128), (88, 0xab54_d286)]
+    {
         h[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     for (at, value) in [(24, own), (32, alternate), (40, first), (48, last), (72, table)] {
@@ -186,7 +217,8 @@ fn header(own: u64, alternate: u64, first: u64, last: u64, table: u64, crc: u32)
     h
 }
 
-/// What `gpart create -s GPT` writes on seed 004's disk, but for the GUID; the CRCs are the published ones.
+/// What `gpart create -s GPT` writes on seed 004's disk, but for the GUID; the CRCs are the
+/// published ones.
 fn empty_gpt() -> Sparse {
     let mut d = disk(SECTORS);
     mbr(&mut d, 0, &[(0xee, 1, 0x1d1c_596f)]);
@@ -232,7 +264,11 @@ fn a_damaged_copy_is_named_with_both_sums() {
     d.put(512 + 60, b"X");
     let g = taste(&d);
     assert_eq!(rules(&g), [("TL0008", Severity::Warning)]);
-    assert!(findings(&g)[0].message.starts_with("primary header CRC is 4b9e555f, computed "), "{:?}", findings(&g));
+    assert!(
+        findings(&g)[0].message.starts_with("primary header CRC is 4b9e555f, computed "),
+        "{:?}",
+        findings(&g)
+    );
     assert!(g.providers[0].table.is_some());
 
     let mut t = empty_gpt();
@@ -241,13 +277,17 @@ fn a_damaged_copy_is_named_with_both_sums() {
 
     d.put((SECTORS - 1) * 512 + 60, b"X");
     let g = taste(&d);
-    assert_eq!((rules(&g), g.providers[0].table.is_none()), (vec![("TL0008", Severity::Error)], true));
+    assert_eq!(
+        (rules(&g), g.providers[0].table.is_none()),
+        (vec![("TL0008", Severity::Error)], true)
+    );
 }
 
 #[test]
 fn a_header_is_believed_only_where_it_belongs() {
     let last = 3999;
-    // The backup's header in the primary's place; one that is its own other copy; tables over the header and the partitions.
+    // The backup's header in the primary's place; one that is its own other copy; tables over the
+    // header and the partitions.
     let wrong = [
         (header(last, 1, 34, 3965, 3967, 0), "is in LBA 1 and says it is in LBA 3999"),
         (header(1, 1, 34, 3965, 2, 0), "names itself as the backup"),
@@ -277,7 +317,10 @@ fn a_disk_that_grew_or_was_cut() {
     // With the primary gone too, the protective entry still knows where the backup was.
     big.put(512, &[0; 512]);
     let g = taste(&big);
-    assert_eq!((tree(&g).len(), rules(&g)), (2, vec![("TL0008", Severity::Warning), ("TL0023", Severity::Warning)]));
+    assert_eq!(
+        (tree(&g).len(), rules(&g)),
+        (2, vec![("TL0008", Severity::Warning), ("TL0023", Severity::Warning)])
+    );
     let mut cut = disk(2000);
     small.runs().for_each(|(at, bytes)| {
         if at < cut.length() {
@@ -285,7 +328,13 @@ fn a_disk_that_grew_or_was_cut() {
         }
     });
     let g = taste(&cut);
-    assert_eq!((tree(&g), rules(&g)), (vec!["p1 gpt 40 60".to_string()], vec![("TL0008", Severity::Warning), ("TL0009", Severity::Error)]));
+    assert_eq!(
+        (tree(&g), rules(&g)),
+        (
+            vec!["p1 gpt 40 60".to_string()],
+            vec![("TL0008", Severity::Warning), ("TL0009", Severity::Error)]
+        )
+    );
 }
 
 #[test]
@@ -306,16 +355,36 @@ fn a_gpt_for_another_sector_size_is_named() {
 #[test]
 fn entries_that_cannot_be() {
     let mut d = disk(4000);
-    gpt(&mut d, 512, &[(7, 40, 99), (7, 90, 200), (7, 300, 250), (7, 3000, u64::MAX), (7, u64::MAX, u64::MAX), (7, 10, 20)]);
+    gpt(
+        &mut d,
+        512,
+        &[
+            (7, 40, 99),
+            (7, 90, 200),
+            (7, 300, 250),
+            (7, 3000, u64::MAX),
+            (7, u64::MAX, u64::MAX),
+            (7, 10, 20),
+        ],
+    );
     let g = taste(&d);
     assert_eq!(tree(&g), ["p1 gpt 40 60", "p2 gpt 90 111", "p6 gpt 10 11"]);
-    let found = [("TL0009", Severity::Error), ("TL0009", Severity::Error), ("TL0009", Severity::Error), ("TL0009", Severity::Warning)];
+    let found = [
+        ("TL0009", Severity::Error),
+        ("TL0009", Severity::Error),
+        ("TL0009", Severity::Error),
+        ("TL0009", Severity::Warning),
+    ];
     assert_eq!(rules(&g), [&found[..], &[("TL0010", Severity::Error)]].concat());
     // Thousands of findings are a handful.
     let all: Vec<_> = (0..128).map(|i| (7, u64::MAX - i, u64::MAX)).collect();
     gpt(&mut d, 512, &all);
     let g = taste(&d);
-    assert!(findings(&g).len() == 16 && findings(&g)[15].message.ends_with("; and 112 more like it"), "{:?}", findings(&g));
+    assert!(
+        findings(&g).len() == 16 && findings(&g)[15].message.ends_with("; and 112 more like it"),
+        "{:?}",
+        findings(&g)
+    );
 }
 
 #[test]
@@ -327,21 +396,36 @@ fn an_mbr_beside_a_gpt() {
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0021", Severity::Note)]));
     for other in [(0xaf, 41, 60), (0xaf, 40, 59)] {
         mbr(&mut d, 0, &[(0xee, 1, 39), other]);
-        assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0021", Severity::Error)]));
+        assert_eq!(
+            (tree(&taste(&d)).len(), rules(&taste(&d))),
+            (1, vec![("TL0021", Severity::Error)])
+        );
     }
     // Linux takes a protective entry only from LBA 1.
     mbr(&mut d, 0, &[(0xee, 2, 3998)]);
-    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0008", Severity::Warning)]));
+    assert_eq!(
+        (tree(&taste(&d)).len(), rules(&taste(&d))),
+        (1, vec![("TL0008", Severity::Warning)])
+    );
     // A real MBR hides the GPT.
     mbr(&mut d, 0, &[(0x83, 63, 100)]);
     let g = taste(&d);
-    assert_eq!((tree(&g), rules(&g)), (vec!["s1 mbr 63 100".to_string()], vec![("TL0014", Severity::Warning)]));
+    assert_eq!(
+        (tree(&g), rules(&g)),
+        (vec!["s1 mbr 63 100".to_string()], vec![("TL0014", Severity::Warning)])
+    );
     assert_eq!(sector_of(&d, 512), None);
     // Without any MBR Linux sees nothing, and a backup alone is what an old table left.
     d.put(0, &[0; 512]);
-    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0008", Severity::Warning)]));
+    assert_eq!(
+        (tree(&taste(&d)).len(), rules(&taste(&d))),
+        (1, vec![("TL0008", Severity::Warning)])
+    );
     d.put(512, &[0; 512]);
-    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (0, vec![("TL0014", Severity::Warning)]));
+    assert_eq!(
+        (tree(&taste(&d)).len(), rules(&taste(&d))),
+        (0, vec![("TL0014", Severity::Warning)])
+    );
     // A protective entry and nothing behind it.
     let mut d = disk(4000);
     mbr(&mut d, 0, &[(0xee, 1, 3999)]);

@@ -15,11 +15,12 @@ pub fn now() -> u64 {
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
 }
 
-/// The delay of a timer and of the wake-up of a processor in ns: a thread wakes this early and then polls the clock.
+/// The delay of a timer and of the wake-up of a processor in ns: a thread wakes this early and then
+/// polls the clock.
 const EARLY_NS: u64 = 60_000;
 
-/// Returns when [`now`] reaches `until`, to the microsecond if a processor is free; earlier if the thread is
-/// unparked, or spuriously. Another thread may change `until` meanwhile.
+/// Returns when [`now`] reaches `until`, to the microsecond if a processor is free; earlier if the
+/// thread is unparked, or spuriously. Another thread may change `until` meanwhile.
 pub fn wait(until: &AtomicU64) {
     punctual();
     let left = until.load(Ordering::Relaxed).saturating_sub(now());

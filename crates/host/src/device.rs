@@ -141,8 +141,8 @@ impl Device {
         if self.limits.logical_block_size > 0 { self.limits.logical_block_size } else { 512 }
     }
 
-    /// The first byte on its medium: of a partition on its disk, of a loop device in its file. `None` for a device
-    /// over others, which has no single place.
+    /// The first byte on its medium: of a partition on its disk, of a loop device in its file.
+    /// `None` for a device over others, which has no single place.
     pub fn medium_start(&self) -> Option<u64> {
         match &self.kind {
             Kind::Disk if self.slaves.is_empty() => Some(0),
@@ -152,19 +152,23 @@ impl Device {
         }
     }
 
-    /// The boundaries of the device by its limits, in its own addresses, and the limits that cannot be true. A
-    /// partition's findings are its disk's: a list of both shows them once.
+    /// The boundaries of the device by its limits, in its own addresses, and the limits that cannot
+    /// be true. A partition's findings are its disk's: a list of both shows them once.
     pub fn topology(&self) -> (Topology, Vec<Finding>) {
         let (topology, mut findings) = self.of_limits();
         findings.extend(self.findings.iter().cloned());
         (topology, findings)
     }
 
-    /// The possible starts of a partition on its disk, by its own alignment; `None` if that is not listed either.
-    /// Both are multiples of the larger of `physical_block_size` and `minimum_io_size`.
+    /// The possible starts of a partition on its disk, by its own alignment; `None` if that is not
+    /// listed either. Both are multiples of the larger of `physical_block_size` and
+    /// `minimum_io_size`.
     pub fn starts(&self) -> Option<Grain> {
         let limits = &self.limits;
-        let (disk, own) = (u64::try_from(limits.alignment_offset).ok()?, u64::try_from(self.alignment_offset?).ok()?);
+        let (disk, own) = (
+            u64::try_from(limits.alignment_offset).ok()?,
+            u64::try_from(self.alignment_offset?).ok()?,
+        );
         Some(Grain::new(limits.minimum_io_size.max(limits.physical_block_size), disk)?.shift(own))
     }
 
@@ -185,9 +189,13 @@ impl Device {
                 let (mut topology, mut findings) = limits.topology(self.size);
                 if self.alignment_offset.is_none() {
                     topology.facts.retain(|fact| fact.why == Why::Logical);
-                    let message = "where it starts is not listed, and neither is its alignment: not judged";
+                    let message =
+                        "where it starts is not listed, and neither is its alignment: not judged";
                     let fix = "list all columns: lsblk -OJb";
-                    findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message.into()).fix(fix));
+                    findings.push(
+                        Finding::new(&finding::BLIND, Severity::Warning, 0, message.into())
+                            .fix(fix),
+                    );
                 }
                 (topology, findings)
             }
@@ -229,15 +237,26 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
                 _ => return Shape::Stacked,
             };
             let chunk = chunk.unwrap_or(min);
-            let data = parity.zip(*disks).and_then(|(parity, disks)| disks.checked_sub(parity)).map(u64::from);
+            let data = parity
+                .zip(*disks)
+                .and_then(|(parity, disks)| disks.checked_sub(parity))
+                .map(u64::from);
             let row = data.map_or_else(|| row_of(chunk), |data| chunk.saturating_mul(data));
             Shape::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
         }
         Kind::Dm { .. } => {
-            // A striped target sets both sizes itself; any other target inherits them from the devices beneath.
-            let inherited = all.iter().any(|d| device.slaves.contains(&d.name) && d.limits.optimal_io_size == opt);
-            let striped = !inherited && min > device.limits.physical_block_size && row_of(min) > min;
-            if striped { Shape::Striped { chunk: min, row: opt, parity: false } } else { Shape::Stacked }
+            // A striped target sets both sizes itself; any other target inherits them from the
+            // devices beneath.
+            let inherited = all
+                .iter()
+                .any(|d| device.slaves.contains(&d.name) && d.limits.optimal_io_size == opt);
+            let striped =
+                !inherited && min > device.limits.physical_block_size && row_of(min) > min;
+            if striped {
+                Shape::Striped { chunk: min, row: opt, parity: false }
+            } else {
+                Shape::Stacked
+            }
         }
     }
 }

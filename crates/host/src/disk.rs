@@ -1,4 +1,5 @@
-//! Disks as stores: files, block devices and memory; their locks, caches, and what the kernel knows of them.
+//! Disks as stores: files, block devices and memory; their locks, caches, and what the kernel knows
+//! of them.
 
 pub mod buffers;
 mod extents;

@@ -1,8 +1,8 @@
-//! The engine that moves bytes between open files and memory: io_uring ([`crate::engine::ring`]) or, where that is
-//! not available, one system call for each request ([`crate::engine::sync`]).
+//! The engine that moves bytes between open files and memory: io_uring ([`crate::engine::ring`])
+//! or, where that is not available, one system call for each request ([`crate::engine::sync`]).
 //!
-//! Every submitted request completes exactly once, with an error if it failed. A partial transfer is continued, or
-//! ends in an error.
+//! Every submitted request completes exactly once, with an error if it failed. A partial transfer
+//! is continued, or ends in an error.
 
 pub mod direct;
 pub mod open_file;
@@ -67,9 +67,12 @@ pub enum Choice {
     Sync,
 }
 
-/// An engine with its files and memory. It keeps the table of transfers in flight: the caller needs to know nothing
-/// but tags.
-#[allow(clippy::large_enum_variant, reason = "there is one in a program, and a pointer would be followed at every request")]
+/// An engine with its files and memory. It keeps the table of transfers in flight: the caller needs
+/// to know nothing but tags.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one in a program, and a pointer would be followed at every request"
+)]
 pub enum Engine<Tag> {
     /// The engine over io_uring.
     Ring(Ring<Tag>),
@@ -83,7 +86,8 @@ impl<Tag: Copy + Default> Engine<Tag> {
         Engine::with_ring(choice, files, buffers, Ring::new)
     }
 
-    /// As [`Engine::new`], with the constructor of the ring: a test simulates a kernel that has none.
+    /// As [`Engine::new`], with the constructor of the ring: a test simulates a kernel that has
+    /// none.
     pub fn with_ring(
         choice: Choice,
         files: Vec<OpenFile>,
@@ -98,10 +102,13 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
         match make(files, buffers) {
             Ok(ring) => Ok(Engine::Ring(ring)),
-            // ENOSYS: a kernel without; EPERM: sysctl kernel.io_uring_disabled or a seccomp filter; ENOMEM: no memory may be locked.
-            Err((io::Errno::NOSYS | io::Errno::PERM | io::Errno::ACCESS | io::Errno::NOMEM, files, buffers)) if choice == Choice::Best => {
-                Ok(Engine::Sync(Sync::new(files, buffers)))
-            }
+            // ENOSYS: a kernel without; EPERM: sysctl kernel.io_uring_disabled or a seccomp filter;
+            // ENOMEM: no memory may be locked.
+            Err((
+                io::Errno::NOSYS | io::Errno::PERM | io::Errno::ACCESS | io::Errno::NOMEM,
+                files,
+                buffers,
+            )) if choice == Choice::Best => Ok(Engine::Sync(Sync::new(files, buffers))),
             Err((errno, ..)) => Err(errno),
         }
     }
@@ -139,10 +146,14 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Submits a transfer, which starts at the next [`Engine::wait`] at the latest. An error concerns this transfer
-    /// alone, which then has no completion; [`Errno::Io`] if the engine is full.
+    /// Submits a transfer, which starts at the next [`Engine::wait`] at the latest. An error
+    /// concerns this transfer alone, which then has no completion; [`Errno::Io`] if the engine is
+    /// full.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
+    #[allow(
+        clippy::inline_always,
+        reason = "a transfer is built by who pushes it, and goes from registers into the queue"
+    )]
     pub fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         match self {
             Engine::Ring(ring) => ring.push(transfer),
@@ -150,8 +161,8 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Sends the submitted transfers, and waits until [`Engine::take`] has at least `least` completions, or all there
-    /// will be. An error ends the engine.
+    /// Sends the submitted transfers, and waits until [`Engine::take`] has at least `least`
+    /// completions, or all there will be. An error ends the engine.
     #[inline]
     pub fn wait(&mut self, least: usize) -> Result<(), Errno> {
         match self {
@@ -163,7 +174,8 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Calls `answer` for every completion. A partial transfer is continued instead, with the next [`Engine::wait`].
+    /// Calls `answer` for every completion. A partial transfer is continued instead, with the next
+    /// [`Engine::wait`].
     #[inline]
     pub fn take(&mut self, answer: impl FnMut(Finished<Tag>)) {
         match self {
@@ -183,7 +195,11 @@ impl<Tag: Copy + Default> Engine<Tag> {
 
 /// Checks that `transfer` may be sent.
 #[inline]
-pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, files: &[OpenFile], buffers: &Buffers) -> Result<(), Errno> {
+pub(crate) fn check<Tag>(
+    transfer: &Transfer<Tag>,
+    files: &[OpenFile],
+    buffers: &Buffers,
+) -> Result<(), Errno> {
     let &Transfer { op, file, offset, length, .. } = transfer;
     let file = files.get(file).ok_or(Errno::NoDevice)?;
     match op {
@@ -195,8 +211,14 @@ pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, files: &[OpenFile], buffers: 
     }
 }
 
-/// True if `transfer` must be continued: `moved` bytes are done, `last` of them by the last call. An error is final.
-pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, file: &OpenFile, moved: u32, last: u32) -> Result<bool, Errno> {
+/// True if `transfer` must be continued: `moved` bytes are done, `last` of them by the last call.
+/// An error is final.
+pub(crate) fn goes_on<Tag>(
+    transfer: &Transfer<Tag>,
+    file: &OpenFile,
+    moved: u32,
+    last: u32,
+) -> Result<bool, Errno> {
     let &Transfer { op, offset, length, .. } = transfer;
     if op == Op::Flush || moved >= length {
         return Ok(false);
@@ -219,7 +241,8 @@ mod tests {
     fn what_is_short_is_gone_on_with_or_an_error() {
         let path = Path::new("/proc/self/exe");
         let file = OpenFile::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
-        let read = Transfer { tag: 1, op: Op::Read, file: 0, offset: 8192, length: 4096, fua: false };
+        let read =
+            Transfer { tag: 1, op: Op::Read, file: 0, offset: 8192, length: 4096, fua: false };
         assert_eq!(goes_on(&read, &file, 4096, 4096), Ok(false));
         assert_eq!(goes_on(&read, &file, 1000, 1000), Ok(true));
         assert_eq!(goes_on(&read, &file, 4096, 3096), Ok(false));

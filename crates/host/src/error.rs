@@ -38,7 +38,12 @@ impl Error {
     }
 
     /// An input that is not what it should be.
-    pub fn not(attempt: &'static str, place: &str, found: impl Into<String>, advice: &'static str) -> Error {
+    pub fn not(
+        attempt: &'static str,
+        place: &str,
+        found: impl Into<String>,
+        advice: &'static str,
+    ) -> Error {
         Error { attempt, place: place.to_owned(), source: Cause::Not(found.into()), advice }
     }
 }
@@ -46,8 +51,12 @@ impl Error {
 /// The advice for an error of the operating system; `root`: the program runs as root.
 fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &'static str {
     match source.kind() {
-        ErrorKind::PermissionDenied if root => "a container or security policy forbids it even to root",
-        ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
+        ErrorKind::PermissionDenied if root => {
+            "a container or security policy forbids it even to root"
+        }
+        ErrorKind::PermissionDenied if place.starts_with("/dev") => {
+            "run as root or be in the group disk"
+        }
         ErrorKind::PermissionDenied if attempt == "write" => "you may not write it",
         ErrorKind::PermissionDenied => "you may not read it",
         ErrorKind::NotFound => "check the name",
@@ -59,8 +68,13 @@ fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names come from the command line and may contain control characters; an error is one line.
-        let place: String = self.place.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+        // Names come from the command line and may contain control characters; an error is one
+        // line.
+        let place: String = self
+            .place
+            .chars()
+            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+            .collect();
         write!(f, "{} {place}: ", self.attempt)?;
         match &self.source {
             Cause::Os(source) => match source.kind() {
@@ -97,15 +111,27 @@ mod tests {
         assert!(line("/dev/sdb", Errno::ACCESS).starts_with("open /dev/sdb: permission denied: "));
         assert!(line("/dev/sr0", Errno::NOMEDIUM).ends_with(": insert a medium"));
         assert_eq!(line("a.img", Errno::ROFS), "open a.img: its file system is read-only");
-        assert_eq!(line("nbd://a/", Errno::CONNREFUSED), "open nbd://a/: nobody listens there: start the server, or check the address");
+        assert_eq!(
+            line("nbd://a/", Errno::CONNREFUSED),
+            "open nbd://a/: nobody listens there: start the server, or check the address"
+        );
         assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
     }
 
     #[test]
     fn nobody_is_told_to_be_who_he_is() {
         let told = |place, root| advice("open", Path::new(place), &Errno::PERM.into(), root);
-        assert_eq!((told("/dev/sdb", false), told("a.img", false)), ("run as root or be in the group disk", "you may not read it"));
-        assert_eq!(advice("write", Path::new("a.img"), &Errno::PERM.into(), false), "you may not write it");
-        assert_eq!(told("/dev/sdb", true), "a container or security policy forbids it even to root");
+        assert_eq!(
+            (told("/dev/sdb", false), told("a.img", false)),
+            ("run as root or be in the group disk", "you may not read it")
+        );
+        assert_eq!(
+            advice("write", Path::new("a.img"), &Errno::PERM.into(), false),
+            "you may not write it"
+        );
+        assert_eq!(
+            told("/dev/sdb", true),
+            "a container or security policy forbids it even to root"
+        );
     }
 }

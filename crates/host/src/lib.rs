@@ -1,7 +1,9 @@
 //! Files, block devices, and what the host says of them. All I/O of the program is here.
 //!
-//! [`device::sysfs::host`] lists this host's block devices, [`device::lsblk::parse`] another host's from what its `lsblk` printed, and
-//! [`device::nvme::parse`] what `nvme id-ns` printed. [`disk::file::open`] opens one image or device as a store, [`disk::file::open_for`] also for writing.
+//! [`device::sysfs::host`] lists this host's block devices, [`device::lsblk::parse`] another host's
+//! from what its `lsblk` printed, and [`device::nvme::parse`] what `nvme id-ns` printed.
+//! [`disk::file::open`] opens one image or device as a store, [`disk::file::open_for`] also for
+//! writing.
 //!
 //! # Example
 //! ```

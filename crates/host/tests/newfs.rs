@@ -1,4 +1,5 @@
-//! File systems in files: what FreeBSD's newfs writes, byte for byte, and what another newfs says of the same fields.
+//! File systems in files: what FreeBSD's newfs writes, byte for byte, and what another newfs says
+//! of the same fields.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -27,7 +28,10 @@ impl Image {
         let file = File::create(&image.0).unwrap();
         file.set_len(length).unwrap();
         let newfs = Newfs::new(length, 512, None, &options).unwrap();
-        let done: io::Result<()> = newfs.write(1_000_000_000, &mut || 0, &[0; 65536], &mut |at, bytes| file.write_all_at(bytes, at));
+        let done: io::Result<()> =
+            newfs.write(1_000_000_000, &mut || 0, &[0; 65536], &mut |at, bytes| {
+                file.write_all_at(bytes, at)
+            });
         done.unwrap();
         image
     }
@@ -54,10 +58,18 @@ fn images_are_those_of_freebsd() {
     let small = Options { block_size: Some(16384), fragment_size: Some(2048), ..before_13() };
     let vectors = [
         (64, before_13(), "ac911ff0b8e91c89b6f59eff1c431b32ba4c00f534d5f2890968f47f31220800"),
-        (64, Options { maxphys: 1 << 20, ..before_13() }, "29aed824d14e4d7a77793cf3aaaf258d31488c91aeda2a239f242aad1156ac06"),
+        (
+            64,
+            Options { maxphys: 1 << 20, ..before_13() },
+            "29aed824d14e4d7a77793cf3aaaf258d31488c91aeda2a239f242aad1156ac06",
+        ),
         (256, before_13(), "84b06817bb0841ae171e66f67bf44e836c9a64896aa4bf1c0e8e1b7a095b856d"),
         (64, small, "45e542247322065112060cd809fc9ab74428bb2a2663a7964caaceb9ebc85fdf"),
-        (64, Options { flavour: Flavour::FreeBsd12, ..before_13() }, "8c67b4c164fbe8e9fe6945f6da9de2d15bef2bb2d86061df93a360b43a0183dd"),
+        (
+            64,
+            Options { flavour: Flavour::FreeBsd12, ..before_13() },
+            "8c67b4c164fbe8e9fe6945f6da9de2d15bef2bb2d86061df93a360b43a0183dd",
+        ),
     ];
     for (i, (megabytes, options, sha256)) in vectors.into_iter().enumerate() {
         let image = Image::made(&format!("vector-{i}"), megabytes << 20, options);
@@ -77,12 +89,17 @@ fn makefs_means_the_same() {
     let (theirs, tree) = (Image::new("makefs"), Image::new("tree"));
     fs::create_dir_all(&tree.0).unwrap();
     let options = "version=2,bsize=32768,fsize=4096,density=8192,minfree=8,optimization=time";
-    let run = Command::new("makefs").args(["-t", "ffs", "-s", "64m", "-o", options]).arg(&theirs.0).arg(&tree.0).output();
+    let run = Command::new("makefs")
+        .args(["-t", "ffs", "-s", "64m", "-o", options])
+        .arg(&theirs.0)
+        .arg(&tree.0)
+        .output();
     fs::remove_dir(&tree.0).unwrap();
     let Ok(run) = run else { return skip("no makefs here") };
     assert!(run.status.success(), "{run:?}");
     let ours = Image::made("ours", 64 << 20, before_13());
-    // What depends neither on how many blocks are in a group nor on the place of the superblock: Debian's makefs puts it at 8192.
+    // What depends neither on how many blocks are in a group nor on the place of the superblock:
+    // Debian's makefs puts it at 8192.
     let same: &[(&str, u64, usize)] = &[
         ("bsize, fsize, frag, minfree", 48, 16),
         ("bmask, fmask, bshift, fshift", 72, 16),
@@ -97,12 +114,16 @@ fn makefs_means_the_same() {
         ("magic", 1372, 4),
     ];
     for (name, at, length) in same {
-        assert_eq!(field(&ours.0, 65536 + at, *length), field(&theirs.0, 8192 + at, *length), "{name}");
+        assert_eq!(
+            field(&ours.0, 65536 + at, *length),
+            field(&theirs.0, 8192 + at, *length),
+            "{name}"
+        );
     }
 }
 
-/// What Linux says of each file system: fragment size, fragments, free ones, inodes, free ones; then of `.snap`: links, mode,
-/// group, size, 512-byte units, time.
+/// What Linux says of each file system: fragment size, fragments, free ones, inodes, free ones;
+/// then of `.snap`: links, mode, group, size, 512-byte units, time.
 const MOUNTED: &str = "\
 set -e
 mkdir -p /tmp/ufs
@@ -117,22 +138,35 @@ done";
 #[test]
 fn linux_mounts_it() {
     let disk = |name, length, sector: u64, options| {
-        let image = Image::made(name, length, Options { flavour: Flavour::FreeBsd14, sector: Some(sector), ..options });
+        let image = Image::made(
+            name,
+            length,
+            Options { flavour: Flavour::FreeBsd14, sector: Some(sector), ..options },
+        );
         // Linux reads a superblock in pieces that a drive with larger sectors does not take.
         let argument = format!("{},lbs=512,pbs=4096", image.0.display());
         (image, argument)
     };
-    let sizes =
-        |block_size, fragment_size| Options { block_size: Some(block_size), fragment_size: Some(fragment_size), ..Options::default() };
+    let sizes = |block_size, fragment_size| Options {
+        block_size: Some(block_size),
+        fragment_size: Some(fragment_size),
+        ..Options::default()
+    };
     let disks = [
         disk("vda", 64 << 20, 512, before_13()),
         disk("vdb", 188_743_680 * 512, 512, before_13()),
         disk("vdc", 100 << 20, 512, sizes(4096, 512)),
         disk("vdd", 1 << 30, 4096, sizes(16384, 4096)),
     ];
-    let mut boot = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh"));
-    let ran = boot.args(["-m", "ufs", "-r", MOUNTED]).args(disks.iter().map(|(_, argument)| argument)).output().unwrap();
-    let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let mut boot =
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh"));
+    let ran = boot
+        .args(["-m", "ufs", "-r", MOUNTED])
+        .args(disks.iter().map(|(_, argument)| argument))
+        .output()
+        .unwrap();
+    let (out, errors) =
+        (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     if ran.status.code() == Some(2) {
         // boot.sh's own status for "something to boot with is missing"; it says what.
         return skip(&errors);

@@ -1,4 +1,5 @@
-//! Random reads of 4 KiB through the rig, for `benches/engine.sh`: `engine FILE DEPTH SECONDS [direct] [sync]`. Prints ns a read.
+//! Random reads of 4 KiB through the rig, for `benches/engine.sh`: `engine FILE DEPTH SECONDS
+//! [direct] [sync]`. Prints ns a read.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,7 +33,8 @@ fn main() -> ExitCode {
 fn measure(arguments: &[String]) -> Result<String, Error> {
     let usage = || Error("usage: engine FILE DEPTH SECONDS [direct] [sync]".into());
     let [path, depth, seconds, more @ ..] = arguments else { return Err(usage()) };
-    let (depth, seconds): (u32, u64) = (depth.parse().map_err(|_| usage())?, seconds.parse().map_err(|_| usage())?);
+    let (depth, seconds): (u32, u64) =
+        (depth.parse().map_err(|_| usage())?, seconds.parse().map_err(|_| usage())?);
     let said = |word: &str| more.iter().any(|own| own == word);
     let path = Path::new(path);
     let opened = file::open(path).map_err(|e| Error(e.to_string()))?;
@@ -40,10 +42,17 @@ fn measure(arguments: &[String]) -> Result<String, Error> {
     let file = OpenFile::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
     let length = opened.store.length();
     let engine = if said("sync") { Choice::Sync } else { Choice::Ring };
-    let mut rig = Real::new(Route::store(0, length), 512, vec![file], Shape { depth, largest: BLOCK, engine })?;
+    let mut rig = Real::new(
+        Route::store(0, length),
+        512,
+        vec![file],
+        Shape { depth, largest: BLOCK, engine },
+    )?;
     let mut random = Random::new(1);
     let blocks = length / BLOCK;
-    let mut source = |_| Some(Ask { op: Op::Read, offset: random.below(blocks) * BLOCK, length: BLOCK, fua: false });
+    let mut source = |_| {
+        Some(Ask { op: Op::Read, offset: random.below(blocks) * BLOCK, length: BLOCK, fua: false })
+    };
     let run = run(&mut rig, depth as usize, Limit::Time(seconds * 1_000_000_000), &mut source)?;
     match run.first_error {
         Some(error) => Err(Error(error)),

@@ -1,8 +1,9 @@
-//! A/B measurements: the same work on two or more layouts, interleaved, so that a change of the machine affects all
-//! of them.
+//! A/B measurements: the same work on two or more layouts, interleaved, so that a change of the
+//! machine affects all of them.
 //!
-//! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A steady drift then adds the same to
-//! both. The next pair of blocks begins with the next variant (B A A B), so that none is always first.
+//! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A
+//! steady drift then adds the same to both. The next pair of blocks begins with the next variant (B
+//! A A B), so that none is always first.
 
 use crate::error::Error;
 use crate::run::Run;
@@ -18,21 +19,23 @@ pub struct Plan {
     pub warmup: usize,
     /// Runs of each variant, at least.
     pub runs: usize,
-    /// The rule that extends the measurement until the interval is narrow. `None`: exactly `runs` runs.
+    /// The rule that extends the measurement until the interval is narrow. `None`: exactly `runs`
+    /// runs.
     pub until: Option<Until>,
     /// The quantity of a run that is compared.
     pub measure: Measure,
     /// The seed of the interval's bootstrap resamples.
     pub seed: u64,
-    /// True if time is virtual. No machine becomes slower or faster then, so no drift is looked for.
+    /// True if time is virtual. No machine becomes slower or faster then, so no drift is looked
+    /// for.
     pub is_virtual: bool,
 }
 
 /// The condition that ends a measurement of unknown length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Until {
-    /// The widest interval of the ratio that is accepted, as a share of the ratio (0.02). At least six runs of each
-    /// variant are made.
+    /// The widest interval of the ratio that is accepted, as a share of the ratio (0.02). At least
+    /// six runs of each variant are made.
     pub width: f64,
     /// The most runs of each variant.
     pub most: usize,
@@ -79,12 +82,14 @@ pub struct Measurement {
 pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
     (0..runs).flat_map(move |block| {
         let turn = move |place: usize| (place + block / 2) % variants.max(1);
-        (0..variants).map(move |place| turn(if block % 2 == 0 { place } else { variants - 1 - place }))
+        (0..variants)
+            .map(move |place| turn(if block % 2 == 0 { place } else { variants - 1 - place }))
     })
 }
 
-/// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included; `n` seeds virtual
-/// drives. An error of a run, such as an interrupt, ends the measurement; the runs before it are kept.
+/// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included;
+/// `n` seeds virtual drives. An error of a run, such as an interrupt, ends the measurement; the
+/// runs before it are kept.
 pub fn measure(
     plan: &Plan,
     one: &mut dyn FnMut(usize, usize) -> Result<Run, Error>,
@@ -164,18 +169,22 @@ fn alike(runs: &[Vec<Run>]) -> bool {
     ends().all(|run| ends().next().is_none_or(|first| first.ops == run.ops))
 }
 
-/// True if the ratio's interval is narrow enough, after whole pairs of blocks. Six runs of each variant are required:
-/// with fewer, a check after every run would soon find an interval that is narrow by chance.
+/// True if the ratio's interval is narrow enough, after whole pairs of blocks. Six runs of each
+/// variant are required: with fewer, a check after every run would soon find an interval that is
+/// narrow by chance.
 fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
     let whole = runs.iter().all(|own| own.len() == runs[0].len() && own.len().is_multiple_of(2));
     whole
         && runs[0].len() >= plan.runs.max(6)
-        && compare(plan, runs).is_ok_and(|c| c.ratio.high - c.ratio.low <= until.width * c.ratio.median)
+        && compare(plan, runs)
+            .is_ok_and(|c| c.ratio.high - c.ratio.low <= until.width * c.ratio.median)
 }
 
 fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> Vec<String> {
     // Too few runs: the comparison's verdict already says so once for all variants.
-    let is_told = |values: &[f64]| values.len() < ENOUGH && comparison.is_some_and(|found| found.verdict == Verdict::TooFew);
+    let is_told = |values: &[f64]| {
+        values.len() < ENOUGH && comparison.is_some_and(|found| found.verdict == Verdict::TooFew)
+    };
     let mut warnings = Vec::new();
     let series: Vec<Vec<f64>> = runs.iter().map(|runs| plan.measure.series(runs)).collect();
     for ((name, runs), values) in plan.variants.iter().zip(runs).zip(&series) {
@@ -191,7 +200,9 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> 
         }
     }
     if plan.measure == Measure::Time && !alike(runs) {
-        warnings.push("the variants did not do equally many requests: the time of one is compared".into());
+        warnings.push(
+            "the variants did not do equally many requests: the time of one is compared".into(),
+        );
     }
     let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();
     warnings.extend(noise::drift(&series).filter(|_| !plan.is_virtual));

@@ -15,7 +15,8 @@ impl Error {
         Error(format!("{attempt} at {offset}: {errno}"))
     }
 
-    /// The message of a named file that cannot be opened: `read log: no such file or directory: check the name`.
+    /// The message of a named file that cannot be opened: `read log: no such file or directory:
+    /// check the name`.
     pub(crate) fn unread(path: &Path, error: &io::Error) -> Error {
         let why = match error.kind() {
             ErrorKind::NotFound => "no such file or directory: check the name".into(),

@@ -1,4 +1,5 @@
-//! The file system a workload of files uses: a directory of this machine, or a simulated system on a simulated drive.
+//! The file system a workload of files uses: a directory of this machine, or a simulated system on
+//! a simulated drive.
 
 use crate::error::Error;
 
@@ -47,8 +48,8 @@ pub trait Files {
     /// Removes an empty directory.
     fn remove_directory(&mut self, name: &str) -> Result<(), Error>;
 
-    /// Writes everything that is dirty, as sync(2), and empties the cache as far as possible, so that later reads
-    /// reach the medium.
+    /// Writes everything that is dirty, as sync(2), and empties the cache as far as possible, so
+    /// that later reads reach the medium.
     fn forget(&mut self) -> Result<(), Error>;
 
     /// Spends `ns` nanoseconds of computing where time is virtual; does nothing where it is real.

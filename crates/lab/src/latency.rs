@@ -8,7 +8,8 @@ const UNWAITED: u64 = 1;
 /// The most points of a curve.
 pub const POINTS: usize = 100;
 
-/// The quantiles of a curve: even steps, and ever finer ones towards 1, where the slow requests are.
+/// The quantiles of a curve: even steps, and ever finer ones towards 1, where the slow requests
+/// are.
 fn quantiles() -> impl Iterator<Item = f64> {
     let even = (0..49u32).map(|step| f64::from(step) / 50.0);
     // Fifteen for each further nine: 0.98, …, 0.99998.
@@ -16,10 +17,10 @@ fn quantiles() -> impl Iterator<Item = f64> {
     even.chain(tail).chain([1.0])
 }
 
-/// The latency curve of a histogram: at most [`POINTS`] points (quantile, ns), both ascending, from the least latency
-/// to the greatest. Where many requests took the same time, the first and last points of it are enough. Requests that
-/// end in the host's cache are at 0 ns; the histogram, which begins at 1 ns, has them there. Empty if nothing was
-/// recorded, or all ended in the cache.
+/// The latency curve of a histogram: at most [`POINTS`] points (quantile, ns), both ascending, from
+/// the least latency to the greatest. Where many requests took the same time, the first and last
+/// points of it are enough. Requests that end in the host's cache are at 0 ns; the histogram, which
+/// begins at 1 ns, has them there. Empty if nothing was recorded, or all ended in the cache.
 pub fn curve(latency: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut points: Vec<(f64, u64)> = Vec::with_capacity(POINTS);
     if latency.max() <= UNWAITED {
@@ -51,7 +52,10 @@ mod tests {
     fn it_rises_from_the_least_to_the_greatest() {
         let points = curve_of(2..=100_000);
         assert!(points.len() <= POINTS, "{}", points.len());
-        assert!(points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{points:?}");
+        assert!(
+            points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1),
+            "{points:?}"
+        );
         assert_eq!(points[0], (0.0, 2));
         assert_eq!(points.last().map(|point| point.0), Some(1.0));
         // Three digits: every point is where it belongs within a thousandth.

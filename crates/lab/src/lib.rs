@@ -1,7 +1,8 @@
 //! Measurements of misalignment: workloads, A/B runs with intervals, labs.
 //!
-//! A workload is written once against [`rig::Rig`] (blocks) or [`files::Files`] (a file system), and does not know whether its time is
-//! real (`host`) or virtual (`sim`). Models of operating systems between a program and its drive are in [`os`], one system a file.
+//! A workload is written once against [`rig::Rig`] (blocks) or [`files::Files`] (a file system),
+//! and does not know whether its time is real (`host`) or virtual (`sim`). Models of operating
+//! systems between a program and its drive are in [`os`], one system a file.
 //!
 //! # Example
 //! A hundred writes on a simulated disk, off its sectors and on them:

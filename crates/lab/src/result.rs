@@ -50,8 +50,8 @@ pub struct Row {
     pub more_is_better: bool,
     /// The published values; `None` if the row has none.
     pub published: Option<Published>,
-    /// Our values; `None` if no honest prediction can be made. The document then has an object whose values are all
-    /// null.
+    /// Our values; `None` if no honest prediction can be made. The document then has an object
+    /// whose values are all null.
     #[serde(serialize_with = "or_nulls")]
     pub ours: Option<Ours>,
     /// The relative error: `ours.ratio / published.ratio - 1`.
@@ -73,23 +73,30 @@ pub struct Row {
 }
 
 impl Row {
-    /// The relative error of our ratio or, if none is published, of the aligned value. `None` if there is nothing to
-    /// compare.
+    /// The relative error of our ratio or, if none is published, of the aligned value. `None` if
+    /// there is nothing to compare.
     pub fn deviation(&self) -> Option<f64> {
         if self.error.is_some() {
             return self.error;
         }
         let (published, ours) = (self.published?, self.ours?);
-        if published.ratio.is_some() { None } else { Some(ours.aligned? / published.aligned? - 1.0) }
+        if published.ratio.is_some() {
+            None
+        } else {
+            Some(ours.aligned? / published.aligned? - 1.0)
+        }
     }
 
-    /// True if our values come from a drive model calibrated to this row, so their accuracy says nothing about other
-    /// rows.
+    /// True if our values come from a drive model calibrated to this row, so their accuracy says
+    /// nothing about other rows.
     pub fn is_calibrated(&self) -> bool {
-        !self.predicted && self.ours.is_some() && self.variants.iter().any(|variant| variant.drives.is_some())
+        !self.predicted
+            && self.ours.is_some()
+            && self.variants.iter().any(|variant| variant.drives.is_some())
     }
 
-    /// True if the deviation is within the bound; `None` without a bound, or with nothing to compare.
+    /// True if the deviation is within the bound; `None` without a bound, or with nothing to
+    /// compare.
     pub fn keeps_bound(&self) -> Option<bool> {
         Some(self.deviation()?.abs() <= self.bound?)
     }
@@ -145,7 +152,8 @@ pub struct VariantResult {
     pub name: String,
     /// The target as text: disks and provider.
     pub target: String,
-    /// Seconds: the median run in real time, the sum of all runs in virtual time, as for the fields below.
+    /// Seconds: the median run in real time, the sum of all runs in virtual time, as for the fields
+    /// below.
     pub seconds: f64,
     /// The number of requests done.
     pub ops: u64,
@@ -172,8 +180,8 @@ pub struct Spent {
     pub rmw_reads: u64,
     /// Revolutions lost while the drive waited for a sector to return.
     pub lost_revolutions: u64,
-    /// Write amplification: bytes written to the medium over bytes written by the host. `None` if the host wrote
-    /// none.
+    /// Write amplification: bytes written to the medium over bytes written by the host. `None` if
+    /// the host wrote none.
     pub write_amplification: Option<f64>,
     /// Reads caused by the host's page cache alone.
     pub host_reads: u64,

@@ -37,13 +37,16 @@ pub trait Rig {
     /// The time in nanoseconds since an arbitrary start.
     fn now(&mut self) -> u64;
 
-    /// Submits a request; it may start at once or at the next [`Rig::wait`]. An error concerns this request alone.
+    /// Submits a request; it may start at once or at the next [`Rig::wait`]. An error concerns this
+    /// request alone.
     fn push(&mut self, request: Request) -> Result<(), Errno>;
 
-    /// Waits until at least `least` requests are done, or all in flight, and appends all completions to `done`.
+    /// Waits until at least `least` requests are done, or all in flight, and appends all
+    /// completions to `done`.
     fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno>;
 
-    /// Spends `ns` nanoseconds of computing where time is virtual; a real host has spent them already.
+    /// Spends `ns` nanoseconds of computing where time is virtual; a real host has spent them
+    /// already.
     fn think(&mut self, ns: u64);
 
     /// Idles for `ns` nanoseconds: a timer, or a pause between requests.

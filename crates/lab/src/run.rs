@@ -17,7 +17,8 @@ pub struct Run {
     pub errors: u64,
     /// The message of the first failure.
     pub first_error: Option<String>,
-    /// Latencies in nanoseconds from submission to completion, to three digits: 1 ns to thirty years.
+    /// Latencies in nanoseconds from submission to completion, to three digits: 1 ns to thirty
+    /// years.
     pub latency: Histogram<u64>,
     /// The exact sum of the latencies in nanoseconds.
     pub waited_ns: u64,
@@ -25,8 +26,8 @@ pub struct Run {
     pub longest_ns: u64,
 }
 
-/// The greatest latency the histogram holds, in ns. A request of a slow drive may take hours of virtual time, at no
-/// real cost.
+/// The greatest latency the histogram holds, in ns. A request of a slow drive may take hours of
+/// virtual time, at no real cost.
 const LONGEST: u64 = 1_000_000_000_000_000_000;
 
 impl Run {
@@ -34,7 +35,16 @@ impl Run {
     pub fn new() -> Run {
         #[allow(clippy::expect_used, reason = "the bounds are constants that the histogram takes")]
         let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds");
-        Run { ns: 0, ops: 0, bytes: 0, errors: 0, first_error: None, latency, waited_ns: 0, longest_ns: 0 }
+        Run {
+            ns: 0,
+            ops: 0,
+            bytes: 0,
+            errors: 0,
+            first_error: None,
+            latency,
+            waited_ns: 0,
+            longest_ns: 0,
+        }
     }
 
     /// The duration in seconds.
@@ -98,15 +108,16 @@ impl Run {
     }
 }
 
-/// Finished requests not yet recorded in the histogram, counted by latency in nanoseconds. A lookup of the
-/// histogram's bucket costs more than all other work on a fast request's completion.
+/// Finished requests not yet recorded in the histogram, counted by latency in nanoseconds. A lookup
+/// of the histogram's bucket costs more than all other work on a fast request's completion.
 #[derive(Clone, Debug)]
 pub struct Tally {
     counts: Vec<u64>,
     bytes: u64,
 }
 
-/// The latencies a tally can count, in nanoseconds: those of requests fast enough for the lookup to matter.
+/// The latencies a tally can count, in nanoseconds: those of requests fast enough for the lookup to
+/// matter.
 const FAST_NS: usize = 1 << 15;
 
 impl Tally {
@@ -115,11 +126,15 @@ impl Tally {
         Tally { counts: vec![0; FAST_NS], bytes: 0 }
     }
 
-    /// Counts one request. False if it took too long for the tally and must be recorded in the run instead.
+    /// Counts one request. False if it took too long for the tally and must be recorded in the run
+    /// instead.
     #[inline]
     #[must_use]
     pub fn count(&mut self, latency_ns: u64, bytes: u64) -> bool {
-        let Some(ops) = usize::try_from(latency_ns).ok().and_then(|at| self.counts.get_mut(at)) else { return false };
+        let Some(ops) = usize::try_from(latency_ns).ok().and_then(|at| self.counts.get_mut(at))
+        else {
+            return false;
+        };
         *ops += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         true
@@ -150,7 +165,10 @@ mod tests {
             run.record(512, hours * day / 24);
         }
         let (half, most) = (run.latency.value_at_quantile(0.5), run.latency.value_at_quantile(1.0));
-        assert!(half.abs_diff(day / 2) < day / 1000 && most.abs_diff(day) < day / 500, "{half} {most}");
+        assert!(
+            half.abs_diff(day / 2) < day / 1000 && most.abs_diff(day) < day / 500,
+            "{half} {most}"
+        );
     }
 
     #[test]

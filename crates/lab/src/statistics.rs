@@ -1,8 +1,8 @@
 //! Statistics of few and noisy runs: medians before means, intervals before numbers.
 //!
-//! A comparison is the ratio of two medians with its 95 % interval by a seeded bootstrap ([`bootstrap`]), so that the same runs give
-//! the same interval everywhere. Values must be finite and above zero: [`comparison::Comparison::between`] refuses
-//! others by name.
+//! A comparison is the ratio of two medians with its 95 % interval by a seeded bootstrap
+//! ([`bootstrap`]), so that the same runs give the same interval everywhere. Values must be finite
+//! and above zero: [`comparison::Comparison::between`] refuses others by name.
 
 pub mod bootstrap;
 pub mod comparison;
@@ -17,7 +17,8 @@ pub use slope::{Slope, slope};
 /// The confidence of all intervals, 95 %.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The factor from the median absolute deviation of normal values to their standard deviation: 1 / Φ⁻¹(¾).
+/// The factor from the median absolute deviation of normal values to their standard deviation: 1 /
+/// Φ⁻¹(¾).
 pub(crate) const MAD_TO_SIGMA: f64 = 1.482_602_218_505_602;
 
 /// A confidence interval of a value.
@@ -56,7 +57,8 @@ impl Summary {
         }
         let mean = mean(values);
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let deviation = if values.len() < 2 { 0.0 } else { (squares / real(values.len() - 1)).sqrt() };
+        let deviation =
+            if values.len() < 2 { 0.0 } else { (squares / real(values.len() - 1)).sqrt() };
         let median = median(values);
         let mut away: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
         Some(Summary {
@@ -89,14 +91,23 @@ pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     }
     let even = values.len().is_multiple_of(2);
     let (below, &mut middle, _) = values.select_nth_unstable_by(half, f64::total_cmp);
-    if even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max).midpoint(middle) } else { middle }
+    if even {
+        below.iter().copied().fold(f64::NEG_INFINITY, f64::max).midpoint(middle)
+    } else {
+        middle
+    }
 }
 
-/// The quantile `at` of ascending values, interpolated linearly (type 7 of Hyndman and Fan 1996, as in numpy).
+/// The quantile `at` of ascending values, interpolated linearly (type 7 of Hyndman and Fan 1996, as
+/// in numpy).
 pub fn quantile(ascending: &[f64], at: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else { return 0.0 };
     let place = at.clamp(0.0, 1.0) * real(last);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the length")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the length"
+    )]
     let below = place.floor() as usize;
     let (low, high) = (ascending[below.min(last)], ascending[(below + 1).min(last)]);
     low + (high - low) * place.fract()

@@ -1,4 +1,5 @@
-//! Streams of requests, each with one in flight: a queue depth, the processes of raidtest, a program that waits for every write.
+//! Streams of requests, each with one in flight: a queue depth, the processes of raidtest, a
+//! program that waits for every write.
 
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
@@ -41,12 +42,18 @@ pub enum Limit {
     Source,
 }
 
-/// Consecutive failures that end a run: a target that no longer answers is not asked until the time is over.
+/// Consecutive failures that end a run: a target that no longer answers is not asked until the time
+/// is over.
 const GIVE_UP: u64 = 1000;
 
-/// Runs `count` streams on a rig, each with one request in flight. Failed requests are counted; 1000 consecutive
-/// failures end the run. A failure of the rig itself ends the run with its error.
-pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Source) -> Result<Run, Error> {
+/// Runs `count` streams on a rig, each with one request in flight. Failed requests are counted;
+/// 1000 consecutive failures end the run. A failure of the rig itself ends the run with its error.
+pub fn run(
+    rig: &mut dyn Rig,
+    count: usize,
+    limit: Limit,
+    source: &mut dyn Source,
+) -> Result<Run, Error> {
     let mut run = Run::new();
     let count = count.clamp(1, rig.depth());
     let begin = rig.now();
@@ -81,12 +88,16 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
         if in_flight == 0 {
             break;
         }
-        rig.wait(1, &mut done).map_err(|errno| Error(format!("wait for {in_flight} requests: {errno}")))?;
+        rig.wait(1, &mut done)
+            .map_err(|errno| Error(format!("wait for {in_flight} requests: {errno}")))?;
         if done.is_empty() {
             return Err(Error(format!("{in_flight} requests were never answered")));
         }
         for &Done { tag, at, error } in &done {
-            let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len()) else { continue };
+            let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len())
+            else {
+                continue;
+            };
             let (since, ask) = asked[stream];
             match error {
                 None => {
@@ -131,7 +142,12 @@ mod tests {
 
     fn memory(length: u64) -> crate::rig::simulated::Simulated {
         let drive = Memory::new(&Parameters { command_ns: 1000.0, rate_bytes: 0 });
-        crate::rig::simulated::Simulated::new(World::new(vec![(Box::new(drive), 512)], Schedule::Fifo), Route::store(0, length), 512, 0)
+        crate::rig::simulated::Simulated::new(
+            World::new(vec![(Box::new(drive), 512)], Schedule::Fifo),
+            Route::store(0, length),
+            512,
+            0,
+        )
     }
 
     #[test]
@@ -140,7 +156,10 @@ mod tests {
         let run = run(&mut memory(4096), 4, Limit::Count(10), &mut ask).unwrap();
         assert_eq!((run.ops, run.bytes, run.errors, run.ns), (10, 5120, 0, 10_000));
         // The first four wait for 1, 2, 3 and 4 commands, the others for 4.
-        assert_eq!((run.latency.len(), run.waited_ns, run.longest_ns), (10, 1000 + 2000 + 3000 + 7 * 4000, 4000));
+        assert_eq!(
+            (run.latency.len(), run.waited_ns, run.longest_ns),
+            (10, 1000 + 2000 + 3000 + 7 * 4000, 4000)
+        );
     }
 
     #[test]

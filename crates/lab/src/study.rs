@@ -1,18 +1,19 @@
 //! Labs: published measurements, each with what is needed to make it again.
 //!
 //! # Form
-//! A lab is a TOML file: `name`, `title`, the document (`source`, `seed`), and one `[[row]]` a measurement. A row says what the
-//! document found (`published`), what is run (`workload`, `host`, `drives`, `processor`) and where: the variants `aligned` and
-//! `unaligned`, each with the disks of a hexdump and a provider on them, or a bare offset. What a row needs and does not say, the lab
+//! A lab is a TOML file: `name`, `title`, the document (`source`, `seed`), and one `[[row]]` a
+//! measurement. A row says what the document found (`published`), what is run (`workload`, `host`,
+//! `drives`, `processor`) and where: the variants `aligned` and `unaligned`, each with the disks of
+//! a hexdump and a provider on them, or a bare offset. What a row needs and does not say, the lab
 //! may say once for all of them. `docs/manual/lab.md` has every key.
 //!
 //! # Running
-//! The disks are tasted as `check` tastes them, with what the models know of their boundaries; the provider's route drives simulated
-//! drives. No layer is written a second time for the lab.
+//! The disks are tasted as `check` tastes them, with what the models know of their boundaries; the
+//! provider's route drives simulated drives. No layer is written a second time for the lab.
 //!
 //! # Errors
-//! What is not TOML, not a key, or names what is not there is refused with the line and the reason. A row that fails is reported; the
-//! others are not lost.
+//! What is not TOML, not a key, or names what is not there is refused with the line and the reason.
+//! A row that fails is reported; the others are not lost.
 
 use file::{Form, RowForm};
 use std::borrow::Cow;
@@ -39,8 +40,8 @@ pub use rows::{Asked, Failure, Progress, Step, run};
 
 /// The texts that a lab names: hexdumps and model files, by name.
 pub trait Texts: Send + Sync {
-    /// The whole text, or the reason why it cannot be read. The caller has checked that the name stays beside the
-    /// lab.
+    /// The whole text, or the reason why it cannot be read. The caller has checked that the name
+    /// stays beside the lab.
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
 
     /// The path of a named file beside the lab, such as a trace. The caller has checked the name.
@@ -49,10 +50,16 @@ pub trait Texts: Send + Sync {
     }
 }
 
-/// Refuses a name that leads elsewhere: a lab may be untrusted, and opens nothing but files beside it or below.
+/// Refuses a name that leads elsewhere: a lab may be untrusted, and opens nothing but files beside
+/// it or below.
 fn stays(name: &Path) -> Result<(), String> {
-    let stays = !name.as_os_str().is_empty() && name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if stays { Ok(()) } else { Err("name a file beside the lab or below, without .. and no /".into()) }
+    let stays = !name.as_os_str().is_empty()
+        && name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if stays {
+        Ok(())
+    } else {
+        Err("name a file beside the lab or below, without .. and no /".into())
+    }
 }
 
 /// A lab as its file describes it.
@@ -75,10 +82,23 @@ impl Lab {
         for row in &mut form.row {
             let start = row.span().start;
             let RowForm { id, workload, swept, .. } = row.get_mut();
-            let found = workload.iter_mut().chain(swept).try_for_each(|workload| workload.find_beside(&*texts));
-            found.map_err(|why| Refusal { line: Some(line(text, start)), message: format!("row {id}: {why}") })?;
+            let found = workload
+                .iter_mut()
+                .chain(swept)
+                .try_for_each(|workload| workload.find_beside(&*texts));
+            found.map_err(|why| Refusal {
+                line: Some(line(text, start)),
+                message: format!("row {id}: {why}"),
+            })?;
         }
-        let lab = Lab { form, text: text.to_owned(), texts, built_in: false, texts_read: AtomicU64::new(0), by_time: Arc::default() };
+        let lab = Lab {
+            form,
+            text: text.to_owned(),
+            texts,
+            built_in: false,
+            texts_read: AtomicU64::new(0),
+            by_time: Arc::default(),
+        };
         lab.check()?;
         Ok(lab)
     }
@@ -108,7 +128,10 @@ impl Lab {
             return Err(Refusal { line: None, message: "a lab has at least one [[row]]".into() });
         }
         if let Some(row) = self.form.row.get(bounds::ROWS) {
-            return Err(self.refuse(row, format!("{} rows: a lab has at most {}", self.form.row.len(), bounds::ROWS)));
+            return Err(self.refuse(
+                row,
+                format!("{} rows: a lab has at most {}", self.form.row.len(), bounds::ROWS),
+            ));
         }
         let mut seen: Vec<&str> = Vec::new();
         for row in &self.form.row {
@@ -117,7 +140,9 @@ impl Lab {
                 return Err(self.refuse(row, format!("row {id} is there already")));
             }
             seen.push(id);
-            row.get_ref().check(&self.form).map_err(|message| self.refuse(row, format!("row {id}: {message}")))?;
+            row.get_ref()
+                .check(&self.form)
+                .map_err(|message| self.refuse(row, format!("row {id}: {message}")))?;
         }
         Ok(())
     }
@@ -135,7 +160,10 @@ impl Lab {
         };
         let before = self.texts_read.fetch_add(text.len() as u64, Ordering::Relaxed);
         if before.saturating_add(text.len() as u64) > bounds::TEXTS {
-            return Err(format!("with it the rows of the lab read more than {} bytes of texts: run fewer with --row", bounds::TEXTS));
+            return Err(format!(
+                "with it the rows of the lab read more than {} bytes of texts: run fewer with --row",
+                bounds::TEXTS
+            ));
         }
         Ok(text)
     }

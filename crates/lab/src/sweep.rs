@@ -1,10 +1,10 @@
-//! A sweep over the `[range]`s of a drive model: the dependence of a predicted ratio on the drive's unknown
-//! parameters.
+//! A sweep over the `[range]`s of a drive model: the dependence of a predicted ratio on the drive's
+//! unknown parameters.
 //!
-//! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979). Of n points, every parameter
-//! has one in each nth part of its range, so 64 points cover each range as finely as 64 values of it alone would; all
-//! words have equally many points. A parameter's values depend on the seed and its own name, not on the other
-//! parameters of the sweep.
+//! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979). Of n
+//! points, every parameter has one in each nth part of its range, so 64 points cover each range as
+//! finely as 64 values of it alone would; all words have equally many points. A parameter's values
+//! depend on the seed and its own name, not on the other parameters of the sweep.
 
 use crate::error::Error;
 use crate::statistics::{quantile, rank, real};
@@ -51,7 +51,8 @@ pub enum Values {
 pub struct Plan<'a> {
     /// The text of the model file.
     pub text: &'a str,
-    /// Keys set at every point and at the default, such as a personality or the user's own. They are not swept.
+    /// Keys set at every point and at the default, such as a personality or the user's own. They
+    /// are not swept.
     pub fixed: Set,
     /// Points besides the default.
     pub points: usize,
@@ -80,18 +81,20 @@ pub struct Sweep {
     pub impossible: usize,
     /// The refusal of the first such point.
     pub why: Option<Refusal>,
-    /// The rank correlation of the ratio with each numeric parameter, from −1 to 1, the strongest first.
+    /// The rank correlation of the ratio with each numeric parameter, from −1 to 1, the strongest
+    /// first.
     pub sensitivity: Vec<(String, f64)>,
 }
 
-/// The parameters of a model that can be swept: keys with a range of their own type, numbers or words, unless they
-/// are fixed.
+/// The parameters of a model that can be swept: keys with a range of their own type, numbers or
+/// words, unless they are fixed.
 ///
 /// # Errors
 /// The text is not a model.
 pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
     let model = Model::parse_with(text, fixed)?;
-    let table: Table = toml::from_str(text).map_err(|e| Refusal { line: None, message: e.message().to_owned() })?;
+    let table: Table = toml::from_str(text)
+        .map_err(|e| Refusal { line: None, message: e.message().to_owned() })?;
     let mut parameters = Vec::new();
     for (key, range) in &model.range {
         if !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
@@ -121,13 +124,16 @@ pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
     points
 }
 
-/// Runs the default and every point. `one` computes the ratio for model keys with overriding values, [`Plan::fixed`]
-/// among them.
+/// Runs the default and every point. `one` computes the ratio for model keys with overriding
+/// values, [`Plan::fixed`] among them.
 ///
 /// # Errors
-/// The default fails, a point fails for another reason than the model's refusal, or a ratio is not finite and
-/// positive.
-pub fn run(plan: &Plan<'_>, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Sweep, Error> {
+/// The default fails, a point fails for another reason than the model's refusal, or a ratio is not
+/// finite and positive.
+pub fn run(
+    plan: &Plan<'_>,
+    one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync),
+) -> Result<Sweep, Error> {
     let Drawn { parameters, sets, impossible, why } = Drawn::from_plan(plan)?;
     let ratios = run_sets(&sets, plan.threads, one)?;
     let points: Vec<(Set, f64)> = sets.into_iter().zip(ratios).collect();
@@ -150,7 +156,12 @@ impl Drawn {
         let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
         // Without a range nothing varies, so the default alone is run.
         let count = if parameters.is_empty() { 0 } else { plan.points };
-        let mut drawn = Drawn { sets: vec![plan.fixed.clone()], impossible: 0, why: None, parameters: Vec::new() };
+        let mut drawn = Drawn {
+            sets: vec![plan.fixed.clone()],
+            impossible: 0,
+            why: None,
+            parameters: Vec::new(),
+        };
         for point in points(&parameters, count, plan.seed) {
             let set: Set = plan.fixed.iter().cloned().chain(point).collect();
             match Model::parse_with(plan.text, &set) {
@@ -165,16 +176,20 @@ impl Drawn {
     }
 }
 
-/// The ratio of every set, in their order, computed on `threads` threads. The first failure in the order of the sets
-/// is the error.
-fn run_sets(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Vec<f64>, Error> {
+/// The ratio of every set, in their order, computed on `threads` threads. The first failure in the
+/// order of the sets is the error.
+fn run_sets(
+    sets: &[Set],
+    threads: usize,
+    one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync),
+) -> Result<Vec<f64>, Error> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done: Mutex<Vec<(usize, Result<f64, Error>)>> = Mutex::new(Vec::with_capacity(sets.len()));
     thread::scope(|scope| {
         for _ in 0..threads.clamp(1, sets.len().max(1)) {
             scope.spawn(|| {
-                // All sets before one that fails were started before it and are finished, so the first error is
-                // always the same.
+                // All sets before one that fails were started before it and are finished, so the
+                // first error is always the same.
                 while !failed.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(set) = sets.get(at) else { break };
@@ -197,12 +212,14 @@ fn run_sets(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Err
 }
 
 impl Values {
-    /// The values of a range; `None` if the model's own value is of another type, or the range has a single number.
+    /// The values of a range; `None` if the model's own value is of another type, or the range has
+    /// a single number.
     fn from_range(range: &Range, own: Option<&Value>) -> Option<Values> {
         match range {
             &Range::Numbers([low, high]) => {
                 let is_number = own.is_none_or(|own| own.is_integer() || own.is_float());
-                let whole = own.is_some_and(Value::is_integer) && low.fract() == 0.0 && high.fract() == 0.0;
+                let whole =
+                    own.is_some_and(Value::is_integer) && low.fract() == 0.0 && high.fract() == 0.0;
                 (is_number && low < high).then_some(Values::Between { low, high, whole })
             }
             Range::Words(words) => own.is_none_or(Value::is_str).then(|| Values::Of(words.clone())),
@@ -210,15 +227,24 @@ impl Values {
     }
 
     /// The value at a share of the range, from 0 to 1.
-    #[allow(clippy::cast_possible_truncation, reason = "a cast to an integer saturates, and a model refuses what is too much")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a cast to an integer saturates, and a model refuses what is too much"
+    )]
     fn at_share(&self, share: f64) -> Value {
         match self {
             // Every whole number of the range has an equal share.
-            &Values::Between { low, high, whole: true } => Value::Integer((low + ((high - low + 1.0) * share).floor()).min(high) as i64),
-            &Values::Between { low, high, whole: false } => Value::Float(low * (1.0 - share) + high * share),
+            &Values::Between { low, high, whole: true } => {
+                Value::Integer((low + ((high - low + 1.0) * share).floor()).min(high) as i64)
+            }
+            &Values::Between { low, high, whole: false } => {
+                Value::Float(low * (1.0 - share) + high * share)
+            }
             Values::Of(words) => {
                 // Every word has an equal share.
-                let nth = (1..words.len()).take_while(|&nth| share * real(words.len()) >= real(nth)).count();
+                let nth = (1..words.len())
+                    .take_while(|&nth| share * real(words.len()) >= real(nth))
+                    .count();
                 Value::String(words.get(nth).cloned().unwrap_or_default())
             }
         }
@@ -226,18 +252,28 @@ impl Values {
 }
 
 impl Sweep {
-    /// The result of the ratios, the default's first. Every set begins with the same `fixed` number of fixed keys.
-    fn from_ratios(mut points: Vec<(Set, f64)>, fixed: usize, parameters: &[Parameter], impossible: usize, why: Option<Refusal>) -> Sweep {
+    /// The result of the ratios, the default's first. Every set begins with the same `fixed` number
+    /// of fixed keys.
+    fn from_ratios(
+        mut points: Vec<(Set, f64)>,
+        fixed: usize,
+        parameters: &[Parameter],
+        impossible: usize,
+        why: Option<Refusal>,
+    ) -> Sweep {
         let default = points.remove(0).1;
-        let mut ascending: Vec<f64> = points.iter().map(|(_, ratio)| *ratio).chain([default]).collect();
+        let mut ascending: Vec<f64> =
+            points.iter().map(|(_, ratio)| *ratio).chain([default]).collect();
         let ratios = &ascending[..points.len()];
-        let number = |value: &Value| value.as_float().or(value.as_integer().map(whole)).unwrap_or(0.0);
+        let number =
+            |value: &Value| value.as_float().or(value.as_integer().map(whole)).unwrap_or(0.0);
         // Words have no order for the ratio to correlate with.
         let mut sensitivity: Vec<(String, f64)> = (fixed..)
             .zip(parameters)
             .filter(|(_, parameter)| matches!(parameter.values, Values::Between { .. }))
             .map(|(place, parameter)| {
-                let values: Vec<f64> = points.iter().map(|(set, _)| number(&set[place].1)).collect();
+                let values: Vec<f64> =
+                    points.iter().map(|(set, _)| number(&set[place].1)).collect();
                 (parameter.key.clone(), rank::correlation(&values, ratios))
             })
             .collect();
@@ -260,13 +296,16 @@ impl fmt::Display for Sweep {
         if self.impossible > 0 {
             write!(f, ", {} more could not be", self.impossible)?;
         }
-        // The rank correlation of independent values has a deviation of 1 / √(n − 1); it exceeds 2.6 deviations once
-        // in a hundred.
+        // The rank correlation of independent values has a deviation of 1 / √(n − 1); it exceeds
+        // 2.6 deviations once in a hundred.
         match self.sensitivity.first() {
             _ if self.low == self.high => f.write_str("; the ratio is the same at all"),
             Some((key, by)) if count > 7 && by.abs() > 2.6 / real(count - 1).sqrt() => {
                 let way = if *by > 0.0 { "more" } else { "less" };
-                write!(f, "; it depends most on {key}, the more of it the {way} (rank correlation {by:.2})")
+                write!(
+                    f,
+                    "; it depends most on {key}, the more of it the {way} (rank correlation {by:.2})"
+                )
             }
             _ => f.write_str("; it depends on no parameter alone"),
         }
@@ -289,7 +328,9 @@ fn value<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
 
 /// The FNV-1a hash of a name.
 fn name_hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 #[allow(clippy::cast_precision_loss, reason = "it was made from a number of 53 bits")]

@@ -1,7 +1,8 @@
 //! Block traces, one format a file: blktrace's records, blkparse's text, fio's logs, and our own.
 //!
-//! A trace is read one request at a time, so it may be of any length; a line may not. An error names its line or
-//! byte. Records other than reads, writes and flushes (discards, notes) are skipped and counted.
+//! A trace is read one request at a time, so it may be of any length; a line may not. An error
+//! names its line or byte. Records other than reads, writes and flushes (discards, notes) are
+//! skipped and counted.
 
 use crate::rig::Op;
 use std::collections::VecDeque;
@@ -65,8 +66,8 @@ impl std::error::Error for Refusal {}
 
 /// A reader of one trace format.
 trait Format {
-    /// Reads the next line or record, and appends its requests to `found`. False at the end; an error is a message
-    /// without place.
+    /// Reads the next line or record, and appends its requests to `found`. False at the end; an
+    /// error is a message without place.
     fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String>;
 }
 
@@ -87,7 +88,12 @@ impl Input<'_> {
         let Place::Line(line) = &mut self.place else { return Ok(None) };
         *line += 1;
         self.line.clear();
-        let read = self.bytes.by_ref().take(LONGEST).read_until(b'\n', &mut self.line).map_err(|e| e.to_string())?;
+        let read = self
+            .bytes
+            .by_ref()
+            .take(LONGEST)
+            .read_until(b'\n', &mut self.line)
+            .map_err(|e| e.to_string())?;
         if read as u64 == LONGEST && self.line.last() != Some(&b'\n') {
             return Err(format!("longer than {LONGEST} bytes"));
         }
@@ -113,7 +119,9 @@ impl<'a> Trace<'a> {
             return Err(refused("there is nothing in it".into()));
         }
         let text = String::from_utf8_lossy(&head[..head.len().min(64)]).into_owned();
-        let (format, place): (Box<dyn Format>, Place) = if let Some(format) = blktrace::Blktrace::recognise(head) {
+        let (format, place): (Box<dyn Format>, Place) = if let Some(format) =
+            blktrace::Blktrace::recognise(head)
+        {
             (Box::new(format), Place::Byte(0))
         } else if let Some(format) = fio::Fio::recognise(&text) {
             (Box::new(format), Place::Line(0))
@@ -149,7 +157,8 @@ impl Iterator for Trace<'_> {
                 Ok(more) => self.ended = !more,
                 Err(message) => {
                     self.ended = true;
-                    let place = if matches!(before, Place::Byte(_)) { before } else { self.input.place };
+                    let place =
+                        if matches!(before, Place::Byte(_)) { before } else { self.input.place };
                     return Some(Err(Refusal { place, message }));
                 }
             }

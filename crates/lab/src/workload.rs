@@ -1,5 +1,5 @@
-//! The workloads, in the order in which they are listed. Each is written once, against a rig or a file system, and
-//! does not know whether time is real.
+//! The workloads, in the order in which they are listed. Each is written once, against a rig or a
+//! file system, and does not know whether time is real.
 //!
 //! # Adding one
 //! One file, a `mod` line, a line in [`WORKLOADS`].
@@ -73,7 +73,8 @@ pub trait OnFiles {
     /// The operations of one run, for a progress bar.
     fn extent(&self) -> u64;
 
-    /// Runs once in an empty directory, and removes what it made. `seed` determines everything random.
+    /// Runs once in an empty directory, and removes what it made. `seed` determines everything
+    /// random.
     fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }
 
@@ -88,8 +89,8 @@ pub trait Blocks {
     /// The largest request in bytes.
     fn largest(&self) -> u64;
 
-    /// The requests of one run on a provider of `length` bytes, for a progress bar and for refusals before the start.
-    /// `None` if only time ends the run.
+    /// The requests of one run on a provider of `length` bytes, for a progress bar and for refusals
+    /// before the start. `None` if only time ends the run.
     fn extent(&self, length: u64) -> Option<u64>;
 
     /// A remark about the workload's requests for the reader, if there is one.
@@ -101,7 +102,8 @@ pub trait Blocks {
     fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }
 
-/// An observer of a run. It is given the number of requests so far before every request; false ends the run.
+/// An observer of a run. It is given the number of requests so far before every request; false ends
+/// the run.
 pub type Watch<'a> = dyn FnMut(u64) -> bool + 'a;
 
 /// Parameters of all workloads. Each workload has its own defaults for what is not given.
@@ -122,7 +124,8 @@ pub struct Parameters {
     pub op: Option<Way>,
     /// The request file of `raidtest`, or the trace of `replay`.
     pub file: Option<PathBuf>,
-    /// True if `replay` submits requests at their recorded times, rather than as fast as they complete.
+    /// True if `replay` submits requests at their recorded times, rather than as fast as they
+    /// complete.
     pub timed: bool,
     /// True if `replay` folds requests past the end of the target back into it.
     pub wrap: bool,
@@ -130,8 +133,9 @@ pub struct Parameters {
     pub generator: Generator,
     /// True if every write must be on the medium before it is done, as with `O_SYNC`.
     pub sync: bool,
-    /// Bytes between the possible starts of random requests; `None`: the request size. A grid of 4096 under requests
-    /// of 16384 is what such database pages become on a file system with blocks of 4096.
+    /// Bytes between the possible starts of random requests; `None`: the request size. A grid of
+    /// 4096 under requests of 16384 is what such database pages become on a file system with blocks
+    /// of 4096.
     pub grid: Option<u64>,
     /// The number of blocks that random requests fall on, from the first; `None`: all blocks.
     pub blocks: Option<u64>,
@@ -173,7 +177,8 @@ pub enum Generator {
     /// `SplitMix64` of the run's seed.
     #[default]
     Seeded,
-    /// random(3) of the GNU C library in a program that never calls srandom(3): the same in every run.
+    /// random(3) of the GNU C library in a program that never calls srandom(3): the same in every
+    /// run.
     Glibc,
 }
 
@@ -181,7 +186,9 @@ impl Parameters {
     /// The limit of a run: `count` or `seconds`, else `default` requests.
     fn limit(&self, default: u64) -> Result<Limit, Error> {
         match (self.count, self.seconds) {
-            (Some(_), Some(_)) => Err(Error("a run ends after a count or after seconds, not both".into())),
+            (Some(_), Some(_)) => {
+                Err(Error("a run ends after a count or after seconds, not both".into()))
+            }
             (_, Some(seconds)) => span_ns(seconds).map(Limit::Time),
             (count, None) => match count.unwrap_or(default) {
                 0 => Err(Error("a run of 0 requests measures nothing".into())),
@@ -190,7 +197,8 @@ impl Parameters {
         }
     }
 
-    /// The requests in flight, `default` if none are given. Zero and more than [`MOST_IN_FLIGHT`] are errors.
+    /// The requests in flight, `default` if none are given. Zero and more than [`MOST_IN_FLIGHT`]
+    /// are errors.
     fn depth(&self, default: usize) -> Result<usize, Error> {
         match self.qd.unwrap_or(default) {
             depth @ 1..=MOST_IN_FLIGHT => Ok(depth),
@@ -198,7 +206,8 @@ impl Parameters {
         }
     }
 
-    /// The size of a request in bytes, `default` if none is given. Zero and more than [`MOST_BYTES`] are errors.
+    /// The size of a request in bytes, `default` if none is given. Zero and more than
+    /// [`MOST_BYTES`] are errors.
     fn block(&self, default: u64) -> Result<u64, Error> {
         match self.bs.unwrap_or(default) {
             bs @ 1..=MOST_BYTES => Ok(bs),
@@ -216,7 +225,11 @@ fn span_ns(seconds: f64) -> Result<u64, Error> {
     if !(seconds > 0.0 && seconds <= 1e9) {
         return Err(Error(format!("a run of {seconds} seconds: more than 0, at most 1e9")));
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^63")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive and below 2^63"
+    )]
     Ok((seconds * 1e9).ceil() as u64)
 }
 
@@ -226,10 +239,13 @@ fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
     if is_whole(bs, sector) && is_whole(offset, sector) {
         return Ok(());
     }
-    Err(Error(format!("{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes")))
+    Err(Error(format!(
+        "{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes"
+    )))
 }
 
-/// Opens a regular file. Another kind is refused first: an open of a pipe would wait for its other end.
+/// Opens a regular file. Another kind is refused first: an open of a pipe would wait for its other
+/// end.
 fn regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));

@@ -1,4 +1,5 @@
-//! The model of Linux's page cache before a block device against this kernel's: the same writes, and what the device has seen of them.
+//! The model of Linux's page cache before a block device against this kernel's: the same writes,
+//! and what the device has seen of them.
 //!
 //! It takes root and a loop device; without them it is skipped, and that is said.
 
@@ -28,13 +29,25 @@ const SIZE: u64 = 1 << 30;
 
 #[test]
 fn this_kernel_reads_and_writes_what_the_model_says() {
-    for (size, offset) in [(SIZE, 0), (SIZE, 512), (SIZE, 3584), (SIZE + 512, 512), (SIZE + 1024, 512)] {
+    for (size, offset) in
+        [(SIZE, 0), (SIZE, 512), (SIZE, 3584), (SIZE + 512, 512), (SIZE + 1024, 512)]
+    {
         let Some(device) = LoopDevice::new(size) else { return };
         let found = seen(&device, offset, Cache::Through);
-        assert_eq!(found, modelled(size, offset), "{size} bytes, writes {offset} past a block, this kernel left, the model right");
+        assert_eq!(
+            found,
+            modelled(size, offset),
+            "{size} bytes, writes {offset} past a block, this kernel left, the model right"
+        );
         if (size, offset) == (SIZE, 512) {
-            // But for blocks that two of the writes share, each writes two pages, and reads both before.
-            assert!(found.reads > 390 && found.bytes_read == found.reads * 4096 && found.bytes_written == 3200 * 512, "{found:?}");
+            // But for blocks that two of the writes share, each writes two pages, and reads both
+            // before.
+            assert!(
+                found.reads > 390
+                    && found.bytes_read == found.reads * 4096
+                    && found.bytes_written == 3200 * 512,
+                "{found:?}"
+            );
         }
     }
 }
@@ -51,7 +64,9 @@ fn writes(rig: &mut dyn Rig, offset: u64) {
     let parameters = Parameters { offset, count: Some(200), sync: true, ..Parameters::default() };
     let kind = workload::named("random-write").expect("a workload");
     let Needs::Blocks(make) = kind.needs else { panic!("random-write runs on blocks") };
-    let run = make(&parameters).and_then(|work| work.run(rig, 1, &mut |_| true)).expect("they are written");
+    let run = make(&parameters)
+        .and_then(|work| work.run(rig, 1, &mut |_| true))
+        .expect("they are written");
     assert_eq!((run.ops, run.errors), (200, 0), "{:?}", run.first_error);
 }
 
@@ -61,7 +76,8 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let medium = opened.store;
     let file = OpenFile::new(&medium, cache, &device.path).expect("it is open");
     let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
-    let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![file], shape).expect("a rig");
+    let mut rig =
+        Real::new(Route::store(0, medium.length()), 512, vec![file], shape).expect("a rig");
     medium.start_writeback(0, 0);
     let before = stat::done(&device.path).expect("sysfs has it");
     writes(&mut rig, offset);
@@ -85,10 +101,16 @@ fn modelled(size: u64, offset: u64) -> Done {
     let added = rig.added_reads();
     let drive = inner.counters()[0];
     assert_eq!(drive.reads, added);
-    Done { reads: drive.reads, bytes_read: drive.bytes_read, writes: 0, bytes_written: drive.bytes_written }
+    Done {
+        reads: drive.reads,
+        bytes_read: drive.bytes_read,
+        writes: 0,
+        bytes_written: drive.bytes_written,
+    }
 }
 
-/// A loop device over a sparse file, taken away when it is dropped. Nobody else looks at it meanwhile.
+/// A loop device over a sparse file, taken away when it is dropped. Nobody else looks at it
+/// meanwhile.
 struct LoopDevice {
     path: PathBuf,
     file: PathBuf,
@@ -99,12 +121,15 @@ impl LoopDevice {
     /// One of `size` bytes; `None`, with a word, where none can be had.
     fn new(size: u64) -> Option<LoopDevice> {
         let skipped = |why: &str| skip(&format!("the page cache of this kernel: {why}"));
-        let name = format!("trueline-page-cache-{}-{:?}", std::process::id(), std::thread::current().id());
+        let name =
+            format!("trueline-page-cache-{}-{:?}", std::process::id(), std::thread::current().id());
         let file = std::env::temp_dir().join(name.replace(['(', ')'], ""));
         std::fs::File::create(&file).and_then(|made| made.set_len(size)).expect("a sparse file");
         let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
         let path = match made {
-            Ok(ran) if ran.status.success() => PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()),
+            Ok(ran) if ran.status.success() => {
+                PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim())
+            }
             Ok(ran) => {
                 skipped(&format!("losetup: {}", String::from_utf8_lossy(&ran.stderr).trim()));
                 let _ = std::fs::remove_file(&file);
@@ -125,8 +150,9 @@ impl LoopDevice {
         Some(device)
     }
 
-    /// Keeps udev from it, which looks at a device when it appears, under a shared lock, and waits where another has it alone
-    /// (systemd's "Locking Block Device Access"). That the lock was given says that nobody is looking.
+    /// Keeps udev from it, which looks at a device when it appears, under a shared lock, and waits
+    /// where another has it alone (systemd's "Locking Block Device Access"). That the lock was
+    /// given says that nobody is looking.
     fn hold(&self) -> Option<Child> {
         let mut flock = Command::new("flock");
         flock.arg("--exclusive").arg(&self.path).args(["sh", "-c", "echo held; exec cat"]);

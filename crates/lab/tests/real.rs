@@ -37,7 +37,11 @@ struct Files(PathBuf);
 impl Files {
     fn new() -> Files {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("trueline-lab-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "trueline-lab-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).unwrap();
         Files(dir)
@@ -61,13 +65,23 @@ fn opened(path: &Path) -> Medium {
     file::open_for(path, Access::Write).unwrap().store
 }
 
-/// A rig over `media`; past the page cache where the files here can be read so by the sector, which on tmpfs and Btrfs they cannot.
+/// A rig over `media`; past the page cache where the files here can be read so by the sector, which
+/// on tmpfs and Btrfs they cannot.
 fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
     let handle = |medium: &Medium| {
         let named = |cache| OpenFile::new(medium, cache, Path::new("image"));
-        named(Cache::Around).ok().filter(|handle| handle.grain() <= SECTOR).unwrap_or_else(|| named(Cache::Through).unwrap())
+        named(Cache::Around)
+            .ok()
+            .filter(|handle| handle.grain() <= SECTOR)
+            .unwrap_or_else(|| named(Cache::Through).unwrap())
     };
-    Real::new(route.clone(), SECTOR, media.iter().map(handle).collect(), Shape { depth: 32, largest, engine }).unwrap()
+    Real::new(
+        route.clone(),
+        SECTOR,
+        media.iter().map(handle).collect(),
+        Shape { depth: 32, largest, engine },
+    )
+    .unwrap()
 }
 
 /// The end of a provider, from a byte of it, and whether it says that it is.
@@ -102,7 +116,8 @@ fn partition_of_a_set() -> Route {
 
 /// The sectors of a provider that hold anything.
 fn written(route: &Route, media: &[Medium]) -> BTreeSet<u64> {
-    let stores: Vec<Box<dyn Store>> = media.iter().map(|medium| Box::new(again(medium)) as Box<dyn Store>).collect();
+    let stores: Vec<Box<dyn Store>> =
+        media.iter().map(|medium| Box::new(again(medium)) as Box<dyn Store>).collect();
     let mut sector = [0; 512];
     let mut holds = |n: &u64| {
         route.read_at(&stores, &mut sector, n * SECTOR).unwrap();
@@ -125,23 +140,35 @@ fn requests_over_a_set_land_where_the_route_says() {
     let files = Files::new();
     let route = partition_of_a_set();
     // Memory for less than a request takes, and for all of it.
-    for (engine, largest) in [(Choice::Best, 16 << 10), (Choice::Best, 1 << 20), (Choice::Sync, 16 << 10)] {
+    for (engine, largest) in
+        [(Choice::Best, 16 << 10), (Choice::Best, 1 << 20), (Choice::Sync, 16 << 10)]
+    {
         let media = [opened(&files.zeros("a")), opened(&files.zeros("b"))];
         let mut rig = rig(&route, &media, largest, engine);
         let requests = [(0, 1), (10, 8), (31, 33), (100, 200), (500, 7), (4032, 1)];
         let (mut want, mut done) = (BTreeSet::new(), Vec::new());
         for (tag, &(first, sectors)) in requests.iter().enumerate() {
             let (offset, length) = (first * SECTOR, sectors * SECTOR);
-            rig.push(Request { tag: tag as u64, op: Op::Write, offset, length, fua: tag == 2 }).unwrap();
+            rig.push(Request { tag: tag as u64, op: Op::Write, offset, length, fua: tag == 2 })
+                .unwrap();
             want.extend(first..first + sectors);
         }
         rig.push(Request { tag: 99, op: Op::Flush, offset: 0, length: 0, fua: false }).unwrap();
         rig.wait(usize::MAX, &mut done).unwrap();
         assert!(done.iter().all(|done| done.error.is_none()), "{done:?}");
         let tags: Vec<u64> = done.iter().map(|done| done.tag).collect();
-        assert_eq!((tags.len(), tags.iter().copied().collect()), (7, BTreeSet::from([0, 1, 2, 3, 4, 5, 99])));
+        assert_eq!(
+            (tags.len(), tags.iter().copied().collect()),
+            (7, BTreeSet::from([0, 1, 2, 3, 4, 5, 99]))
+        );
         assert_eq!(written(&route, &media), want, "{engine:?}, {largest}");
-        let outside = Request { tag: 1, op: Op::Read, offset: route.length() - SECTOR, length: 2 * SECTOR, fua: false };
+        let outside = Request {
+            tag: 1,
+            op: Op::Read,
+            offset: route.length() - SECTOR,
+            length: 2 * SECTOR,
+            fua: false,
+        };
         assert_eq!(rig.push(outside), Err(Errno::Range));
         done.clear();
         rig.wait(1, &mut done).unwrap();
@@ -149,24 +176,43 @@ fn requests_over_a_set_land_where_the_route_says() {
     }
 }
 
-/// A request of more transfers than the engine does at a time, and more requests than the rig says it takes.
+/// A request of more transfers than the engine does at a time, and more requests than the rig says
+/// it takes.
 #[test]
 fn requests_longer_than_all_memory_are_answered_once() {
     let files = Files::new();
     let route = partition_of_a_set();
     for engine in [Choice::Best, Choice::Sync] {
         let media = [opened(&files.zeros("a")), opened(&files.zeros("b"))];
-        let handles = media.iter().map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
-        let mut rig = Real::new(route.clone(), SECTOR, handles, Shape { depth: 1, largest: 4096, engine }).unwrap();
+        let handles = media
+            .iter()
+            .map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap())
+            .collect();
+        let mut rig =
+            Real::new(route.clone(), SECTOR, handles, Shape { depth: 1, largest: 4096, engine })
+                .unwrap();
         assert_eq!(rig.depth(), 1);
         let (mut want, mut done) = (BTreeSet::new(), Vec::new());
         for tag in 0..4 {
             let (first, sectors) = (tag * 300, 200);
-            rig.push(Request { tag, op: Op::Write, offset: first * SECTOR, length: sectors * SECTOR, fua: false }).unwrap();
+            rig.push(Request {
+                tag,
+                op: Op::Write,
+                offset: first * SECTOR,
+                length: sectors * SECTOR,
+                fua: false,
+            })
+            .unwrap();
             want.extend(first..first + sectors);
         }
         // The second half of it is outside: what was asked for before is not left behind.
-        let outside = Request { tag: 9, op: Op::Read, offset: route.length() - 8 * SECTOR, length: 16 * SECTOR, fua: false };
+        let outside = Request {
+            tag: 9,
+            op: Op::Read,
+            offset: route.length() - 8 * SECTOR,
+            length: 16 * SECTOR,
+            fua: false,
+        };
         assert_eq!(rig.push(outside), Err(Errno::Range));
         for least in 1..=4 {
             rig.wait(1, &mut done).unwrap();
@@ -199,8 +245,10 @@ fn a_plain_range_answers_like_any_route() {
                 let moves = if tag < 200 { Op::Write } else { Op::Read };
                 let op = if random.below(4) == 0 { Op::Flush } else { moves };
                 // Up to twice what is one transfer; some end outside, and some begin there.
-                let (sector, sectors) = (random.below(route.length() / SECTOR + 20), 1 + random.below(16));
-                let (offset, length) = if op == Op::Flush { (0, 0) } else { (sector * SECTOR, sectors * SECTOR) };
+                let (sector, sectors) =
+                    (random.below(route.length() / SECTOR + 20), 1 + random.below(16));
+                let (offset, length) =
+                    if op == Op::Flush { (0, 0) } else { (sector * SECTOR, sectors * SECTOR) };
                 match rig.push(Request { tag, op, offset, length, fua: tag % 7 == 0 }) {
                     Ok(()) => {}
                     Err(errno) => answers.push((tag, Some(errno))),
@@ -209,7 +257,13 @@ fn a_plain_range_answers_like_any_route() {
                     rig.wait(1, &mut done).unwrap();
                 }
             }
-            let far = Request { tag: 400, op: Op::Read, offset: u64::MAX - 511, length: 4096, fua: false };
+            let far = Request {
+                tag: 400,
+                op: Op::Read,
+                offset: u64::MAX - 511,
+                length: 4096,
+                fua: false,
+            };
             answers.push((400, rig.push(far).err()));
             rig.wait(usize::MAX, &mut done).unwrap();
             answers.extend(done.iter().map(|done| (done.tag, done.error)));
@@ -218,7 +272,10 @@ fn a_plain_range_answers_like_any_route() {
         });
         let [(plain, by_plain), (other, by_other)] = answered;
         assert_eq!((&plain, by_plain), (&other, by_other), "{engine:?}");
-        assert_eq!(plain.iter().map(|&(tag, _)| tag).collect::<Vec<_>>(), (0..=400).collect::<Vec<_>>());
+        assert_eq!(
+            plain.iter().map(|&(tag, _)| tag).collect::<Vec<_>>(),
+            (0..=400).collect::<Vec<_>>()
+        );
         assert!(plain.iter().any(|&(_, error)| error == Some(Errno::Range)));
         assert!(plain.iter().any(|&(_, error)| error.is_none()));
     }
@@ -227,7 +284,14 @@ fn a_plain_range_answers_like_any_route() {
 /// Random reads of 4 KiB.
 fn reads(length: u64) -> impl FnMut(usize) -> Option<Ask> {
     let mut random = Random::new(3);
-    move |_| Some(Ask { op: Op::Read, offset: random.below(length / 4096) * 4096, length: 4096, fua: false })
+    move |_| {
+        Some(Ask {
+            op: Op::Read,
+            offset: random.below(length / 4096) * 4096,
+            length: 4096,
+            fua: false,
+        })
+    }
 }
 
 #[test]
@@ -237,7 +301,10 @@ fn streams_are_counted_to_the_request() {
     for engine in [Choice::Best, Choice::Sync] {
         let mut rig = rig(&Route::store(0, LENGTH), &medium, 4096, engine);
         let run = run(&mut rig, 32, Limit::Count(3000), &mut reads(LENGTH)).unwrap();
-        assert_eq!((run.ops, run.bytes, run.errors, run.latency.len()), (3000, 3000 * 4096, 0, 3000));
+        assert_eq!(
+            (run.ops, run.bytes, run.errors, run.latency.len()),
+            (3000, 3000 * 4096, 0, 3000)
+        );
         assert!(run.ns > 0 && !rig.is_virtual());
     }
 }
@@ -264,14 +331,18 @@ fn a_file_cut_short_in_a_run_is_counted_and_the_run_ends() {
     }
 }
 
-/// A disk of larger sectors than the workload knows: time alone would never end the run, because nothing takes any.
+/// A disk of larger sectors than the workload knows: time alone would never end the run, because
+/// nothing takes any.
 #[test]
 fn a_run_of_which_every_request_is_refused_ends() {
     let stores: [Box<dyn Store>; 1] = [Box::new(Memory::new(LENGTH).unwrap())];
     let mut rig = Stored::new(&stores, Route::store(0, LENGTH), 4096);
     let mut unaligned = |_| Some(Ask { op: Op::Read, offset: 512, length: 4096, fua: false });
     let run = run(&mut rig, 1, Limit::Time(1_000_000), &mut unaligned).unwrap();
-    assert_eq!((run.ops, run.errors, run.first_error.as_deref()), (0, 1000, Some("read at 512: not in whole sectors of the device")));
+    assert_eq!(
+        (run.ops, run.errors, run.first_error.as_deref()),
+        (0, 1000, Some("read at 512: not in whole sectors of the device"))
+    );
 }
 
 fn losetup(options: &[&str], on: &Path) -> Option<PathBuf> {
@@ -304,7 +375,12 @@ fn a_device_that_goes_away_in_a_run_is_counted_and_the_run_ends() {
         let run = run(&mut rig, 32, Limit::Count(1000), &mut unplugging);
         let run = run.unwrap();
         assert_eq!(run.ops + run.errors, 1000);
-        assert!(run.ops >= 400 && run.errors > 300 && run.first_error.is_some(), "{} done, {} failed", run.ops, run.errors);
+        assert!(
+            run.ops >= 400 && run.errors > 300 && run.first_error.is_some(),
+            "{} done, {} failed",
+            run.ops,
+            run.errors
+        );
     }
     losetup(&["--detach"], &device).unwrap();
 }
@@ -320,7 +396,10 @@ fn an_image_stays_locked_while_it_is_measured() {
     // A lock of one's own does not hold oneself off: another process has to ask.
     let locked = || {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
-        fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("OFDLCK") && line.contains(&format!(":{inode} ")))
+        fs::read_to_string("/proc/locks")
+            .unwrap()
+            .lines()
+            .any(|line| line.contains("OFDLCK") && line.contains(&format!(":{inode} ")))
     };
     assert!(locked());
     drop(handle);
@@ -339,7 +418,8 @@ fn memory_is_a_rig() {
     assert_eq!((done.len(), done[0].tag, done[0].error), (1, 1, None));
     let mut around = [0; 1536];
     stores[0].read_at(&mut around, 512).unwrap();
-    let holds: Vec<bool> = around.chunks(512).map(|sector| sector.iter().any(|&byte| byte != 0)).collect();
+    let holds: Vec<bool> =
+        around.chunks(512).map(|sector| sector.iter().any(|&byte| byte != 0)).collect();
     assert_eq!(holds, [false, true, false]);
     let run = run(&mut rig, 32, Limit::Count(100), &mut reads(LENGTH)).unwrap();
     assert_eq!((run.ops, run.errors, run.latency.len()), (100, 0, 100));

@@ -1,7 +1,9 @@
-//! `serve_memory SOCKET [SECONDS]`: a disk of 64 MiB in memory over NBD, counted; ends after SECONDS, or on SIGINT or SIGTERM.
+//! `serve_memory SOCKET [SECONDS]`: a disk of 64 MiB in memory over NBD, counted; ends after
+//! SECONDS, or on SIGINT or SIGTERM.
 //!
-//! Its sectors of 4096 bytes are emulated in 512, and of its two partitions the second begins off them: reads of it are counted as
-//! misaligned. `nbdcopy 'nbd+unix:///?socket=SOCKET' copy` is a client.
+//! Its sectors of 4096 bytes are emulated in 512, and of its two partitions the second begins off
+//! them: reads of it are counted as misaligned. `nbdcopy 'nbd+unix:///?socket=SOCKET' copy` is a
+//! client.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program of its own")]
 
@@ -51,11 +53,21 @@ fn serve(socket: &Path, time: Duration) -> Result<(), Box<dyn Error>> {
     let graph = disk()?;
     let whole = graph.find("").ok_or("the disk is not found")?;
     let tell: Arc<Tell> = Arc::new(|notice| eprintln!("serve_memory: {notice}"));
-    // A way in asks an export, the export its layers, the layers the provider, the provider the memory.
-    let layers = LayerStack::new(&graph, whole, &LayerConfig { count: true, ..LayerConfig::default() }, &tell)?;
+    // A way in asks an export, the export its layers, the layers the provider, the provider the
+    // memory.
+    let layers = LayerStack::new(
+        &graph,
+        whole,
+        &LayerConfig { count: true, ..LayerConfig::default() },
+        &tell,
+    )?;
     let selection = Selection { target: "memory".into(), ..Selection::default() };
     let exports = Arc::new(selection.exports(&graph, whole, &layers, None)?);
-    let nbd = FrontConfig { nbd: Some(Address::Unix(socket.to_owned())), memory: 64 << 20, ..FrontConfig::default() };
+    let nbd = FrontConfig {
+        nbd: Some(Address::Unix(socket.to_owned())),
+        memory: 64 << 20,
+        ..FrontConfig::default()
+    };
     signal::remember_first();
     let fronts = nbd.open(&exports, &tell)?;
     println!("at {}", fronts[0].place());
@@ -72,7 +84,8 @@ fn serve(socket: &Path, time: Duration) -> Result<(), Box<dyn Error>> {
 /// A disk in memory with a table of two partitions.
 fn disk() -> Result<Graph, Box<dyn Error>> {
     let unit = Grain::new(4096, 0).ok_or("a unit of 4096 bytes")?;
-    let physical = Fact { grain: unit, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+    let physical =
+        Fact { grain: unit, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
     let topology = Topology { facts: vec![physical], ..Topology::new(512, LENGTH) };
     let memory = Disk::new("", Box::new(Memory::new(LENGTH)?), topology);
     let empty = Graph::taste(vec![memory], TasteLimits::default());
@@ -85,12 +98,24 @@ fn disk() -> Result<Graph, Box<dyn Error>> {
 fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
     let gpt = scheme::named("gpt").ok_or("no scheme of this name")?;
     let ground = TableSite { topology: &graph.providers[0].topology, base: 0, kind: None };
-    let empty = gpt.create(&graph.probe(0), &ground, &New { random: *b"sixteen of these", ..New::default() })?;
+    let empty = gpt.create(
+        &graph.probe(0),
+        &ground,
+        &New { random: *b"sixteen of these", ..New::default() },
+    )?;
     let mut full = empty.clone();
     for (nth, (start, size)) in (1..).zip(PARTITIONS) {
         let place = Request { start: Some(start), size: Some(size), align: None };
-        let kind = gpt.kind("linux-data").ok_or_else(|| Refusal::new("no type of this name", ""))?;
-        let wanted = Wanted { kind, place, index: None, label: None, uuid: Some(Guid([nth; 16])), attributes: 0 };
+        let kind =
+            gpt.kind("linux-data").ok_or_else(|| Refusal::new("no type of this name", ""))?;
+        let wanted = Wanted {
+            kind,
+            place,
+            index: None,
+            label: None,
+            uuid: Some(Guid([nth; 16])),
+            attributes: 0,
+        };
         full.add(gpt, &ground, wanted, Rules::Aligned)?;
     }
     for patch in gpt.render(&empty, &full) {
@@ -106,6 +131,10 @@ fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
 fn print(counts: &ServerCounts) {
     for layer in counts.layers() {
         let name = if layer.provider.is_empty() { "disk" } else { &layer.provider };
-        println!("{name}: {} aligned, {} misaligned", layer.requests(Placement::Aligned), layer.requests(Placement::Misaligned));
+        println!(
+            "{name}: {} aligned, {} misaligned",
+            layer.requests(Placement::Aligned),
+            layer.requests(Placement::Misaligned)
+        );
     }
 }

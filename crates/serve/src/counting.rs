@@ -1,7 +1,8 @@
 //! Counters of every export, and the stack of providers that they are kept by.
 //!
-//! A client may write a table or a file system while it is served. One thread then tastes the disks again, and counters go on by what
-//! it finds: a provider that is still there keeps its number and its counts.
+//! A client may write a table or a file system while it is served. One thread then tastes the disks
+//! again, and counters go on by what it finds: a provider that is still there keeps its number and
+//! its counts.
 
 mod history;
 mod provider_registry;
@@ -33,7 +34,8 @@ const TICK: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_secs(1);
 /// The longest wait of a flush for tasting: milliseconds are enough for most disks.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time that tasting may take before no flush waits for it any more. It is reported, because it is seldom done from then on.
+/// The time that tasting may take before no flush waits for it any more. It is reported, because it
+/// is seldom done from then on.
 const LONG: Duration = Duration::from_secs(2);
 /// Further tries at a place that cannot be read any more before its content is taken for gone.
 const TRIES: u32 = 3;
@@ -98,7 +100,13 @@ impl Counting {
             trigger: Arc::new(RetasteTrigger::new(graph.looked())),
             exports: Mutex::default(),
             found: Mutex::new(Found { registry, stack: Arc::new(stack) }),
-            tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false, blind: blind(graph), tried: 0 }),
+            tasting: Mutex::new(Tasting {
+                bare: graph.bare(),
+                allowance: Allowance::new(now),
+                over: false,
+                blind: blind(graph),
+                tried: 0,
+            }),
             asked: Mutex::default(),
             ask: Condvar::new(),
             answer: Condvar::new(),
@@ -106,8 +114,14 @@ impl Counting {
         }
     }
 
-    /// A store that counts: `store` has the bytes of provider `id` of the graph that counting began with.
-    pub fn over(self: &Arc<Counting>, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    /// A store that counts: `store` has the bytes of provider `id` of the graph that counting began
+    /// with.
+    pub fn over(
+        self: &Arc<Counting>,
+        graph: &Graph,
+        id: Id,
+        store: Arc<dyn Store>,
+    ) -> Arc<dyn Store> {
         let mut exports = lock(&self.exports);
         let new = || Arc::new(Counters::new(IoAudit::new(graph, id), self.trigger.clone()));
         let counters = exports.entry(id).or_insert_with(new).clone();
@@ -128,12 +142,17 @@ impl Counting {
     /// The counts of all exports until now.
     pub fn counts(&self) -> ServerCounts {
         let exports = lock(&self.exports).clone();
-        let counts: Vec<_> = exports.into_iter().map(|(number, counters)| (number, counters.counts())).collect();
+        let counts: Vec<_> =
+            exports.into_iter().map(|(number, counters)| (number, counters.counts())).collect();
         // Locked after counting: what has counts is known by now.
         let found = lock(&self.found);
         let export = |(number, counts): (usize, Counts)| ExportCounts {
             provider: found.registry.name(number),
-            layers: counts.cells.into_iter().map(|(place, tally)| layer(&found.registry, &place, tally)).collect(),
+            layers: counts
+                .cells
+                .into_iter()
+                .map(|(place, tally)| layer(&found.registry, &place, tally))
+                .collect(),
             flushes: counts.flushes,
             most_waiting: counts.most_waiting,
             failed: counts.failed,
@@ -149,12 +168,15 @@ impl Counting {
         let exports = lock(&self.exports).clone();
         let mut all = Waits::default();
         for counters in exports.values() {
-            [IoKind::Read, IoKind::Write].into_iter().for_each(|kind| all.merge(&counters.waits_of(kind)));
+            [IoKind::Read, IoKind::Write]
+                .into_iter()
+                .for_each(|kind| all.merge(&counters.waits_of(kind)));
         }
         all
     }
 
-    /// Waits until what was written is found, or [`PATIENCE`] is over: a flush is no place to taste a slow disk.
+    /// Waits until what was written is found, or [`PATIENCE`] is over: a flush is no place to taste
+    /// a slow disk.
     fn ask(&self) {
         let mut asked = lock(&self.asked);
         asked.asked += 1;
@@ -164,7 +186,8 @@ impl Counting {
         drop(self.answer.wait_timeout_while(asked, PATIENCE, waits));
     }
 
-    /// Tastes again, until it is to `stop`, where a client has written a table: at once after a flush, else after a second of quiet.
+    /// Tastes again, until it is to `stop`, where a client has written a table: at once after a
+    /// flush, else after a second of quiet.
     pub fn keep_up(&self, stop: &AtomicBool) {
         let (mut since, mut judged) = (None, Instant::now());
         while !stop.load(Ordering::Relaxed) {
@@ -192,7 +215,8 @@ impl Counting {
         self.answer.notify_all();
     }
 
-    /// Tastes a last time: a client that has written a table and gone without a flush has made it, too.
+    /// Tastes a last time: a client that has written a table and gone without a flush has made it,
+    /// too.
     pub fn taste_last(&self) {
         self.settle();
         self.taste_again();
@@ -204,7 +228,8 @@ impl Counting {
         exports.values().for_each(|counters| counters.settle_all());
     }
 
-    /// Tastes the disks again where that is due. After its share of the time is spent, it stays due.
+    /// Tastes the disks again where that is due. After its share of the time is spent, it stays
+    /// due.
     fn taste_again(&self) {
         let tasting = &mut *lock(&self.tasting);
         let begin = Instant::now();
@@ -233,13 +258,16 @@ impl Counting {
         }
     }
 
-    /// Counts by what `graph` has found from now on. `false` if that is too much: counters then stay with what was found before.
+    /// Counts by what `graph` has found from now on. `false` if that is too much: counters then
+    /// stay with what was found before.
     fn follow(&self, graph: Graph) -> bool {
         // First: it may read further places, where a write makes it necessary to taste again.
         let audit = audit(&graph);
         let exports = lock(&self.exports).clone();
         let mut found = lock(&self.found);
-        if !exports.values().all(|counters| counters.has_room()) || !self.trigger.looked(&graph.looked()) {
+        if !exports.values().all(|counters| counters.has_room())
+            || !self.trigger.looked(&graph.looked())
+        {
             return false;
         }
         let Some(numbers) = found.registry.number(&graph) else { return false };
@@ -263,7 +291,12 @@ impl Counting {
 
 /// Places of the disks that could not be read.
 fn blind(graph: &Graph) -> usize {
-    graph.providers.iter().flat_map(|provider| &provider.findings).filter(|found| *found.rule == finding::BLIND).count()
+    graph
+        .providers
+        .iter()
+        .flat_map(|provider| &provider.findings)
+        .filter(|found| *found.rule == finding::BLIND)
+        .count()
 }
 
 /// A lock that a panic does not spoil: nothing is half done while it is held.
@@ -282,7 +315,9 @@ fn layer(registry: &ProviderRegistry, place: &Place, tally: Tally) -> LayerCount
         disk: place.medium.provider.map_or_else(String::new, |number| registry.name(number)),
         unit,
         members: place.layer.members[place.nth].clone(),
-        blame: place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| registry.blame(number, &unit)),
+        blame: place.layer.blamed[place.nth]
+            .zip(unit)
+            .and_then(|(number, unit)| registry.blame(number, &unit)),
         tally,
     }
 }

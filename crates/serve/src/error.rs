@@ -1,4 +1,5 @@
-//! Errors of putting a server together and of ending it: what was attempted, what was found, what to do.
+//! Errors of putting a server together and of ending it: what was attempted, what was found, what
+//! to do.
 
 use crate::export::Outside;
 use std::fmt;
@@ -76,7 +77,9 @@ impl fmt::Display for RecordingError {
             RecordingError::NotAFile => f.write_str("it is no file: name a new one"),
             RecordingError::NotATrace => f.write_str("it is there and no trace: name a new file"),
             RecordingError::Busy => f.write_str("another server writes it: name another file"),
-            RecordingError::Cut(requests) => write!(f, "only the first {requests} requests are in it"),
+            RecordingError::Cut(requests) => {
+                write!(f, "only the first {requests} requests are in it")
+            }
         }
     }
 }

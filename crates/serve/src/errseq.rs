@@ -1,18 +1,19 @@
 //! Errors of a medium, reported once to every client.
 //!
-//! Data that were written and did not reach the medium are lost, and the kernel says so once for every open file: to
-//! the next flush, whichever client asked for it. Here many clients share one open file, so an error reported to one
-//! of them is kept until it has been reported to each of the others.
+//! Data that were written and did not reach the medium are lost, and the kernel says so once for
+//! every open file: to the next flush, whichever client asked for it. Here many clients share one
+//! open file, so an error reported to one of them is kept until it has been reported to each of the
+//! others.
 //!
 //! # Limits
-//! A successful flush waits for flushes that began before it ended: the kernel may have reported an error to one of
-//! those, which has not returned yet. A write through the cache (forced unit access) does not wait; an error missed
-//! by that is reported to the next request.
+//! A successful flush waits for flushes that began before it ended: the kernel may have reported an
+//! error to one of those, which has not returned yet. A write through the cache (forced unit
+//! access) does not wait; an error missed by that is reported to the next request.
 //!
 //! # Sources
-//! Linux `include/linux/errseq.h`, `lib/errseq.c`, and `Documentation/filesystems/vfs.rst`, "Handling errors during
-//! writeback". Here a counter of 64 bits needs no flag for errors that were seen: the request that meets an error is
-//! told of it.
+//! Linux `include/linux/errseq.h`, `lib/errseq.c`, and `Documentation/filesystems/vfs.rst`,
+//! "Handling errors during writeback". Here a counter of 64 bits needs no flag for errors that were
+//! seen: the request that meets an error is told of it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +63,8 @@ impl State {
     }
 }
 
-/// True if the error of a write through the cache means a loss of data, rather than an invalid request.
+/// True if the error of a write through the cache means a loss of data, rather than an invalid
+/// request.
 fn is_of_medium(errno: Errno) -> bool {
     matches!(errno, Errno::Io | Errno::NoDevice | Errno::NoSpace)
 }
@@ -85,7 +87,8 @@ impl ErrorSequence {
         Running { sequence: self, number }
     }
 
-    /// Ends a request, with an error of the medium or without. Returns the number of the next request.
+    /// Ends a request, with an error of the medium or without. Returns the number of the next
+    /// request.
     fn end(&self, own: Running<'_>, errno: Option<Errno>) -> u64 {
         let mut state = self.state();
         if errno.is_some() {
@@ -99,7 +102,11 @@ impl ErrorSequence {
     }
 
     /// Calls `flush`, and reports its error, or any other since the last report to `since`.
-    pub fn flush(&self, since: &Since, flush: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    pub fn flush(
+        &self,
+        since: &Since,
+        flush: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let own = self.begin();
         let done = flush();
         let next = self.end(own, done.err());
@@ -110,15 +117,23 @@ impl ErrorSequence {
         done.and(state.advance(since))
     }
 
-    /// Calls `write`, which writes through the cache, and reports its error, or any other since the last report to
-    /// `since`.
-    pub fn write(&self, since: &Since, write: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    /// Calls `write`, which writes through the cache, and reports its error, or any other since the
+    /// last report to `since`.
+    pub fn write(
+        &self,
+        since: &Since,
+        write: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let own = self.begin();
         let done = write();
         let of_medium = done.err().filter(|&errno| is_of_medium(errno));
         self.end(own, of_medium);
         // An error of the request itself leaves errors of the medium to the next report.
-        if done.is_err() && of_medium.is_none() { done } else { done.and(self.state().advance(since)) }
+        if done.is_err() && of_medium.is_none() {
+            done
+        } else {
+            done.and(self.state().advance(since))
+        }
     }
 }
 
@@ -142,7 +157,10 @@ mod tests {
         // A client that comes after the error has lost nothing by it.
         let late = sequence.sample();
         assert_eq!(flush(&sequence, &one), Ok(()));
-        assert_eq!((flush(&sequence, &other), flush(&sequence, &other)), (Err(Errno::NoSpace), Ok(())));
+        assert_eq!(
+            (flush(&sequence, &other), flush(&sequence, &other)),
+            (Err(Errno::NoSpace), Ok(()))
+        );
         assert_eq!(flush(&sequence, &late), Ok(()));
         // Several errors are one to a client that did not ask meanwhile, and its own counts too.
         assert_eq!([1, 2].map(|_| sequence.flush(&one, || FAILED)), [FAILED; 2]);
@@ -159,11 +177,14 @@ mod tests {
         // What was wrong to ask is no loss, and hides none.
         assert_eq!(sequence.write(&other, || Err(Errno::Range)), Err(Errno::Range));
         assert_eq!(sequence.write(&one, || Ok(())), Ok(()));
-        assert_eq!((sequence.write(&other, || Ok(())), sequence.write(&other, || Ok(()))), (FAILED, Ok(())));
+        assert_eq!(
+            (sequence.write(&other, || Ok(())), sequence.write(&other, || Ok(()))),
+            (FAILED, Ok(()))
+        );
     }
 
-    /// The kernel has reported the error to the other flush, which has not returned: a flush that ends before it must
-    /// not succeed.
+    /// The kernel has reported the error to the other flush, which has not returned: a flush that
+    /// ends before it must not succeed.
     #[test]
     fn who_was_told_in_our_place_is_waited_for() {
         let sequence = ErrorSequence::default();

@@ -29,7 +29,8 @@ pub struct Export {
     pub sizes: BlockSizes,
     /// The boundaries beneath the export, each kind once.
     pub boundaries: Vec<Boundary>,
-    /// Errors of the medium, shared by exports on the same disks: a failed disk does not say which bytes were lost.
+    /// Errors of the medium, shared by exports on the same disks: a failed disk does not say which
+    /// bytes were lost.
     pub errors: Arc<ErrorSequence>,
     /// The part of the export held by an overlay, if there is one: written ranges are
     /// [`Content::Data`](trueline_geom::base::store::Content), zeroed ones zero, all others holes.
@@ -38,7 +39,8 @@ pub struct Export {
     pub refusals: Vec<Arc<dyn RefusalLog>>,
 }
 
-/// A log of requests refused before they reach a store: past the end, or writes to a read-only export.
+/// A log of requests refused before they reach a store: past the end, or writes to a read-only
+/// export.
 pub trait RefusalLog: Send + Sync {
     /// Notes a refused request of `length` bytes at `offset` of the export.
     fn refused(&self, deed: IoKind, offset: u64, length: u64);
@@ -90,16 +92,19 @@ fn unit(topology: &Topology) -> Option<Grain> {
 }
 
 impl BlockSizes {
-    /// The block sizes of a provider, whose bytes `store` holds. The least is the store's unit, not the sector of a
-    /// disk beneath: clients refuse smaller requests by themselves. The protocol has no field for the start of the
-    /// first unit, so a unit that does not begin with the provider is not preferred: a client that kept to it would
-    /// miss it every time.
+    /// The block sizes of a provider, whose bytes `store` holds. The least is the store's unit, not
+    /// the sector of a disk beneath: clients refuse smaller requests by themselves. The protocol
+    /// has no field for the start of the first unit, so a unit that does not begin with the
+    /// provider is not preferred: a client that kept to it would miss it every time.
     pub fn of(topology: &Topology, store: &dyn Store) -> BlockSizes {
-        let least =
-            Some(store.properties().unit).filter(|&unit| unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit));
+        let least = Some(store.properties().unit).filter(|&unit| {
+            unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit)
+        });
         let least = least.unwrap_or(1);
         let unit = unit(topology).filter(|unit| unit.contains(0) && unit.size().is_power_of_two());
-        let preferred = unit.map_or(LEAST_PREFERRED, |unit| unit.size()).clamp(LEAST_PREFERRED.max(least), MOST_PREFERRED);
+        let preferred = unit
+            .map_or(LEAST_PREFERRED, |unit| unit.size())
+            .clamp(LEAST_PREFERRED.max(least), MOST_PREFERRED);
         let bytes = |n| u32::try_from(n).unwrap_or(MAXIMUM);
         BlockSizes { least: bytes(least), preferred: bytes(preferred), most: MAXIMUM }
     }
@@ -156,9 +161,13 @@ mod tests {
 
     #[test]
     fn the_least_size_is_what_the_store_takes() {
-        let topology = Topology::new(4096, 1 << 20).with(fact(Why::Physical, 4096, 0, Trust::Trusted));
+        let topology =
+            Topology::new(4096, 1 << 20).with(fact(Why::Physical, 4096, 0, Trust::Trusted));
         let sizes = |unit| BlockSizes::of(&topology, &InUnits(unit));
-        assert_eq!([1, 512, 8192].map(|unit| (sizes(unit).least, sizes(unit).preferred)), [(1, 4096), (512, 4096), (8192, 8192)]);
+        assert_eq!(
+            [1, 512, 8192].map(|unit| (sizes(unit).least, sizes(unit).preferred)),
+            [(1, 4096), (512, 4096), (8192, 8192)]
+        );
         // No size of the protocol's.
         assert_eq!([520, 1 << 17].map(|unit| sizes(unit).least), [1, 1]);
     }

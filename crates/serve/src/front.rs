@@ -20,8 +20,9 @@ use trueline_host::error::Error;
 use trueline_host::nbd::listener::Listener;
 use trueline_host::nbd::tls::Encryption;
 
-/// Makes allocations of this thread, and of threads it creates, never wait for writes to the device that they serve
-/// (`PR_SET_IO_FLUSHER`, prctl(2)). Without CAP_SYS_RESOURCE it has no effect, and they work while memory is free.
+/// Makes allocations of this thread, and of threads it creates, never wait for writes to the device
+/// that they serve (`PR_SET_IO_FLUSHER`, prctl(2)). Without CAP_SYS_RESOURCE it has no effect, and
+/// they work while memory is free.
 pub fn as_io_flusher() {
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }
@@ -68,7 +69,13 @@ impl Front for Nbd {
     }
 
     fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
-        let service = Service { exports: &self.exports, encryption: &self.encryption, limits: self.limits, room: &self.room, stop };
+        let service = Service {
+            exports: &self.exports,
+            encryption: &self.encryption,
+            limits: self.limits,
+            room: &self.room,
+            stop,
+        };
         server::run(&self.listener, &service, &*self.tell)
     }
 }

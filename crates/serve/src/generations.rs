@@ -1,5 +1,5 @@
-//! A value replaced rarely and read constantly. Readers are wait-free and untracked, so old values are never freed;
-//! at most 255 replacements fit.
+//! A value replaced rarely and read constantly. Readers are wait-free and untracked, so old values
+//! are never freed; at most 255 replacements fit.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,11 @@ pub(crate) struct Generations<T> {
 impl<T> Generations<T> {
     /// A single generation, `first`.
     pub(crate) fn new(first: T) -> Generations<T> {
-        Generations { first, more: (0..MORE).map(|_| OnceLock::new()).collect(), newest: AtomicUsize::new(0) }
+        Generations {
+            first,
+            more: (0..MORE).map(|_| OnceLock::new()).collect(),
+            newest: AtomicUsize::new(0),
+        }
     }
 
     /// The newest of the values.
@@ -45,7 +49,8 @@ impl<T> Generations<T> {
 
     /// All values, the first one first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        std::iter::once(&self.first).chain(self.more.iter().map_while(|slot| slot.get().map(|value| &**value)))
+        std::iter::once(&self.first)
+            .chain(self.more.iter().map_while(|slot| slot.get().map(|value| &**value)))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Layers between an export and its disks, one a file: each is a store that changes one thing about the store beneath.
+//! Layers between an export and its disks, one a file: each is a store that changes one thing about
+//! the store beneath.
 
 pub mod counted;
 pub mod emulated;

@@ -1,4 +1,5 @@
-//! Layers between an export and its disks, from the disks up. Each is a [`Store`] over the one below.
+//! Layers between an export and its disks, from the disks up. Each is a [`Store`] over the one
+//! below.
 
 use crate::counting::Counting;
 use crate::error::Error;
@@ -69,8 +70,14 @@ pub struct LayerStack {
 }
 
 impl LayerStack {
-    /// Layers for the exports of `graph`, of which `id` is the default one. `tell` takes what happens to them meanwhile.
-    pub fn new(graph: &Graph, id: Id, config: &LayerConfig, tell: &Arc<Tell>) -> Result<LayerStack, Error> {
+    /// Layers for the exports of `graph`, of which `id` is the default one. `tell` takes what
+    /// happens to them meanwhile.
+    pub fn new(
+        graph: &Graph,
+        id: Id,
+        config: &LayerConfig,
+        tell: &Arc<Tell>,
+    ) -> Result<LayerStack, Error> {
         if config.strict.is_some() && graph.providers[id].topology.unit().is_none() {
             return Err(Error::NoGrain { target: config.target.clone() });
         }
@@ -192,7 +199,11 @@ impl LayerStack {
 /// Drives that are switched on now.
 fn drives(config: &LayerConfig, speed: Speed) -> Arc<Drives> {
     let mut seeds = Random::new(config.seed);
-    let drives: Vec<_> = config.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size)).collect();
+    let drives: Vec<_> = config
+        .models
+        .iter()
+        .map(|model| (model.drive(seeds.bits()), model.logical_block_size))
+        .collect();
     let depth = drives.iter().fold(0_usize, |sum, (drive, _)| sum.saturating_add(drive.tags()));
     // A few more than the drives take: the next one waits before them, not in the client.
     let depth = depth.saturating_mul(2);
@@ -201,6 +212,7 @@ fn drives(config: &LayerConfig, speed: Speed) -> Arc<Drives> {
 
 /// The sector of the drives beneath a provider, in its own addresses.
 fn sector(topology: &Topology) -> Option<Grain> {
-    let logical = topology.facts.iter().filter(|fact| fact.why == Why::Logical).map(|fact| fact.grain);
+    let logical =
+        topology.facts.iter().filter(|fact| fact.why == Why::Logical).map(|fact| fact.grain);
     logical.max_by_key(|grain| grain.size()).or_else(|| Grain::new(topology.sector, 0))
 }

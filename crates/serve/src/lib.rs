@@ -1,15 +1,18 @@
 //! A provider as a block device, by three ways in: NBD, FUSE and the ublk driver.
 //!
-//! A way in ([`front`]) finds an [`export::Export`] by its name and hands every request to its store. Between that store and the disks
-//! stand layers ([`layer`]), each one file that changes one thing: it counts, records, delays, fails, refuses, keeps writes elsewhere.
+//! A way in ([`front`]) finds an [`export::Export`] by its name and hands every request to its
+//! store. Between that store and the disks stand layers ([`layer`]), each one file that changes one
+//! thing: it counts, records, delays, fails, refuses, keeps writes elsewhere.
 //!
-//! A server is put together out of plain values: a [`layer_stack::LayerConfig`] says which layers there are, a [`selection::Selection`] which
-//! providers are exported, a [`front::config::FrontConfig`] where clients find them. [`server::run`] serves. Nothing is printed: what a user
-//! is to know is an [`error::Error`], a [`notice::Notice`], or a value such as [`counting::ServerCounts`].
+//! A server is put together out of plain values: a [`layer_stack::LayerConfig`] says which layers
+//! there are, a [`selection::Selection`] which providers are exported, a
+//! [`front::config::FrontConfig`] where clients find them. [`server::run`] serves. Nothing is
+//! printed: what a user is to know is an [`error::Error`], a [`notice::Notice`], or a value such as
+//! [`counting::ServerCounts`].
 //!
 //! # Example
-//! A disk in memory, which a client writes and reads back; its server counts how the requests lie on units of 4096 bytes.
-//! `examples/serve_memory.rs` adds a table to it.
+//! A disk in memory, which a client writes and reads back; its server counts how the requests lie
+//! on units of 4096 bytes. `examples/serve_memory.rs` adds a table to it.
 //!
 //! ```
 //! use std::sync::Arc;

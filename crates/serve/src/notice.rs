@@ -34,15 +34,26 @@ pub type Tell = dyn Fn(&Notice) + Send + Sync;
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::TooMuch => f.write_str("too much was made anew: counters keep the layers that were found until now"),
+            Notice::TooMuch => f.write_str(
+                "too much was made anew: counters keep the layers that were found until now",
+            ),
             Notice::Slow(took) => {
                 let seconds = took.as_secs_f64();
-                write!(f, "to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that")
+                write!(
+                    f,
+                    "to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that"
+                )
             }
             Notice::RecordingEnds { path, error } => {
-                write!(f, "record {}: {error}: the trace ends here, what is served does not", path.display())
+                write!(
+                    f,
+                    "record {}: {error}: the trace ends here, what is served does not",
+                    path.display()
+                )
             }
-            Notice::Exposed { place } => write!(f, "{place}: whoever reaches this address reads and writes without TLS"),
+            Notice::Exposed { place } => {
+                write!(f, "{place}: whoever reaches this address reads and writes without TLS")
+            }
             Notice::Client(line) => f.write_str(line),
         }
     }

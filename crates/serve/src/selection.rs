@@ -1,4 +1,5 @@
-//! The choice of exports: the provider that was named, as the default, and all that stands on it, each by its own name.
+//! The choice of exports: the provider that was named, as the default, and all that stands on it,
+//! each by its own name.
 
 use crate::error::Error;
 use crate::export::{BlockSizes, Export, Exports, Outside, Range};
@@ -26,10 +27,19 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The exports of `graph`, of which `id` is the default one, through `layers` and `overlays`. Of a range, that alone.
-    pub fn exports(&self, graph: &Graph, id: Id, layers: &LayerStack, overlays: Option<&Overlays>) -> Result<Exports, Error> {
-        let export =
-            |id, name: &str| Export { overlay: overlays.map(|overlays| overlays.part(graph, id)), ..self.export(graph, id, name, layers) };
+    /// The exports of `graph`, of which `id` is the default one, through `layers` and `overlays`.
+    /// Of a range, that alone.
+    pub fn exports(
+        &self,
+        graph: &Graph,
+        id: Id,
+        layers: &LayerStack,
+        overlays: Option<&Overlays>,
+    ) -> Result<Exports, Error> {
+        let export = |id, name: &str| Export {
+            overlay: overlays.map(|overlays| overlays.part(graph, id)),
+            ..self.export(graph, id, name, layers)
+        };
         let default = export(id, &self.name);
         if let Some(range) = self.range {
             return Ok(Exports(vec![cut(range, default, &graph.providers[id].topology)?]));
@@ -51,7 +61,8 @@ impl Selection {
     fn export(&self, graph: &Graph, id: Id, name: &str, layers: &LayerStack) -> Export {
         let provider = &graph.providers[id];
         let signs: Vec<&str> = provider.in_use().map(|sign| sign.kind.name).collect();
-        let content = if signs.is_empty() { provider.class.to_owned() } else { signs.join(" and ") };
+        let content =
+            if signs.is_empty() { provider.class.to_owned() } else { signs.join(" and ") };
         let own = escape::name(&provider.name);
         let store = layers.over(graph, id);
         Export {
@@ -74,7 +85,9 @@ impl Selection {
 fn cut(range: Range, export: Export, topology: &Topology) -> Result<Export, Outside> {
     let whole = export.store.length();
     let length = range.within(whole)?;
-    let part = |store: Arc<dyn Store>| Offset::new(store, range.start, length).map(|part| Arc::new(part) as Arc<dyn Store>);
+    let part = |store: Arc<dyn Store>| {
+        Offset::new(store, range.start, length).map(|part| Arc::new(part) as Arc<dyn Store>)
+    };
     let store = part(export.store).ok_or(Outside { range, length: whole })?;
     let topology = topology.shift(range.start, length);
     Ok(Export {

@@ -15,8 +15,9 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Serves through all `fronts`, and has `counting` follow what clients write, as long as `until` runs. `until` is given a function that tells
-/// whether a way in has ended by itself; its result is passed on once every way in has answered what it was asked.
+/// Serves through all `fronts`, and has `counting` follow what clients write, as long as `until`
+/// runs. `until` is given a function that tells whether a way in has ended by itself; its result is
+/// passed on once every way in has answered what it was asked.
 pub fn run<T>(
     fronts: &[Box<dyn Front>],
     counting: Option<&Counting>,

@@ -1,5 +1,5 @@
-//! Threads for blocking jobs: as many as there are jobs, up to a bound, with a bound on waiting jobs. They know
-//! nothing of the jobs' nature.
+//! Threads for blocking jobs: as many as there are jobs, up to a bound, with a bound on waiting
+//! jobs. They know nothing of the jobs' nature.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -39,7 +39,14 @@ struct Queue<Job> {
 
 impl<Job> Workers<Job> {
     pub(crate) fn new(most: Most) -> Workers<Job> {
-        let queue = Queue { waiting: VecDeque::new(), idle: 0, threads: 0, jobs: 0, bytes: 0, closed: false };
+        let queue = Queue {
+            waiting: VecDeque::new(),
+            idle: 0,
+            threads: 0,
+            jobs: 0,
+            bytes: 0,
+            closed: false,
+        };
         Workers { queue: Mutex::new(queue), work: Condvar::new(), room: Condvar::new(), most }
     }
 
@@ -52,11 +59,18 @@ impl<Job> Workers<Job> {
         self.queue().bytes
     }
 
-    /// Adds a job that holds `bytes`, and waits until there is room for it. Returns the job if there is no thread.
-    /// `spawn` starts one, and returns false if that is impossible.
-    pub(crate) fn hand_over(&self, job: Job, bytes: usize, spawn: &mut dyn FnMut() -> bool) -> Result<(), Job> {
+    /// Adds a job that holds `bytes`, and waits until there is room for it. Returns the job if
+    /// there is no thread. `spawn` starts one, and returns false if that is impossible.
+    pub(crate) fn hand_over(
+        &self,
+        job: Job,
+        bytes: usize,
+        spawn: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Job> {
         let mut queue = self.queue();
-        while queue.jobs > 0 && (queue.jobs >= self.most.jobs || queue.bytes + bytes > self.most.bytes) {
+        while queue.jobs > 0
+            && (queue.jobs >= self.most.jobs || queue.bytes + bytes > self.most.bytes)
+        {
             queue = self.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if queue.idle <= queue.waiting.len() && queue.threads < self.most.threads && spawn() {
@@ -73,8 +87,8 @@ impl<Job> Workers<Job> {
         Ok(())
     }
 
-    /// Does jobs until there will be none. A panic of a job continues after that: otherwise waiting jobs, and callers
-    /// that wait for room, would wait for a thread that is gone.
+    /// Does jobs until there will be none. A panic of a job continues after that: otherwise waiting
+    /// jobs, and callers that wait for room, would wait for a thread that is gone.
     pub(crate) fn work(&self, mut done: impl FnMut(Job)) {
         let (mut queue, mut panic) = (self.queue(), None);
         loop {
@@ -102,8 +116,8 @@ impl<Job> Workers<Job> {
         }
     }
 
-    /// Closes the queue when the returned value is dropped: threads end after the waiting jobs. A scope that waits
-    /// for the threads ends, even after a panic.
+    /// Closes the queue when the returned value is dropped: threads end after the waiting jobs. A
+    /// scope that waits for the threads ends, even after a panic.
     pub(crate) fn closing(&self) -> Closing<'_, Job> {
         Closing(self)
     }
@@ -125,7 +139,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Jobs of so many bytes, each of which waits until it is let go: what waits at one time, and by how many threads.
+    /// Jobs of so many bytes, each of which waits until it is let go: what waits at one time, and
+    /// by how many threads.
     #[test]
     fn what_waits_is_bounded() {
         for (most, bytes, at_once, threads) in [
@@ -135,7 +150,8 @@ mod tests {
             (Most { threads: 9, jobs: 9, bytes: 100 }, 101, 1, 1),
         ] {
             let workers = Workers::new(most);
-            let (given, done, spawned) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+            let (given, done, spawned) =
+                (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
             let gate = Mutex::new(());
             std::thread::scope(|scope| {
                 let shut = gate.lock().unwrap();
@@ -147,8 +163,12 @@ mod tests {
                                 workers.work(|()| {
                                     drop(gate.lock().unwrap());
                                     // Never more than may be.
-                                    let waiting = given.load(Ordering::SeqCst) - done.fetch_add(1, Ordering::SeqCst);
-                                    assert!(waiting <= at_once + 1, "{waiting} of {at_once}, {most:?}");
+                                    let waiting = given.load(Ordering::SeqCst)
+                                        - done.fetch_add(1, Ordering::SeqCst);
+                                    assert!(
+                                        waiting <= at_once + 1,
+                                        "{waiting} of {at_once}, {most:?}"
+                                    );
                                 });
                             });
                             true

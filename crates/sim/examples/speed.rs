@@ -1,9 +1,16 @@
 //! How fast the simulation is: `cargo run --release -p trueline-sim --example speed`.
 //!
-//! Operations of the medium and events a second of real time on one core, for random reads chosen from 32 and for random writes
-//! chosen from a full cache of 16 384 extents; for streams; and what reading a model takes.
+//! Operations of the medium and events a second of real time on one core, for random reads chosen
+//! from 32 and for random writes chosen from a full cache of 16 384 extents; for streams; and what
+//! reading a model takes.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, reason = "it measures")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    reason = "it measures"
+)]
 
 use std::time::Instant;
 use toml::Value;
@@ -20,8 +27,15 @@ fn run(name: &str, set: &[(&str, i64)], op: Op, depth: usize, commands: u64) {
 }
 
 /// Keeps `depth` of the commands in a drive.
-fn drive(name: &str, set: &[(&str, i64)], op: Op, depth: usize, commands: impl Iterator<Item = (u64, u64)>) {
-    let set: Vec<(String, Value)> = set.iter().map(|&(key, value)| (key.to_owned(), Value::Integer(value))).collect();
+fn drive(
+    name: &str,
+    set: &[(&str, i64)],
+    op: Op,
+    depth: usize,
+    commands: impl Iterator<Item = (u64, u64)>,
+) {
+    let set: Vec<(String, Value)> =
+        set.iter().map(|&(key, value)| (key.to_owned(), Value::Integer(value))).collect();
     let text = Model::named("wd10ears").unwrap_or_default();
     let Ok(model) = Model::parse_with(text, &set) else { return };
     let mut drive = model.drive(1);
@@ -40,7 +54,8 @@ fn drive(name: &str, set: &[(&str, i64)], op: Op, depth: usize, commands: impl I
     }
     let (seconds, counters) = (begun.elapsed().as_secs_f64(), drive.counters(now));
     #[allow(clippy::cast_precision_loss, reason = "for people")]
-    let [ops, events, simulated] = [counters.media_ops, counters.events, now].map(|count| count as f64);
+    let [ops, events, simulated] =
+        [counters.media_ops, counters.events, now].map(|count| count as f64);
     println!(
         "{name:40} {:6.2} M media operations/s {:6.2} M events/s {:8.0} x real time",
         ops / seconds / 1e6,
@@ -55,8 +70,13 @@ fn read() {
     let text = Model::named("wd10ears").unwrap_or_default();
     let Ok(model) = Model::parse(text) else { return };
     let middle = |[least, most]: [f64; 2]| f64::midpoint(least, most);
-    let value =
-        |key: &str, ends| if key.ends_with("_ms") || key.ends_with("ratio") { Value::Float(middle(ends)) } else { Value::Integer(32_768) };
+    let value = |key: &str, ends| {
+        if key.ends_with("_ms") || key.ends_with("ratio") {
+            Value::Float(middle(ends))
+        } else {
+            Value::Integer(32_768)
+        }
+    };
     let set: Vec<(String, Value)> = model
         .range
         .iter()
@@ -77,7 +97,13 @@ fn read() {
 fn main() {
     read();
     run("random reads, SPTF over 32", &[("tags", 32)], Op::Read, 32, 2_000_000);
-    run("random writes, 16 384 dirty extents", &[("slots", 16_384), ("cache_bytes", 1 << 30)], Op::Write, 1, 2_000_000);
+    run(
+        "random writes, 16 384 dirty extents",
+        &[("slots", 16_384), ("cache_bytes", 1 << 30)],
+        Op::Write,
+        1,
+        2_000_000,
+    );
     run("random writes, 24 dirty extents", &[], Op::Write, 1, 2_000_000);
     for (name, from) in [("a stream of writes of 64 KiB", 0), ("the same, 512 bytes off", 512)] {
         drive(name, &[], Op::Write, 1, (0..2_000_000).map(|k| (from + k * 65_536, 65_536)));

@@ -3,7 +3,8 @@
 use crate::time::Ps;
 use std::ops::AddAssign;
 
-/// Counts and times since the drive was switched on. The times of the mechanism add up to the time that passed.
+/// Counts and times since the drive was switched on. The times of the mechanism add up to the time
+/// that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reads of the host.
@@ -28,7 +29,8 @@ pub struct Counters {
     pub rmw_reads: u64,
     /// Revolutions lost because a sector had just passed.
     pub lost_revolutions: u64,
-    /// Commands answered from a cache: reads from memory, and writes merged with data that were still dirty.
+    /// Commands answered from a cache: reads from memory, and writes merged with data that were
+    /// still dirty.
     pub cache_hits: u64,
     /// Time in set-up and command overhead of the mechanism, in picoseconds.
     pub setup: Ps,

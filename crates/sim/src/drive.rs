@@ -46,14 +46,15 @@ pub struct Completion {
 ///
 /// Time never goes back: the `now` of every call is at least that of the call before.
 pub trait Drive: Send {
-    /// Takes a command that arrives at `now`, inside the drive and in whole sectors. It accepts any number: the host
-    /// limits the commands in flight ([`Drive::tags`]).
+    /// Takes a command that arrives at `now`, inside the drive and in whole sectors. It accepts any
+    /// number: the host limits the commands in flight ([`Drive::tags`]).
     fn submit(&mut self, now: Ps, command: Command);
 
     /// The time of its next event if no command comes before; `None` while it is at rest.
     fn next(&self) -> Option<Ps>;
 
-    /// Simulates everything up to and including `now`, and appends the completions, in order of time.
+    /// Simulates everything up to and including `now`, and appends the completions, in order of
+    /// time.
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>);
 
     /// The most commands in flight: 32 with NCQ, 1 without.

@@ -1,11 +1,13 @@
 //! Drives in virtual time.
 //!
-//! A [`model::Model`] is read from a documented TOML file and makes a [`drive::Drive`]; a [`world::World`] runs several of them
-//! under the classes of `trueline-geom`, and its clock moves only as far as the next thing that happens. Nothing here reads a clock
-//! or is random without a seed: the same commands give the same completions to the picosecond.
+//! A [`model::Model`] is read from a documented TOML file and makes a [`drive::Drive`]; a
+//! [`world::World`] runs several of them under the classes of `trueline-geom`, and its clock moves
+//! only as far as the next thing that happens. Nothing here reads a clock or is random without a
+//! seed: the same commands give the same completions to the picosecond.
 //!
 //! # Example
-//! One write, off the sectors of a hard disk that emulates 512 bytes: the drive reads both sectors before it writes them.
+//! One write, off the sectors of a hard disk that emulates 512 bytes: the drive reads both sectors
+//! before it writes them.
 //!
 //! ```
 //! use trueline_sim::drive::{Command, Op};

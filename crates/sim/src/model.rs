@@ -1,12 +1,14 @@
 //! A drive's model: a TOML file in which every number has an origin.
 //!
 //! # Form
-//! Common keys (`name`, `size`, `logical_block_size`, ...) and one table, `[disk]`, `[ssd]` or `[memory]`, with the parameters of that
-//! kind of drive. `[origin]` says of every key where its number comes from (`published`, `generic`, `calibrated`, `fitted`, `user`, and
-//! in words); `[range]` between which values, or which words, a sweep may take it. Keys end in their unit.
+//! Common keys (`name`, `size`, `logical_block_size`, ...) and one table, `[disk]`, `[ssd]` or
+//! `[memory]`, with the parameters of that kind of drive. `[origin]` says of every key where its
+//! number comes from (`published`, `generic`, `calibrated`, `fitted`, `user`, and in words);
+//! `[range]` between which values, or which words, a sweep may take it. Keys end in their unit.
 //!
 //! # Errors
-//! What is not TOML, not a key or not a value that a drive can have is refused with the line and the reason.
+//! What is not TOML, not a key or not a value that a drive can have is refused with the line and
+//! the reason.
 
 use crate::drive::Drive;
 use crate::drive::disk::Disk;
@@ -121,8 +123,8 @@ impl Model {
         Ok(model)
     }
 
-    /// Reads a model with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table
-    /// is looked for in the table of the drive's kind.
+    /// Reads a model with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key
+    /// without its table is looked for in the table of the drive's kind.
     pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
         Model::set(text, set).map(|(model, _)| model)
     }
@@ -148,7 +150,9 @@ impl Model {
     fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, Refusal> {
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
-            let refused = |e: toml::de::Error| Refusal::without_line(&format!("{key}: {}", plain(e.message())));
+            let refused = |e: toml::de::Error| {
+                Refusal::without_line(&format!("{key}: {}", plain(e.message())))
+            };
             let _: Model = table.clone().try_into().map_err(refused)?;
         }
         table.try_into().map_err(|e: toml::de::Error| Refusal::without_line(e.message()))
@@ -163,18 +167,20 @@ impl Model {
         }
     }
 
-    /// The most bytes, written in extents of `extent` bytes, that may still be in volatile memory after their writes
-    /// were acknowledged.
+    /// The most bytes, written in extents of `extent` bytes, that may still be in volatile memory
+    /// after their writes were acknowledged.
     pub fn kept(&self, extent: u64) -> u64 {
         match (&self.disk, &self.ssd) {
-            (Some(disk), _) if disk.write_cache => disk.cache_bytes.min(u64::from(disk.slots).saturating_mul(extent)),
+            (Some(disk), _) if disk.write_cache => {
+                disk.cache_bytes.min(u64::from(disk.slots).saturating_mul(extent))
+            }
             (_, Some(ssd)) => ssd.buffer_bytes,
             _ => 0,
         }
     }
 
-    /// A drive of this model, switched on at time 0. `seed` determines the angle of its platters and their actual
-    /// speed.
+    /// A drive of this model, switched on at time 0. `seed` determines the angle of its platters
+    /// and their actual speed.
     pub fn drive(&self, seed: u64) -> Box<dyn Drive> {
         match (&self.disk, &self.ssd, &self.memory) {
             (Some(disk), _, _) => Box::new(Disk::new(self, disk, seed)),
@@ -194,22 +200,41 @@ impl Model {
             (self.physical_block_size, physical, Why::Physical),
             (self.optimal_io_size, 0, Why::Optimal),
             // The first physical block begins the first erase block.
-            (erase, if physical == 0 { 0 } else { (erase + physical).saturating_sub(self.physical_block_size) }, Why::Erase),
+            (
+                erase,
+                if physical == 0 {
+                    0
+                } else {
+                    (erase + physical).saturating_sub(self.physical_block_size)
+                },
+                Why::Erase,
+            ),
         ] {
             let grain = Grain::new(size, phase);
-            topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Model, trust: Trust::Trusted }));
+            topology.facts.extend(grain.map(|grain| Fact {
+                grain,
+                why,
+                source: Source::Model,
+                trust: Trust::Trusted,
+            }));
         }
         topology
     }
 
-    /// The first byte that begins a physical block: `alignment_offset`, less the sector that a disk's jumper adds.
+    /// The first byte that begins a physical block: `alignment_offset`, less the sector that a
+    /// disk's jumper adds.
     pub fn phase(&self) -> u64 {
-        let moved = if self.disk.as_ref().is_some_and(|disk| disk.jumper) { self.logical_block_size } else { 0 };
-        Grain::new(self.physical_block_size, self.alignment_offset).map_or(0, |grain| grain.shift(moved).phase())
+        let moved = if self.disk.as_ref().is_some_and(|disk| disk.jumper) {
+            self.logical_block_size
+        } else {
+            0
+        };
+        Grain::new(self.physical_block_size, self.alignment_offset)
+            .map_or(0, |grain| grain.shift(moved).phase())
     }
 
-    /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep nothing, and the
-    /// interval would be too narrow.
+    /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep
+    /// nothing, and the interval would be too narrow.
     fn check_said(&self, text: &str) -> Result<(), Refusal> {
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         let given = |key: &str| {
@@ -220,15 +245,21 @@ impl Model {
         let is_known = |key: &str| {
             let mut with = table.clone();
             let unknown = |e: toml::de::Error| e.message().starts_with("unknown field");
-            put(&mut with, key, Value::Integer(1)).is_ok() && !with.try_into::<Model>().is_err_and(unknown)
+            put(&mut with, key, Value::Integer(1)).is_ok()
+                && !with.try_into::<Model>().is_err_and(unknown)
         };
         let refuse = |said: &str, key: &str, why: String| {
-            Err(Refusal { line: line_in(text, |table| table == said, key), message: format!("{said} {key}{why}") })
+            Err(Refusal {
+                line: line_in(text, |table| table == said, key),
+                message: format!("{said} {key}{why}"),
+            })
         };
         let [ranges, origins] = SAID;
         for (key, range) in &self.range {
             let fits = match (given(key), range) {
-                (None, _) if !is_known(key) => return refuse(ranges, key, ": the model has no such key".into()),
+                (None, _) if !is_known(key) => {
+                    return refuse(ranges, key, ": the model has no such key".into());
+                }
                 (None, _) => true,
                 (Some(value), Range::Numbers(_)) => value.is_integer() || value.is_float(),
                 (Some(value), Range::Words(_)) => value.is_str(),
@@ -237,7 +268,11 @@ impl Model {
                 return refuse(ranges, key, format!(" = {range}: {why}"));
             }
             if !fits {
-                return refuse(ranges, key, format!(" = {range}: two numbers for a number, words for a word"));
+                return refuse(
+                    ranges,
+                    key,
+                    format!(" = {range}: two numbers for a number, words for a word"),
+                );
             }
         }
         match self.origin.keys().find(|key| given(key).is_none() && !is_known(key)) {
@@ -250,7 +285,11 @@ impl Model {
     fn check(&self) -> Result<(), Impossible> {
         let power = |key, size: u64, least| {
             let fits = size.is_power_of_two() && size >= least && size <= 1 << 30;
-            if fits { Ok(()) } else { Err((key, format!("{key} = {size}: a power of two from {least} to 1 GiB"))) }
+            if fits {
+                Ok(())
+            } else {
+                Err((key, format!("{key} = {size}: a power of two from {least} to 1 GiB")))
+            }
         };
         if self.name.trim().is_empty() {
             return Err(("name", "name: empty: what the drive is called".into()));
@@ -259,26 +298,44 @@ impl Model {
         power("physical_block_size", self.physical_block_size, self.logical_block_size)?;
         let sized = |key, bytes: u64| match is_whole(bytes, self.logical_block_size) {
             true => Ok(()),
-            false => Err((key, format!("{key} = {bytes}: not a multiple of logical_block_size = {}", self.logical_block_size))),
+            false => Err((
+                key,
+                format!(
+                    "{key} = {bytes}: not a multiple of logical_block_size = {}",
+                    self.logical_block_size
+                ),
+            )),
         };
         sized("size", self.size)?;
         if self.size < self.physical_block_size || self.size > 1 << 56 {
-            return Err(("size", format!("size = {}: at least one physical block, at most 64 PiB", self.size)));
+            return Err((
+                "size",
+                format!("size = {}: at least one physical block, at most 64 PiB", self.size),
+            ));
         }
         sized("alignment_offset", self.alignment_offset)?;
         if self.alignment_offset >= self.physical_block_size {
             let (offset, block) = (self.alignment_offset, self.physical_block_size);
-            return Err(("alignment_offset", format!("alignment_offset = {offset}: less than physical_block_size = {block}")));
+            return Err((
+                "alignment_offset",
+                format!("alignment_offset = {offset}: less than physical_block_size = {block}"),
+            ));
         }
         if let Some(reported) = self.reported_physical_block_size {
             power("reported_physical_block_size", reported, self.logical_block_size)?;
         }
         if self.optimal_io_size > 1 << 40 {
-            return Err(("optimal_io_size", format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size)));
+            return Err((
+                "optimal_io_size",
+                format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size),
+            ));
         }
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {
-            return Err(("name", "a model has one of the tables [disk], [ssd] and [memory]".into()));
+            return Err((
+                "name",
+                "a model has one of the tables [disk], [ssd] and [memory]".into(),
+            ));
         }
         self.disk.as_ref().map_or(Ok(()), |disk| disk.check(self))?;
         self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.check(self))?;
@@ -286,22 +343,29 @@ impl Model {
     }
 }
 
-/// A TOML error as a refusal with its line and key. A key occurs in up to three tables, so a table of ranges or
-/// origins is named as well: a replacement of `rpm` throughout the file would have changed its origin too.
+/// A TOML error as a refusal with its line and key. A key occurs in up to three tables, so a table
+/// of ranges or origins is named as well: a replacement of `rpm` throughout the file would have
+/// changed its origin too.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);
-    let tables = text.lines().take(line.unwrap_or(0)).map(str::trim).filter(|line| line.starts_with('['));
-    let table = tables.last().filter(|table| SAID.contains(table)).map_or(String::new(), |table| format!("in {table}: "));
+    let tables =
+        text.lines().take(line.unwrap_or(0)).map(str::trim).filter(|line| line.starts_with('['));
+    let table = tables
+        .last()
+        .filter(|table| SAID.contains(table))
+        .map_or(String::new(), |table| format!("in {table}: "));
     let message = format!("{table}{}", in_words(text, error));
     Refusal { line, message }
 }
 
-/// A deserializer's message on a text, with the key whose value, or whose second value, it is about, and without
-/// names of Rust types.
+/// A deserializer's message on a text, with the key whose value, or whose second value, it is
+/// about, and without names of Rust types.
 pub fn in_words(text: &str, error: &toml::de::Error) -> String {
     let said = plain(error.message());
-    let Some((before, at, after)) = error.span().and_then(|s| Some((text.get(..s.start)?, text.get(s.clone())?, text.get(s.end..)?)))
+    let Some((before, at, after)) = error
+        .span()
+        .and_then(|s| Some((text.get(..s.start)?, text.get(s.clone())?, text.get(s.end..)?)))
     else {
         return said;
     };
@@ -309,11 +373,16 @@ pub fn in_words(text: &str, error: &toml::de::Error) -> String {
     if said == "duplicate key" {
         return format!("{said} {own}");
     }
-    // The message is about a value, behind its key, or about the key; an unknown key is named already.
+    // The message is about a value, behind its key, or about the key; an unknown key is named
+    // already.
     let line = before.rsplit('\n').next().unwrap_or(before).trim_end();
     let key = match line.strip_suffix('=') {
         Some(line) => line.rsplit(['{', ',']).next().unwrap_or(line).trim(),
-        None if after.trim_start_matches([' ', '\t']).starts_with('=') && !said.starts_with("unknown field") => own,
+        None if after.trim_start_matches([' ', '\t']).starts_with('=')
+            && !said.starts_with("unknown field") =>
+        {
+            own
+        }
         None => "",
     };
     if key.is_empty() || said.starts_with(key) { said } else { format!("{key}: {said}") }
@@ -321,7 +390,13 @@ pub fn in_words(text: &str, error: &toml::de::Error) -> String {
 
 /// A deserializer's message without names of Rust types.
 fn plain(message: &str) -> String {
-    let words = [(" as i128", ""), ("expected f64", "expected a number"), ("expected u64", WHOLE), ("expected u32", WHOLE_32), ("\n", " ")];
+    let words = [
+        (" as i128", ""),
+        ("expected f64", "expected a number"),
+        ("expected u64", WHOLE),
+        ("expected u32", WHOLE_32),
+        ("\n", " "),
+    ];
     words.iter().fold(message.to_owned(), |said, (from, to)| said.replace(from, to))
 }
 
@@ -361,12 +436,17 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
     let (kind, leaf) = match key.split_once('.') {
         Some((kind, leaf)) => (Some(kind.to_owned()), leaf),
         None if table.contains_key(key) || is_common(key) => (None, key),
-        None => (KINDS.iter().find(|kind| table.contains_key(**kind)).map(|&kind| kind.to_owned()), key),
+        None => {
+            (KINDS.iter().find(|kind| table.contains_key(**kind)).map(|&kind| kind.to_owned()), key)
+        }
     };
     let inner = match kind {
         None => table,
         Some(kind) => {
-            let unknown = || Refusal { line: None, message: format!("{key}: the model has no table [{kind}]") };
+            let unknown = || Refusal {
+                line: None,
+                message: format!("{key}: the model has no table [{kind}]"),
+            };
             table.get_mut(&kind).and_then(Value::as_table_mut).ok_or_else(unknown)?
         }
     };

@@ -1,4 +1,5 @@
-//! Seeded randomness: SplitMix64 (Steele, Lea, Flood 2014), whose every seed is good and whose state is one number.
+//! Seeded randomness: SplitMix64 (Steele, Lea, Flood 2014), whose every seed is good and whose
+//! state is one number.
 
 /// A generator of random numbers. Two of the same seed give the same numbers for ever.
 #[derive(Clone, Debug)]
@@ -18,7 +19,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..below`; 0 if there is nothing below. The bias of taking the upper half of a product is under 2^-64 × `below`.
+    /// Uniform in `0..below`; 0 if there is nothing below. The bias of taking the upper half of a
+    /// product is under 2^-64 × `below`.
     pub fn below(&mut self, below: u64) -> u64 {
         let wide = u128::from(self.bits()) * u128::from(below);
         u64::try_from(wide >> 64).unwrap_or(0)

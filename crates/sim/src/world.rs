@@ -1,8 +1,9 @@
 //! Several drives under the classes of `trueline-geom`, and the clock that they share.
 //!
-//! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are one command, as
-//! gstripe and dm-stripe send it. The host keeps a queue for each drive, which is given as many commands as it has
-//! tags. The processor is one server: the cost of layers is spent there, one request after another.
+//! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are
+//! one command, as gstripe and dm-stripe send it. The host keeps a queue for each drive, which is
+//! given as many commands as it has tags. The processor is one server: the cost of layers is spent
+//! there, one request after another.
 
 use crate::counters::Counters;
 use crate::drive::{Command, Completion, Drive, Op};
@@ -51,8 +52,8 @@ pub struct Request {
     pub fua: bool,
 }
 
-/// The latest start of a request: half of the range of [`Ps`] (106 days), so that the time drives add does not
-/// overflow.
+/// The latest start of a request: half of the range of [`Ps`] (106 days), so that the time drives
+/// add does not overflow.
 const LATEST: Ps = Ps::MAX / 2;
 
 /// Several drives and their clock.
@@ -75,7 +76,8 @@ pub struct World {
 impl World {
     /// A world with these drives, each with its logical sector size in bytes, at time 0.
     pub fn new(drives: Vec<(Box<dyn Drive>, u64)>, schedule: Schedule) -> World {
-        let port = |(drive, sector)| Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0 };
+        let port =
+            |(drive, sector)| Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0 };
         World {
             now: 0,
             ports: drives.into_iter().map(port).collect(),
@@ -105,14 +107,15 @@ impl World {
         self.ports.iter().map(|port| port.drive.counters(self.now)).collect()
     }
 
-    /// A digest of all completions: equal for two runs only if every request was done at the same picosecond
-    /// (FNV-1a).
+    /// A digest of all completions: equal for two runs only if every request was done at the same
+    /// picosecond (FNV-1a).
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Sends a request down `route`, after `cost` of processor time. [`Errno::Range`] if it is outside the provider
-    /// or not whole sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
+    /// Sends a request down `route`, after `cost` of processor time. [`Errno::Range`] if it is
+    /// outside the provider or not whole sectors of a drive; [`Errno::Io`] when virtual time is
+    /// over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
@@ -122,7 +125,13 @@ impl World {
     }
 
     /// Does the work of [`World::submit`], with a vector for the pieces of the request.
-    fn send(&mut self, route: &Route, request: Request, cost: Ps, pieces: &mut Vec<(usize, u64, u64)>) -> Result<(), Errno> {
+    fn send(
+        &mut self,
+        route: &Route,
+        request: Request,
+        cost: Ps,
+        pieces: &mut Vec<(usize, u64, u64)>,
+    ) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
         match op {
             Op::Flush => pieces.extend((0..self.ports.len()).map(|port| (port, 0, 0))),
@@ -148,10 +157,15 @@ impl World {
         }
         let through = self.processor.max(self.now).checked_add(cost);
         self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
-        let open = self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
+        let open =
+            self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
         for &(port, offset, length) in &*pieces {
             let tag = self.commands.put(open) as u64;
-            self.arriving.push_back((self.processor, port, Command { tag, op, offset, length, fua }));
+            self.arriving.push_back((
+                self.processor,
+                port,
+                Command { tag, op, offset, length, fua },
+            ));
         }
         if pieces.is_empty() {
             self.close(open);
@@ -165,7 +179,8 @@ impl World {
         self.pass(self.now.saturating_add(span));
     }
 
-    /// Simulates until `least` requests are done or nothing more happens. Appends all completions, in order of time.
+    /// Simulates until `least` requests are done or nothing more happens. Appends all completions,
+    /// in order of time.
     pub fn wait(&mut self, least: usize, done: &mut Vec<Completion>) {
         while self.done.len() < least {
             let Some(next) = self.next() else { break };
@@ -214,7 +229,9 @@ impl World {
 
     /// Moves commands that have passed the processor to their drives' queues.
     fn arrive(&mut self) {
-        while let Some(&(at, port, command)) = self.arriving.front().filter(|(at, ..)| *at <= self.now) {
+        while let Some(&(at, port, command)) =
+            self.arriving.front().filter(|(at, ..)| *at <= self.now)
+        {
             debug_assert!(at <= self.now);
             self.arriving.pop_front();
             let Port { drive, queue, in_flight, .. } = &mut self.ports[port];
@@ -242,7 +259,9 @@ impl World {
 
     fn complete(&mut self, port: usize, completion: Completion) {
         self.ports[port].in_flight -= 1;
-        let Some(open) = usize::try_from(completion.tag).ok().and_then(|tag| self.commands.take(tag)) else {
+        let Some(open) =
+            usize::try_from(completion.tag).ok().and_then(|tag| self.commands.take(tag))
+        else {
             debug_assert!(false, "a drive completes what it was not given, or twice");
             return;
         };

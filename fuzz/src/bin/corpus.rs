@@ -1,8 +1,9 @@
 //! Golden disks to fuzz inputs, and back.
 //!
-//! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in hostile disks, under DIR/taste,
-//! DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under DIR/texts and DIR/newfs; and the models under DIR/model.
-//! `corpus show taste|parser|edit FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
+//! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
+//! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
+//! DIR/texts and DIR/newfs; and the models under DIR/model. `corpus show taste|parser|edit FILE`
+//! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;
@@ -85,7 +86,8 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-/// A golden disk must not change on its way into an input, save for checksums that are wrong on purpose.
+/// A golden disk must not change on its way into an input, save for checksums that are wrong on
+/// purpose.
 fn same(disk: &Sparse, data: &[u8]) -> Result<(), String> {
     let [back] = &decode(data)[..] else { return Err("not one disk".into()) };
     let runs = |disk: &Sparse| disk.runs().map(|(at, bytes)| (at, bytes.len())).collect::<Vec<_>>();

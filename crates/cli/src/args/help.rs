@@ -1,4 +1,5 @@
-//! Parsing and `--help`: clap prints the options, and what stands behind them is printed here, since clap would break commands.
+//! Parsing and `--help`: clap prints the options, and what stands behind them is printed here,
+//! since clap would break commands.
 
 use super::Options;
 use crate::style::Style;
@@ -32,7 +33,8 @@ fn without_hidden(mut answer: Error) -> Error {
     let is_hidden = |name: &String| program.find_subcommand(name).is_some_and(Command::is_hide_set);
     if let Some(ContextValue::Strings(names)) = answer.get(ContextKind::SuggestedSubcommand) {
         let listed: Vec<String> = names.iter().filter(|name| !is_hidden(name)).cloned().collect();
-        let listed = if listed.is_empty() { ContextValue::None } else { ContextValue::Strings(listed) };
+        let listed =
+            if listed.is_empty() { ContextValue::None } else { ContextValue::Strings(listed) };
         answer.insert(ContextKind::SuggestedSubcommand, listed);
     }
     answer
@@ -53,14 +55,18 @@ pub(crate) fn typed(words: impl Iterator<Item = OsString>) -> Vec<String> {
     path
 }
 
-/// Prints help that was asked for, of the command at `path`, on stdout, or on stderr where a command was left out.
+/// Prints help that was asked for, of the command at `path`, on stdout, or on stderr where a
+/// command was left out.
 pub(crate) fn print(answer: &Error, path: &[String]) -> io::Result<()> {
     let program = Options::command();
     let command = path.iter().try_fold(&program, |command, word| command.find_subcommand(word));
     let is_help = answer.kind() != ErrorKind::DisplayVersion;
-    let after = command.and_then(Command::get_after_help).filter(|_| is_help).map(ToString::to_string);
+    let after =
+        command.and_then(Command::get_after_help).filter(|_| is_help).map(ToString::to_string);
     let on_stderr = answer.use_stderr();
-    let width = if on_stderr { Style::of_stderr() } else { Style::of_stdout() }.width.map(|width| width.min(WIDEST));
+    let width = if on_stderr { Style::of_stderr() } else { Style::of_stdout() }
+        .width
+        .map(|width| width.min(WIDEST));
     let mut page = Vec::new();
     for line in answer.render().ansi().to_string().trim_end().lines() {
         writeln!(page, "{}", fitted(line, width))?;
@@ -69,7 +75,11 @@ pub(crate) fn print(answer: &Error, path: &[String]) -> io::Result<()> {
         writeln!(page)?;
         after_help::write(&after, width, &mut page)?;
     }
-    if on_stderr { anstream::stderr().write_all(&page) } else { anstream::stdout().write_all(&page) }
+    if on_stderr {
+        anstream::stderr().write_all(&page)
+    } else {
+        anstream::stdout().write_all(&page)
+    }
 }
 
 /// A line of clap's, which breaks neither usage lines nor headings, broken between words.

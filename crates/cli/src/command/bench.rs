@@ -38,7 +38,10 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         genfile::run(args, path)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let own = Parameters { entries: args.tar.as_deref().map(tree::list).transpose()?, ..args.parameters(0) };
+    let own = Parameters {
+        entries: args.tar.as_deref().map(tree::list).transpose()?,
+        ..args.parameters(0)
+    };
     let mut variants = variant::list(args, kind, &own)?;
     signal::remember_first();
     let measured = measure(args, &mut variants);
@@ -60,7 +63,10 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     // The results are printed whatever happened after them.
     match measured.stopped {
         None => Ok(ExitCode::SUCCESS),
-        Some(error) => Err(Failure::Message(format!("bench {}: {error}: the runs before it are shown", kind.name))),
+        Some(error) => Err(Failure::Message(format!(
+            "bench {}: {error}: the runs before it are shown",
+            kind.name
+        ))),
     }
 }
 
@@ -69,7 +75,9 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let is_virtual = is_virtual(variants);
     let plan = Plan {
         variants: variants.iter().map(|variant| variant.name.clone()).collect(),
-        warmup: args.warmup.map_or(usize::from(!is_virtual), |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        warmup: args
+            .warmup
+            .map_or(usize::from(!is_virtual), |n| usize::try_from(n).unwrap_or(usize::MAX)),
         runs: usize::try_from(args.runs).unwrap_or(usize::MAX),
         until: None,
         measure: if args.seconds.is_some() { Measure::TimePerRequest } else { Measure::Time },
@@ -78,8 +86,11 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     };
     let progress = Progress::new(variants, args.seconds);
     let mut one = |nth: usize, run: usize| {
-        let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
-        let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
+        let Some(variant) = variants.get_mut(nth) else {
+            return Err(Error("a variant that is not there".into()));
+        };
+        let done =
+            variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
         // An interrupt may be the reason why this run failed.
         if signal::happened() {
             return Err(Error("interrupted".into()));
@@ -96,14 +107,27 @@ fn is_virtual(variants: &[Variant]) -> bool {
     variants.iter().all(|variant| variant.backend.borrow().is_virtual())
 }
 
-fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurement) -> BenchDocument {
+fn document(
+    args: &Bench,
+    kind: &Kind,
+    variants: &[Variant],
+    measured: &Measurement,
+) -> BenchDocument {
     let comparison = measured.comparison.as_ref().ok().copied();
-    let of_files = (matches!(kind.needs, Needs::Files(_)) || args.host.is_some()) && is_virtual(variants);
+    let of_files =
+        (matches!(kind.needs, Needs::Files(_)) || args.host.is_some()) && is_virtual(variants);
     let mut warnings = measured.warnings.clone();
-    if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.backend.borrow().is_virtual()) {
+    if kind.name == latency::KIND.name
+        && args.layer_ns == 0
+        && variants.iter().any(|v| v.depth > 0 && v.backend.borrow().is_virtual())
+    {
         warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
     }
-    let done: Vec<(u64, u64)> = measured.runs.iter().map(|runs| runs.first().map_or((0, 0), |run| (run.ops, run.bytes))).collect();
+    let done: Vec<(u64, u64)> = measured
+        .runs
+        .iter()
+        .map(|runs| runs.first().map_or((0, 0), |run| (run.ops, run.bytes)))
+        .collect();
     warnings.extend(variants.first().and_then(Variant::warning));
     warnings.extend(hidden::warnings(args, kind, variants, &done));
     for warning in variants.iter().filter_map(|variant| variant.backend.borrow().warning()) {
@@ -117,7 +141,11 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
         time: if is_virtual(variants) { "virtual" } else { "real" },
         buffered: args.buffered,
         host: of_files.then(|| args.host.unwrap_or_default().name()),
-        variants: variants.iter().enumerate().map(|(nth, variant)| result_of(args, variant, nth, measured)).collect(),
+        variants: variants
+            .iter()
+            .enumerate()
+            .map(|(nth, variant)| result_of(args, variant, nth, measured))
+            .collect(),
         ratio: comparison.map(|comparison| comparison.ratio),
         comparison,
         slope: slope_of(variants, measured),
@@ -128,23 +156,44 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
 
 fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
     let reads = variant.host_reads.iter().copied();
-    let mut runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::from_run(run, reads)).collect();
+    let mut runs: Vec<BenchRun> = measured.runs[nth]
+        .iter()
+        .zip(reads)
+        .map(|(run, reads)| BenchRun::from_run(run, reads))
+        .collect();
     let table = phases::tell(args, variant, &mut runs);
     let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
     let drives = (!variant.spent.is_empty()).then(|| Spent::sum(&variant.spent, host_reads));
-    let block = measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
+    let block =
+        measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
     let lies = variant.backend.borrow().lies(variant.offset, block);
     let Variant { name, target, judged, offset, depth, engine, .. } = variant;
-    let judged = judged.as_ref().map(|judged| Judged { profile: judged.profile.clone(), from: judged.from.clone() });
+    let judged = judged
+        .as_ref()
+        .map(|judged| Judged { profile: judged.profile.clone(), from: judged.from.clone() });
     let (name, target) = (name.clone(), target.clone());
     let (aligned, missed) = (lies.map(|missed| missed.is_none()), lies.flatten());
-    Told { name, target, judged, offset: *offset, aligned, missed, depth: *depth, engine: *engine, runs, drives, table }
+    Told {
+        name,
+        target,
+        judged,
+        offset: *offset,
+        aligned,
+        missed,
+        depth: *depth,
+        engine: *engine,
+        runs,
+        drives,
+        table,
+    }
 }
 
-/// The time that a layer adds to a request, from the mean of every run, if the variants differ in depth.
+/// The time that a layer adds to a request, from the mean of every run, if the variants differ in
+/// depth.
 fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
     let runs = variants.iter().zip(&measured.runs);
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
-    let points = runs.flat_map(|(variant, runs)| runs.iter().map(|run| (variant.depth as f64, run.mean_ns())));
+    let points = runs
+        .flat_map(|(variant, runs)| runs.iter().map(|run| (variant.depth as f64, run.mean_ns())));
     slope(&points.collect::<Vec<_>>())
 }

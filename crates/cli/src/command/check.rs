@@ -58,9 +58,15 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }
     let unknown = unknown(&report);
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
-        let are = if unknown == 1 { "1 target is unknown".into() } else { format!("{unknown} targets are unknown") };
+        let are = if unknown == 1 {
+            "1 target is unknown".into()
+        } else {
+            format!("{unknown} targets are unknown")
+        };
         // As above: a reader that has gone is no error.
-        let _ = words::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
+        let _ = words::say(&format!(
+            "{are}, and the exit status is 0: --strict, as for CI, makes it 3"
+        ));
     }
     Ok(ExitCode::from(status))
 }
@@ -72,7 +78,8 @@ fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<Target>, Vec
         let (names, unread) = walk::files(directory);
         let (found, wrong) = survey_all(&names, overrides, args.quiet);
         failures.extend(unread.into_iter().chain(wrong));
-        let (images, others): (Vec<Target>, Vec<Target>) = found.into_iter().partition(walk::is_image);
+        let (images, others): (Vec<Target>, Vec<Target>) =
+            found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() {
             failures.push(format!("check {}: no image in it or beneath it", directory.display()));
         }
@@ -104,14 +111,20 @@ fn status(report: &Report, args: &Check) -> u8 {
     }
 }
 
-/// Reports on every target, made on all processors, in the order of the command line; and errors of those that could not be read. `quiet`:
-/// without a bar.
-pub(crate) fn survey_all(names: &[OsString], overrides: &DiskOverrides, quiet: bool) -> (Vec<Target>, Vec<String>) {
+/// Reports on every target, made on all processors, in the order of the command line; and errors of
+/// those that could not be read. `quiet`: without a bar.
+pub(crate) fn survey_all(
+    names: &[OsString],
+    overrides: &DiskOverrides,
+    quiet: bool,
+) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
+        while let Some((i, name)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?)))
+        {
             done.push((i, survey_one(name, overrides)));
             bar.inc(1);
         }
@@ -123,7 +136,10 @@ pub(crate) fn survey_all(names: &[OsString], overrides: &DiskOverrides, quiet: b
     } else {
         thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            workers
+                .into_iter()
+                .flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
         })
     };
     bar.finish_and_clear();
@@ -140,7 +156,9 @@ pub(crate) fn survey_all(names: &[OsString], overrides: &DiskOverrides, quiet: b
 
 fn survey_one(name: &OsStr, overrides: &DiskOverrides) -> Result<Target, String> {
     // A name that is no text cannot be written as JSON without being taken for another.
-    let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
+    let name = name.to_str().ok_or_else(|| {
+        format!("open {}: its name is not UTF-8: give it a link with another name", name.display())
+    })?;
     let overrides = &overrides.remembering(name)?;
     if Path::new(name).is_dir() {
         let tree = shell(name);
@@ -153,10 +171,14 @@ fn survey_one(name: &OsStr, overrides: &DiskOverrides) -> Result<Target, String>
         overrides.refuse_model_keys(&format!("open {name}"))?;
     }
     let opened = || {
-        open(name, overrides)
-            .and_then(|(graph, only)| survey_with(name, Some(overrides), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
+        open(name, overrides).and_then(|(graph, only)| {
+            survey_with(name, Some(overrides), &graph, only.as_deref())
+                .map_err(|e| format!("open {name}: {e}"))
+        })
     };
-    this_host::named(name, overrides).unwrap_or_else(opened).map(|target| Target { judged: overrides.judged().cloned(), ..target })
+    this_host::named(name, overrides)
+        .unwrap_or_else(opened)
+        .map(|target| Target { judged: overrides.judged().cloned(), ..target })
 }
 
 fn progress(targets: usize, quiet: bool) -> ProgressBar {
@@ -167,11 +189,14 @@ fn progress(targets: usize, quiet: bool) -> ProgressBar {
     ProgressBar::new(targets as u64).with_style(style("check {bar:20} {pos}/{len} {left}"))
 }
 
-/// Writes lines on stderr for profiles that the command line does not name, for forms without a place for them.
+/// Writes lines on stderr for profiles that the command line does not name, for forms without a
+/// place for them.
 pub(crate) fn announce(report: &Report) {
-    remembered::sentences(report.targets.iter().filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
-        .iter()
-        .for_each(|sentence| complain(&format!("note: {sentence}")));
+    remembered::sentences(
+        report.targets.iter().filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))),
+    )
+    .iter()
+    .for_each(|sentence| complain(&format!("note: {sentence}")));
 }
 
 /// Prints `report` in the form of the options.

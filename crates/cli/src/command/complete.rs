@@ -1,7 +1,8 @@
-//! `complete`: the words that fit at the cursor, one a line, each with a tab and its meaning. The scripts of the shells run it.
+//! `complete`: the words that fit at the cursor, one a line, each with a tab and its meaning. The
+//! scripts of the shells run it.
 //!
-//! Its answers come from the definitions of the command line and the lists of the program, so neither goes out of date. Without an answer
-//! it prints nothing, and the shell offers files.
+//! Its answers come from the definitions of the command line and the lists of the program, so
+//! neither goes out of date. Without an answer it prints nothing, and the shell offers files.
 
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
@@ -26,7 +27,8 @@ use trueline_sim::model::MODELS;
 /// A word that fits, and its meaning.
 type Candidate = (String, String);
 
-/// Prints the words that fit in the place of the last of `words`, which follow the name of the program.
+/// Prints the words that fit in the place of the last of `words`, which follow the name of the
+/// program.
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut program = Options::command();
@@ -57,11 +59,14 @@ struct Place<'a> {
 }
 
 fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
-    let (current, before) = words.split_last().map_or(("", &words[..0]), |(last, before)| (last.as_str(), before));
+    let (current, before) =
+        words.split_last().map_or(("", &words[..0]), |(last, before)| (last.as_str(), before));
     let place = place(program, before);
     let mut found = if let Some(option) = place.option {
         values(&place, option, current)
-    } else if let Some((option, value)) = current.split_once('=').filter(|_| current.starts_with("--") && !place.literal) {
+    } else if let Some((option, value)) =
+        current.split_once('=').filter(|_| current.starts_with("--") && !place.literal)
+    {
         let arg = long(place.command, option);
         let with = |(found, about)| (format!("{option}={found}"), about);
         arg.map_or_else(Vec::new, |arg| values(&place, arg, value)).into_iter().map(with).collect()
@@ -69,9 +74,13 @@ fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
         options(place.command)
     } else {
         let positional: Vec<&Arg> = place.command.get_positionals().collect();
-        let arg = positional.get(place.position).or_else(|| positional.last().filter(|arg| is_list(arg)));
-        let verbs = place.command.get_subcommands().filter(|_| place.position == 0 && !place.literal);
-        let verbs = verbs.filter(|verb| !verb.is_hide_set()).map(|verb| (verb.get_name().to_owned(), about(verb.get_about())));
+        let arg =
+            positional.get(place.position).or_else(|| positional.last().filter(|arg| is_list(arg)));
+        let verbs =
+            place.command.get_subcommands().filter(|_| place.position == 0 && !place.literal);
+        let verbs = verbs
+            .filter(|verb| !verb.is_hide_set())
+            .map(|verb| (verb.get_name().to_owned(), about(verb.get_about())));
         verbs.chain(arg.into_iter().flat_map(|arg| values(&place, arg, current))).collect()
     };
     found.retain(|(value, _)| value.starts_with(current));
@@ -89,18 +98,25 @@ fn is_list(arg: &Arg) -> bool {
 
 fn long<'a>(command: &'a Command, typed: &str) -> Option<&'a Arg> {
     let name = typed.strip_prefix("--")?;
-    command.get_arguments().find(|arg| arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name)))
+    command.get_arguments().find(|arg| {
+        arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+    })
 }
 
 fn place<'a>(program: &'a Command, before: &[String]) -> Place<'a> {
-    let mut place = Place { command: program, path: Vec::new(), option: None, position: 0, literal: false };
+    let mut place =
+        Place { command: program, path: Vec::new(), option: None, position: 0, literal: false };
     for word in before {
         if place.option.take().is_some() {
             continue;
         }
         let short = || word.chars().next_back().filter(|_| word.starts_with('-') && word.len() > 1);
         if place.literal || !word.starts_with('-') || word == "-" {
-            match place.command.find_subcommand(word).filter(|_| place.position == 0 && !place.literal) {
+            match place
+                .command
+                .find_subcommand(word)
+                .filter(|_| place.position == 0 && !place.literal)
+            {
                 Some(command) => {
                     place.command = command;
                     place.path.push(command.get_name());
@@ -122,7 +138,11 @@ fn place<'a>(program: &'a Command, before: &[String]) -> Place<'a> {
 /// The options of a command, each in its long form if it has one.
 fn options(command: &Command) -> Vec<Candidate> {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional());
-    let spelt = |arg: &Arg| arg.get_long().map(|name| format!("--{name}")).or_else(|| arg.get_short().map(|letter| format!("-{letter}")));
+    let spelt = |arg: &Arg| {
+        arg.get_long()
+            .map(|name| format!("--{name}"))
+            .or_else(|| arg.get_short().map(|letter| format!("-{letter}")))
+    };
     shown.filter_map(|arg| Some((spelt(arg)?, about(arg.get_help())))).collect()
 }
 
@@ -133,41 +153,66 @@ fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
     };
     match (place.path.as_slice(), arg.get_id().as_str()) {
         (_, "profile") => {
-            let profiles = PROFILES.iter().map(|p| (p.name, p.about)).chain([("raid64kx4", "chunks of 64 KiB on 4 data disks")]);
+            let profiles = PROFILES
+                .iter()
+                .map(|p| (p.name, p.about))
+                .chain([("raid64kx4", "chunks of 64 KiB on 4 data disks")]);
             named(profiles.collect())
         }
-        (_, "grain") if !current.contains('=') => Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect(),
+        (_, "grain") if !current.contains('=') => {
+            Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect()
+        }
         (["plan"], "wanted") => {
             // The layers typed so far stay.
             let typed = current.rfind('+').map_or("", |at| &current[..=at]);
-            USES.iter().map(|kind| (format!("{typed}{}", kind.name), kind.about.to_owned())).collect()
+            USES.iter()
+                .map(|kind| (format!("{typed}{}", kind.name), kind.about.to_owned()))
+                .collect()
         }
-        (["part", "create"], "scheme") => SCHEMES.iter().map(|scheme| (scheme.name().to_lowercase(), String::new())).collect(),
+        (["part", "create"], "scheme") => {
+            SCHEMES.iter().map(|scheme| (scheme.name().to_lowercase(), String::new())).collect()
+        }
         (["part", ..], "kind") => named(ALIASES.iter().map(|alias| (alias.name, "")).collect()),
         (["explain"], _) => {
             let rules = RULES.iter().map(|rule| (rule.id.to_owned(), rule.title.to_owned()));
             let profiles = PROFILES.iter().map(|p| (p.name.to_owned(), p.about.to_owned()));
-            rules.chain(profiles).chain(topics::words().map(|word| (word.replace(' ', "-"), String::new()))).collect()
+            rules
+                .chain(profiles)
+                .chain(topics::words().map(|word| (word.replace(' ', "-"), String::new())))
+                .collect()
         }
         (["help"], _) => {
             let mut program = Options::command();
             program.build();
             let commands = program.get_subcommands().filter(|c| !c.is_hide_set());
             let commands = commands.map(|c| (c.get_name().to_owned(), about(c.get_about())));
-            let topics = TOPICS.iter().filter(|_| place.position == 0).map(|t| (t.name.to_owned(), t.about.to_owned()));
+            let topics = TOPICS
+                .iter()
+                .filter(|_| place.position == 0)
+                .map(|t| (t.name.to_owned(), t.about.to_owned()));
             commands.filter(|_| place.position == 0).chain(topics).collect()
         }
-        (["bench"], "workload") => named(WORKLOADS.iter().map(|workload| (workload.name, workload.title)).collect()),
-        (["lab", "run"], "files") => {
-            BUILT_IN.iter().filter_map(|lab| lab.lab().ok()).map(|lab| (lab.name().to_owned(), lab.title().to_owned())).collect()
+        (["bench"], "workload") => {
+            named(WORKLOADS.iter().map(|workload| (workload.name, workload.title)).collect())
         }
+        (["lab", "run"], "files") => BUILT_IN
+            .iter()
+            .filter_map(|lab| lab.lab().ok())
+            .map(|lab| (lab.name().to_owned(), lab.title().to_owned()))
+            .collect(),
         (["lab", "run"], "row") => {
             let typed = current.rfind(',').map_or("", |at| &current[..=at]);
             let labs = BUILT_IN.iter().filter_map(|lab| lab.lab().ok());
-            let rows = labs.flat_map(|lab| lab.rows().map(|row| (format!("{typed}{row}"), lab.name().to_owned())).collect::<Vec<_>>());
+            let rows = labs.flat_map(|lab| {
+                lab.rows()
+                    .map(|row| (format!("{typed}{row}"), lab.name().to_owned()))
+                    .collect::<Vec<_>>()
+            });
             rows.collect()
         }
-        (_, "drive" | "model" | "template") => named(MODELS.iter().map(|(name, _)| (*name, "")).collect()),
+        (_, "drive" | "model" | "template") => {
+            named(MODELS.iter().map(|(name, _)| (*name, "")).collect())
+        }
         (_, "target" | "targets" | "disks") => targets(current),
         _ => possible(arg),
     }
@@ -176,13 +221,20 @@ fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
 /// The values that the definition of an argument lists.
 fn possible(arg: &Arg) -> Vec<Candidate> {
     let values = arg.get_possible_values();
-    values.iter().filter(|value| !value.is_hide_set()).map(|value| (value.get_name().to_owned(), about(value.get_help()))).collect()
+    values
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(|value| (value.get_name().to_owned(), about(value.get_help())))
+        .collect()
 }
 
 /// Models after `drive:`, and the providers of the disks before a `#`.
 fn targets(current: &str) -> Vec<Candidate> {
     if current.starts_with("drive:") {
-        return MODELS.iter().map(|(name, _)| (format!("drive:{name}"), "a simulated drive".to_owned())).collect();
+        return MODELS
+            .iter()
+            .map(|(name, _)| (format!("drive:{name}"), "a simulated drive".to_owned()))
+            .collect();
     }
     let disks = match current.split_once('#').filter(|_| !Path::new(current).exists()) {
         Some((disks, _)) => disks,
@@ -194,7 +246,8 @@ fn targets(current: &str) -> Vec<Candidate> {
     let Ok((graph, _)) = target::open(disks, &overrides) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());
-    let content = |p: &Provider| p.in_use().map(|sign| sign.kind.name).collect::<Vec<_>>().join("+");
+    let content =
+        |p: &Provider| p.in_use().map(|sign| sign.kind.name).collect::<Vec<_>>().join("+");
     whole.into_iter().chain(named.map(|p| (format!("{disks}#{}", p.name), content(p)))).collect()
 }
 

@@ -1,7 +1,8 @@
 //! `completions`: a shell's completion script.
 //!
-//! Those of bash, zsh and fish run the program itself ([`crate::command::complete`]), which knows its lists and the providers of an image.
-//! Others list what the definition of the command line has.
+//! Those of bash, zsh and fish run the program itself ([`crate::command::complete`]), which knows
+//! its lists and the providers of an image. Others list what the definition of the command line
+//! has.
 
 use crate::args::Options;
 use crate::failure::Failure;

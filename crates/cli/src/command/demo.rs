@@ -1,5 +1,6 @@
-//! `demo`: the disks of the five seed documents, laid out in memory and checked; one of them laid out again, with the time that saves on a
-//! simulated drive; and the documents' measurements beside those of simulated drives.
+//! `demo`: the disks of the five seed documents, laid out in memory and checked; one of them laid
+//! out again, with the time that saves on a simulated drive; and the documents' measurements beside
+//! those of simulated drives.
 
 use super::check::print;
 use crate::command::check::args::Output;
@@ -31,7 +32,8 @@ struct Seed {
     name: &'static str,
     /// The golden disk, a hexdump.
     hex: &'static str,
-    /// The drive's physical sector and phase in bytes, as `--physical` takes them; `None`: the document gives none.
+    /// The drive's physical sector and phase in bytes, as `--physical` takes them; `None`: the
+    /// document gives none.
     physical: Option<(u64, u64)>,
 }
 
@@ -46,15 +48,51 @@ macro_rules! golden {
 const JUMPER: Option<(u64, u64)> = Some((4096, 3584));
 
 const SEEDS: &[Seed] = &[
-    Seed { name: "OpenBSD 2010, WD10EARS without its jumper", hex: golden!("seed-000-openbsd"), physical: Some((4096, 0)) },
-    Seed { name: "OpenBSD 2010, WD10EARS with its jumper", hex: golden!("seed-000-openbsd"), physical: JUMPER },
-    Seed { name: "OSnews 2010, sdd: fdisk's own start", hex: golden!("seed-001-sdd-63"), physical: Some((4096, 0)) },
-    Seed { name: "OSnews 2010, sdc: start moved to 64", hex: golden!("seed-001-sdc-64"), physical: Some((4096, 0)) },
-    Seed { name: "GEOM benchmark 2002, md9", hex: golden!("seed-002-md"), physical: Some((512, 0)) },
-    Seed { name: "Stripe test 2009, default partitioning", hex: golden!("seed-003-default"), physical: Some((512, 0)) },
-    Seed { name: "Stripe test 2009, aligned by hand", hex: golden!("seed-003-aligned"), physical: Some((512, 0)) },
-    Seed { name: "gpart walk-through 2013, -a 574", hex: golden!("seed-004-574"), physical: Some((4096, 0)) },
-    Seed { name: "gpart walk-through 2013, -a 4k", hex: golden!("seed-004-aligned"), physical: Some((4096, 0)) },
+    Seed {
+        name: "OpenBSD 2010, WD10EARS without its jumper",
+        hex: golden!("seed-000-openbsd"),
+        physical: Some((4096, 0)),
+    },
+    Seed {
+        name: "OpenBSD 2010, WD10EARS with its jumper",
+        hex: golden!("seed-000-openbsd"),
+        physical: JUMPER,
+    },
+    Seed {
+        name: "OSnews 2010, sdd: fdisk's own start",
+        hex: golden!("seed-001-sdd-63"),
+        physical: Some((4096, 0)),
+    },
+    Seed {
+        name: "OSnews 2010, sdc: start moved to 64",
+        hex: golden!("seed-001-sdc-64"),
+        physical: Some((4096, 0)),
+    },
+    Seed {
+        name: "GEOM benchmark 2002, md9",
+        hex: golden!("seed-002-md"),
+        physical: Some((512, 0)),
+    },
+    Seed {
+        name: "Stripe test 2009, default partitioning",
+        hex: golden!("seed-003-default"),
+        physical: Some((512, 0)),
+    },
+    Seed {
+        name: "Stripe test 2009, aligned by hand",
+        hex: golden!("seed-003-aligned"),
+        physical: Some((512, 0)),
+    },
+    Seed {
+        name: "gpart walk-through 2013, -a 574",
+        hex: golden!("seed-004-574"),
+        physical: Some((4096, 0)),
+    },
+    Seed {
+        name: "gpart walk-through 2013, -a 4k",
+        hex: golden!("seed-004-aligned"),
+        physical: Some((4096, 0)),
+    },
 ];
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
@@ -64,15 +102,26 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let story = story::tell(&SEEDS[0], &progress)?;
     let labs = if args.short { None } else { Some(labs(&progress)?) };
     progress.end();
-    let page = page::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref(), made: Made::now() };
+    let page = page::Page {
+        story: &story,
+        layout: story::LAYOUT,
+        report: &report,
+        labs: labs.as_ref(),
+        made: Made::now(),
+    };
     // Before anything is printed: a reader that goes away takes no page with it.
     write_file(&args.html, |file| page::write(&page, file))?;
     print(&report, &Output::default())?;
     let mut stdout = anstream::stdout();
     let style = Style::of_stdout();
-    heading("What the first of them costs on a simulated drive, and laid out again:", &mut stdout, style)?;
+    heading(
+        "What the first of them costs on a simulated drive, and laid out again:",
+        &mut stdout,
+        style,
+    )?;
     text::write(&story.cost, &mut stdout, style)?;
-    let (documents, own) = labs.into_iter().flat_map(|labs| labs.labs).partition(LabResult::is_published);
+    let (documents, own) =
+        labs.into_iter().flat_map(|labs| labs.labs).partition(LabResult::is_published);
     for (labs, says) in [
         (documents, "What the documents measured, and what simulated drives say:"),
         (own, "What simulated drives say where no document measured anything:"),
@@ -94,7 +143,8 @@ fn heading(text: &str, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Every simulated lab that comes with the program. Labs that measure this machine write files, which a demo must not.
+/// Every simulated lab that comes with the program. Labs that measure this machine write files,
+/// which a demo must not.
 fn simulated() -> Result<Vec<Lab>, String> {
     let labs = BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("demo: {}: {e}", lab.file)));
     labs.filter(|lab| !lab.as_ref().is_ok_and(Lab::measures_here)).collect()
@@ -112,9 +162,11 @@ fn labs(progress: &Progress) -> Result<LabDocument, String> {
 }
 
 fn check(seed: &Seed) -> Result<Target, String> {
-    let overrides = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let overrides =
+        DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let dumps = Sparse::from_hexdumps(seed.hex).map_err(|e| format!("{}: {e}", seed.name))?;
-    let disks = dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
+    let disks =
+        dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
     let graph = taste_stores(disks, &overrides);
     survey(seed.name, &graph, None)
 }
@@ -125,7 +177,8 @@ mod tests {
 
     #[test]
     fn it_writes_nothing_to_measure() {
-        let names: Vec<String> = simulated().unwrap().iter().map(|lab| lab.name().to_owned()).collect();
+        let names: Vec<String> =
+            simulated().unwrap().iter().map(|lab| lab.name().to_owned()).collect();
         assert!(names.len() > 4 && !names.contains(&"here".to_owned()), "{names:?}");
     }
 }

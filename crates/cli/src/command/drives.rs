@@ -28,13 +28,18 @@ pub(crate) fn run(args: &Drives) -> Result<ExitCode, Failure> {
             vec![entry]
         }
         (None, Some(name)) => vec![entry(name, &args.set)?],
-        (None, None) => MODELS.iter().map(|(name, _)| entry(name, &[])).collect::<Result<_, _>>()?,
+        (None, None) => {
+            MODELS.iter().map(|(name, _)| entry(name, &[])).collect::<Result<_, _>>()?
+        }
     };
     if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &Document::new(entries)).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(&mut stdout, &Document::new(entries))
+            .map_err(io::Error::from)?;
         writeln!(stdout)?;
     } else if args.model.is_some() {
-        entries.iter().try_for_each(|entry| out::parameters(entry, &mut stdout, Style::of_stdout()))?;
+        entries
+            .iter()
+            .try_for_each(|entry| out::parameters(entry, &mut stdout, Style::of_stdout()))?;
     } else {
         out::list(&entries, &mut stdout, Style::of_stdout())?;
     }

@@ -28,7 +28,9 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             if let [name] = words
                 && explain::page(name).is_some()
             {
-                return Err(Failure::Message(format!("help {name}: neither a command nor a topic: see trueline explain {name}")));
+                return Err(Failure::Message(format!(
+                    "help {name}: neither a command nor a topic: see trueline explain {name}"
+                )));
             }
             let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
             let topics = names.join(", ");

@@ -26,7 +26,8 @@ struct Document<'a> {
     drive: Option<&'a Drive>,
 }
 
-/// Properties of a file or device that the kernel reports, beyond boundaries. `None`, 0: not reported.
+/// Properties of a file or device that the kernel reports, beyond boundaries. `None`, 0: not
+/// reported.
 #[derive(Serialize)]
 pub(super) struct Drive {
     model: Option<String>,
@@ -65,10 +66,14 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let overrides =
-        if args.json { DiskOverrides::of(&args.disk, &args.target)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
+    let overrides = if args.json {
+        DiskOverrides::of(&args.disk, &args.target)?
+    } else {
+        DiskOverrides::announced(&args.disk, &args.target)?
+    };
     let (graph, only) = open(&args.target, &overrides)?;
-    let target = survey_with(&args.target, Some(&overrides), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
+    let target = survey_with(&args.target, Some(&overrides), &graph, only.as_deref())
+        .map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a named provider: each of them.
     let asked: Vec<&Provider> = match &only {
         Some(_) => target.providers.iter().take(1).collect(),
@@ -76,7 +81,12 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     };
     if args.json && asked.len() > 1 {
         let names: Vec<&str> = target.providers.iter().map(|p| p.provider.as_str()).collect();
-        return Err(format!("info --json {}: one provider is one document: name it after a #: {}", args.target, names.join(", ")).into());
+        return Err(format!(
+            "info --json {}: one provider is one document: name it after a #: {}",
+            args.target,
+            names.join(", ")
+        )
+        .into());
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     let several = asked.len() > 1;
@@ -84,11 +94,21 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     for provider in asked {
         if args.json {
             let (judged, drive) = (overrides.judged(), drive.as_ref());
-            let document = Document { format: "trueline/info/1", target: &args.target, judged, provider, drive };
+            let document = Document {
+                format: "trueline/info/1",
+                target: &args.target,
+                judged,
+                provider,
+                drive,
+            };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {
-            let name = if several { format!("{}#{}", args.target, provider.provider) } else { args.target.clone() };
+            let name = if several {
+                format!("{}#{}", args.target, provider.provider)
+            } else {
+                args.target.clone()
+            };
             text(&name, provider, drive.as_ref(), &mut stdout)?;
         }
     }
@@ -96,7 +116,12 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn text(target: &str, p: &Provider, drive: Option<&Drive>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn text(
+    target: &str,
+    p: &Provider,
+    drive: Option<&Drive>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{target}")?;
     let mut line = |value: String, what: &str| writeln!(out, "\t{value:<12}\t# {what}");
     line(p.sector_size.to_string(), "sectorsize")?;
@@ -134,7 +159,11 @@ pub(super) fn text(target: &str, p: &Provider, drive: Option<&Drive>, out: &mut 
     }
     writeln!(out, "\n\t{:>12} {:>12}  {:<12} {:<8} trust", "grain", "phase", "why", "source")?;
     for g in &p.grains {
-        writeln!(out, "\t{:>12} {:>12}  {:<12} {:<8} {}", g.size, g.phase, g.why, g.source, g.trust)?;
+        writeln!(
+            out,
+            "\t{:>12} {:>12}  {:<12} {:<8} {}",
+            g.size, g.phase, g.why, g.source, g.trust
+        )?;
     }
     Ok(())
 }

@@ -46,19 +46,24 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     } else {
         args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
     };
-    // An interrupt still prints the results so far, and lets a measurement remove its scratch files.
+    // An interrupt still prints the results so far, and lets a measurement remove its scratch
+    // files.
     signal::remember_first();
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
             let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
-            return Err(Failure::Message(format!("lab run --row {id}: no such row: there are {}", there.join(", "))));
+            return Err(Failure::Message(format!(
+                "lab run --row {id}: no such row: there are {}",
+                there.join(", ")
+            )));
         }
     }
     let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
     let progress = Progress::new(None);
     let ran = run_rows(&labs, &asked, &|step| progress.step(step));
     progress.end();
-    let (document, failures) = ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
+    let (document, failures) =
+        ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
     // Before anything is printed: a reader that goes away takes no page with it.
     if let Some(path) = &args.html {
         write_file(path, |file| page::write(&document, &Made::now(), file))?;
@@ -87,11 +92,19 @@ fn built_in() -> Result<Vec<Lab>, String> {
     BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file))).collect()
 }
 
-/// The labs that come with the program and whose names begin with `file`, as advice; empty where `file` is there or none does.
+/// The labs that come with the program and whose names begin with `file`, as advice; empty where
+/// `file` is there or none does.
 fn beginning(file: &Path) -> String {
-    let names = BUILT_IN.iter().filter_map(|lab| lab.file.strip_prefix("labs/")?.strip_suffix(".toml"));
-    let begin: Vec<&str> = names.filter(|name| !file.exists() && file.to_str().is_some_and(|file| name.starts_with(file))).collect();
-    if begin.is_empty() { String::new() } else { format!("; labs whose names begin so: {}", begin.join(", ")) }
+    let names =
+        BUILT_IN.iter().filter_map(|lab| lab.file.strip_prefix("labs/")?.strip_suffix(".toml"));
+    let begin: Vec<&str> = names
+        .filter(|name| !file.exists() && file.to_str().is_some_and(|file| name.starts_with(file)))
+        .collect();
+    if begin.is_empty() {
+        String::new()
+    } else {
+        format!("; labs whose names begin so: {}", begin.join(", "))
+    }
 }
 
 /// A lab file, or a lab that comes with the program.
@@ -139,16 +152,22 @@ impl fmt::Display for Away {
 }
 
 impl Beside {
-    /// The regular file of that name beside the lab. A link that leads elsewhere is refused, as are pipes and devices: an open of one may
-    /// block or act.
+    /// The regular file of that name beside the lab. A link that leads elsewhere is refused, as are
+    /// pipes and devices: an open of one may block or act.
     fn find(&self, name: &Path) -> Result<PathBuf, Away> {
         let directory = if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 };
         let directory = directory.canonicalize().map_err(Away::Os)?;
         let found = directory.join(name).canonicalize().map_err(Away::Os)?;
         if !found.starts_with(&directory) {
-            return Err(Away::Refused("a link leads away from beside the lab: put the file itself there"));
+            return Err(Away::Refused(
+                "a link leads away from beside the lab: put the file itself there",
+            ));
         }
-        if found.metadata().map_err(Away::Os)?.is_file() { Ok(found) } else { Err(Away::Refused("it is no file")) }
+        if found.metadata().map_err(Away::Os)?.is_file() {
+            Ok(found)
+        } else {
+            Err(Away::Refused("it is no file"))
+        }
     }
 }
 

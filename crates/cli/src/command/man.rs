@@ -1,4 +1,5 @@
-//! `man`: the manual pages, from the same definitions as the command line, with the manual of each command.
+//! `man`: the manual pages, from the same definitions as the command line, with the manual of each
+//! command.
 
 use crate::args::Options;
 use crate::failure::Failure;
@@ -29,7 +30,9 @@ const MANUAL: [(&str, &str); 12] = [
 ];
 
 pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("write manual pages into {}: {}", dir.display(), words::os(&e)));
+    let failed = |e: io::Error| {
+        Failure::Message(format!("write manual pages into {}: {}", dir.display(), words::os(&e)))
+    };
     let mut program = Options::command();
     program.build();
     let mut todo = vec![&program];
@@ -50,7 +53,8 @@ fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }
 
-/// Writes one page. The text after the options of `--help` is set line by line: the generator would fill its lines.
+/// Writes one page. The text after the options of `--help` is set line by line: the generator would
+/// fill its lines.
 fn page(command: &Command, dir: &Path) -> io::Result<()> {
     let man = Man::new(command.clone());
     let mut text = Vec::new();
@@ -66,9 +70,16 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
         let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
         writeln!(text, ".TP\n{}(1)\n{}", roff::text(name(inner)), roff::text(&about))?;
     }
-    for block in command.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n").filter(|block| !block.is_empty()) {
+    for block in command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+        .split("\n\n")
+        .filter(|block| !block.is_empty())
+    {
         // A paragraph has no title of its own.
-        let titled = block.split_once('\n').and_then(|(title, body)| Some((title.strip_suffix(':')?, body)));
+        let titled =
+            block.split_once('\n').and_then(|(title, body)| Some((title.strip_suffix(':')?, body)));
         let (title, body) = titled.unwrap_or(("Notes", block));
         section(&mut text, title)?;
         roff::block(body, &mut text, title == "Examples")?;
@@ -84,7 +95,9 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
 fn manual(text: &mut Vec<u8>, manual: &str) -> io::Result<()> {
     let (head, sections) = manual.split_once("\n## ").unwrap_or((manual, ""));
     let head = head.split_once('\n').map_or("", |(_, rest)| rest);
-    let parts = [format!("Manual\n{head}")].into_iter().chain(sections.split("\n## ").filter(|part| !part.is_empty()).map(str::to_owned));
+    let parts = [format!("Manual\n{head}")]
+        .into_iter()
+        .chain(sections.split("\n## ").filter(|part| !part.is_empty()).map(str::to_owned));
     for part in parts {
         let (title, body) = part.split_once('\n').unwrap_or((&part, ""));
         section(text, title)?;

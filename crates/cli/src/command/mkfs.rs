@@ -28,12 +28,18 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         target.require_settled(&format!("make {} on", args.kind.name()))?;
     }
     // UFS leaves the first sectors alone; the others write or clear them.
-    let around =
-        || shared(&target).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
+    let around = || {
+        shared(&target)
+            .filter(|_| args.kind != Kind::Ufs)
+            .map(|found| found + ": begin it behind that, as with part add -b 16, or ")
+    };
     let found = contents(&target).map(|found| found + ": ").or_else(around);
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
         let (what, again) = (args.kind.name(), typed::with_option("--overwrite"));
-        let message = format!("make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written", args.target);
+        let message = format!(
+            "make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written",
+            args.target
+        );
         return Err(Failure::Message(message));
     }
     if !args.kind.maker().is_some_and(|maker| maker.clusters_follow) {
@@ -57,15 +63,21 @@ fn off_grain(target: &WriteTarget) {
     }
 }
 
-/// The writes that remove magic numbers and tables of earlier contents, which would be found beside the new file system.
+/// The writes that remove magic numbers and tables of earlier contents, which would be found beside
+/// the new file system.
 fn wipe(target: &WriteTarget) -> Vec<Patch> {
     let p = &target.graph.providers[target.id];
     let (sector, length) = (p.topology.sector, p.topology.length);
     let size = usize::try_from(sector).unwrap_or(512);
     let of_sign = |magic: u64| Patch::new(round_down(magic, sector), vec![0; size], "old magic");
-    let table = target.table().filter(|(_, table)| !table.is_bare_chain()).map(|(scheme, table)| scheme.erase(&table)).unwrap_or_default();
+    let table = target
+        .table()
+        .filter(|(_, table)| !table.is_bare_chain())
+        .map(|(scheme, table)| scheme.erase(&table))
+        .unwrap_or_default();
     let signs = p.signs.iter().map(|s| of_sign(s.magic));
-    let mut patches: Vec<Patch> = signs.chain(table).filter(|patch| patch.end() <= length).collect();
+    let mut patches: Vec<Patch> =
+        signs.chain(table).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);
     patches
 }

@@ -52,8 +52,14 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
     let target = WriteTarget::open(typed, &args.disk, access(args))?;
     target.require_settled("move")?;
     let placed = Placed::find(&target.graph, target.id).map_err(refused)?;
-    // The table is part of what a journal compares: a second move would make the first one's useless.
-    move_journal::require_settled(&format!("move {} on", target.graph.providers[target.id].name), typed, &target.graph, placed.on)?;
+    // The table is part of what a journal compares: a second move would make the first one's
+    // useless.
+    move_journal::require_settled(
+        &format!("move {} on", target.graph.providers[target.id].name),
+        typed,
+        &target.graph,
+        placed.on,
+    )?;
     let site = placed.site(&target.graph);
     let Placed { on, scheme, table, entry } = placed;
     let p = &target.graph.providers[on];
@@ -69,9 +75,14 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
     let mut after = table.clone();
     let start = after.relocate(scheme, &site, entry.index, to);
-    let start = start.map_err(|refusal| refused(if to.is_none() { with_room(args, typed, &target, refusal) } else { refusal }))?;
+    let start = start.map_err(|refusal| {
+        refused(if to.is_none() { with_room(args, typed, &target, refusal) } else { refusal })
+    })?;
     if start == entry.start {
-        return Err(refused(Refusal::new(format!("it begins at {} already", place(start, table.sector)), "")));
+        return Err(refused(Refusal::new(
+            format!("it begins at {} already", place(start, table.sector)),
+            "",
+        )));
     }
     let (plan, left) = decide(&target, on, &entry, start, scheme.render(&table, &after))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
@@ -82,49 +93,77 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
     if args.dry_run {
         return show(&target, on, &plan, typed);
     }
-    // A copy to another place leaves the old one whole until the table changes, so it needs no journal.
-    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(typed)));
+    // A copy to another place leaves the old one whole until the table changes, so it needs no
+    // journal.
+    let path = plan
+        .overlaps()
+        .then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(typed)));
     let words = absolute(typed, &p.name);
-    let journal = path.as_deref().map(|path| move_journal::create(path, &plan, &words)).transpose()?;
-    let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
+    let journal =
+        path.as_deref().map(|path| move_journal::create(path, &plan, &words)).transpose()?;
+    let store =
+        journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
     let store = store.map_err(|errno| {
-        // Half a journal would stop the next attempt; if it cannot be removed, that attempt says so.
+        // Half a journal would stop the next attempt; if it cannot be removed, that attempt says
+        // so.
         let _ = path.as_deref().map(fs::remove_file);
         Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref())))
     })?;
     if journal.as_ref().is_some_and(|opened| opened.store.properties().non_blocking) {
-        complain(&format!("warning: {} is in memory, and so the journal does not survive a loss of power", shown(path.as_deref())));
+        complain(&format!(
+            "warning: {} is in memory, and so the journal does not survive a loss of power",
+            shown(path.as_deref())
+        ));
     }
     if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
-        complain(&format!("warning: {} is off the grain: trueline check says what that costs", place(start, table.sector)));
+        complain(&format!(
+            "warning: {} is off the grain: trueline check says what that costs",
+            place(start, table.sector)
+        ));
     }
     let moving = Moving { typed, on, plan: &plan, journal: path.as_deref() };
     let done = moving.carry(&target, store.as_ref(), Start::default());
     moving.finish(target, scheme, done, args.json)
 }
 
-/// A refusal to align for want of room, with the commands that make room and then move it, as `check` prints them.
+/// A refusal to align for want of room, with the commands that make room and then move it, as
+/// `check` prints them.
 fn with_room(args: &Options, typed: &str, target: &WriteTarget, refusal: Refusal) -> Refusal {
     let overrides = DiskOverrides::of(&args.disk, typed).ok();
     let commands = Cures::new(typed, overrides.as_ref(), &target.graph).moves(target.id);
     match commands.is_empty() {
         true => refusal,
-        false => Refusal::new(refusal.found, format!("these commands make room and move it: {}", commands.join(" && "))),
+        false => Refusal::new(
+            refusal.found,
+            format!("these commands make room and move it: {}", commands.join(" && ")),
+        ),
     }
 }
 
-/// Aligns a partition that only carries others: nothing to do if they are on the grain, else a refusal.
+/// Aligns a partition that only carries others: nothing to do if they are on the grain, else a
+/// refusal.
 fn align_container(target: &WriteTarget, typed: &str) -> Result<ExitCode, Failure> {
     let graph = &target.graph;
-    let mut inner = (0..graph.providers.len()).filter(|&id| id != target.id && within(graph, target.id, id)).map(|id| &graph.providers[id]);
-    match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
+    let mut inner = (0..graph.providers.len())
+        .filter(|&id| id != target.id && within(graph, target.id, id))
+        .map(|id| &graph.providers[id]);
+    match inner
+        .find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty())
+    {
         None => {
             say(&format!("{typed}: what it carries begins on the grain; nothing was moved"))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(p) => {
             let found = format!("it carries partitions, and {} is off the grain", p.name);
-            Err(refuse("move", typed, &Refusal::new(found, "say with --to where it is to begin, so that they come out on it")))
+            Err(refuse(
+                "move",
+                typed,
+                &Refusal::new(
+                    found,
+                    "say with --to where it is to begin, so that they come out on it",
+                ),
+            ))
         }
     }
 }
@@ -133,11 +172,20 @@ fn align_container(target: &WriteTarget, typed: &str) -> Result<ExitCode, Failur
 fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
     let sectors = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok()?.checked_mul(sector);
     let bytes = sectors(text).or_else(|| trueline_geom::base::size::bytes(text));
-    bytes.ok_or_else(|| Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s")))
+    bytes.ok_or_else(|| {
+        Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s"))
+    })
 }
 
-/// The move of `entry` to `start`, and a note for every field that keeps its old start. Errors: a failed read.
-fn decide(target: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
+/// The move of `entry` to `start`, and a note for every field that keeps its old start. Errors: a
+/// failed read.
+fn decide(
+    target: &WriteTarget,
+    on: Id,
+    entry: &Entry,
+    start: u64,
+    table: Vec<Patch>,
+) -> Result<(Move, Vec<String>), Errno> {
     let (graph, own) = (&target.graph, &target.graph.providers[target.id]);
     let disk = &graph.providers[on].topology;
     let bytes = |at: u64, length: u64| {
@@ -145,22 +193,32 @@ fn decide(target: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Pa
         graph.read_at(on, &mut bytes, at).map(|()| bytes)
     };
     // A scheme makes a chain for an extended partition that is new to it; this one brings its own.
-    let own_chain = |patch: &Patch| entry.kind.is_extended() && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector);
+    let own_chain = |patch: &Patch| {
+        entry.kind.is_extended() && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector)
+    };
     let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
     let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
-    let was = table.iter().map(|patch| Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() }));
+    let was = table.iter().map(|patch| {
+        Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() })
+    });
     let was = was.collect::<Result<_, Errno>>()?;
     let (front, back) = ends(entry.length, SIZES.end);
-    let (front, back) = (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
+    let (front, back) =
+        (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
     let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(graph, target.id, *id)) {
+    for (id, p) in
+        graph.providers.iter().enumerate().filter(|(id, _)| within(graph, target.id, *id))
+    {
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
         let to = (from - entry.start).saturating_add(start);
         for sign in p.in_use() {
             let moved = Moved { from, to, length: p.topology.length };
-            let found = sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(id, out, at))?;
+            let found =
+                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(id, out, at))?;
             let at = p.base().saturating_sub(own.base());
-            rebased.extend(found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }));
+            rebased.extend(
+                found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
+            );
             if let Some(says) = found.left {
                 left.push(format!("the {} of {} says that it begins at byte {says}, where it does not: left as it is", sign.kind, p.name));
             }
@@ -168,14 +226,34 @@ fn decide(target: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Pa
     }
     let id = random::bytes().map_err(|_| Errno::Io)?;
     let (medium, sector, from, length) = (disk.length, disk.sector, entry.start, entry.length);
-    Ok((Move { id, medium, sector, from, to: start, length, sizes: SIZES, front, back, rebased, table, was }, left))
+    Ok((
+        Move {
+            id,
+            medium,
+            sector,
+            from,
+            to: start,
+            length,
+            sizes: SIZES,
+            front,
+            back,
+            rebased,
+            table,
+            was,
+        },
+        left,
+    ))
 }
 
 /// Prints the move as `--dry-run` does.
 fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCode, Failure> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-    columns::comment(&format!("{}: {} bytes from {from} to {to}", escape::plain(typed), plan.length), width, &mut out)?;
+    columns::comment(
+        &format!("{}: {} bytes from {from} to {to}", escape::plain(typed), plan.length),
+        width,
+        &mut out,
+    )?;
     let how = match (plan.overlaps(), plan.saves()) {
         (false, _) => "copied; the old place is left as it is",
         (true, false) => "copied piece by piece, with a journal",
@@ -189,11 +267,13 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// The provider with the table as a target with absolute paths, which also resumes from another directory.
+/// The provider with the table as a target with absolute paths, which also resumes from another
+/// directory.
 fn absolute(typed: &str, on: &str) -> String {
     let disks = target::split(typed).0.into_iter().map(|disk| {
         let path = target::paths(disk).first().and_then(|path| fs::canonicalize(path).ok());
-        path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| disk.to_string())
+        path.and_then(|path| path.into_os_string().into_string().ok())
+            .unwrap_or_else(|| disk.to_string())
     });
     let disks = disks.collect::<Vec<_>>().join(",");
     if on.is_empty() { disks } else { format!("{disks}#{on}") }
@@ -224,7 +304,12 @@ struct Report<'a> {
 }
 
 impl Moving<'_> {
-    fn carry(&self, target: &WriteTarget, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
+    fn carry(
+        &self,
+        target: &WriteTarget,
+        journal: Option<&Journal<'_>>,
+        start: Start,
+    ) -> Result<(), Failure> {
         let bar = of_bytes("move", self.plan.length);
         signal::remember_first();
         let disk = Through::new(&target.graph, self.on);
@@ -238,19 +323,30 @@ impl Moving<'_> {
         done.map_err(|why| {
             let found = match why {
                 Interrupted::Asked => "it was interrupted".into(),
-                Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, self.plan.sector)),
+                Interrupted::Disk(at, errno) => {
+                    format!("{errno} at {}", place(at, self.plan.sector))
+                }
                 Interrupted::Journal(errno) => format!("the journal: {errno}"),
             };
             let next = match self.journal {
                 Some(path) => format!("go on with: trueline move --resume {}", path.display()),
                 None => "nothing has changed: begin again".into(),
             };
-            Failure::Message(format!("move {}: {found}: {copied} of {} bytes are copied: {next}", self.typed, self.plan.length))
+            Failure::Message(format!(
+                "move {}: {found}: {copied} of {} bytes are copied: {next}",
+                self.typed, self.plan.length
+            ))
         })
     }
 
     /// Reads the table back, flushes, removes the journal and reports.
-    fn finish(&self, target: WriteTarget, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
+    fn finish(
+        &self,
+        target: WriteTarget,
+        scheme: &'static dyn Scheme,
+        done: Result<(), Failure>,
+        json: bool,
+    ) -> Result<ExitCode, Failure> {
         let plan = self.plan;
         if done.is_err() {
             drop(target);
@@ -258,16 +354,28 @@ impl Moving<'_> {
             tell_kernel(self.typed);
             return done.map(|()| ExitCode::SUCCESS);
         }
-        let read = scheme.read(&target.graph.probe(self.on)).filter(|table| table.damage.is_empty());
-        let is_there = read.is_some_and(|table| table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length)));
+        let read =
+            scheme.read(&target.graph.probe(self.on)).filter(|table| table.damage.is_empty());
+        let is_there = read.is_some_and(|table| {
+            table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length))
+        });
         if !is_there {
-            let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.typed);
+            let message = format!(
+                "write {}: the table does not read back as it should: check the disk; the journal is kept",
+                self.typed
+            );
             return Err(Failure::Message(message));
         }
-        // The journal is removed last: writes of an earlier run that are still in a cache are flushed first.
+        // The journal is removed last: writes of an earlier run that are still in a cache are
+        // flushed first.
         Through::new(&target.graph, self.on).flush().map_err(|errno| {
-            let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
-            Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.typed))
+            let kept = self.journal.map_or(String::new(), |path| {
+                format!("; go on with: trueline move --resume {}", path.display())
+            });
+            Failure::Message(format!(
+                "flush {}: {errno}: all is copied, and may not be on the medium{kept}",
+                self.typed
+            ))
         })?;
         let judged = target.judged.clone();
         drop(target);
@@ -275,14 +383,19 @@ impl Moving<'_> {
         tell_kernel(self.typed);
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
-            let report = Report { format: "trueline/move/1", target: self.typed, judged, from, to, length };
+            let report =
+                Report { format: "trueline/move/1", target: self.typed, judged, from, to, length };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;
             out.flush()?;
         } else {
             let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-            say(&format!("{}: {} moved from {from} to {to}", self.typed, size::human(plan.length)))?;
+            say(&format!(
+                "{}: {} moved from {from} to {to}",
+                self.typed,
+                size::human(plan.length)
+            ))?;
         }
         Ok(ExitCode::SUCCESS)
     }

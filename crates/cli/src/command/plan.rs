@@ -19,7 +19,8 @@ use trueline_geom::plan::{Host, LayerBase, Plan, Use};
 
 /// Size in bytes of a described disk without `--size`.
 const USUAL: u64 = 1 << 40;
-/// Least size in bytes: a smaller disk has no room for a table and a partition on the grain, so the unit was left out.
+/// Least size in bytes: a smaller disk has no room for a table and a partition on the grain, so the
+/// unit was left out.
 const LEAST: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
@@ -33,7 +34,9 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     };
     let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
-        return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
+        return Err(Failure::Message(format!(
+            "plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB"
+        )));
     }
     let mut asked = match &args.target {
         Some(target) => of_target(target, &overrides, &wanted)?,
@@ -43,9 +46,14 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         }
     };
     if args.target.is_none() && args.size.is_none() {
-        asked.notes.push(format!("a disk of {} is taken: --size says how large it is", size::human(USUAL)));
+        asked.notes.push(format!(
+            "a disk of {} is taken: --size says how large it is",
+            size::human(USUAL)
+        ));
     }
-    if let Some(size) = args.size.filter(|&size| args.target.is_some() && size < asked.base.topology.length) {
+    if let Some(size) =
+        args.size.filter(|&size| args.target.is_some() && size < asked.base.topology.length)
+    {
         asked.base.topology.length = size;
     }
     let needed = usize::try_from(wanted.disks()).unwrap_or(usize::MAX);
@@ -91,20 +99,33 @@ impl Asked {
     fn described(overrides: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
         let topology = described(overrides, length);
         let host = wanted.host(&topology, false);
-        Asked { base: LayerBase::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
+        Asked {
+            base: LayerBase::disk(topology, Vec::new()).on(host),
+            commands: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
-    /// Adds names until as many disks as needed have one. Errors: too many, or one provider where whole disks are needed.
+    /// Adds names until as many disks as needed have one. Errors: too many, or one provider where
+    /// whole disks are needed.
     fn complete(&mut self, needed: usize) -> Result<(), String> {
         let names = &mut self.base.names;
         if names.len() > needed {
-            return Err(format!("plan: {} disks are named, and {needed} needed: name as many as the use has", names.len()));
+            return Err(format!(
+                "plan: {} disks are named, and {needed} needed: name as many as the use has",
+                names.len()
+            ));
         }
         if names.len() < needed && !self.base.whole {
-            return Err(format!("plan: one provider is named, and {needed} disks are needed: name whole disks"));
+            return Err(format!(
+                "plan: one provider is named, and {needed} disks are needed: name whole disks"
+            ));
         }
         if !names.is_empty() && names.len() < needed {
-            self.notes.push(format!("{} of {needed} disks are named: the others are taken to be like them", names.len()));
+            self.notes.push(format!(
+                "{} of {needed} disks are named: the others are taken to be like them",
+                names.len()
+            ));
         }
         for number in names.len() + 1..=needed {
             let name = if needed == 1 { "DISK".to_owned() } else { format!("DISK{number}") };
@@ -123,26 +144,41 @@ fn placeholder(name: &str, host: Host) -> String {
 
 fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
     let (graph, only) = open(target, overrides)?;
-    let disks = target.strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}"))).unwrap_or(target);
+    let disks = target
+        .strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}")))
+        .unwrap_or(target);
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
     let disks: Vec<&str> = if several { disks.split(',').collect() } else { vec![disks] };
     let together = together(&graph);
     let host = wanted.host(&together, disks.iter().all(|disk| Path::new(disk).is_file()));
     let (mut commands, mut names) = (Vec::new(), Vec::new());
     for disk in &disks {
-        let numbered = |name: &str| if several { format!("{name}{}", names.len() + 1) } else { name.to_owned() };
+        let numbered = |name: &str| {
+            if several { format!("{name}{}", names.len() + 1) } else { name.to_owned() }
+        };
         let is_file = Path::new(disk).is_file();
         if is_file && host != Host::Image {
             // Device nodes are used as they are; a file gets one first.
             let name = numbered(if host == Host::FreeBsd { "MD" } else { "LOOP" });
             let sector = together.sector;
             commands.push(match (host, sector) {
-                (Host::FreeBsd, 512) => format!("{name}=$(mdconfig -a -t vnode -f {})", quoted(disk)),
-                (Host::FreeBsd, _) => format!("{name}=$(mdconfig -a -t vnode -S {sector} -f {})", quoted(disk)),
+                (Host::FreeBsd, 512) => {
+                    format!("{name}=$(mdconfig -a -t vnode -f {})", quoted(disk))
+                }
+                (Host::FreeBsd, _) => {
+                    format!("{name}=$(mdconfig -a -t vnode -S {sector} -f {})", quoted(disk))
+                }
                 (_, 512) => format!("{name}=$(losetup --find --show --partscan {})", quoted(disk)),
-                _ => format!("{name}=$(losetup --find --show --partscan --sector-size {sector} {})", quoted(disk)),
+                _ => format!(
+                    "{name}=$(losetup --find --show --partscan --sector-size {sector} {})",
+                    quoted(disk)
+                ),
             });
-            names.push(if host == Host::FreeBsd { format!("/dev/${{{name}}}") } else { format!("${{{name}}}") });
+            names.push(if host == Host::FreeBsd {
+                format!("/dev/${{{name}}}")
+            } else {
+                format!("${{{name}}}")
+            });
         } else if is_simulated(disk) {
             // A plan for a simulated drive is typed on the real one.
             let name = numbered("DISK");
@@ -155,10 +191,14 @@ fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<As
     let base = match only.as_deref() {
         None => LayerBase::disk(together, names),
         Some(name) => {
-            let id = graph
-                .find(name)
-                .ok_or_else(|| format!("open {target}: no provider #{name}; trueline show {} lists them", quoted(&disks.join(","))))?;
-            let node = |disk: &String| if host == Host::Image { quoted(target) } else { node(disk, name) };
+            let id = graph.find(name).ok_or_else(|| {
+                format!(
+                    "open {target}: no provider #{name}; trueline show {} lists them",
+                    quoted(&disks.join(","))
+                )
+            })?;
+            let node =
+                |disk: &String| if host == Host::Image { quoted(target) } else { node(disk, name) };
             let names = names.first().map(node).into_iter().collect();
             let whole = graph.providers[id].class == "disk";
             LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }
@@ -169,18 +209,22 @@ fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<As
 
 /// Topology with the boundaries that all disks have in common.
 fn together(graph: &Graph) -> Topology {
-    let disks: Vec<Topology> = graph.providers.iter().filter(|p| p.class == "disk").map(|p| p.topology.clone()).collect();
+    let disks: Vec<Topology> =
+        graph.providers.iter().filter(|p| p.class == "disk").map(|p| p.topology.clone()).collect();
     match &disks[..] {
         [one] => one.clone(),
         all => Topology::mirror(all, all.iter().map(|t| t.length).min().unwrap_or(0)),
     }
 }
 
-/// The device node of a provider: `s2` and `p2` are Linux's partition 2; other providers have no known one.
+/// The device node of a provider: `s2` and `p2` are Linux's partition 2; other providers have no
+/// known one.
 fn node(disk: &str, provider: &str) -> String {
     let number = provider.strip_prefix(['p', 's']).filter(|n| n.parse::<u32>().is_ok());
     match number {
-        Some(n) if disk.ends_with(|c: char| c.is_ascii_digit() || c == '}') => format!("{disk}p{n}"),
+        Some(n) if disk.ends_with(|c: char| c.is_ascii_digit() || c == '}') => {
+            format!("{disk}p{n}")
+        }
         Some(n) => format!("{disk}{n}"),
         None => format!("{disk}#{provider}"),
     }
@@ -189,7 +233,11 @@ fn node(disk: &str, provider: &str) -> String {
 /// One word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -198,9 +246,13 @@ mod tests {
 
     #[test]
     fn names_are_one_word_of_a_shell() {
-        assert_eq!(["/dev/sda", "a b", "it's", ""].map(quoted), ["/dev/sda", "'a b'", r"'it'\''s'", "''"]);
         assert_eq!(
-            [("/dev/sda", "s2"), ("/dev/nvme0n1", "p1"), ("${LOOP}", "s1")].map(|(d, p)| node(d, p)),
+            ["/dev/sda", "a b", "it's", ""].map(quoted),
+            ["/dev/sda", "'a b'", r"'it'\''s'", "''"]
+        );
+        assert_eq!(
+            [("/dev/sda", "s2"), ("/dev/nvme0n1", "p1"), ("${LOOP}", "s1")]
+                .map(|(d, p)| node(d, p)),
             ["/dev/sda2", "/dev/nvme0n1p1", "${LOOP}p1"]
         );
     }

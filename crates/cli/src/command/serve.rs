@@ -62,10 +62,13 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     }
     let tell = tell(&notices, &args.target);
     let layers = LayerStack::new(&graph, id, &config::layers(args, &models), &tell)?;
-    let exports = Arc::new(config::selection(args).exports(&graph, id, &layers, overlays.as_ref())?);
+    let exports =
+        Arc::new(config::selection(args).exports(&graph, id, &layers, overlays.as_ref())?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
-    let telemetry = layers.counting().map(|counting| Arc::new(Telemetry::new(counting.clone(), &args.target, &said)));
+    let telemetry = layers
+        .counting()
+        .map(|counting| Arc::new(Telemetry::new(counting.clone(), &args.target, &said)));
     // Before there is a way in: a client may end the server at once, and a mount would stay behind.
     signal::remember_first();
     let mut fronts = config::fronts(args, own.as_ref()).open(&exports, &tell)?;
@@ -75,8 +78,10 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     }
     fronts.extend(page(args, telemetry.as_ref())?);
     let top = telemetry.as_ref().filter(|_| args.top);
-    let top = top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
-    let notes = notes::containers(&graph).chain(notes::members(&graph)).chain(notes::unsaid(&exports));
+    let top =
+        top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
+    let notes =
+        notes::containers(&graph).chain(notes::members(&graph)).chain(notes::unsaid(&exports));
     notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
@@ -87,8 +92,12 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let emulation = layers.drives().map(emulate::emulation);
     let ended = ending::layers(&layers);
     overlays.iter().for_each(|overlays| overlay::tell(overlays, &args.target));
-    telemetry.iter().filter(|_| !args.read_only).for_each(|telemetry| telemetry.counting().taste_last());
-    telemetry.map_or(Ok(()), |telemetry| sum_up(&Served { emulation, ..telemetry.served() }, args))?;
+    telemetry
+        .iter()
+        .filter(|_| !args.read_only)
+        .for_each(|telemetry| telemetry.counting().taste_last());
+    telemetry
+        .map_or(Ok(()), |telemetry| sum_up(&Served { emulation, ..telemetry.served() }, args))?;
     let status = served?;
     flushed?;
     ended?;
@@ -96,15 +105,21 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     Ok(if refused && status == ExitCode::SUCCESS { ExitCode::from(1) } else { status })
 }
 
-/// A function that says on stderr, or in the table of `--top`, what happens to a server of `target`.
+/// A function that says on stderr, or in the table of `--top`, what happens to a server of
+/// `target`.
 fn tell(notices: &Arc<Notices>, target: &str) -> Arc<Tell> {
     let (notices, target) = (notices.clone(), target.to_owned());
     Arc::new(move |notice| notices.tell(&target, notice))
 }
 
 /// The page of what is counted and its metrics, if they were asked for.
-fn page(args: &Serve, telemetry: Option<&Arc<Telemetry>>) -> Result<Option<Box<dyn Front>>, Failure> {
-    let Some(((host, port), telemetry)) = args.metrics.as_ref().zip(telemetry) else { return Ok(None) };
+fn page(
+    args: &Serve,
+    telemetry: Option<&Arc<Telemetry>>,
+) -> Result<Option<Box<dyn Front>>, Failure> {
+    let Some(((host, port), telemetry)) = args.metrics.as_ref().zip(telemetry) else {
+        return Ok(None);
+    };
     let site = Arc::new(Live::new(telemetry.clone()));
     Ok(Some(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?)))
 }
@@ -118,14 +133,17 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         stdout.flush()?;
     } else if text::is_worth_saying(served) {
         // Without a reader of the summary, the work is done all the same.
-        let _ = text::write(served, Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
+        let _ =
+            text::write(served, Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }
 
-/// Warns of an interrupted move on what is served: a move is resumed through a server too, but a mount would destroy data.
+/// Warns of an interrupted move on what is served: a move is resumed through a server too, but a
+/// mount would destroy data.
 fn warn_of_move(target: &str, graph: &Graph, id: Id) {
-    if let Err(Failure::Message(found)) = move_journal::require_settled("serve", target, graph, id) {
+    if let Err(Failure::Message(found)) = move_journal::require_settled("serve", target, graph, id)
+    {
         complain(&format!("warning: {found}; a client that writes before that destroys data"));
     }
 }
@@ -157,16 +175,26 @@ fn access(args: &Serve) -> Access {
 fn open(args: &Serve) -> Result<Opened, Failure> {
     emulate::check(args)?;
     // A simulated drive describes itself.
-    let said = if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
+    let said = if args.drive.is_some() {
+        DiskOverrides::new(&args.disk)?
+    } else {
+        DiskOverrides::announced(&args.disk, &args.target)?
+    };
     let said = said.bypass_cache(args.direct);
-    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
+    let Serving { disks, provider, models } =
+        serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
     let graph = Graph::taste(disks, Limits::default());
     let several = target::split(&args.target).0.len() > 1;
     let id = match provider {
-        Some(name) => graph.find(&name).ok_or_else(|| write_target::no_provider(&args.target, &name, &graph))?,
+        Some(name) => graph
+            .find(&name)
+            .ok_or_else(|| write_target::no_provider(&args.target, &name, &graph))?,
         None if several => {
-            return Err(Failure::Message(format!("serve {}: several disks: name the provider after a #: #stripe/data", args.target)));
+            return Err(Failure::Message(format!(
+                "serve {}: several disks: name the provider after a #: #stripe/data",
+                args.target
+            )));
         }
         None => 0,
     };
@@ -174,13 +202,21 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
 }
 
 /// Serves until the command ends, or a signal comes.
-fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &LayerStack, top: Option<Top>) -> Result<ExitCode, Failure> {
+fn serve(
+    fronts: &[Box<dyn Front>],
+    args: &Serve,
+    layers: &LayerStack,
+    top: Option<Top>,
+) -> Result<ExitCode, Failure> {
     // What cannot be written needs no tasting again.
     let counting = layers.counting().filter(|_| !args.read_only);
-    server::run(fronts, counting.map(|counting| &**counting), |ended| wait(fronts, args, layers, top, ended))?
+    server::run(fronts, counting.map(|counting| &**counting), |ended| {
+        wait(fronts, args, layers, top, ended)
+    })?
 }
 
-/// Waits until the command ends, a signal comes, or a front ends. The terminal is given back on return.
+/// Waits until the command ends, a signal comes, or a front ends. The terminal is given back on
+/// return.
 fn wait(
     fronts: &[Box<dyn Front>],
     args: &Serve,

@@ -1,10 +1,13 @@
 //! `stripe`, `mirror`, `concat`: FreeBSD's metadata on the members of a set.
 //!
-//! A label is random, and every last sector is cleared before the first is labelled: halves of two labellings never make a set.
+//! A label is random, and every last sector is cleared before the first is labelled: halves of two
+//! labellings never make a set.
 
 pub(crate) mod args;
 use super::info;
-use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
+use crate::command::set::args::{
+    Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb,
+};
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
 use crate::style::Style;
@@ -49,9 +52,17 @@ pub(crate) fn mirror(args: &Mirror) -> Result<ExitCode, Failure> {
     match &args.verb {
         MirrorVerb::Label(args) => {
             let slice = u32::try_from(args.slice);
-            let slice = slice.map_err(|_| format!("mirror label: a slice of {} bytes: use less than 4 GiB", args.slice))?;
-            let ids = args.label.disks.iter().map(|_| random_id()).collect::<Result<Vec<u32>, Failure>>()?;
-            let (balance, no_autosync, no_failsync) = (args.balance.as_str(), args.no_autosync, args.no_failsync);
+            let slice = slice.map_err(|_| {
+                format!("mirror label: a slice of {} bytes: use less than 4 GiB", args.slice)
+            })?;
+            let ids = args
+                .label
+                .disks
+                .iter()
+                .map(|_| random_id())
+                .collect::<Result<Vec<u32>, Failure>>()?;
+            let (balance, no_autosync, no_failsync) =
+                (args.balance.as_str(), args.no_autosync, args.no_failsync);
             let options = mirror::Options { balance, slice, no_autosync, no_failsync, ids: &ids };
             MIRROR.label(&args.label, |l| mirror::label(l, &options))
         }
@@ -78,9 +89,11 @@ impl Kind {
         let overrides = overrides_of(&args.disks, &args.disk)?;
         let members = Members::open(&args.disks, &overrides, args.write.access())?;
         let graph = &members.graph;
-        let components: Vec<Component> = members.ids.iter().map(|&id| members.component(id, args.hardcode)).collect();
+        let components: Vec<Component> =
+            members.ids.iter().map(|&id| members.component(id, args.hardcode)).collect();
         let label = metadata::Label { name: &args.name, id: random_id()?, components: &components };
-        let refuse = |why: String| Failure::Message(format!("{attempt}: {why}: nothing was written"));
+        let refuse =
+            |why: String| Failure::Message(format!("{attempt}: {why}: nothing was written"));
         let labelled = encode(&label).map_err(|refusal| refuse(refusal.to_string()))?;
         let made: Vec<_> = labelled.iter().map(|l| l.member.clone()).collect();
         let found = objections(graph, self.class, &members.ids, &made);
@@ -96,8 +109,16 @@ impl Kind {
         }
         let sector = |(id, label): (&Id, Labelled)| (*id, label.sector);
         let labels: Vec<(Id, Vec<u8>)> = members.ids.iter().zip(labelled).map(sector).collect();
-        let cleared = labels.iter().map(|(id, sector)| last_sector(graph, *id, vec![0; sector.len()], "cleared last sector"));
-        let jobs = cleared.chain(labels.iter().map(|(id, sector)| last_sector(graph, *id, sector.clone(), "metadata"))).collect();
+        let cleared = labels.iter().map(|(id, sector)| {
+            last_sector(graph, *id, vec![0; sector.len()], "cleared last sector")
+        });
+        let jobs = cleared
+            .chain(
+                labels
+                    .iter()
+                    .map(|(id, sector)| last_sector(graph, *id, sector.clone(), "metadata")),
+            )
+            .collect();
         carry_out(&members.target, graph, jobs, &args.write)?;
         if args.write.dry_run {
             return Ok(ExitCode::SUCCESS);
@@ -106,12 +127,17 @@ impl Kind {
         drop(members);
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         for disk in args.disks.iter().filter(|_| args.verbose) {
-            columns::line(&format!("Metadata value stored on {disk}."), Style::of_stdout().width, &mut stdout)?;
+            columns::line(
+                &format!("Metadata value stored on {disk}."),
+                Style::of_stdout().width,
+                &mut stdout,
+            )?;
         }
         // The set that is read back is the one a kernel will taste.
         let (graph, _) = target::open(&target, &overrides)?;
         let set = made.first().map_or("", |m| m.provider.as_str());
-        let survey = survey(&target, &graph, Some(set)).map_err(|e| format!("{attempt}: it does not read back as it should: {e}"))?;
+        let survey = survey(&target, &graph, Some(set))
+            .map_err(|e| format!("{attempt}: it does not read back as it should: {e}"))?;
         if let Some(provider) = survey.providers.first() {
             info::text(&format!("{target}#{set}"), provider, None, &mut stdout)?;
         }
@@ -120,21 +146,39 @@ impl Kind {
     }
 
     fn clear(&self, args: &Clear) -> Result<ExitCode, Failure> {
-        let members = Members::open(&args.disks, &overrides_of(&args.disks, &args.disk)?, args.write.access())?;
+        let members = Members::open(
+            &args.disks,
+            &overrides_of(&args.disks, &args.disk)?,
+            args.write.access(),
+        )?;
         for (disk, &id) in args.disks.iter().zip(&members.ids) {
             let found = match metadata::magic(&read_last(&members.graph, id, disk)?) {
                 Some(magic) if magic == self.magic => continue,
                 Some(magic) => format!("its last sector holds {magic}"),
                 None => "its last sector holds no metadata".into(),
             };
-            let found = format!("{} clear {disk}: {found}, not {}: nothing was written", self.class.name(), self.magic);
+            let found = format!(
+                "{} clear {disk}: {found}, not {}: nothing was written",
+                self.class.name(),
+                self.magic
+            );
             return Err(Failure::Message(found));
         }
         let zeros = |&id: &Id| {
             let sector = members.graph.providers[id].topology.sector;
-            last_sector(&members.graph, id, vec![0; usize::try_from(sector).unwrap_or(0)], "cleared last sector")
+            last_sector(
+                &members.graph,
+                id,
+                vec![0; usize::try_from(sector).unwrap_or(0)],
+                "cleared last sector",
+            )
         };
-        carry_out(&members.target, &members.graph, members.ids.iter().map(zeros).collect(), &args.write)?;
+        carry_out(
+            &members.target,
+            &members.graph,
+            members.ids.iter().map(zeros).collect(),
+            &args.write,
+        )?;
         for disk in args.disks.iter().filter(|_| args.verbose && !args.write.dry_run) {
             say(&format!("Metadata cleared on {disk}."))?;
         }
@@ -150,10 +194,14 @@ impl Kind {
             let read = || -> Result<Vec<Field>, Failure> {
                 let members = Members::open(std::slice::from_ref(disk), &overrides, Access::Read)?;
                 let sector = read_last(&members.graph, members.ids[0], disk)?;
-                (self.dump)(&sector).map_err(|refusal| format!("{} dump {disk}: {refusal}", self.class.name()).into())
+                (self.dump)(&sector).map_err(|refusal| {
+                    format!("{} dump {disk}: {refusal}", self.class.name()).into()
+                })
             };
             match read() {
-                Ok(fields) if args.json => dumped.push(Dumped { target: disk, metadata: Fields(fields) }),
+                Ok(fields) if args.json => {
+                    dumped.push(Dumped { target: disk, metadata: Fields(fields) })
+                }
                 Ok(fields) => text(disk, &fields, &mut stdout)?,
                 Err(Failure::Message(message)) => {
                     complain(&message);
@@ -163,7 +211,8 @@ impl Kind {
             }
         }
         if args.json {
-            let document = Document { format: format!("trueline/{}/1", self.class.name()), members: dumped };
+            let document =
+                Document { format: format!("trueline/{}/1", self.class.name()), members: dumped };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         }
@@ -225,9 +274,14 @@ struct Members {
 }
 
 impl Members {
-    fn open(targets: &[String], overrides: &DiskOverrides, access: Access) -> Result<Members, Failure> {
+    fn open(
+        targets: &[String],
+        overrides: &DiskOverrides,
+        access: Access,
+    ) -> Result<Members, Failure> {
         let mut disks: Vec<&str> = Vec::new();
-        let split: Vec<(Vec<&str>, Option<String>)> = targets.iter().map(|t| target::split(t)).collect();
+        let split: Vec<(Vec<&str>, Option<String>)> =
+            targets.iter().map(|t| target::split(t)).collect();
         let mut places = Vec::new();
         for (names, _) in &split {
             // Partitions of one disk share it; memory is new every time.
@@ -244,7 +298,9 @@ impl Members {
         let found = targets.iter().zip(&split).zip(&places).map(|((typed, (_, provider)), on)| {
             find(&graph, on, provider.as_deref()).ok_or_else(|| {
                 let wanted = match provider {
-                    Some(name) => format!("no provider '{name}': trueline show lists those there are"),
+                    Some(name) => {
+                        format!("no provider '{name}': trueline show lists those there are")
+                    }
                     None => "several disks: name the provider after a #: #mirror/gm0".into(),
                 };
                 Failure::Message(format!("open {typed}: {wanted}"))
@@ -257,16 +313,24 @@ impl Members {
     /// The description of member `id` that goes into a label.
     fn component(&self, id: Id, hardcode: bool) -> Component {
         let p = &self.graph.providers[id];
-        // The only disk of a target has no name of its own, and its partitions have only the rest of theirs.
-        let alone = self.graph.providers[0].name.is_empty() && !self.graph.providers[self.graph.root(id)].is_set;
+        // The only disk of a target has no name of its own, and its partitions have only the rest
+        // of theirs.
+        let alone = self.graph.providers[0].name.is_empty()
+            && !self.graph.providers[self.graph.root(id)].is_set;
         let disk = Path::new(&self.target).file_stem().filter(|_| alone);
-        let name = || disk.map_or(String::new(), |stem| stem.to_string_lossy().into_owned()) + &p.name;
-        Component { length: p.topology.length, sector: p.topology.sector, hardcoded: hardcode.then(name) }
+        let name =
+            || disk.map_or(String::new(), |stem| stem.to_string_lossy().into_owned()) + &p.name;
+        Component {
+            length: p.topology.length,
+            sector: p.topology.sector,
+            hardcoded: hardcode.then(name),
+        }
     }
 }
 
-/// The provider called `name` of the disks `on`, which are the graph's first providers in the order of its target; without a name, the only
-/// disk. With several disks a provider's name begins with its disk's, which a user who names that disk alone may leave out.
+/// The provider called `name` of the disks `on`, which are the graph's first providers in the order
+/// of its target; without a name, the only disk. With several disks a provider's name begins with
+/// its disk's, which a user who names that disk alone may leave out.
 fn find(graph: &Graph, on: &[Id], name: Option<&str>) -> Option<Id> {
     let Some(name) = name else { return <[Id; 1]>::try_from(on).ok().map(|[disk]| disk) };
     let mut within = vec![false; graph.providers.len()];
@@ -275,7 +339,10 @@ fn find(graph: &Graph, on: &[Id], name: Option<&str>) -> Option<Id> {
         let parents = &graph.providers[id].parents;
         within[id] |= !parents.is_empty() && parents.iter().all(|&parent| within[parent]);
     }
-    let called = |full: &str| full == name || matches!(on, [disk] if full.strip_prefix(&graph.providers[*disk].name) == Some(name));
+    let called = |full: &str| {
+        full == name
+            || matches!(on, [disk] if full.strip_prefix(&graph.providers[*disk].name) == Some(name))
+    };
     (0..graph.providers.len()).find(|&id| within[id] && called(&graph.providers[id].name))
 }
 
@@ -291,7 +358,9 @@ fn last_sector(graph: &Graph, id: Id, bytes: Vec<u8>, what: &'static str) -> Job
 
 fn read_last(graph: &Graph, id: Id, disk: &str) -> Result<Vec<u8>, Failure> {
     let probe = graph.probe(id);
-    let read = probe.from_end(probe.sector()).and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
+    let read = probe
+        .from_end(probe.sector())
+        .and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
     read.ok_or_else(|| Failure::Message(format!("read {disk}: its last sector cannot be read")))
 }
 

@@ -1,7 +1,7 @@
 //! The text of `part show`, byte for byte that of gpart(8), today's or that of FreeBSD 9.
 //!
-//! Sizes in parentheses are rounded like `humanize_number(3)` of each release. Release 9 divides the remainder by 1000 although it counts
-//! by 1024, and so prints `232G` for 232.9.
+//! Sizes in parentheses are rounded like `humanize_number(3)` of each release. Release 9 divides
+//! the remainder by 1000 although it counts by 1024, and so prints `232G` for 232.9.
 
 use crate::words::escape;
 use std::io;
@@ -31,7 +31,8 @@ impl Called {
         Called { text: name.into(), join: "" }
     }
 
-    /// A name as the command line takes it, for provider `own` of these disks: `disk.img`, `disk.img#s1`.
+    /// A name as the command line takes it, for provider `own` of these disks: `disk.img`,
+    /// `disk.img#s1`.
     pub(crate) fn typed(disks: &str, own: &str) -> Called {
         match own {
             "" => Called { text: disks.into(), join: "#" },
@@ -46,12 +47,17 @@ impl Called {
 
     /// The name of a provider on this one with that suffix; its own name without one.
     pub(crate) fn with(&self, suffix: &str) -> String {
-        if suffix.is_empty() { self.text.clone() } else { format!("{}{}{suffix}", self.text, self.join) }
+        if suffix.is_empty() {
+            self.text.clone()
+        } else {
+            format!("{}{}{suffix}", self.text, self.join)
+        }
     }
 }
 
 impl Shown<'_> {
-    /// Name of a partition. A logical one is named after the disk, not after the extended partition that holds its chain.
+    /// Name of a partition. A logical one is named after the disk, not after the extended partition
+    /// that holds its chain.
     pub(crate) fn partition(&self, entry: &Entry) -> String {
         let suffix = self.scheme.suffix(entry);
         let digits = self.name.text.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -82,7 +88,8 @@ pub(crate) struct Format {
     pub names: bool,
     /// `--compat 9`: sizes as FreeBSD 9 rounds them.
     pub release9: bool,
-    /// Our names, which `add` takes, for types that gpart(8) has no name for; false for gpart's exact output.
+    /// Our names, which `add` takes, for types that gpart(8) has no name for; false for gpart's
+    /// exact output.
     pub ours: bool,
 }
 
@@ -92,14 +99,19 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
     let lba = |byte: u64| byte / table.sector.max(1);
     let size = |bytes| if format.release9 { humanize9(bytes) } else { humanize(bytes) };
     let digits = lba(table.usable.end.saturating_sub(1)).to_string().len();
-    let names: Vec<String> = table.by_start().into_iter().map(|e| escape::plain(&shown.partition(e))).collect();
+    let names: Vec<String> =
+        table.by_start().into_iter().map(|e| escape::plain(&shown.partition(e))).collect();
     let name = escape::plain(shown.name.text());
     let others = names.iter().filter(|_| format.names);
     let wide = others.chain([&name]).map(|n| n.chars().count()).max().unwrap_or(0);
     let corrupt = if table.damage.is_empty() { "" } else { " [CORRUPT]" };
-    let (first, sectors) = (lba(table.usable.start), lba(table.usable.end.saturating_sub(table.usable.start)));
+    let (first, sectors) =
+        (lba(table.usable.start), lba(table.usable.end.saturating_sub(table.usable.start)));
     let (scheme, whole) = (shown.scheme.name(), size(table.length));
-    writeln!(out, "=>{first:>digits$}  {sectors:>digits$}  {name:>wide$}  {scheme}  ({whole}){corrupt}")?;
+    writeln!(
+        out,
+        "=>{first:>digits$}  {sectors:>digits$}  {name:>wide$}  {scheme}  ({whole}){corrupt}"
+    )?;
     let free = |from: u64, to: u64, out: &mut dyn io::Write| {
         let (at, sectors, size) = (lba(from), lba(to - from), size(to - from));
         writeln!(out, "  {at:>digits$}  {sectors:>digits$}  {:>wide$}  - free -  ({size})", "")
@@ -121,8 +133,12 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
         };
         let marks = entry.marks(shown.scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };
-        let (start, sectors, size) = (lba(range.start), lba(range.end - range.start), size(entry.length));
-        writeln!(out, "  {start:>digits$}  {sectors:>digits$}  {id:>wide$}  {what} {marks} ({size})")?;
+        let (start, sectors, size) =
+            (lba(range.start), lba(range.end - range.start), size(entry.length));
+        writeln!(
+            out,
+            "  {start:>digits$}  {sectors:>digits$}  {id:>wide$}  {what} {marks} ({size})"
+        )?;
         at = at.max(range.end);
     }
     if at < table.usable.end {

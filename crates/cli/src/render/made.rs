@@ -1,8 +1,8 @@
 //! The line of a page on its own making: time, version and command line.
 //!
 //! # Sources
-//! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock; Howard Hinnant, chrono-compatible low-level
-//! date algorithms (`civil_from_days`).
+//! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock; Howard
+//! Hinnant, chrono-compatible low-level date algorithms (`civil_from_days`).
 
 use crate::words::escape;
 use std::env;
@@ -22,9 +22,11 @@ impl Made {
     /// The making of a page by this run: the present time, or `SOURCE_DATE_EPOCH`.
     pub(crate) fn now() -> Made {
         let set = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
-        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let clock =
+            || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let words = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-        let command = std::iter::once("trueline".to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+        let command =
+            std::iter::once("trueline".to_owned()).chain(words).collect::<Vec<_>>().join(" ");
         Made { at: set.unwrap_or_else(clock), command }
     }
 
@@ -35,14 +37,21 @@ impl Made {
             command.push('…');
         }
         let (at, command) = (date(self.at), escape::xml(&escape::plain(&command)));
-        format!("<p class=\"made\">{at} · trueline {} · <code>{command}</code></p>", env!("CARGO_PKG_VERSION"))
+        format!(
+            "<p class=\"made\">{at} · trueline {} · <code>{command}</code></p>",
+            env!("CARGO_PKG_VERSION")
+        )
     }
 }
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// A time in seconds since 1970 as `2026-01-02 03:04 UTC`; at most the end of year 9999.
@@ -89,9 +98,16 @@ mod tests {
 
     #[test]
     fn a_command_line_is_text_and_no_longer_than_a_page_bears() {
-        assert_eq!([quoted("a.img"), quoted("a b"), quoted("it's"), quoted("")], ["a.img", "'a b'", r"'it'\''s'", "''"]);
+        assert_eq!(
+            [quoted("a.img"), quoted("a b"), quoted("it's"), quoted("")],
+            ["a.img", "'a b'", r"'it'\''s'", "''"]
+        );
         let line = Made::sample().html();
-        assert!(line.contains("2024-02-29 12:34 UTC · trueline ") && line.contains("&#39;a b.img&#39; &lt;x&gt;</code>"), "{line}");
+        assert!(
+            line.contains("2024-02-29 12:34 UTC · trueline ")
+                && line.contains("&#39;a b.img&#39; &lt;x&gt;</code>"),
+            "{line}"
+        );
         let long = Made { at: 0, command: "x".repeat(10_000) }.html();
         assert!(long.len() < 500 && long.contains("x…</code>"), "{long}");
     }

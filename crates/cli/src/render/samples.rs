@@ -1,6 +1,8 @@
 //! Reports made by hand, for the tests of every output.
 
-use crate::command::serve::summary::{Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
+use crate::command::serve::summary::{
+    Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts,
+};
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
 use crate::words;
 use std::io::Write;
@@ -10,9 +12,21 @@ use trueline_geom::base::topology::{Grain as At, Source, Trust, Why, largest_gra
 const SECTOR: u64 = 512;
 
 /// A provider of `length` bytes at `start` on a disk with 4096-byte physical sectors.
-fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, length: u64) -> Provider {
+fn provider(
+    name: &str,
+    parent: Option<&str>,
+    class: &'static str,
+    start: u64,
+    length: u64,
+) -> Provider {
     let physical = At::new(4096, 0).unwrap().shift(start);
-    let grain = |at: At, why, source| Grain { size: at.size(), phase: at.phase(), why, source, trust: Trust::Assumed };
+    let grain = |at: At, why, source| Grain {
+        size: at.size(),
+        phase: at.phase(),
+        why,
+        source,
+        trust: Trust::Assumed,
+    };
     Provider {
         provider: name.into(),
         parent: parent.map(str::to_owned),
@@ -23,7 +37,10 @@ fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, l
         sector_size: SECTOR,
         stripe_size: 4096,
         stripe_offset: physical.remainder(0),
-        grains: vec![grain(At::new(SECTOR, 0).unwrap(), Why::Logical, Source::Image), grain(physical, Why::Physical, Source::Assumed)],
+        grains: vec![
+            grain(At::new(SECTOR, 0).unwrap(), Why::Logical, Source::Image),
+            grain(physical, Why::Physical, Source::Assumed),
+        ],
         largest_grain: largest_grain(start),
         verdict: Verdict::Aligned,
         data_bearing: true,
@@ -41,7 +58,12 @@ fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, l
     }
 }
 
-fn carrier(mut p: Provider, scheme: &'static str, verdict: Verdict, free: &[(u64, u64)]) -> Provider {
+fn carrier(
+    mut p: Provider,
+    scheme: &'static str,
+    verdict: Verdict,
+    free: &[(u64, u64)],
+) -> Provider {
     (p.data_bearing, p.verdict) = (false, verdict);
     let free = free.iter().map(|&(start, length)| Range { start, length }).collect();
     p.table = Some(Table { scheme, first: SECTOR, end: p.length, free });
@@ -54,12 +76,34 @@ fn signed(mut p: Provider, sign: &str, kind: &str, block: u64, verdict: Verdict)
     p
 }
 
-fn finding(rule: &'static str, severity: Severity, provider: &str, offset: u64, unit: u64, remainder: u64) -> Finding {
-    let message = format!("starts at byte {offset} (LBA {}), {remainder} bytes past a {unit}-byte physical unit", offset / SECTOR);
+fn finding(
+    rule: &'static str,
+    severity: Severity,
+    provider: &str,
+    offset: u64,
+    unit: u64,
+    remainder: u64,
+) -> Finding {
+    let message = format!(
+        "starts at byte {offset} (LBA {}), {remainder} bytes past a {unit}-byte physical unit",
+        offset / SECTOR
+    );
     let better = At::new(unit, 0).unwrap().next(offset).unwrap();
     let fix = vec![format!("start it at byte {better} (LBA {}) of the disk", better / SECTOR)];
     let provider = provider.into();
-    Finding { rule, severity, provider, offset, unit, remainder, straddle: 0.0, rmw_factor: 1.0, message, fix, commands: Vec::new() }
+    Finding {
+        rule,
+        severity,
+        provider,
+        offset,
+        unit,
+        remainder,
+        straddle: 0.0,
+        rmw_factor: 1.0,
+        message,
+        fix,
+        commands: Vec::new(),
+    }
 }
 
 fn costing(mut f: Finding, straddle: f64, rmw_factor: f64) -> Finding {
@@ -73,13 +117,16 @@ pub(crate) fn openbsd() -> Target {
     let whole = lba(156_301_488);
     let off = Verdict::Misaligned;
     let disk = carrier(provider("", None, "disk", 0, whole), "mbr", off, &[(lba(1), lba(62))]);
-    let mut s4 = carrier(provider("s4", Some(""), "mbr", lba(63), whole - lba(63)), "bsd", off, &[]);
+    let mut s4 =
+        carrier(provider("s4", Some(""), "mbr", lba(63), whole - lba(63)), "bsd", off, &[]);
     s4.kind = Some("OpenBSD".into());
-    let ufs =
-        |name: &str, start, length, verdict| signed(provider(name, Some("s4"), "bsd", start, length), "ufs", "4.2BSD", 16384, verdict);
+    let ufs = |name: &str, start, length, verdict| {
+        signed(provider(name, Some("s4"), "bsd", start, length), "ufs", "4.2BSD", 16384, verdict)
+    };
     let mut a = ufs("s4a", lba(63), gib, off);
     a.label = Some("root <script>&\u{1b}[31m".into());
-    let b = signed(provider("s4b", Some("s4"), "bsd", lba(63) + gib, gib), "swap", "swap", 4096, off);
+    let b =
+        signed(provider("s4b", Some("s4"), "bsd", lba(63) + gib, gib), "swap", "swap", 4096, off);
     let d = ufs("s4d", 4 * gib, 20 * gib, Verdict::Aligned);
     let e = ufs("s4e", 24 * gib + lba(7), whole - 24 * gib - lba(7), off);
     let findings = vec![
@@ -88,7 +135,13 @@ pub(crate) fn openbsd() -> Target {
         costing(finding("TL0001", Severity::Error, "s4e", 24 * gib + lba(7), 4096, 3584), 1.0, 1.5),
         finding("TL0017", Severity::Note, "s4", lba(63), 4096, 3584),
     ];
-    Target { target: "openbsd.img".into(), judged: None, verdict: off, providers: vec![disk, s4, a, b, d, e], findings }
+    Target {
+        target: "openbsd.img".into(),
+        judged: None,
+        verdict: off,
+        providers: vec![disk, s4, a, b, d, e],
+        findings,
+    }
 }
 
 /// Seed 003: a gstripe of two disks in chunks of 16 KiB, an MBR on it, a file system 79 sectors in.
@@ -104,23 +157,46 @@ pub(crate) fn stripe() -> Target {
         let chunk = At::new(16384, 0).unwrap().shift(p.base);
         let row = At::new(32768, 0).unwrap().shift(p.base);
         for (at, why) in [(chunk, Why::Chunk), (row, Why::FullStripe)] {
-            p.grains.push(Grain { size: at.size(), phase: at.phase(), why, source: Source::Label, trust: Trust::Trusted });
+            p.grains.push(Grain {
+                size: at.size(),
+                phase: at.phase(),
+                why,
+                source: Source::Label,
+                trust: Trust::Trusted,
+            });
         }
         (p.start, p.largest_grain, p.root) = (None, None, "stripe/data".into());
         (p.stripe_size, p.stripe_offset) = (16384, chunk.remainder(0));
         p
     };
     let whole = 1000 * gib - 32768;
-    let mut set = on_set(carrier(provider("stripe/data", None, "stripe", 0, whole), "mbr", off, &[(SECTOR, lba(62))]));
+    let mut set = on_set(carrier(
+        provider("stripe/data", None, "stripe", 0, whole),
+        "mbr",
+        off,
+        &[(SECTOR, lba(62))],
+    ));
     set.members = vec!["ada0".into(), "ada1".into()];
-    let mut s1 =
-        on_set(carrier(provider("stripe/datas1", Some("stripe/data"), "mbr", lba(63), whole - lba(63)), "bsd", off, &[(0, lba(16))]));
+    let mut s1 = on_set(carrier(
+        provider("stripe/datas1", Some("stripe/data"), "mbr", lba(63), whole - lba(63)),
+        "bsd",
+        off,
+        &[(0, lba(16))],
+    ));
     s1.kind = Some("FreeBSD".into());
     let a = provider("stripe/datas1a", Some("stripe/datas1"), "bsd", lba(79), whole - lba(79));
     let a = on_set(signed(a, "ufs", "4.2BSD", 16384, off));
     let findings = vec![
-        costing(finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 16384, 7680), 1.0, 2.0),
-        costing(finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 4096, 3584), 1.0, 1.5),
+        costing(
+            finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 16384, 7680),
+            1.0,
+            2.0,
+        ),
+        costing(
+            finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 4096, 3584),
+            1.0,
+            1.5,
+        ),
     ];
     Target {
         target: "ada0.img,ada1.img".into(),
@@ -136,27 +212,64 @@ pub(crate) fn gpt() -> Target {
     let (gib, mib) = (1u64 << 30, 1u64 << 20);
     let whole = 256 * gib;
     let end = 33 * SECTOR;
-    let disk = carrier(provider("", None, "disk", 0, whole), "gpt", Verdict::Aligned, &[(17408, mib - 17408), (whole - mib, mib - end)]);
-    let mut p1 = signed(provider("p1", Some(""), "gpt", mib, 512 * mib), "vfat", "efi", 4096, Verdict::Aligned);
+    let disk = carrier(
+        provider("", None, "disk", 0, whole),
+        "gpt",
+        Verdict::Aligned,
+        &[(17408, mib - 17408), (whole - mib, mib - end)],
+    );
+    let mut p1 = signed(
+        provider("p1", Some(""), "gpt", mib, 512 * mib),
+        "vfat",
+        "efi",
+        4096,
+        Verdict::Aligned,
+    );
     (p1.label, p1.mountpoint) = (Some("EFI".into()), Some("/boot/efi".into()));
     let mut data = provider("p1.data", Some("p1"), "vfat", 2 * mib, 511 * mib);
     data.block_size = Some(4096);
-    let mut p2 = signed(provider("p2", Some(""), "gpt", 513 * mib, whole - 514 * mib), "ext4", "linux", 4096, Verdict::Aligned);
+    let mut p2 = signed(
+        provider("p2", Some(""), "gpt", 513 * mib, whole - 514 * mib),
+        "ext4",
+        "linux",
+        4096,
+        Verdict::Aligned,
+    );
     (p2.label, p2.mountpoint) = (Some("root".into()), Some("/".into()));
-    Target { target: "/dev/nvme0n1".into(), judged: None, verdict: Verdict::Aligned, providers: vec![disk, p1, data, p2], findings: vec![] }
+    Target {
+        target: "/dev/nvme0n1".into(),
+        judged: None,
+        verdict: Verdict::Aligned,
+        providers: vec![disk, p1, data, p2],
+        findings: vec![],
+    }
 }
 
 /// A FAT whose partition is on the grain and whose data area is not.
 pub(crate) fn fat() -> Target {
     let (gib, mib) = (1u64 << 30, 1u64 << 20);
     let off = Verdict::Misaligned;
-    let disk = carrier(provider("", None, "disk", 0, 8 * gib), "mbr", off, &[(SECTOR, mib - SECTOR)]);
-    let s1 = signed(provider("s1", Some(""), "mbr", mib, 8 * gib - mib), "vfat", "fat32lba", 4096, Verdict::Aligned);
+    let disk =
+        carrier(provider("", None, "disk", 0, 8 * gib), "mbr", off, &[(SECTOR, mib - SECTOR)]);
+    let s1 = signed(
+        provider("s1", Some(""), "mbr", mib, 8 * gib - mib),
+        "vfat",
+        "fat32lba",
+        4096,
+        Verdict::Aligned,
+    );
     let at = mib + 4_194_816;
     let mut data = provider("s1.data", Some("s1"), "vfat", at, 8 * gib - at);
     (data.verdict, data.block_size) = (off, Some(32768));
-    let findings = vec![costing(finding("TL0003", Severity::Warning, "s1.data", at, 4096, 512), 1.0, 1.25)];
-    Target { target: "fat & co#1.img".into(), judged: None, verdict: off, providers: vec![disk, s1, data], findings }
+    let findings =
+        vec![costing(finding("TL0003", Severity::Warning, "s1.data", at, 4096, 512), 1.0, 1.25)];
+    Target {
+        target: "fat & co#1.img".into(),
+        judged: None,
+        verdict: off,
+        providers: vec![disk, s1, data],
+        findings,
+    }
 }
 
 /// A disk with `slices` overlapping slices.
@@ -164,10 +277,17 @@ pub(crate) fn crowded(slices: u64) -> Target {
     let disk = carrier(provider("", None, "disk", 0, 1 << 40), "gpt", Verdict::Aligned, &[]);
     let slice = |i| provider(&format!("p{i}"), Some(""), "gpt", i << 20, 1 << 24);
     let providers = std::iter::once(disk).chain((1..=slices).map(slice)).collect();
-    Target { target: "crowded.img".into(), judged: None, verdict: Verdict::Aligned, providers, findings: vec![] }
+    Target {
+        target: "crowded.img".into(),
+        judged: None,
+        verdict: Verdict::Aligned,
+        providers,
+        findings: vec![],
+    }
 }
 
-/// The counters of a `serve` run on [`openbsd`]: its swap was written off the grain, its disk read in sectors.
+/// The counters of a `serve` run on [`openbsd`]: its swap was written off the grain, its disk read
+/// in sectors.
 pub(crate) fn served() -> (Served, Target) {
     let stack = openbsd();
     let (none, no_requests) = (Verdicts::default(), Requests::default());
@@ -218,12 +338,19 @@ pub(crate) fn served() -> (Served, Target) {
         blamed: Deeds::default(),
         device_operations: Operations { reads: 4, reads_needed: 4, ..Operations::default() },
         rmw_factor: 1.0,
-        histogram: vec![Bucket { op: "read", verdict: "partial", size: 512, alignment: 0, count: 3 }],
+        histogram: vec![Bucket {
+            op: "read",
+            verdict: "partial",
+            size: 512,
+            alignment: 0,
+            count: 3,
+        }],
         ..swap.clone()
     };
     let errors = Deeds { reads: 1, ..Deeds::default() };
     let requests = Deeds { reads: 4, writes: 100, zeroes: 1, trims: 0 };
-    let waited = Latency { count: 4, mean: 1_200_000, p50: 1_000_000, p99: 3_000_000, max: 3_100_000 };
+    let waited =
+        Latency { count: 4, mean: 1_200_000, p50: 1_000_000, p99: 3_000_000, max: 3_100_000 };
     let latency_ns = Latencies { reads: Some(waited), ..Latencies::default() };
     let bytes = swap.request_bytes.and(disk.request_bytes);
     let export = Export {
@@ -266,11 +393,16 @@ pub(crate) fn text(write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> Str
     String::from_utf8(out.into_inner()).unwrap()
 }
 
-/// Asserts that `text` equals the file of that name in `tests/out`; with `TRUELINE_BLESS` in the environment, writes the file first.
+/// Asserts that `text` equals the file of that name in `tests/out`; with `TRUELINE_BLESS` in the
+/// environment, writes the file first.
 pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out").join(name);
     if std::env::var_os("TRUELINE_BLESS").is_some() {
         std::fs::write(&path, text).unwrap();
     }
-    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}; TRUELINE_BLESS=1 accepts it");
+    assert_eq!(
+        text,
+        std::fs::read_to_string(&path).unwrap(),
+        "{name}; TRUELINE_BLESS=1 accepts it"
+    );
 }

@@ -1,6 +1,8 @@
-//! Cures in words: the commands that mend a finding, with the names and options of the command line that found it.
+//! Cures in words: the commands that mend a finding, with the names and options of the command line
+//! that found it.
 //!
-//! A command is printed only after the same tables have been edited here, in memory, as it would edit them.
+//! A command is printed only after the same tables have been edited here, in memory, as it would
+//! edit them.
 
 use crate::move_journal;
 use crate::placed::{Placed, extended, table_on};
@@ -38,10 +40,19 @@ pub(crate) struct Cure {
 
 impl<'a> Cures<'a> {
     /// Cures for findings on `graph`, the graph of `target`, as the overrides describe it.
-    pub(crate) fn new(target: &'a str, overrides: Option<&DiskOverrides>, graph: &'a Graph) -> Cures<'a> {
+    pub(crate) fn new(
+        target: &'a str,
+        overrides: Option<&DiskOverrides>,
+        graph: &'a Graph,
+    ) -> Cures<'a> {
         let typed = overrides.map_or_else(Vec::new, DiskOverrides::words);
-        let (disks, models) = (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
-        let options = typed.iter().chain(models.iter().flatten()).map(|word| format!(" {}", shell(word))).collect();
+        let (disks, models) =
+            (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
+        let options = typed
+            .iter()
+            .chain(models.iter().flatten())
+            .map(|word| format!(" {}", shell(word)))
+            .collect();
         Cures { graph, disks: disks.filter(|_| models.is_some()), options }
     }
 
@@ -102,12 +113,14 @@ impl<'a> Cures<'a> {
         }
     }
 
-    /// The commands after which the first byte of `id` is on the grain: moves of its own partition, else of one around it.
+    /// The commands after which the first byte of `id` is on the grain: moves of its own partition,
+    /// else of one around it.
     pub(crate) fn moves(&self, id: Id) -> Vec<String> {
         let mut carrier = Some(id);
         while let Some(at) = carrier {
             if self.graph.providers[at].kind.is_some() {
-                let commands = Room::of(self, at, id).and_then(|room| room.commands()).unwrap_or_default();
+                let commands =
+                    Room::of(self, at, id).and_then(|room| room.commands()).unwrap_or_default();
                 if !commands.is_empty() {
                     return commands;
                 }
@@ -130,7 +143,9 @@ impl<'a> Cures<'a> {
                 ))
             }
             // A table that was not read, only reported.
-            Err(_) if !p.seen => Some(format!("where there is room for it: trueline move --align{options} {target}")),
+            Err(_) if !p.seen => {
+                Some(format!("where there is room for it: trueline move --align{options} {target}"))
+            }
             Err(refusal) => {
                 table_on(self.graph, *p.parents.first()?)?;
                 Some(format!("trueline move cannot: {refusal}"))
@@ -144,9 +159,22 @@ impl<'a> Cures<'a> {
         let p = &self.graph.providers[on];
         let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
         let size = entry.length.checked_add(by)?;
-        table.resize(scheme, &site, entry.index, &Request { size: Some(size), ..Request::default() }, Rules::Aligned).ok()?;
+        table
+            .resize(
+                scheme,
+                &site,
+                entry.index,
+                &Request { size: Some(size), ..Request::default() },
+                Rules::Aligned,
+            )
+            .ok()?;
         let sectors = size / table.sector.max(1);
-        Some(format!("trueline part resize -i {} -s {sectors}{} {}", entry.index, self.options, self.target(on)?))
+        Some(format!(
+            "trueline part resize -i {} -s {sectors}{} {}",
+            entry.index,
+            self.options,
+            self.target(on)?
+        ))
     }
 
     /// The command that writes the table on `id` anew from its good copy.
@@ -158,15 +186,24 @@ impl<'a> Cures<'a> {
         Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
     }
 
-    /// A sentence with the command that makes format `kind` anew. Its contents are lost, so it is never among the commands.
+    /// A sentence with the command that makes format `kind` anew. Its contents are lost, so it is
+    /// never among the commands.
     fn recreate(&self, id: Id, kind: &str) -> Option<String> {
-        let at = if self.graph.providers[id].is_data_area() { *self.graph.providers[id].parents.first()? } else { id };
+        let at = if self.graph.providers[id].is_data_area() {
+            *self.graph.providers[id].parents.first()?
+        } else {
+            id
+        };
         let target = self.target(at)?;
-        Some(format!("save what is in it, then make it anew: trueline mkfs --overwrite{} {kind} {target}", self.options))
+        Some(format!(
+            "save what is in it, then make it anew: trueline mkfs --overwrite{} {kind} {target}",
+            self.options
+        ))
     }
 }
 
-/// The disks to write in order to mend `disks`: for simulated drives, the images on them. `None` if there are none.
+/// The disks to write in order to mend `disks`: for simulated drives, the images on them. `None` if
+/// there are none.
 fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
     let names = target::split(disks).0;
     if !names.iter().any(|disk| target::simulated::is_simulated(disk)) {
@@ -181,11 +218,20 @@ fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
     Some(names.iter().enumerate().map(image).collect::<Option<Vec<&str>>>()?.join(",").into())
 }
 
-/// Options that describe the model beneath the disks, a word each; `None` if the disks are on different models.
+/// Options that describe the model beneath the disks, a word each; `None` if the disks are on
+/// different models.
 fn modelled(graph: &Graph) -> Option<Vec<String>> {
     let disks = graph.providers.iter().filter(|p| p.class == "disk");
-    let mut all: Vec<Vec<String>> =
-        disks.map(|disk| disk.topology.facts.iter().filter(|fact| fact.source == Source::Model).flat_map(option).collect()).collect();
+    let mut all: Vec<Vec<String>> = disks
+        .map(|disk| {
+            disk.topology
+                .facts
+                .iter()
+                .filter(|fact| fact.source == Source::Model)
+                .flat_map(option)
+                .collect()
+        })
+        .collect();
     all.dedup();
     match all.len() {
         0 | 1 => Some(all.pop().unwrap_or_default()),

@@ -1,4 +1,5 @@
-//! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read once and never written.
+//! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read
+//! once and never written.
 
 use std::path::Path;
 use trueline_geom::base::error::Errno;
@@ -33,7 +34,9 @@ impl Spelling<'_> {
 
 /// True if `disk` is memory with a valid size, and its image, if any, exists.
 pub(super) fn is_there(disk: &str) -> bool {
-    Spelling::of(disk).is_some_and(|s| size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
+    Spelling::of(disk).is_some_and(|s| {
+        size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists())
+    })
 }
 
 /// The image that it begins with.
@@ -43,12 +46,16 @@ pub(super) fn image(disk: &str) -> Option<&str> {
 
 /// Size in bytes of such a disk without an image; `None` if it has one or is another kind of disk.
 pub(super) fn size(disk: &str) -> Result<Option<u64>, String> {
-    Spelling::of(disk).filter(|spelling| spelling.image.is_none()).map(|spelling| spelling.bytes(disk)).transpose()
+    Spelling::of(disk)
+        .filter(|spelling| spelling.image.is_none())
+        .map(|spelling| spelling.bytes(disk))
+        .transpose()
 }
 
 impl Spelling<'_> {
     fn bytes(&self, disk: &str) -> Result<u64, String> {
-        size::bytes(self.size).ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
+        size::bytes(self.size)
+            .ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
     }
 }
 
@@ -64,7 +71,11 @@ pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
         }
         let from = file::open(Path::new(image)).map_err(|e| e.to_string())?.store;
         if from.length() > length.min(LONGEST) {
-            return Err(failed(format!("{image} has {} bytes: at most {} fit", from.length(), length.min(LONGEST))));
+            return Err(failed(format!(
+                "{image} has {} bytes: at most {} fit",
+                from.length(),
+                length.min(LONGEST)
+            )));
         }
         copy(&from, &memory).map_err(|e| failed(format!("read {image}: {e}")))?;
     }

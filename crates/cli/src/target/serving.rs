@@ -1,7 +1,10 @@
-//! A target as `serve` opens it: its disks before they are tasted, each by itself or on a simulated drive.
+//! A target as `serve` opens it: its disks before they are tasted, each by itself or on a simulated
+//! drive.
 
 use super::simulated::image::Image;
-use super::{DiskOverrides, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split};
+use super::{
+    DiskOverrides, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split,
+};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file::Access;
@@ -16,11 +19,19 @@ pub(crate) struct Serving {
     pub(crate) models: Vec<Model>,
 }
 
-/// Opens the disks of a target. `drive`, `MODEL[@SIZE]`, is put under each of them, whatever they are.
-pub(crate) fn open(target: &str, drive: Option<&str>, overrides: &DiskOverrides, access: Access) -> Result<Serving, String> {
+/// Opens the disks of a target. `drive`, `MODEL[@SIZE]`, is put under each of them, whatever they
+/// are.
+pub(crate) fn open(
+    target: &str,
+    drive: Option<&str>,
+    overrides: &DiskOverrides,
+    access: Access,
+) -> Result<Serving, String> {
     let (typed, provider) = split(target);
     if typed.contains(&"") {
-        return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
+        return Err(format!(
+            "open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"
+        ));
     }
     distinct(&typed)?;
     let images: Vec<&str> = typed.iter().filter_map(|disk| simulated::image(disk)).collect();
@@ -50,7 +61,12 @@ pub(crate) fn open(target: &str, drive: Option<&str>, overrides: &DiskOverrides,
 }
 
 /// Opens a disk. Memory that is to be written is allocated now.
-fn open_one(disk: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<Disk, String> {
+fn open_one(
+    disk: &str,
+    name: String,
+    overrides: &DiskOverrides,
+    access: Access,
+) -> Result<Disk, String> {
     let taken = if access.writes() && is_memory(disk) { memory::open(disk)? } else { None };
     match taken {
         Some(store) => Ok(image(name, store, overrides)),
@@ -59,21 +75,35 @@ fn open_one(disk: &str, name: String, overrides: &DiskOverrides, access: Access)
 }
 
 /// The bytes of a disk on a simulated drive: its boundaries are the drive's.
-fn put_on(drive: &str, typed: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<(Disk, Model), String> {
+fn put_on(
+    drive: &str,
+    typed: &str,
+    name: String,
+    overrides: &DiskOverrides,
+    access: Access,
+) -> Result<(Disk, Model), String> {
     let (model, size) = simulated::model_and_size(drive, &overrides.set)?;
     let disk = open_one(typed, name, overrides, access)?;
     let advice = |has: u64| format!("say --drive {}@{has}", model.name);
-    let store = Image::new(store(disk.bytes)?, typed, &model, size.is_some(), &advice).map_err(|why| format!("open {typed}: {why}"))?;
+    let store = Image::new(store(disk.bytes)?, typed, &model, size.is_some(), &advice)
+        .map_err(|why| format!("open {typed}: {why}"))?;
     let length = store.length();
-    let (bytes, topology, nop) = (Bytes::Store(Box::new(store)), model.topology(length), Some(overrides.nop(length)));
-    Ok((Disk { name: disk.name, bytes, topology, start: Some(0), nop, findings: Vec::new() }, model))
+    let (bytes, topology, nop) =
+        (Bytes::Store(Box::new(store)), model.topology(length), Some(overrides.nop(length)));
+    Ok((
+        Disk { name: disk.name, bytes, topology, start: Some(0), nop, findings: Vec::new() },
+        model,
+    ))
 }
 
-/// The bytes of a disk as a store; for zeroes that no store holds, a sparse one. Errors: a disk that is only reported.
+/// The bytes of a disk as a store; for zeroes that no store holds, a sparse one. Errors: a disk
+/// that is only reported.
 pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, String> {
     match bytes {
         Bytes::Store(store) => Ok(store),
-        Bytes::Geom(zeroes) => Ok(Box::new(Sparse::new(zeroes.providers().first().map_or(0, |slot| slot.length)))),
+        Bytes::Geom(zeroes) => {
+            Ok(Box::new(Sparse::new(zeroes.providers().first().map_or(0, |slot| slot.length))))
+        }
         Bytes::Reported(_) => Err("it is only told of and cannot be read".into()),
     }
 }

@@ -1,8 +1,8 @@
 //! `drive:MODEL[@SIZE][=IMAGE]`: a simulated drive as a disk.
 //!
-//! Without an image it is empty, of its model's size or of `SIZE`. With one it holds the image's bytes and is as long as the image; zeros
-//! follow up to `SIZE` if that is given. Its boundaries are the model's true ones. `serve` alone opens it to write: that changes memory, or
-//! the image.
+//! Without an image it is empty, of its model's size or of `SIZE`. With one it holds the image's
+//! bytes and is as long as the image; zeros follow up to `SIZE` if that is given. Its boundaries
+//! are the model's true ones. `serve` alone opens it to write: that changes memory, or the image.
 
 use super::DiskOverrides;
 use crate::{input_text, words};
@@ -34,24 +34,29 @@ struct Spelling<'a> {
 }
 
 impl Spelling<'_> {
-    /// Splits the text; `None` if it is another kind of disk. A model file may have any name: existing files decide.
+    /// Splits the text; `None` if it is another kind of disk. A model file may have any name:
+    /// existing files decide.
     fn of(disk: &str) -> Option<Spelling<'_>> {
         let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
         if Path::new(rest).is_file() {
             return Some(Spelling { model: rest, size: None, image: None });
         }
-        let (rest, image) = rest.split_once('=').map_or((rest, None), |(rest, image)| (rest, Some(image)));
+        let (rest, image) =
+            rest.split_once('=').map_or((rest, None), |(rest, image)| (rest, Some(image)));
         if Path::new(rest).is_file() {
             return Some(Spelling { model: rest, size: None, image });
         }
-        let (model, size) = rest.rsplit_once('@').map_or((rest, None), |(model, size)| (model, Some(size)));
+        let (model, size) =
+            rest.rsplit_once('@').map_or((rest, None), |(model, size)| (model, Some(size)));
         Some(Spelling { model, size, image })
     }
 
     /// True if its model and image exist and its size is valid.
     fn is_whole(&self) -> bool {
         let model = Model::named(self.model).is_some() || Path::new(self.model).is_file();
-        model && self.size.is_none_or(|size| size::bytes(size).is_some()) && self.image.is_none_or(|image| Path::new(image).exists())
+        model
+            && self.size.is_none_or(|size| size::bytes(size).is_some())
+            && self.image.is_none_or(|image| Path::new(image).exists())
     }
 }
 
@@ -80,20 +85,28 @@ pub(crate) fn image(disk: &str) -> Option<&str> {
     Spelling::of(disk)?.image
 }
 
-/// The text of a model, built in or from a file. Errors: no such model, no plain file, more than 1 MiB.
+/// The text of a model, built in or from a file. Errors: no such model, no plain file, more than 1
+/// MiB.
 pub(crate) fn model_text(name: &str) -> Result<String, String> {
     if let Some(text) = Model::named(name) {
         return Ok(text.to_owned());
     }
-    let looks_like_a_file = name.contains('/') || Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
+    let looks_like_a_file = name.contains('/')
+        || Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
     if !looks_like_a_file && !Path::new(name).is_file() {
         let names: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no model '{name}': there are {}, or a model file ./x.toml", names.join(", ")));
+        return Err(format!(
+            "no model '{name}': there are {}, or a model file ./x.toml",
+            names.join(", ")
+        ));
     }
     // An open of a pipe would block.
     match std::fs::metadata(name) {
         Ok(found) if !found.is_file() => {
-            return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
+            return Err(
+                "it is no file: a model is a TOML file, as trueline drives --template prints it"
+                    .into(),
+            );
         }
         Ok(_) => {}
         Err(e) => return Err(words::os(&e)),
@@ -113,16 +126,34 @@ struct Opened {
     store: Box<dyn Store>,
 }
 
-/// A model with keys of it set, and its size in bytes if `size` gives one. The size is a key as well.
-fn sized(name: &str, size: Option<&str>, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
-    let size = size.map(|size| size::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g"))).transpose()?;
-    let value = size.map(|size| i64::try_from(size).map_err(|_| format!("{size} bytes are more than a drive has"))).transpose()?;
-    let set: Vec<(String, Value)> = set.iter().cloned().chain(value.map(|size| ("size".to_owned(), Value::Integer(size)))).collect();
+/// A model with keys of it set, and its size in bytes if `size` gives one. The size is a key as
+/// well.
+fn sized(
+    name: &str,
+    size: Option<&str>,
+    set: &[(String, Value)],
+) -> Result<(Model, Option<u64>), String> {
+    let size = size
+        .map(|size| size::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g")))
+        .transpose()?;
+    let value = size
+        .map(|size| {
+            i64::try_from(size).map_err(|_| format!("{size} bytes are more than a drive has"))
+        })
+        .transpose()?;
+    let set: Vec<(String, Value)> = set
+        .iter()
+        .cloned()
+        .chain(value.map(|size| ("size".to_owned(), Value::Integer(size))))
+        .collect();
     Ok((model(name, &set)?, size))
 }
 
 /// The model of `--drive MODEL[@SIZE]`, and the size if one is given, in bytes.
-pub(super) fn model_and_size(drive: &str, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
+pub(super) fn model_and_size(
+    drive: &str,
+    set: &[(String, Value)],
+) -> Result<(Model, Option<u64>), String> {
     let failed = |why: String| format!("--drive {drive}: {why}");
     let spelled = format!("{KIND}{drive}");
     match Spelling::of(&spelled) {
@@ -131,7 +162,8 @@ pub(super) fn model_and_size(drive: &str, set: &[(String, Value)]) -> Result<(Mo
     }
 }
 
-/// Opens a simulated drive with keys of its model set to `set`; `None` if it is another kind of disk.
+/// Opens a simulated drive with keys of its model set to `set`; `None` if it is another kind of
+/// disk.
 fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Opened>, String> {
     let Some(Spelling { model, size, image }) = Spelling::of(disk) else { return Ok(None) };
     let failed = |why: String| format!("open {disk}: {why}");
@@ -140,22 +172,44 @@ fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Op
         // A read needs no memory.
         None if !access.writes() => Box::new(Sparse::new(model.size)),
         None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
-        Some("") => return Err(failed("the name of the image is missing: write drive:MODEL=disk.img".into())),
+        Some("") => {
+            return Err(failed(
+                "the name of the image is missing: write drive:MODEL=disk.img".into(),
+            ));
+        }
         Some(path) => {
-            let medium = file::open_for(Path::new(path), access).map_err(|e| failed(e.to_string()))?.store;
+            let medium =
+                file::open_for(Path::new(path), access).map_err(|e| failed(e.to_string()))?.store;
             let advice = |has: u64| format!("drive:{}@{has}={path}", model.name);
-            Box::new(Image::new(Box::new(medium), path, &model, size.is_some(), &advice).map_err(failed)?)
+            Box::new(
+                Image::new(Box::new(medium), path, &model, size.is_some(), &advice)
+                    .map_err(failed)?,
+            )
         }
     };
     Ok(Some(Opened { model, store }))
 }
 
 /// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
-pub(super) fn open_disk(disk: &str, name: &str, overrides: &DiskOverrides, access: Access) -> Result<Option<(Disk, Model)>, String> {
-    let Some(Opened { model, store }) = open(disk, &overrides.set, access)? else { return Ok(None) };
+pub(super) fn open_disk(
+    disk: &str,
+    name: &str,
+    overrides: &DiskOverrides,
+    access: Access,
+) -> Result<Option<(Disk, Model)>, String> {
+    let Some(Opened { model, store }) = open(disk, &overrides.set, access)? else {
+        return Ok(None);
+    };
     let length = store.length();
     let topology = model.topology(length);
     let bytes = Bytes::Store(store);
-    let disk = Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(overrides.nop(length)), findings: Vec::new() };
+    let disk = Disk {
+        name: name.into(),
+        bytes,
+        topology,
+        start: Some(0),
+        nop: Some(overrides.nop(length)),
+        findings: Vec::new(),
+    };
     Ok(Some((disk, model)))
 }

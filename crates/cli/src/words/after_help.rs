@@ -1,4 +1,5 @@
-//! Text after the options of `--help` (examples, lists of names, paragraphs), laid out for a terminal.
+//! Text after the options of `--help` (examples, lists of names, paragraphs), laid out for a
+//! terminal.
 //!
 //! A command is broken only between words of a shell, and the line then ends in a backslash.
 
@@ -10,8 +11,9 @@ const USUAL: usize = 80;
 /// Indentation of continued lines, in columns.
 const FURTHER: usize = 4;
 
-/// Writes `text`: blocks with an empty line between them. A block called `Examples:` holds commands, each with an optional remark after two
-/// or more blanks. Other indented lines hold a name and its meaning, or words without such a gap. The rest are paragraphs.
+/// Writes `text`: blocks with an empty line between them. A block called `Examples:` holds
+/// commands, each with an optional remark after two or more blanks. Other indented lines hold a
+/// name and its meaning, or words without such a gap. The rest are paragraphs.
 pub(crate) fn write(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let width = width.unwrap_or(USUAL);
     for (nth, block) in text.split("\n\n").enumerate() {
@@ -26,7 +28,9 @@ pub(crate) fn write(text: &str, width: Option<usize>, out: &mut dyn io::Write) -
                 Some(entry) if entry.contains("  ") => write_entry(entry, width, out)?,
                 Some(words) => {
                     let mut whole = words.to_owned();
-                    while let Some(more) = lines.next_if(|line| line.starts_with("  ") && !line[2..].contains("  ")) {
+                    while let Some(more) =
+                        lines.next_if(|line| line.starts_with("  ") && !line[2..].contains("  "))
+                    {
                         whole = whole + " " + more.trim_start();
                     }
                     columns::wrap("  ", 2, &whole, 2, Some(width), out)?;
@@ -68,7 +72,8 @@ fn write_entry(entry: &str, width: usize, out: &mut dyn io::Write) -> io::Result
     columns::wrap(&format!("  {name}{:pad$}", ""), at, about.trim_start(), indent, Some(width), out)
 }
 
-/// A command from column `indent` on, folded to `width` with a backslash at the end of each line but the last.
+/// A command from column `indent` on, folded to `width` with a backslash at the end of each line
+/// but the last.
 pub(crate) fn folded(command: &str, indent: usize, width: usize) -> String {
     let mut text = " ".repeat(indent);
     let mut at = indent;
@@ -130,11 +135,21 @@ mod tests {
     fn what_is_long_goes_on_beneath_itself() {
         let long = "word ".repeat(20);
         let words = "Types:\n  one two\n  three";
-        let text = format!("Uses:\n  a          short\n  long-name  {}\n\n{words}\n\nA paragraph\nthat goes on.", long.trim_end());
+        let text = format!(
+            "Uses:\n  a          short\n  long-name  {}\n\n{words}\n\nA paragraph\nthat goes on.",
+            long.trim_end()
+        );
         let text = at(80, &text);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..2], ["Uses:", "  a          short"]);
-        assert!(lines.iter().all(|line| line.chars().count() <= 80) && lines[3].starts_with("             word"), "{text}");
-        assert!(text.ends_with("\n\nTypes:\n  one two three\n\nA paragraph that goes on.\n"), "{text}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80)
+                && lines[3].starts_with("             word"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\n\nTypes:\n  one two three\n\nA paragraph that goes on.\n"),
+            "{text}"
+        );
     }
 }

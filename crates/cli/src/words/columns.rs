@@ -38,7 +38,8 @@ impl Cell {
         self
     }
 
-    /// The cell of the heading: its column, if it is the last and has no room, stands on lines of its own beneath the rows.
+    /// The cell of the heading: its column, if it is the last and has no room, stands on lines of
+    /// its own beneath the rows.
     #[must_use]
     pub(crate) fn beneath(mut self) -> Cell {
         self.beneath = true;
@@ -53,7 +54,8 @@ impl Cell {
 /// Least width of a wrapped column; with less room the table is written as paragraphs.
 const WRAPPED: usize = 24;
 
-/// Columns that a table can do without, the first of them first, and the options that show them anyway: `-o or --json`.
+/// Columns that a table can do without, the first of them first, and the options that show them
+/// anyway: `-o or --json`.
 pub(crate) struct Spare<'a>(pub &'a [usize], pub &'a str);
 
 impl Spare<'_> {
@@ -61,22 +63,35 @@ impl Spare<'_> {
     pub(crate) const NONE: Spare<'static> = Spare(&[], "");
 }
 
-/// Writes `rows`, all of one length, two spaces apart; the first is the heading. Empty columns are left out. If the rows do not fit
-/// `width`, the columns of `spare` are left out and named in a line beneath the table. If that is not enough, each row becomes a paragraph.
-/// A line is wider than `width` only if a single word is.
-pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes `rows`, all of one length, two spaces apart; the first is the heading. Empty columns are
+/// left out. If the rows do not fit `width`, the columns of `spare` are left out and named in a
+/// line beneath the table. If that is not enough, each row becomes a paragraph. A line is wider
+/// than `width` only if a single word is.
+pub(crate) fn write(
+    rows: &[Vec<Cell>],
+    spare: &Spare<'_>,
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let Spare(spare, elsewhere) = *spare;
     let columns = rows.first().map_or(0, Vec::len);
-    debug_assert!(rows.is_empty() || spare.iter().all(|&i| i < columns), "columns {spare:?} of {columns}");
+    debug_assert!(
+        rows.is_empty() || spare.iter().all(|&i| i < columns),
+        "columns {spare:?} of {columns}"
+    );
     // The first row is the heading: a column with no other text is left out.
     let empty = |i: usize| rows.iter().skip(1).all(|r| r[i].text.is_empty());
-    let mut widths: Vec<usize> =
-        (0..columns).map(|i| if empty(i) { 0 } else { rows.iter().map(|r| r[i].width()).max().unwrap_or(0) }).collect();
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|i| if empty(i) { 0 } else { rows.iter().map(|r| r[i].width()).max().unwrap_or(0) })
+        .collect();
     let whole = widths.clone();
     let mut spare = spare.iter();
     let mut beneath = None;
     while !fit(rows, &mut widths, width) {
-        let last = widths.iter().rposition(|&w| w > 0).filter(|&i| beneath.is_none() && rows[0][i].beneath);
+        let last = widths
+            .iter()
+            .rposition(|&w| w > 0)
+            .filter(|&i| beneath.is_none() && rows[0][i].beneath);
         if let Some(last) = last {
             (widths[last], beneath) = (0, Some(last));
             continue;
@@ -88,16 +103,26 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>,
         }
     }
     write_table(rows, &widths, beneath.map(|i| (i, width)), out)?;
-    let gone: Vec<usize> = (0..columns).filter(|&i| whole[i] > 0 && widths[i] == 0 && beneath != Some(i)).collect();
+    let gone: Vec<usize> =
+        (0..columns).filter(|&i| whole[i] > 0 && widths[i] == 0 && beneath != Some(i)).collect();
     if gone.is_empty() { Ok(()) } else { write_gone(&rows[0], &gone, elsewhere, width, out) }
 }
 
 /// Writes the line beneath a table that names the columns left out and the way to see them.
-fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
-    let name = |&i: &usize| Some(heading[i].text.trim()).filter(|name| !name.is_empty()).unwrap_or("remarks");
+fn write_gone(
+    heading: &[Cell],
+    gone: &[usize],
+    elsewhere: &str,
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let name = |&i: &usize| {
+        Some(heading[i].text.trim()).filter(|name| !name.is_empty()).unwrap_or("remarks")
+    };
     let names: Vec<String> = gone.iter().map(|i| format!("'{}'", name(i))).collect();
     let them = if names.len() == 1 { "it" } else { "them" };
-    let text = format!("No room for {}: a wider terminal or {elsewhere} shows {them}.", names.join(", "));
+    let text =
+        format!("No room for {}: a wider terminal or {elsewhere} shows {them}.", names.join(", "));
     let dim = Colour::new().dimmed();
     write!(out, "{dim}")?;
     flow(0, &text, 2, width, out)?;
@@ -108,13 +133,21 @@ fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<u
 fn fit(rows: &[Vec<Cell>], widths: &mut [usize], width: Option<usize>) -> bool {
     let total: usize = widths.iter().filter(|&&w| w > 0).map(|w| w + 2).sum();
     let Some(over) = width.map(|width| total.saturating_sub(width + 2)) else { return true };
-    let last = widths.iter().rposition(|&w| w > 0).filter(|&i| over > 0 && rows[0][i].wraps && widths[i] >= over + WRAPPED);
+    let last = widths
+        .iter()
+        .rposition(|&w| w > 0)
+        .filter(|&i| over > 0 && rows[0][i].wraps && widths[i] >= over + WRAPPED);
     last.inspect(|&i| widths[i] -= over).is_some() || over == 0
 }
 
-/// Writes the columns with a width above 0. A cell wider than its column, which is the last, continues below. The column of
-/// `beneath` stands on lines of its own, no wider than that.
-fn write_table(rows: &[Vec<Cell>], widths: &[usize], beneath: Option<(usize, Option<usize>)>, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the columns with a width above 0. A cell wider than its column, which is the last,
+/// continues below. The column of `beneath` stands on lines of its own, no wider than that.
+fn write_table(
+    rows: &[Vec<Cell>],
+    widths: &[usize],
+    beneath: Option<(usize, Option<usize>)>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     for (nth, row) in rows.iter().enumerate() {
         let shown = || row.iter().zip(widths).filter(|(_, w)| **w > 0);
         // Lines end without trailing spaces.
@@ -142,7 +175,10 @@ fn write_table(rows: &[Vec<Cell>], widths: &[usize], beneath: Option<(usize, Opt
             }
         }
         writeln!(out)?;
-        let below = beneath.filter(|_| nth > 0).map(|(i, width)| (&row[i], width)).filter(|(cell, _)| !cell.text.is_empty());
+        let below = beneath
+            .filter(|_| nth > 0)
+            .map(|(i, width)| (&row[i], width))
+            .filter(|(cell, _)| !cell.text.is_empty());
         if let Some((cell, width)) = below {
             let indent = row[0].text.chars().take_while(|&c| c == ' ').count() + INDENT;
             write!(out, "{:indent$}{}", "", cell.colour)?;
@@ -156,11 +192,21 @@ fn write_table(rows: &[Vec<Cell>], widths: &[usize], beneath: Option<(usize, Opt
 /// Indentation of a paragraph beneath the first cell of its row, in columns.
 const INDENT: usize = 4;
 
-/// Writes every row but the heading as a paragraph: its first cell, and below it the others, each behind its heading.
-fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes every row but the heading as a paragraph: its first cell, and below it the others, each
+/// behind its heading.
+fn write_paragraphs(
+    rows: &[Vec<Cell>],
+    widths: &[usize],
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let Some((heading, rows)) = rows.split_first() else { return Ok(()) };
     for row in rows {
-        let mut cells = row.iter().zip(heading).zip(widths).filter(|((cell, _), width)| **width > 0 && !cell.text.is_empty());
+        let mut cells = row
+            .iter()
+            .zip(heading)
+            .zip(widths)
+            .filter(|((cell, _), width)| **width > 0 && !cell.text.is_empty());
         let Some(((first, _), _)) = cells.next() else { continue };
         let lead = first.width() - first.text.trim_start().chars().count();
         write!(out, "{:lead$}{}", "", first.colour)?;
@@ -180,7 +226,13 @@ fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, 
                 (None, None) => write!(out, "\n{:indent$}", "")?,
             }
             write!(out, "{name}{}", cell.colour)?;
-            at = Some(flow(begins + name.chars().count(), &cell.text, indent + 2, width.map(|width| width.saturating_sub(1)), out)?);
+            at = Some(flow(
+                begins + name.chars().count(),
+                &cell.text,
+                indent + 2,
+                width.map(|width| width.saturating_sub(1)),
+                out,
+            )?);
             write!(out, "{:#}", cell.colour)?;
         }
         writeln!(out)?;
@@ -188,8 +240,16 @@ fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, 
     Ok(())
 }
 
-/// Writes `text` after `head`, broken between words at `width`; further lines are indented by `indent`. `shown` is the width of `head`.
-pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes `text` after `head`, broken between words at `width`; further lines are indented by
+/// `indent`. `shown` is the width of `head`.
+pub(crate) fn wrap(
+    head: &str,
+    shown: usize,
+    text: &str,
+    indent: usize,
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     write!(out, "{head}")?;
     flow(shown, text, indent, width, out)?;
     writeln!(out)
@@ -200,7 +260,8 @@ pub(crate) fn line(text: &str, width: Option<usize>, out: &mut dyn io::Write) ->
     wrap("", 0, text, 2, width, out)
 }
 
-/// Writes `# text` for a shell or another reader that skips comments; continued lines begin with `#` too.
+/// Writes `# text` for a shell or another reader that skips comments; continued lines begin with
+/// `#` too.
 pub(crate) fn comment(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let mut lines = Vec::new();
     wrap("# ", 2, text, 4, width, &mut lines)?;
@@ -208,7 +269,13 @@ pub(crate) fn comment(text: &str, width: Option<usize>, out: &mut dyn io::Write)
 }
 
 /// Writes `text` from column `at` on, broken like [`wrap`]. Returns the column after it.
-fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<usize> {
+fn flow(
+    mut at: usize,
+    text: &str,
+    indent: usize,
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<usize> {
     for (nth, word) in words(text).into_iter().enumerate() {
         let length = word.chars().count();
         if nth > 0 && width.is_some_and(|width| at + 1 + length > width) {
@@ -223,13 +290,15 @@ fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mu
     Ok(at)
 }
 
-/// The unbreakable parts of a text: words, and a number with its noun: `byte 32256`, `(LBA 63)`, `4.0 x`, `4 KiB`.
+/// The unbreakable parts of a text: words, and a number with its noun: `byte 32256`, `(LBA 63)`,
+/// `4.0 x`, `4 KiB`.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices(' ') {
         let (word, next) = (&text[from..at], &text[at + 1..]);
-        let times = next.strip_prefix('x').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        let times =
+            next.strip_prefix('x').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
         let size = word.ends_with(|c: char| c.is_ascii_digit()) && next.get(1..3) == Some("iB");
         let bound = matches!(word, "byte" | "(LBA") || times || size;
         if !bound {
@@ -247,10 +316,22 @@ mod tests {
     use crate::render::samples;
 
     fn table(width: usize, spare: &[usize]) -> String {
-        let row = |cells: [&str; 4]| vec![Cell::left(cells[0]), Cell::right(cells[1]), Cell::left(cells[2]), Cell::left(cells[3])];
+        let row = |cells: [&str; 4]| {
+            vec![
+                Cell::left(cells[0]),
+                Cell::right(cells[1]),
+                Cell::left(cells[2]),
+                Cell::left(cells[3]),
+            ]
+        };
         let mut rows = vec![row(["NAME", "SIZE", "KIND", "TITLE"])];
         rows[0][3] = rows[0][3].clone().wrapped();
-        rows.push(row(["sda", "931 GiB", "disk", "one that turns and has an arm and a long title"]));
+        rows.push(row([
+            "sda",
+            "931 GiB",
+            "disk",
+            "one that turns and has an arm and a long title",
+        ]));
         rows.push(row(["nvme0n1", "2 TiB", "", "flash"]));
         samples::text(|out| write(&rows, &Spare(spare, "--json"), Some(width), out))
     }
@@ -260,8 +341,14 @@ mod tests {
         for width in 20..100 {
             for spare in [&[][..], &[2], &[2, 3], &[3, 1, 2]] {
                 let text = table(width, spare);
-                assert!(text.lines().all(|line| line.chars().count() <= width), "{width} {spare:?}\n{text}");
-                assert!(text.contains("sda") && text.contains("nvme0n1"), "{width} {spare:?}\n{text}");
+                assert!(
+                    text.lines().all(|line| line.chars().count() <= width),
+                    "{width} {spare:?}\n{text}"
+                );
+                assert!(
+                    text.contains("sda") && text.contains("nvme0n1"),
+                    "{width} {spare:?}\n{text}"
+                );
             }
         }
     }
@@ -281,9 +368,14 @@ mod tests {
     #[test]
     fn a_last_column_without_room_stands_beneath_its_rows() {
         let row = |cells: [&str; 3]| cells.map(Cell::left).to_vec();
-        let mut rows = vec![row(["NAME", "KIND", "REMARK"]), row(["  sda", "disk", "one that turns"]), row(["  sdb", "flash", ""])];
+        let mut rows = vec![
+            row(["NAME", "KIND", "REMARK"]),
+            row(["  sda", "disk", "one that turns"]),
+            row(["  sdb", "flash", ""]),
+        ];
         rows[0][2] = rows[0][2].clone().wrapped().beneath();
-        let table = |width| samples::text(|out| write(&rows, &Spare(&[1], "--json"), Some(width), out));
+        let table =
+            |width| samples::text(|out| write(&rows, &Spare(&[1], "--json"), Some(width), out));
         assert_eq!(table(40), "NAME   KIND   REMARK\n  sda  disk   one that turns\n  sdb  flash\n");
         assert_eq!(table(20), "NAME   KIND\n  sda  disk\n      one that turns\n  sdb  flash\n");
         let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room for\n  'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
@@ -294,7 +386,10 @@ mod tests {
     fn numbers_stay_with_what_they_count() {
         let text = "starts at byte 32256 (LBA 63), costing 4.0 x the time";
         let at = |width| samples::text(|out| wrap("fix: ", 5, text, 2, width, out));
-        assert_eq!(at(Some(20)), "fix: starts at\n  byte 32256\n  (LBA 63), costing\n  4.0 x the time\n");
+        assert_eq!(
+            at(Some(20)),
+            "fix: starts at\n  byte 32256\n  (LBA 63), costing\n  4.0 x the time\n"
+        );
         assert_eq!(at(None), format!("fix: {text}\n"));
         let text = |width| samples::text(|out| wrap("", 0, "a unit of 4 KiB", 2, width, out));
         assert_eq!(text(Some(11)), "a unit of\n  4 KiB\n");

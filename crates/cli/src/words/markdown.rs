@@ -1,4 +1,5 @@
-//! The Markdown of rule pages as HTML: headings, paragraphs, lists, tables as they stand, code, emphasis.
+//! The Markdown of rule pages as HTML: headings, paragraphs, lists, tables as they stand, code,
+//! emphasis.
 //!
 //! Everything is escaped before it is marked up, so a page can bring no element of its own.
 
@@ -37,7 +38,8 @@ pub(crate) fn html(page: &str) -> String {
             open(&mut out, &mut block, Block::Table);
             out.push_str(&escape::xml(trimmed));
             out.push('\n');
-        } else if let Some(item) = trimmed.strip_prefix("- ").or_else(|| trimmed.strip_prefix("* ")) {
+        } else if let Some(item) = trimmed.strip_prefix("- ").or_else(|| trimmed.strip_prefix("* "))
+        {
             open(&mut out, &mut block, Block::List);
             out.push_str(&format!("<li>{}", inline(item)));
         } else {
@@ -85,7 +87,11 @@ fn inline(text: &str) -> String {
         if nth.is_multiple_of(2) {
             for (nth, part) in pairs(part, "**").into_iter().enumerate() {
                 let part = escape::xml(part);
-                out.push_str(&if nth.is_multiple_of(2) { part } else { format!("<strong>{part}</strong>") });
+                out.push_str(&if nth.is_multiple_of(2) {
+                    part
+                } else {
+                    format!("<strong>{part}</strong>")
+                });
             }
         } else {
             out.push_str(&format!("<code>{}</code>", escape::xml(part)));
@@ -94,7 +100,8 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// `text` cut at `mark`: every second part lies between a pair of marks. One part if the marks do not pair.
+/// `text` cut at `mark`: every second part lies between a pair of marks. One part if the marks do
+/// not pair.
 fn pairs<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let parts: Vec<&str> = text.split(mark).collect();
     if parts.len().is_multiple_of(2) { vec![text] } else { parts }

@@ -1,6 +1,7 @@
 //! One metric of the Prometheus text exposition format.
 //!
-//! A label set gives one series, even if a hostile disk has two providers of one name: the first one counts.
+//! A label set gives one series, even if a hostile disk has two providers of one name: the first
+//! one counts.
 //!
 //! # Sources
 //! Prometheus, "Exposition formats" (text format 0.0.4) and "Metric and label naming".
@@ -26,10 +27,12 @@ impl Metric<'_> {
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", self.help, self.kind)?;
         let mut seen = BTreeSet::new();
         for (labels, value) in self.series {
-            let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
+            let labels: Vec<String> =
+                labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
             let labels = labels.join(",");
             if !seen.contains(&labels) {
-                let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                let braced =
+                    if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
                 writeln!(out, "{name}{braced} {value}")?;
                 seen.insert(labels);
             }

@@ -36,9 +36,24 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let all = [0, 1, 512, 1023, 1024, 1536, 1_048_575, 80_026_361_856, 1 << 40, u64::MAX].map(human);
-        let want = ["0 bytes", "1 byte", "512 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1.0 MiB", "74.5 GiB", "1 TiB", "16.0 EiB"];
+        let all =
+            [0, 1, 512, 1023, 1024, 1536, 1_048_575, 80_026_361_856, 1 << 40, u64::MAX].map(human);
+        let want = [
+            "0 bytes",
+            "1 byte",
+            "512 bytes",
+            "1023 bytes",
+            "1 KiB",
+            "1.5 KiB",
+            "1.0 MiB",
+            "74.5 GiB",
+            "1 TiB",
+            "16.0 EiB",
+        ];
         assert_eq!(all, want);
-        assert_eq!([0, 512, 4096, 1 << 20, 1536, 1 << 63].map(short), ["0", "512", "4K", "1M", "1536", "8E"]);
+        assert_eq!(
+            [0, 512, 4096, 1 << 20, 1536, 1 << 63].map(short),
+            ["0", "512", "4K", "1M", "1536", "8E"]
+        );
     }
 }

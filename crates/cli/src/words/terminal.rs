@@ -1,7 +1,8 @@
 //! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width.
 //!
-//! Code that fits stays as it is. Of code that does not fit, a command is folded with backslashes and its remark stands above it; lines
-//! that `check` printed are broken as `check` breaks them; drawings and other programs' output stay as wide as they are.
+//! Code that fits stays as it is. Of code that does not fit, a command is folded with backslashes
+//! and its remark stands above it; lines that `check` printed are broken as `check` breaks them;
+//! drawings and other programs' output stay as wide as they are.
 
 use super::columns::{self, Cell, Spare};
 use super::escape;
@@ -10,7 +11,8 @@ use crate::words::after_help;
 use anstyle::Style as Colour;
 use std::io;
 
-/// Narrowest column of a table that is broken into lines; if even such columns do not fit, a row becomes a paragraph.
+/// Narrowest column of a table that is broken into lines; if even such columns do not fit, a row
+/// becomes a paragraph.
 const NARROW: usize = 10;
 
 /// Writes `page`. Without a width it stays as typed, for files and other programs.
@@ -48,7 +50,8 @@ pub(crate) fn write(page: &str, out: &mut dyn io::Write, style: Style) -> io::Re
 }
 
 /// First words of the lines that Trueline prints and breaks itself.
-const PRINTED: [&str; 7] = ["error TL", "warning TL", "note TL", "costs: ", "fix: ", "or: ", "trueline: "];
+const PRINTED: [&str; 7] =
+    ["error TL", "warning TL", "note TL", "costs: ", "fix: ", "or: ", "trueline: "];
 
 /// Writes a line of code.
 fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
@@ -61,7 +64,8 @@ fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<(
     if PRINTED.iter().any(|begin| code.starts_with(begin)) {
         return columns::wrap(&" ".repeat(indent), indent, code, indent + 7, Some(width), out);
     }
-    let (command, remark) = code.split_once(" # ").map_or((code, ""), |(command, remark)| (command.trim_end(), remark));
+    let (command, remark) =
+        code.split_once(" # ").map_or((code, ""), |(command, remark)| (command.trim_end(), remark));
     // A drawing has gaps of two blanks, and a line of output has no option.
     if command.contains("  ") || remark.is_empty() && !command.contains(" -") {
         return writeln!(out, "{line}");
@@ -76,7 +80,8 @@ fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<(
 /// True if a line continues the paragraph above it.
 fn continues(line: &str) -> bool {
     let text = line.trim_start();
-    let begins = ["#", "|", "```", "- ", "* "].iter().any(|mark| text.starts_with(mark)) || numbered(text).is_some();
+    let begins = ["#", "|", "```", "- ", "* "].iter().any(|mark| text.starts_with(mark))
+        || numbered(text).is_some();
     !text.is_empty() && !begins && !line.starts_with("    ")
 }
 
@@ -87,7 +92,8 @@ fn numbered(text: &str) -> Option<usize> {
 }
 
 fn paragraph(text: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
-    let bullet = if text.starts_with("- ") || text.starts_with("* ") { Some(2) } else { numbered(text) };
+    let bullet =
+        if text.starts_with("- ") || text.starts_with("* ") { Some(2) } else { numbered(text) };
     let indent = bullet.unwrap_or(0);
     let (mark, rest) = text.split_at(indent);
     columns::wrap(mark, indent, &plain(rest), indent, Some(width), out)
@@ -96,7 +102,11 @@ fn paragraph(text: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()
 /// The cells of a row, without their separators.
 fn cells(row: &str) -> Vec<String> {
     let inner = row.trim().trim_start_matches('|').trim_end_matches('|');
-    inner.replace(r"\|", "\u{1}").split('|').map(|cell| plain(cell.trim()).replace(r"\u{1}", "|")).collect()
+    inner
+        .replace(r"\|", "\u{1}")
+        .split('|')
+        .map(|cell| plain(cell.trim()).replace(r"\u{1}", "|"))
+        .collect()
 }
 
 /// Text without the marks of code, emphasis and links; control characters are spelt out.
@@ -108,40 +118,60 @@ fn plain(text: &str) -> String {
 pub(crate) fn unlinked(text: &str) -> String {
     let mut unlinked = String::new();
     let mut rest = text;
-    while let Some((before, (words, after))) =
-        rest.split_once('[').and_then(|(b, a)| Some((b, a.split_once("](").and_then(|(w, p)| Some((w, p.split_once(')')?.1)))?)))
-    {
+    while let Some((before, (words, after))) = rest.split_once('[').and_then(|(b, a)| {
+        Some((b, a.split_once("](").and_then(|(w, p)| Some((w, p.split_once(')')?.1)))?))
+    }) {
         unlinked = unlinked + before + words;
         rest = after;
     }
     unlinked + rest
 }
 
-/// Writes a table whose columns share the width. The widest column gives way first and is broken into lines.
+/// Writes a table whose columns share the width. The widest column gives way first and is broken
+/// into lines.
 fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let is_rule = |row: &[String]| row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'));
+    let is_rule = |row: &[String]| {
+        row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'))
+    };
     let rows: Vec<&Vec<String>> = rows.iter().filter(|row| !is_rule(row)).collect();
     let column = |nth: usize| rows.iter().filter_map(move |row| row.get(nth));
     let long = |nth: usize| column(nth).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let word = |nth: usize| column(nth).flat_map(|cell| cell.split_whitespace()).map(|word| word.chars().count()).max().unwrap_or(0);
+    let word = |nth: usize| {
+        column(nth)
+            .flat_map(|cell| cell.split_whitespace())
+            .map(|word| word.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let mut wide: Vec<usize> = (0..count).map(long).collect();
     let least: Vec<usize> = (0..count).map(|nth| word(nth).max(NARROW)).collect();
     let fits = |wide: &[usize]| wide.iter().sum::<usize>() + 2 * count.saturating_sub(1) <= width;
     while !fits(&wide) {
-        let widest = wide.iter_mut().zip(&least).filter(|(wide, least)| **wide > **least).max_by_key(|(wide, _)| **wide);
+        let widest = wide
+            .iter_mut()
+            .zip(&least)
+            .filter(|(wide, least)| **wide > **least)
+            .max_by_key(|(wide, _)| **wide);
         let Some((most, _)) = widest else { break };
         *most -= 1;
     }
     if !fits(&wide) {
-        let cells = |row: &&Vec<String>| (0..count).map(|nth| Cell::left(row.get(nth).map_or("", String::as_str))).collect();
+        let cells = |row: &&Vec<String>| {
+            (0..count).map(|nth| Cell::left(row.get(nth).map_or("", String::as_str))).collect()
+        };
         let rows: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
         return columns::write(&rows, &Spare::NONE, Some(width), out);
     }
     for row in rows {
-        let broken: Vec<Vec<String>> = (0..count).map(|nth| lines(row.get(nth).map_or("", String::as_str), wide[nth])).collect();
+        let broken: Vec<Vec<String>> = (0..count)
+            .map(|nth| lines(row.get(nth).map_or("", String::as_str), wide[nth]))
+            .collect();
         for line in 0..broken.iter().map(Vec::len).max().unwrap_or(0) {
-            let cells = broken.iter().zip(&wide).map(|(cell, wide)| format!("{:wide$}", cell.get(line).map_or("", String::as_str)));
+            let cells = broken
+                .iter()
+                .zip(&wide)
+                .map(|(cell, wide)| format!("{:wide$}", cell.get(line).map_or("", String::as_str)));
             writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
         }
     }
@@ -193,9 +223,12 @@ mod tests {
     fn every_page_of_a_rule_fits_a_terminal_of_80_but_for_its_code() {
         for rule in RULES {
             let text = anstream::adapter::strip_str(&at(Some(80), rule.page)).to_string();
-            let wide = text.lines().find(|line| line.chars().count() > 80 && !line.starts_with("    "));
+            let wide =
+                text.lines().find(|line| line.chars().count() > 80 && !line.starts_with("    "));
             assert_eq!(wide, None, "{}", rule.id);
-            let marked = text.lines().find(|line| !line.starts_with("    ") && (line.contains("**") || line.starts_with('|')));
+            let marked = text.lines().find(|line| {
+                !line.starts_with("    ") && (line.contains("**") || line.starts_with('|'))
+            });
             assert_eq!(marked, None, "{}", rule.id);
         }
     }

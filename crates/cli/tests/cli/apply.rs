@@ -9,7 +9,10 @@ use std::process::Stdio;
 
 /// The layouts of the manual, each with the size of the disk it is for.
 fn layouts() -> Vec<(u64, String)> {
-    let manual = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual/apply.md")).expect("the manual");
+    let manual = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual/apply.md"),
+    )
+    .expect("the manual");
     let block = |block: &str| {
         let (size, rest) = block.split_once("GiB\n")?;
         Some((size.parse::<u64>().ok()? << 30, rest.split("```").next()?.to_owned()))
@@ -27,14 +30,28 @@ fn the_manuals_layouts_are_applied_aligned_and_only_once() {
         fs::write(directory.path().join("layout.toml"), &layout).unwrap();
         let shown = run(directory.path(), "part apply --dry-run layout.toml disk.img");
         assert!(shown.ended(0).stdout.contains("00000000  "), "{}", shown.stdout);
-        let first: Value = run(directory.path(), "part apply --json layout.toml disk.img").ended(0).json();
-        assert_eq!((&first["format"], &first["changed"]), (&Value::from("trueline/part-apply/1"), &Value::from(true)));
-        let second: Value = run(directory.path(), "part apply --json layout.toml disk.img").ended(0).json();
+        let first: Value =
+            run(directory.path(), "part apply --json layout.toml disk.img").ended(0).json();
+        assert_eq!(
+            (&first["format"], &first["changed"]),
+            (&Value::from("trueline/part-apply/1"), &Value::from(true))
+        );
+        let second: Value =
+            run(directory.path(), "part apply --json layout.toml disk.img").ended(0).json();
         assert_eq!(second["changed"], false);
-        let places =
-            |report: &Value| report["tables"].as_array().into_iter().flatten().map(|t| t["partitions"].clone()).collect::<Vec<_>>();
+        let places = |report: &Value| {
+            report["tables"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|t| t["partitions"].clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(places(&second), places(&first));
-        assert_eq!(run(directory.path(), "part apply --dry-run layout.toml disk.img").ended(0).stdout, "");
+        assert_eq!(
+            run(directory.path(), "part apply --dry-run layout.toml disk.img").ended(0).stdout,
+            ""
+        );
         let checked = run(directory.path(), "check --json disk.img").ended(0).json();
         assert_eq!(checked["verdict"], "aligned", "{layout}");
     }
@@ -55,17 +72,30 @@ fn types_of_a_layout_are_those_of_part_add() {
         for kinds in names.chunks(3) {
             zeroes(directory.path(), &added, 64 << 20);
             zeroes(directory.path(), &applied, 64 << 20);
-            assert_eq!(run(directory.path(), &format!("part create -s {scheme} {added}")).code, Some(0));
+            assert_eq!(
+                run(directory.path(), &format!("part create -s {scheme} {added}")).code,
+                Some(0)
+            );
             let mut layout = format!("scheme = \"{scheme}\"\n");
             for kind in kinds {
-                assert_eq!(run(directory.path(), &format!("part add -t {kind} -s 8m {added}")).code, Some(0), "{kind}");
+                assert_eq!(
+                    run(directory.path(), &format!("part add -t {kind} -s 8m {added}")).code,
+                    Some(0),
+                    "{kind}"
+                );
                 layout += &format!("[[partition]]\ntype = \"{kind}\"\nsize = \"8m\"\n");
             }
             fs::write(directory.path().join("layout.toml"), &layout).unwrap();
             run(directory.path(), &format!("part apply layout.toml {applied}")).ended(0);
-            assert_eq!((raw(&applied).len(), raw(&applied)), (3, raw(&added)), "{scheme} {kinds:?}");
+            assert_eq!(
+                (raw(&applied).len(), raw(&applied)),
+                (3, raw(&added)),
+                "{scheme} {kinds:?}"
+            );
             // Once more it is as the layout says.
-            let again = run(directory.path(), &format!("part apply --json layout.toml {applied}")).ended(0).json();
+            let again = run(directory.path(), &format!("part apply --json layout.toml {applied}"))
+                .ended(0)
+                .json();
             assert_eq!(again["changed"], false, "{again}");
             for disk in [&added, &applied] {
                 fs::remove_file(directory.path().join(disk)).unwrap();
@@ -73,9 +103,19 @@ fn types_of_a_layout_are_those_of_part_add() {
         }
     }
     zeroes(directory.path(), "disk.img", 64 << 20);
-    fs::write(directory.path().join("layout.toml"), "scheme = \"gpt\"\n[[partition]]\ntype = \"linux-nonsense\"\n").unwrap();
+    fs::write(
+        directory.path().join("layout.toml"),
+        "scheme = \"gpt\"\n[[partition]]\ntype = \"linux-nonsense\"\n",
+    )
+    .unwrap();
     let refused = run(directory.path(), "part apply layout.toml disk.img");
-    assert!(refused.refused().contains("type 'linux-nonsense' is unknown to GPT: there are linux-data, "), "{}", refused.stderr);
+    assert!(
+        refused
+            .refused()
+            .contains("type 'linux-nonsense' is unknown to GPT: there are linux-data, "),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
@@ -83,7 +123,10 @@ fn what_is_refused_writes_nothing() {
     let directory = scratch();
     zeroes(directory.path(), "disk.img", 64 << 20);
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
-    write("good.toml", "scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"8MiB\"\n[[partition]]\ntype = \"linux-data\"\n");
+    write(
+        "good.toml",
+        "scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"8MiB\"\n[[partition]]\ntype = \"linux-data\"\n",
+    );
     run(directory.path(), "part apply good.toml disk.img").ended(0);
     let before = fs::read(directory.path().join("disk.img")).unwrap();
     let refusals = [
@@ -108,7 +151,11 @@ fn what_is_refused_writes_nothing() {
     }
     write("bad.sf", "label: gpt\nsector-size: 512\n\n,8MiB,U\n,,L\n,1GiB\n");
     let ran = run(directory.path(), "part apply --sfdisk bad.sf disk.img");
-    assert!(ran.refused().contains("no room for partition 3 of 1073741824 bytes"), "{}", ran.refused());
+    assert!(
+        ran.refused().contains("no room for partition 3 of 1073741824 bytes"),
+        "{}",
+        ran.refused()
+    );
     run_with(directory.path(), &["part", "apply", "none.toml", "disk.img"]).refused();
     assert!(fs::read(directory.path().join("disk.img")).unwrap() == before);
 }

@@ -1,4 +1,5 @@
-//! Habits of lsblk, sfdisk and a shell that the command line meets: topics, lists, trees of images, names of types.
+//! Habits of lsblk, sfdisk and a shell that the command line meets: topics, lists, trees of images,
+//! names of types.
 
 use crate::{golden, list, run, run_with, scratch};
 use std::fs;
@@ -7,14 +8,19 @@ use std::path::Path;
 #[test]
 fn topics_profiles_and_words_are_explained() {
     let scratch = scratch();
-    for (topic, word) in [("targets", "disk.img#s1a"), ("grain", "full-stripe"), ("profiles", "ssd-16k")] {
+    for (topic, word) in
+        [("targets", "disk.img#s1a"), ("grain", "full-stripe"), ("profiles", "ssd-16k")]
+    {
         let page = run(scratch.path(), &format!("help {topic}")).ended(0).stdout.clone();
         assert!(page.starts_with("# ") && page.contains(word), "{page}");
     }
     assert!(run(scratch.path(), "help part add").ended(0).stdout.contains("trueline part add"));
     assert!(run(scratch.path(), "help nonsense").refused().contains("targets, grain, profiles"));
     for word in ["grain", "stripe", "straddle", "full-stripe", "sd-4m", "raid64kx4"] {
-        assert!(run(scratch.path(), &format!("explain {word}")).ended(0).stdout.starts_with("# "), "{word}");
+        assert!(
+            run(scratch.path(), &format!("explain {word}")).ended(0).stdout.starts_with("# "),
+            "{word}"
+        );
     }
     let list = run(scratch.path(), "explain").ended(0).stdout.clone();
     assert!(list.contains("\nProfiles: 512n, ") && list.contains("\nWords: align, "), "{list}");
@@ -24,14 +30,22 @@ fn topics_profiles_and_words_are_explained() {
 fn lists_are_what_scripts_read() {
     let here = golden("seed-001-sdd-63");
     let ran = run(here.path(), "check -n -b -o name,align,verdict disk");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "disk       -  -\ndisk#s1  512  misaligned\n"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(1), "disk       -  -\ndisk#s1  512  misaligned\n")
+    );
     let shown = run(here.path(), "show -n -b -o NAME,START,SIZE disk").ended(0).stdout.clone();
-    assert!(shown.lines().nth(1).is_some_and(|line| line.starts_with("disk#s1  32256  15002")), "{shown}");
+    assert!(
+        shown.lines().nth(1).is_some_and(|line| line.starts_with("disk#s1  32256  15002")),
+        "{shown}"
+    );
     assert!(run(here.path(), "check -b disk").stdout.starts_with("NAME "));
     assert_eq!(run(here.path(), "check -J disk").json()["format"], "trueline/check/1");
     assert_eq!(run(here.path(), "show -J disk").json()["format"], "trueline/show/1");
     assert_eq!(run(here.path(), "check -q disk").ended(1).stdout, "");
-    assert!(run(here.path(), "check -o nonsense disk").refused().contains("there are NAME, TARGET"));
+    assert!(
+        run(here.path(), "check -o nonsense disk").refused().contains("there are NAME, TARGET")
+    );
     // The names are taken as they are printed.
     assert_eq!(run(here.path(), "check -n -o NAME disk#s1").stdout, "disk#s1\n");
 }
@@ -43,15 +57,18 @@ fn a_tree_of_images_is_checked() {
     fs::create_dir_all(here.path().join("tree/.git")).expect("directories");
     let disk = here.path().join("disk");
     for name in ["tree/one", "tree/a/b/two.img", "tree/.git/three.img"] {
-        let made =
-            std::process::Command::new("cp").args(["--sparse=always".as_ref(), disk.as_os_str()]).arg(here.path().join(name)).status();
+        let made = std::process::Command::new("cp")
+            .args(["--sparse=always".as_ref(), disk.as_os_str()])
+            .arg(here.path().join(name))
+            .status();
         assert!(made.expect("cp").success());
     }
     fs::write(here.path().join("tree/a/read.me"), "words ".repeat(500)).expect("a file");
     std::os::unix::fs::symlink("..", here.path().join("tree/a/loop")).expect("a link");
     let ran = run(here.path(), "check --json --recursive tree");
     let report = ran.json();
-    let names: Vec<&str> = list(&report, "targets").iter().map(|t| t["target"].as_str().expect("a name")).collect();
+    let names: Vec<&str> =
+        list(&report, "targets").iter().map(|t| t["target"].as_str().expect("a name")).collect();
     assert_eq!((names, ran.code), (vec!["tree/a/b/two.img", "tree/one"], Some(1)));
     let note = "note: tree: 1 file that holds nothing known was passed over: tree/a/read.me\n";
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
@@ -70,7 +87,8 @@ fn a_compressed_image_of_a_tree_is_not_looked_into_and_so_unknown() {
     let here = scratch();
     fs::create_dir(here.path().join("tree")).expect("a directory");
     let write = |name: &str, magic: &[u8]| {
-        fs::write(here.path().join("tree").join(name), [magic, &[0x5a; 4096]].concat()).expect("a file");
+        fs::write(here.path().join("tree").join(name), [magic, &[0x5a; 4096]].concat())
+            .expect("a file");
     };
     for name in ["a", "b", "c", "d", "e"] {
         write(name, b"words");
@@ -91,7 +109,11 @@ fn a_compressed_image_of_a_tree_is_not_looked_into_and_so_unknown() {
         let ran = run(here.path(), "check -r tree --strict");
         assert_eq!(ran.code, Some(3), "{name}: {}", ran.stderr);
         let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(name) && said.contains(kind) && said.contains("a compressed file"), "{name}: {}", ran.stdout);
+        assert!(
+            said.contains(name) && said.contains(kind) && said.contains("a compressed file"),
+            "{name}: {}",
+            ran.stdout
+        );
         fs::remove_file(here.path().join("tree").join(name)).expect("a file");
     }
     // An archive is no image; a disk with a compressed file in a partition is.
@@ -115,7 +137,10 @@ fn types_are_taken_as_people_type_them() {
     let here = scratch();
     let kinds = |disk: &str| {
         let table = run(here.path(), &format!("part show --json {disk}")).json();
-        list(&table["tables"][0], "entries").iter().map(|e| e["raw_type"].as_str().expect("a type").to_owned()).collect::<Vec<_>>()
+        list(&table["tables"][0], "entries")
+            .iter()
+            .map(|e| e["raw_type"].as_str().expect("a type").to_owned())
+            .collect::<Vec<_>>()
     };
     for (scheme, wanted) in [
         ("dos", ["131", "11", "7", "130"]),
@@ -130,25 +155,46 @@ fn types_are_taken_as_people_type_them() {
         ),
     ] {
         let disk = format!("{scheme}.img");
-        fs::File::create(here.path().join(&disk)).and_then(|f| f.set_len(64 << 20)).expect("an image");
-        assert_eq!(run(here.path(), &format!("part create -s {scheme} {disk}")).ended(0).stdout, format!("{disk} created\n"));
+        fs::File::create(here.path().join(&disk))
+            .and_then(|f| f.set_len(64 << 20))
+            .expect("an image");
+        assert_eq!(
+            run(here.path(), &format!("part create -s {scheme} {disk}")).ended(0).stdout,
+            format!("{disk} created\n")
+        );
         for (nth, kind) in ["ext4", "fat32", "ntfs", "swap"].iter().enumerate() {
             let ran = run(here.path(), &format!("part add -t {kind} -s 8m {disk}"));
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             let letter = if scheme == "dos" { 's' } else { 'p' };
-            assert!(ran.stdout.starts_with(&format!("{disk}#{letter}{} added: 8 MiB at ", nth + 1)), "{}", ran.stdout);
-            assert_eq!(ran.stderr.contains("note: -t ext4: its type in a table of "), *kind == "ext4", "{}", ran.stderr);
+            assert!(
+                ran.stdout.starts_with(&format!("{disk}#{letter}{} added: 8 MiB at ", nth + 1)),
+                "{}",
+                ran.stdout
+            );
+            assert_eq!(
+                ran.stderr.contains("note: -t ext4: its type in a table of "),
+                *kind == "ext4",
+                "{}",
+                ran.stderr
+            );
         }
         assert_eq!(kinds(&disk), wanted);
         // GEOM's names where GEOM's words are asked for, and in documents as before.
-        let deleted = run(here.path(), &format!("part delete --gpart-rules -i 4 {disk}")).ended(0).stdout.clone();
-        assert_eq!(deleted, format!("{scheme}{}4 deleted\n", if scheme == "dos" { 's' } else { 'p' }));
+        let deleted = run(here.path(), &format!("part delete --gpart-rules -i 4 {disk}"))
+            .ended(0)
+            .stdout
+            .clone();
+        assert_eq!(
+            deleted,
+            format!("{scheme}{}4 deleted\n", if scheme == "dos" { 's' } else { 'p' })
+        );
         let table = run(here.path(), &format!("part show --json {disk}")).json();
         assert_eq!(table["tables"][0]["provider"], scheme);
     }
 }
 
-/// A shell that is here is run as a user has it: it reads the script, and is asked what it would offer.
+/// A shell that is here is run as a user has it: it reads the script, and is asked what it would
+/// offer.
 fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
     let here = golden("seed-001-sdd-63");
     if std::process::Command::new(shell).arg("--version").output().is_err() {
@@ -157,7 +203,11 @@ fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
     }
     let completion = run_with(here.path(), &["completions", shell]).ended(0).stdout.clone();
     fs::write(here.path().join("completion"), completion).expect("a file");
-    let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let program = Path::new(env!("CARGO_BIN_EXE_trueline"))
+        .parent()
+        .expect("a directory")
+        .display()
+        .to_string();
     let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
     let ran = std::process::Command::new(shell)
         .args(if shell == "zsh" { vec!["-f", "-c", script] } else { vec!["-c", script] })
@@ -201,12 +251,20 @@ fn bash_offers_what_the_program_knows() {
 #[test]
 fn fish_offers_what_the_program_knows() {
     for (line, wanted) in OFFERS {
-        let Some(offered) = shell_offers("fish", "source ./completion; complete -C \"$LINE\"", line) else { return };
-        assert!(offered.lines().any(|found| found.split('\t').next() == Some(wanted)), "{line}: {offered}");
+        let Some(offered) =
+            shell_offers("fish", "source ./completion; complete -C \"$LINE\"", line)
+        else {
+            return;
+        };
+        assert!(
+            offered.lines().any(|found| found.split('\t').next() == Some(wanted)),
+            "{line}: {offered}"
+        );
     }
 }
 
-/// zsh completes in a terminal alone: its own pseudo-terminal types the line and a tab, and reads what becomes of it.
+/// zsh completes in a terminal alone: its own pseudo-terminal types the line and a tab, and reads
+/// what becomes of it.
 #[test]
 fn zsh_offers_what_the_program_knows() {
     let script = r#"zmodload zsh/zpty || exit 9
@@ -217,11 +275,14 @@ fn zsh_offers_what_the_program_knows() {
         local i got all=
         for i in {1..60}; do sleep 0.1; while zpty -r -t z got; do all+=$got; done; done
         print -r -- "$all""#;
-    for (line, wanted) in
-        [("trueline explain TL0003", "TL0003"), ("trueline check --for ssd-1", "ssd-16k"), ("trueline drives qlc-1", "qlc-16k")]
-    {
+    for (line, wanted) in [
+        ("trueline explain TL0003", "TL0003"),
+        ("trueline check --for ssd-1", "ssd-16k"),
+        ("trueline drives qlc-1", "qlc-16k"),
+    ] {
         let Some(offered) = shell_offers("zsh", script, line) else { return };
-        let rest = wanted.strip_prefix(line.rsplit(' ').next().unwrap_or_default()).unwrap_or(wanted);
+        let rest =
+            wanted.strip_prefix(line.rsplit(' ').next().unwrap_or_default()).unwrap_or(wanted);
         assert!(offered.contains(rest), "{line}: {offered:?}");
     }
 }

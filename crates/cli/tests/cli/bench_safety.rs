@@ -7,11 +7,18 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const WRITE: &str = "bench random-write --buffered --bs 512 --offset 0 --runs 2 --warmup 0 --count 5";
+const WRITE: &str =
+    "bench random-write --buffered --bs 512 --offset 0 --runs 2 --warmup 0 --count 5";
 
 fn sh(directory: &Path, command: &str) -> Option<String> {
     let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
-    let ran = Command::new("sh").args(["-c", &command]).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let ran = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
     ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().into())
 }
 
@@ -26,12 +33,19 @@ fn refused(directory: &Path, file: &str, arguments: &str, why: &str) {
 
 #[test]
 fn a_table_or_a_file_system_is_lost_only_if_that_is_said() {
-    for (golden, provider, found) in
-        [("bsd-freebsd", "", "there is an MBR with 1 partition"), ("ext-ext3-at-63", "#s1", "ext3"), ("ext-ext2-1k", "", "ext2")]
-    {
+    for (golden, provider, found) in [
+        ("bsd-freebsd", "", "there is an MBR with 1 partition"),
+        ("ext-ext3-at-63", "#s1", "ext3"),
+        ("ext-ext2-1k", "", "ext2"),
+    ] {
         let scratch = crate::golden(golden);
         refused(scratch.path(), "disk", &format!("disk{provider}"), found);
-        refused(scratch.path(), "disk", &format!("--allow-busy disk{provider}"), "say --destructive to lose it: nothing was written");
+        refused(
+            scratch.path(),
+            "disk",
+            &format!("--allow-busy disk{provider}"),
+            "say --destructive to lose it: nothing was written",
+        );
         run(scratch.path(), &format!("{WRITE} --destructive disk{provider} --json")).ended(0);
     }
 }
@@ -57,9 +71,13 @@ fn an_image_that_another_program_has_locked_is_not_written() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk", 1 << 20);
     // Another process: what a process has locked does not keep itself off.
-    let hold =
-        "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
-    let held = Command::new("python3").args(["-c", hold]).current_dir(scratch.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let hold = "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
+    let held = Command::new("python3")
+        .args(["-c", hold])
+        .current_dir(scratch.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
     let Ok(mut held) = held else { return skip("no python3 here, to hold a lock") };
     let mut said = String::new();
     BufReader::new(held.stdout.take().expect("a pipe")).read_line(&mut said).expect("a line");
@@ -78,19 +96,41 @@ fn a_mounted_loop_device_is_not_written() {
     let make = "truncate -s 16m disk && mkfs.ext4 -q disk && mkdir mnt && d=$(losetup --find --show disk) \
                 && { mount $d mnt || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
-        return skip("no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)");
+        return skip(
+            "no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)",
+        );
     };
     let ran = |more: &str, target: &str| run(scratch.path(), &format!("{WRITE} {more} {target}"));
-    let (recognised, used, image) = (ran("", &device), ran("--destructive", &device), ran("--destructive", "disk"));
-    let read = run(scratch.path(), &format!("bench random-read --buffered --offset 0 --runs 2 --count 5 {device} --json"));
+    let (recognised, used, image) =
+        (ran("", &device), ran("--destructive", &device), ran("--destructive", "disk"));
+    let read = run(
+        scratch.path(),
+        &format!("bench random-read --buffered --offset 0 --runs 2 --count 5 {device} --json"),
+    );
     let tree = run(scratch.path(), "bench tree --files 20 --runs 2 --warmup 0 mnt --json");
     let left = sh(scratch.path(), "ls -A mnt");
     let allowed = ran("--destructive --allow-busy", &device);
     sh(scratch.path(), &format!("umount mnt; losetup -d {device}"));
-    assert!(recognised.refused().contains("ext4") && recognised.stderr.contains("--destructive"), "{}", recognised.stderr);
-    assert!(used.refused().contains("is mounted at") && used.stderr.contains("--allow-busy"), "{}", used.stderr);
-    assert!(image.refused().contains("shows it as a device: release it first, or say --allow-busy"), "{}", image.stderr);
-    assert!(read.ended(0).json()["variants"][0]["runs"][0]["host_reads"].is_number(), "a device counts its reads: {}", read.stdout);
+    assert!(
+        recognised.refused().contains("ext4") && recognised.stderr.contains("--destructive"),
+        "{}",
+        recognised.stderr
+    );
+    assert!(
+        used.refused().contains("is mounted at") && used.stderr.contains("--allow-busy"),
+        "{}",
+        used.stderr
+    );
+    assert!(
+        image.refused().contains("shows it as a device: release it first, or say --allow-busy"),
+        "{}",
+        image.stderr
+    );
+    assert!(
+        read.ended(0).json()["variants"][0]["runs"][0]["host_reads"].is_number(),
+        "a device counts its reads: {}",
+        read.stdout
+    );
     tree.ended(0);
     assert_eq!(left.as_deref(), Some("lost+found"));
     // Since Linux 6.8 a mounted device may refuse every writer (CONFIG_BLK_DEV_WRITE_MOUNTED).
@@ -116,8 +156,7 @@ impl Drop for Loop {
 #[test]
 fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     let scratch = scratch();
-    let make =
-        "truncate -s 16m disk && d=$(losetup --find --show disk) && { losetup --set-capacity $d || { losetup -d $d; false; }; } && echo $d";
+    let make = "truncate -s 16m disk && d=$(losetup --find --show disk) && { losetup --set-capacity $d || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
         return skip("no loop devices here (root, losetup and the loop driver)");
     };
@@ -125,22 +164,47 @@ fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     let device = own.0.as_str();
     // More than are done before this program comes to look, however late.
     const RUNS: &str = "10000";
-    let work = ["bench", "random-read", "--count", "1000", "--runs", RUNS, "--warmup", "0", "--json", device];
+    let work = [
+        "bench",
+        "random-read",
+        "--count",
+        "1000",
+        "--runs",
+        RUNS,
+        "--warmup",
+        "0",
+        "--json",
+        device,
+    ];
     // The device counts on from what it showed before.
     let before = reads(device);
-    let mut running = program(scratch.path()).args(work).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut running = program(scratch.path())
+        .args(work)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
     // Many runs of both variants: a search for a table reads less.
     wait_while_runs(&mut running, || reads(device) >= before + 20_000);
-    let shrunk = sh(scratch.path(), &format!("truncate -s 0 disk && losetup --set-capacity {device}"));
+    let shrunk =
+        sh(scratch.path(), &format!("truncate -s 0 disk && losetup --set-capacity {device}"));
     let ended = running.wait_with_output().expect("it ends");
     assert!(shrunk.is_some());
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("of 1000 requests failed, the first: ") && said.ends_with(": the runs before it are shown\n"), "{said}");
+    assert!(
+        said.contains("of 1000 requests failed, the first: ")
+            && said.ends_with(": the runs before it are shown\n"),
+        "{said}"
+    );
     let document: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a document");
     assert!(document["ended"].as_str().is_some_and(|why| why.contains("requests failed")));
     for nth in 0..2 {
         let runs = document["variants"][nth]["runs"].as_array().expect("runs");
-        assert!((1..10_000).contains(&runs.len()) && runs.iter().all(|run| run["ops"] == 1000), "{}", runs.len());
+        assert!(
+            (1..10_000).contains(&runs.len()) && runs.iter().all(|run| run["ops"] == 1000),
+            "{}",
+            runs.len()
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! A browser that a test asks what it shows: Chromium, through the pipe of its DevTools protocol.
 //!
 //! # Sources
-//! Chromium, `--remote-debugging-pipe`: messages are JSON, each with a NUL behind it, to descriptor 3 and from descriptor 4; the
-//! Chrome DevTools Protocol for what is in them.
+//! Chromium, `--remote-debugging-pipe`: messages are JSON, each with a NUL behind it, to descriptor
+//! 3 and from descriptor 4; the Chrome DevTools Protocol for what is in them.
 
 use crate::counters::{here, path};
 use serde_json::{Value, json};
@@ -34,7 +34,9 @@ impl Browser {
         }
         let flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
             --no-proxy-server --user-data-dir=profile";
-        let line = format!("exec chromium {flags} --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>browser");
+        let line = format!(
+            "exec chromium {flags} --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>browser"
+        );
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &line])
@@ -44,10 +46,17 @@ impl Browser {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = shell.spawn().expect("a shell");
-        let (to, from) = (child.stdin.take().expect("a pipe"), BufReader::new(child.stdout.take().expect("a pipe")));
-        let mut browser = Browser { child, to, from, messages: 0, session: None, complaints: Vec::new() };
+        let (to, from) = (
+            child.stdin.take().expect("a pipe"),
+            BufReader::new(child.stdout.take().expect("a pipe")),
+        );
+        let mut browser =
+            Browser { child, to, from, messages: 0, session: None, complaints: Vec::new() };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
-        let attached = browser.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
+        let attached = browser.call(
+            "Target.attachToTarget",
+            &json!({"targetId": target["targetId"], "flatten": true}),
+        );
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log"] {
             browser.call(&format!("{domain}.enable"), &json!({}));
@@ -73,9 +82,15 @@ impl Browser {
             assert_eq!(answer.pop(), Some(0), "the browser has gone");
             let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
             if answer["id"] == self.messages {
-                return if answer["error"].is_null() { Ok(answer["result"].take()) } else { Err(answer) };
+                return if answer["error"].is_null() {
+                    Ok(answer["result"].take())
+                } else {
+                    Err(answer)
+                };
             }
-            if let Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") = answer["method"].as_str() {
+            if let Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") =
+                answer["method"].as_str()
+            {
                 self.complaints.push(answer["params"].take());
             }
         }
@@ -90,7 +105,8 @@ impl Browser {
 
     /// Gives the window another width.
     pub(crate) fn resize(&mut self, width: u32) {
-        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640});
+        let size =
+            json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640});
         self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
@@ -101,11 +117,17 @@ impl Browser {
     }
 
     fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
-        let mut answer = self.ask("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
-        if answer["exceptionDetails"].is_null() { Ok(answer["result"]["value"].take()) } else { Err(answer) }
+        let mut answer = self
+            .ask("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
+        if answer["exceptionDetails"].is_null() {
+            Ok(answer["result"]["value"].take())
+        } else {
+            Err(answer)
+        }
     }
 
-    /// Waits until an expression holds in the page, which may load itself anew meanwhile: then there is nothing to ask for a moment.
+    /// Waits until an expression holds in the page, which may load itself anew meanwhile: then
+    /// there is nothing to ask for a moment.
     #[track_caller]
     pub(crate) fn wait(&mut self, expression: &str) {
         let end = Instant::now() + LONG;
@@ -114,7 +136,11 @@ impl Browser {
             if answer == Ok(true.into()) {
                 return;
             }
-            assert!(Instant::now() < end, "{expression}: {answer:?}: {}", self.is("document.body.innerText"));
+            assert!(
+                Instant::now() < end,
+                "{expression}: {answer:?}: {}",
+                self.is("document.body.innerText")
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -1,6 +1,7 @@
 //! Counters of `serve`, through its own server and foreign clients; and its page in a browser.
 //!
-//! Where a client is not installed its tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+//! Where a client is not installed its tests are skipped, and that is said; with
+//! `TRUELINE_ORACLE=all` it is a failure.
 
 use super::{Ran, list, program, run, scratch, zeroes};
 use crate::skip::skip;
@@ -12,7 +13,8 @@ use std::process::Command;
 
 const MEG: u64 = 1 << 20;
 
-/// Search path of tools: the system's Python, which has the module that nbdsh needs, before any other.
+/// Search path of tools: the system's Python, which has the module that nbdsh needs, before any
+/// other.
 pub(crate) fn path() -> String {
     format!("/usr/bin:/bin:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
@@ -29,7 +31,11 @@ pub(crate) fn here(tools: &[&str]) -> bool {
             "fio" => "fio --enghelp=nbd".to_owned(),
             name => format!("command -v {name}"),
         };
-        Command::new("sh").args(["-c", &asked]).env("PATH", path()).output().is_ok_and(|ran| ran.status.success())
+        Command::new("sh")
+            .args(["-c", &asked])
+            .env("PATH", path())
+            .output()
+            .is_ok_and(|ran| ran.status.success())
     };
     let missing = tools.iter().find(|name| !found(name));
     if let Some(missing) = missing {
@@ -53,19 +59,27 @@ pub(crate) fn at_63(directory: &Path) {
 /// Result of `serve` with these options and `--run script`.
 pub(crate) fn serve(directory: &Path, options: &str, script: &str) -> Ran {
     let mut command = program(directory);
-    command.arg("serve").args(options.split_whitespace()).args(["--run", script]).env("PATH", path());
+    command
+        .arg("serve")
+        .args(options.split_whitespace())
+        .args(["--run", script])
+        .env("PATH", path());
     Ran::of(&command.output().expect("the program can be run"))
 }
 
 /// The only row of a provider under an export.
 fn layer<'a>(served: &'a Value, export: &str, provider: &str) -> &'a Value {
-    let rows: Vec<&Value> = list(served, "layers").iter().filter(|l| l["export"] == export && l["provider"] == provider).collect();
+    let rows: Vec<&Value> = list(served, "layers")
+        .iter()
+        .filter(|l| l["export"] == export && l["provider"] == provider)
+        .collect();
     assert_eq!(rows.len(), 1, "{export} {provider}: {served:#}");
     rows[0]
 }
 
 fn verdicts(of: &Value) -> [u64; 4] {
-    ["aligned", "misaligned", "partial", "unknown"].map(|verdict| of[verdict].as_u64().expect("a count"))
+    ["aligned", "misaligned", "partial", "unknown"]
+        .map(|verdict| of[verdict].as_u64().expect("a count"))
 }
 
 #[test]
@@ -90,12 +104,26 @@ except nbd.Error: pass
 '"#;
     let ran = serve(scratch.path(), "disk --json", script);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.lines().all(|line| line.starts_with("trueline: note TL0025 s1: ")), "{}", ran.stderr);
+    assert!(
+        ran.stderr.lines().all(|line| line.starts_with("trueline: note TL0025 s1: ")),
+        "{}",
+        ran.stderr
+    );
     let served = ran.json();
-    assert_eq!((&served["format"], &served["target"]), (&"trueline/serve/1".into(), &"disk".into()));
+    assert_eq!(
+        (&served["format"], &served["target"]),
+        (&"trueline/serve/1".into(), &"disk".into())
+    );
     let s1 = layer(&served, "", "s1");
-    assert_eq!((verdicts(&s1["writes"]), s1["reads"]["aligned"].as_u64()), ([0, 10, 0, 0], Some(0)), "{s1:#}");
-    assert_eq!((s1["unit"].as_u64(), s1["bytes"]["writes"].as_u64(), s1["blamed"]["writes"].as_u64()), (Some(4096), Some(40960), Some(10)));
+    assert_eq!(
+        (verdicts(&s1["writes"]), s1["reads"]["aligned"].as_u64()),
+        ([0, 10, 0, 0], Some(0)),
+        "{s1:#}"
+    );
+    assert_eq!(
+        (s1["unit"].as_u64(), s1["bytes"]["writes"].as_u64(), s1["blamed"]["writes"].as_u64()),
+        (Some(4096), Some(40960), Some(10))
+    );
     let blame = (&s1["blame"]["provider"], &s1["blame"]["remainder"], &s1["blame"]["rule"]);
     assert_eq!(blame, (&"s1".into(), &3584.into(), &"TL0001".into()));
     assert_eq!(s1["rmw_factor"].as_f64(), Some(4.0));
@@ -103,7 +131,11 @@ except nbd.Error: pass
     let want = serde_json::json!([{"op": "write", "verdict": "misaligned", "size": 4096, "alignment": 512, "count": 10}]);
     assert_eq!(Value::from(histogram), want);
     let disk = layer(&served, "", "");
-    assert_eq!((verdicts(&disk["reads"]), verdicts(&disk["writes"])), ([1, 0, 5, 0], [1, 1, 0, 0]), "{disk:#}");
+    assert_eq!(
+        (verdicts(&disk["reads"]), verdicts(&disk["writes"])),
+        ([1, 0, 5, 0], [1, 1, 0, 0]),
+        "{disk:#}"
+    );
     // The disk begins on the grain: what is off there is the client's doing.
     assert_eq!((&disk["blame"], disk["blamed"]["writes"].as_u64()), (&Value::Null, Some(0)));
     let export = list(&served, "exports").iter().find(|e| e["provider"] == "").expect("the export");
@@ -120,7 +152,13 @@ fn done(ran: &Ran) -> &Ran {
 /// Sums of a key of every layer of a provider over its disks.
 fn sum(served: &Value, provider: &str, pointer: &str) -> u64 {
     let rows = list(served, "layers").iter().filter(|layer| layer["provider"] == provider);
-    rows.map(|layer| layer.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer}: {layer:#}"))).sum()
+    rows.map(|layer| {
+        layer
+            .pointer(pointer)
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| panic!("{pointer}: {layer:#}"))
+    })
+    .sum()
 }
 
 /// Four disks in a stripe of chunks of 16 KiB, on which a partition begins at sector 63.
@@ -151,21 +189,57 @@ for i in range(900): h.pwrite(bytes(4096), i * 4096)
 ' "#;
     let served = done(&serve(scratch.path(), "d0,d1,d2,d3#stripe/data --json", script)).json();
     let of = |pointer: &str| sum(&served, "stripe/datas1", pointer);
-    assert_eq!(["aligned", "misaligned", "partial"].map(|fit| of(&format!("/writes/{fit}"))), [0, 1125, 0], "{served:#}");
-    assert_eq!(["aligned", "misaligned", "partial"].map(|fit| of(&format!("/requests/writes/{fit}"))), [0, 900, 0]);
-    assert_eq!((of("/blamed/writes"), of("/blamed_requests/writes"), of("/request_bytes/writes")), (1125, 900, 900 * 4096));
-    assert_eq!((of("/device_operations/writes"), of("/device_operations/writes_needed")), (3600, 900));
-    let export = list(&served, "exports").iter().find(|export| export["provider"] == "stripe/datas1").expect("the export");
-    assert_eq!((&export["requests"]["writes"], &export["pieces"]["writes"]), (&900.into(), &1125.into()), "{export:#}");
+    assert_eq!(
+        ["aligned", "misaligned", "partial"].map(|fit| of(&format!("/writes/{fit}"))),
+        [0, 1125, 0],
+        "{served:#}"
+    );
+    assert_eq!(
+        ["aligned", "misaligned", "partial"].map(|fit| of(&format!("/requests/writes/{fit}"))),
+        [0, 900, 0]
+    );
+    assert_eq!(
+        (of("/blamed/writes"), of("/blamed_requests/writes"), of("/request_bytes/writes")),
+        (1125, 900, 900 * 4096)
+    );
+    assert_eq!(
+        (of("/device_operations/writes"), of("/device_operations/writes_needed")),
+        (3600, 900)
+    );
+    let export = list(&served, "exports")
+        .iter()
+        .find(|export| export["provider"] == "stripe/datas1")
+        .expect("the export");
+    assert_eq!(
+        (&export["requests"]["writes"], &export["pieces"]["writes"]),
+        (&900.into(), &1125.into()),
+        "{export:#}"
+    );
     // For people: a line for the layer on all of its disks, and the one that is hit most.
     let said = done(&serve(scratch.path(), "d0,d1,d2,d3#stripe/data", script)).stderr.clone();
-    let line = |begins: &str| said.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{begins}: {said}")).to_owned();
-    assert!(line("served ").contains(" 900 writes (3.5 MiB), 0 flushes, 1125 pieces on the disks"), "{said}");
+    let line = |begins: &str| {
+        said.lines()
+            .find(|line| line.starts_with(begins))
+            .unwrap_or_else(|| panic!("{begins}: {said}"))
+            .to_owned()
+    };
+    assert!(
+        line("served ").contains(" 900 writes (3.5 MiB), 0 flushes, 1125 pieces on the disks"),
+        "{said}"
+    );
     let row = line("stripe/datas1 ");
     assert!(row.contains(" of 4 ") && row.ends_with("  0         900        0  4.00 x"), "{said}");
     let says = line("stripe/datas1: ");
-    assert!(says.contains("900 of 900 requests are off the 4096-byte physical units of 4 disks, d"), "{said}");
-    assert!(says.contains("because stripe/datas1 begins 3584 bytes past a boundary; its writes come to 4.00 x"), "{said}");
+    assert!(
+        says.contains("900 of 900 requests are off the 4096-byte physical units of 4 disks, d"),
+        "{said}"
+    );
+    assert!(
+        says.contains(
+            "because stripe/datas1 begins 3584 bytes past a boundary; its writes come to 4.00 x"
+        ),
+        "{said}"
+    );
     assert!(!said.contains("TL0004") && !said.contains("client"), "{said}");
 }
 
@@ -180,33 +254,67 @@ fn a_set_whose_chunks_are_no_whole_units_is_blamed() {
     done(&run(scratch.path(), "stripe label --force -s 2k data d0 d1"));
     let script = r#"nbdsh -u "$uri" -c 'for i in range(10): h.pwrite(bytes(4096), i * 4096)'"#;
     let said = done(&serve(scratch.path(), "d0,d1#stripe/data", script)).stderr.clone();
-    let says = said.lines().find(|line| line.starts_with("stripe/data: ")).unwrap_or_else(|| panic!("{said}"));
-    assert!(says.starts_with("stripe/data: 10 of 10 requests are off the 4096-byte physical units of 2 disks"), "{said}");
-    assert!(says.contains("because stripe/data cuts them into chunks of 2048 bytes; its writes come to 4.00 x"), "{said}");
+    let says = said
+        .lines()
+        .find(|line| line.starts_with("stripe/data: "))
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        says.starts_with(
+            "stripe/data: 10 of 10 requests are off the 4096-byte physical units of 2 disks"
+        ),
+        "{said}"
+    );
+    assert!(
+        says.contains(
+            "because stripe/data cuts them into chunks of 2048 bytes; its writes come to 4.00 x"
+        ),
+        "{said}"
+    );
 }
 
-/// Requests that never reach the store are errors all the same, and stand in the trace as what they are.
+/// Requests that never reach the store are errors all the same, and stand in the trace as what they
+/// are.
 #[test]
 fn what_the_protocol_refuses_is_counted_and_recorded() {
     if !here(&["nbdsh"]) {
         return;
     }
-    let script =
-        |ways: &str| format!("nbdsh -u \"$uri\" -c '\nh.set_strict_mode(0)\nfor way in [{ways}]:\n try: way()\n except nbd.Error: pass\n'");
+    let script = |ways: &str| {
+        format!(
+            "nbdsh -u \"$uri\" -c '\nh.set_strict_mode(0)\nfor way in [{ways}]:\n try: way()\n except nbd.Error: pass\n'"
+        )
+    };
     let past = "lambda: h.pread(512, 1 << 40), lambda: h.pwrite(bytes(512), (1 << 20) - 256), lambda: h.trim(512, 1 << 40), \
         lambda: h.zero(512, 1 << 40), lambda: h.pread(512, 0)";
     let there = scratch();
     let ran = serve(there.path(), "md:1m --json --record t.trace", &script(past));
     let served = done(&ran).json();
-    let errors =
-        |served: &Value| ["reads", "writes", "trims", "zeroes"].map(|deed| served["exports"][0]["errors"][deed].as_u64().unwrap_or(99));
+    let errors = |served: &Value| {
+        ["reads", "writes", "trims", "zeroes"]
+            .map(|deed| served["exports"][0]["errors"][deed].as_u64().unwrap_or(99))
+    };
     assert_eq!(errors(&served), [1, 1, 1, 1], "{served:#}");
     assert_eq!(served["exports"][0]["requests"]["reads"], 1);
     let trace = fs::read_to_string(there.path().join("t.trace")).expect("the trace");
-    let refused: Vec<&str> = trace.lines().filter_map(|line| line.split_once(" refused ")).map(|(_, what)| what).collect();
+    let refused: Vec<&str> = trace
+        .lines()
+        .filter_map(|line| line.split_once(" refused "))
+        .map(|(_, what)| what)
+        .collect();
     let far = 1u64 << 40;
-    assert_eq!(refused, [format!("R {far} 512"), format!("W {} 512", MEG - 256), format!("discard {far} 512"), format!("zero {far} 512")]);
-    assert!(trace.lines().all(|line| !line.contains(" refused ") || line.starts_with("# ")), "{trace}");
+    assert_eq!(
+        refused,
+        [
+            format!("R {far} 512"),
+            format!("W {} 512", MEG - 256),
+            format!("discard {far} 512"),
+            format!("zero {far} 512")
+        ]
+    );
+    assert!(
+        trace.lines().all(|line| !line.contains(" refused ") || line.starts_with("# ")),
+        "{trace}"
+    );
     // Where nothing may be written.
     let writes = "lambda: h.pwrite(bytes(512), 0), lambda: h.pwrite(bytes(512), 0, nbd.CMD_FLAG_FUA), lambda: h.trim(512, 0)";
     let ran = serve(there.path(), "md:1m --read-only --json", &script(writes));
@@ -214,7 +322,11 @@ fn what_the_protocol_refuses_is_counted_and_recorded() {
     // Large ones are refused while their bytes are still to come.
     let large = "lambda: h.pwrite(bytes(8 << 20), 0)";
     let ran = serve(there.path(), "md:1m", &script(large));
-    assert!(done(&ran).stderr.contains("0 writes (0 bytes), 0 flushes, 1 failed"), "{}", ran.stderr);
+    assert!(
+        done(&ran).stderr.contains("0 writes (0 bytes), 0 flushes, 1 failed"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// A file system that mkfs made, copied to a partition at sector 63 as a client writes it.
@@ -233,20 +345,37 @@ qemu-io -f raw -c 'write -P 7 8M 64k' -c 'write -P 7 9M 512' -c 'flush' "nbd+uni
     assert_eq!(ran.code, Some(0), "{log}{}", ran.stderr);
     // The whole of it, at the place where the partition is.
     let (mut on_disk, mut made) = (vec![0; 4096], vec![0; 4096]);
-    File::open(scratch.path().join("disk")).expect("the disk").read_exact_at(&mut on_disk, 63 * 512).expect("a read");
-    File::open(scratch.path().join("fs")).expect("the file").read_exact_at(&mut made, 0).expect("a read");
+    File::open(scratch.path().join("disk"))
+        .expect("the disk")
+        .read_exact_at(&mut on_disk, 63 * 512)
+        .expect("a read");
+    File::open(scratch.path().join("fs"))
+        .expect("the file")
+        .read_exact_at(&mut made, 0)
+        .expect("a read");
     assert_eq!((&on_disk, &on_disk[1080..1082]), (&made, &[0x53u8, 0xef][..]));
-    let says = ran.stderr.lines().find(|line| line.starts_with("s1: ")).unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(says.contains("are off the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary"), "{says}");
+    let says = ran
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("s1: "))
+        .unwrap_or_else(|| panic!("{}", ran.stderr));
     assert!(
-        says.ends_with("trueline explain TL0001") && ran.stderr.contains("writes are smaller than the 4096-byte physical unit"),
+        says.contains(
+            "are off the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary"
+        ),
+        "{says}"
+    );
+    assert!(
+        says.ends_with("trueline explain TL0001")
+            && ran.stderr.contains("writes are smaller than the 4096-byte physical unit"),
         "{}",
         ran.stderr
     );
     let off: u64 = says.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a count");
     assert!(off > 10, "{says}");
     // On a partition that begins on its unit nothing is said to be off.
-    let ran = serve(scratch.path(), "disk --physical 4096+3584", &format!("{{ {script}; }} >log 2>&1"));
+    let ran =
+        serve(scratch.path(), "disk --physical 4096+3584", &format!("{{ {script}; }} >log 2>&1"));
     assert!(ran.code == Some(0) && !ran.stderr.contains("begins"), "{}", ran.stderr);
 }
 
@@ -284,7 +413,10 @@ curl -sS -o none -w '%{http_code}' "${metrics}nothing" >status"#;
     let read = |name: &str| fs::read_to_string(scratch.path().join(name)).expect("an answer");
     let series = r#"trueline_serve_requests_total{target="disk",export="",provider="s1",disk="",op="write",verdict="misaligned"} 1"#;
     assert!(read("text").lines().any(|line| line == series), "{}", read("text"));
-    assert!(read("page").contains("Content-Security-Policy: default-src 'none'; script-src 'nonce-") && read("status") == "404");
+    assert!(
+        read("page").contains("Content-Security-Policy: default-src 'none'; script-src 'nonce-")
+            && read("status") == "404"
+    );
     if here(&["promtool"]) {
         let checked = Command::new("sh")
             .args(["-c", "promtool check metrics <text"])
@@ -292,7 +424,12 @@ curl -sS -o none -w '%{http_code}' "${metrics}nothing" >status"#;
             .current_dir(scratch.path())
             .output()
             .expect("promtool");
-        assert!(checked.status.success(), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+        assert!(
+            checked.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&checked.stdout),
+            String::from_utf8_lossy(&checked.stderr)
+        );
     }
 }
 
@@ -304,7 +441,8 @@ fn the_page_shows_in_a_browser_what_misses() {
     }
     let scratch = scratch();
     at_63(scratch.path());
-    fs::rename(scratch.path().join("disk"), scratch.path().join("<i>disk")).expect("a file can be renamed");
+    fs::rename(scratch.path().join("disk"), scratch.path().join("<i>disk"))
+        .expect("a file can be renamed");
     // The client writes until the browser is done.
     let script = r#"nbdsh -u "$uri" -c '
 import os
@@ -319,11 +457,21 @@ while not os.path.exists("done"):
     let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap_or_default();
     let (dom, log) = (read("dom"), read("log"));
     assert_eq!(ran.code, Some(0), "{}{log}", ran.stderr);
-    let complaints: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE") || line.contains("Content Security")).collect();
+    let complaints: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("CONSOLE") || line.contains("Content Security"))
+        .collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    assert!(dom.contains("class=\"piece misaligned") && dom.contains("<td class=\"misaligned l4\""), "{dom}{log}");
+    assert!(
+        dom.contains("class=\"piece misaligned") && dom.contains("<td class=\"misaligned l4\""),
+        "{dom}{log}"
+    );
     assert!(dom.contains("&lt;i&gt;disk") && !dom.contains("<i>"), "{dom}");
-    assert!(dom.contains("of the I/O is misaligned") && dom.contains("because s1 begins 3584 bytes past a boundary"), "{dom}");
+    assert!(
+        dom.contains("of the I/O is misaligned")
+            && dom.contains("because s1 begins 3584 bytes past a boundary"),
+        "{dom}"
+    );
 }
 
 /// Without `--run` there is a line of where it is served on the terminal as it was before, too.
@@ -333,7 +481,8 @@ fn the_table_hides_nothing_that_was_said() {
         return;
     }
     let scratch = scratch();
-    let serve = format!("{} serve md:1m --nbd unix:s --metrics 0 --top", env!("CARGO_BIN_EXE_trueline"));
+    let serve =
+        format!("{} serve md:1m --nbd unix:s --metrics 0 --top", env!("CARGO_BIN_EXE_trueline"));
     let command = format!("script -qefc 'echo $$ >server; exec {serve}' shown");
     let lines = format!(
         "{command} & n=0; until grep -q 'at nbd[+]unix.*http:' shown 2>/dev/null || [ $n -ge 6000 ]; do n=$((n + 1)); sleep 0.1; done; kill $(cat server); wait"
@@ -341,10 +490,19 @@ fn the_table_hides_nothing_that_was_said() {
     let mut shell = Command::new("sh");
     shell.args(["-c", &lines]).env("PATH", path()).env("TERM", "xterm").current_dir(scratch.path());
     assert!(shell.output().expect("a shell").status.success());
-    let shown = String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown")).into_owned();
+    let shown =
+        String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown"))
+            .into_owned();
     let (before, table) = shown.split_once("\x1b[?1049h").unwrap_or_else(|| panic!("{shown:?}"));
-    assert!(before.contains("trueline: serving md:1m at nbd+unix:///?socket=") && before.contains("serving md:1m at http://"), "{shown:?}");
-    assert!(table.contains("\nat nbd+unix:///?socket=") && table.contains("/s, http://127.0.0.1:"), "{shown:?}");
+    assert!(
+        before.contains("trueline: serving md:1m at nbd+unix:///?socket=")
+            && before.contains("serving md:1m at http://"),
+        "{shown:?}"
+    );
+    assert!(
+        table.contains("\nat nbd+unix:///?socket=") && table.contains("/s, http://127.0.0.1:"),
+        "{shown:?}"
+    );
 }
 
 /// Through a terminal that `script` makes: the table is on its other screen, which is given back.
@@ -357,14 +515,30 @@ fn the_terminal_is_given_back() {
     let run = r#"n=0; until nbdsh -u "$uri" -c 'h.pwrite(bytes(4096), 512)' && grep -q '4[.]00 x' shown; do
 [ $n = 3000 ] && exit 1; n=$((n + 1)); sleep 0.2; done"#;
     fs::write(scratch.path().join("run"), run).expect("a file can be written");
-    let command = format!("script -qefc \"{} serve md:1m --physical 4096 --top --run 'sh run'\" shown", env!("CARGO_BIN_EXE_trueline"));
+    let command = format!(
+        "script -qefc \"{} serve md:1m --physical 4096 --top --run 'sh run'\" shown",
+        env!("CARGO_BIN_EXE_trueline")
+    );
     let mut shell = Command::new("sh");
-    shell.args(["-c", &command]).env("PATH", path()).env("TERM", "xterm").current_dir(scratch.path());
+    shell
+        .args(["-c", &command])
+        .env("PATH", path())
+        .env("TERM", "xterm")
+        .current_dir(scratch.path());
     let ran = shell.output().expect("a shell");
-    let shown = String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown")).into_owned();
+    let shown =
+        String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown"))
+            .into_owned();
     assert!(ran.status.success(), "{shown}");
-    let (table, after) = shown.split_once("\x1b[?25h\x1b[?1049l").unwrap_or_else(|| panic!("not given back: {shown:?}"));
-    assert!(table.contains("\x1b[?1049h") && table.contains("MISALIGNED") && !after.contains("\x1b[?1049h"), "{shown:?}");
+    let (table, after) = shown
+        .split_once("\x1b[?25h\x1b[?1049l")
+        .unwrap_or_else(|| panic!("not given back: {shown:?}"));
+    assert!(
+        table.contains("\x1b[?1049h")
+            && table.contains("MISALIGNED")
+            && !after.contains("\x1b[?1049h"),
+        "{shown:?}"
+    );
     assert!(after.contains("served md:1m: "), "{shown:?}");
     // The table names the ways in, above the counters.
     assert!(table.contains("\nat nbd+unix:///?socket=/"), "{shown:?}");

@@ -1,14 +1,17 @@
 //! The transcripts in `README.md` and `docs/manual/`: what stands there is what the program prints.
 //!
-//! A fenced block of `console` or `sh` with a line `$ trueline ...` in it is run line by line, in a directory of its own,
-//! and what each command prints (stdout, then stderr) has to be what stands beneath it. The words after `console` lay
-//! golden disks into that directory: `sdd.img=seed-001-sdd-63`, or `ada1.img,ada2.img=seed-003-default` for a set.
+//! A fenced block of `console` or `sh` with a line `$ trueline ...` in it is run line by line, in a
+//! directory of its own, and what each command prints (stdout, then stderr) has to be what stands
+//! beneath it. The words after `console` lay golden disks into that directory:
+//! `sdd.img=seed-001-sdd-63`, or `ada1.img,ada2.img=seed-003-default` for a set.
 //!
-//! - A command with nothing beneath it is run only if something further down in its block has output.
+//! - A command with nothing beneath it is run only if something further down in its block has
+//!   output.
 //! - `$ echo $?` beneath a command shows its exit status.
 //! - A line `...` stands for any lines.
 //! - Where a tool that `mkfs` runs is not installed, the block is skipped, and that is said.
-//! - The word `host` keeps a block from being run here: what it shows depends on the host. Blocks of `sh host` are run by `docs_host.rs`.
+//! - The word `host` keeps a block from being run here: what it shows depends on the host. Blocks
+//!   of `sh host` are run by `docs_host.rs`.
 //!
 //! `TRUELINE_BLESS=1` rewrites the output of blocks that differ.
 
@@ -31,8 +34,13 @@ fn the_manuals_transcripts_are_true() {
             if !bless && after != block.commands {
                 let show = |commands: &[Step]| commands.iter().map(Step::text).collect::<String>();
                 let place = path.file_name().unwrap_or_default().to_string_lossy();
-                let _ =
-                    write!(wrong, "{place}:{}\n--- stands there\n{}+++ is printed\n{}", block.line, show(&block.commands), show(&after));
+                let _ = write!(
+                    wrong,
+                    "{place}:{}\n--- stands there\n{}+++ is printed\n{}",
+                    block.line,
+                    show(&block.commands),
+                    show(&after)
+                );
             }
             after
         });
@@ -47,9 +55,13 @@ fn the_manuals_transcripts_are_true() {
 /// `README.md` and every page of the manual.
 pub(crate) fn manuals() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let pages = fs::read_dir(root.join("docs/manual")).expect("the manual can be listed").map(|e| e.expect("an entry").path());
-    let mut pages: Vec<PathBuf> =
-        pages.chain([root.join("README.md")]).filter(|p| p.extension().is_some_and(|e| e == "md") && p.exists()).collect();
+    let pages = fs::read_dir(root.join("docs/manual"))
+        .expect("the manual can be listed")
+        .map(|e| e.expect("an entry").path());
+    let mut pages: Vec<PathBuf> = pages
+        .chain([root.join("README.md")])
+        .filter(|p| p.extension().is_some_and(|e| e == "md") && p.exists())
+        .collect();
     pages.sort();
     pages
 }
@@ -63,7 +75,11 @@ struct Step {
 
 impl Step {
     fn text(&self) -> String {
-        [format!("$ {}", self.command)].iter().chain(&self.output).map(|line| format!("{line}\n")).collect()
+        [format!("$ {}", self.command)]
+            .iter()
+            .chain(&self.output)
+            .map(|line| format!("{line}\n"))
+            .collect()
     }
 }
 
@@ -84,7 +100,8 @@ fn rewrite(text: &str, mut replace: impl FnMut(&Block) -> Vec<Step>) -> String {
     while let Some((number, line)) = lines.next() {
         let _ = writeln!(out, "{line}");
         let Some(words) = line.strip_prefix("```") else { continue };
-        let inside: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let inside: Vec<&str> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         match block(number + 1, words, &inside) {
             Some(block) => out.extend(replace(&block).iter().map(Step::text)),
             None => out.extend(inside.iter().flat_map(|line| [line, "\n"])),
@@ -102,12 +119,15 @@ fn block(line: usize, words: &str, inside: &[&str]) -> Option<Block> {
     let mut commands: Vec<Step> = Vec::new();
     for line in inside {
         match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push(Step { command: command.into(), output: Vec::new() }),
+            (Some(command), _) => {
+                commands.push(Step { command: command.into(), output: Vec::new() })
+            }
             (None, Some(step)) => step.output.push((*line).into()),
             (None, None) => return None,
         }
     }
-    let shown = commands.iter().any(|s| s.command.starts_with("trueline ")) && commands.iter().any(|s| !s.output.is_empty());
+    let shown = commands.iter().any(|s| s.command.starts_with("trueline "))
+        && commands.iter().any(|s| !s.output.is_empty());
     let disks = words.iter().filter_map(|word| {
         let (files, golden) = word.split_once('=')?;
         Some((files.split(',').map(str::to_owned).collect(), golden.to_owned()))
@@ -116,17 +136,24 @@ fn block(line: usize, words: &str, inside: &[&str]) -> Option<Block> {
     (shown && !words.contains(&"host")).then_some(Block { line, disks, commands })
 }
 
-/// Runs a block; its commands with what they print. Output that fits what stands there is left as it is.
+/// Runs a block; its commands with what they print. Output that fits what stands there is left as
+/// it is.
 fn play(block: &Block) -> Vec<Step> {
     let directory = lay(&block.disks);
     let (mut status, mut missing) = (0, None);
     let step = |step: &Step| {
         let (printed, code) = shell(directory.path(), &step.command, status);
         status = code;
-        missing = missing.take().or(printed.lines().find(|line| line.contains(" is not on this system: install ")).map(str::to_owned));
+        missing = missing.take().or(printed
+            .lines()
+            .find(|line| line.contains(" is not on this system: install "))
+            .map(str::to_owned));
         let output: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
         let fits = fits(&step.output, &output);
-        Step { command: step.command.clone(), output: if fits { step.output.clone() } else { output } }
+        Step {
+            command: step.command.clone(),
+            output: if fits { step.output.clone() } else { output },
+        }
     };
     let played = block.commands.iter().map(step).collect();
     let Some(missing) = missing else { return played };
@@ -141,7 +168,8 @@ fn lay(disks: &[(Vec<String>, String)]) -> Scratch {
         let names = lay_golden(golden, laid.path());
         assert_eq!(names.len(), files.len(), "{golden} is {names:?}");
         for (name, file) in names.iter().zip(files) {
-            fs::rename(laid.path().join(name), directory.path().join(file)).expect("a disk can be renamed");
+            fs::rename(laid.path().join(name), directory.path().join(file))
+                .expect("a disk can be renamed");
         }
     }
     directory
@@ -151,8 +179,11 @@ fn lay(disks: &[(Vec<String>, String)]) -> Scratch {
 fn shell(directory: &Path, line: &str, status: i32) -> (String, i32) {
     let program = program(directory);
     let home = Path::new(program.get_program()).parent().expect("the program is in a directory");
-    let path =
-        std::env::join_paths([home.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())));
+    let path = std::env::join_paths(
+        [home.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
     let output = Command::new("sh")
         .args(["-c", &format!("(exit {status}); {line}")])
         .current_dir(directory)
@@ -160,7 +191,8 @@ fn shell(directory: &Path, line: &str, status: i32) -> (String, i32) {
         .env("NO_COLOR", "1")
         .output()
         .expect("a shell can be run");
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (text.concat(), output.status.code().unwrap_or(-1))
 }
 
@@ -168,8 +200,12 @@ fn shell(directory: &Path, line: &str, status: i32) -> (String, i32) {
 fn fits(pattern: &[String], lines: &[String]) -> bool {
     match pattern.split_first() {
         None => lines.is_empty(),
-        Some((first, rest)) if first == "..." => (0..=lines.len()).any(|skipped| fits(rest, &lines[skipped..])),
-        Some((first, rest)) => lines.split_first().is_some_and(|(line, lines)| line == first.trim_end() && fits(rest, lines)),
+        Some((first, rest)) if first == "..." => {
+            (0..=lines.len()).any(|skipped| fits(rest, &lines[skipped..]))
+        }
+        Some((first, rest)) => lines
+            .split_first()
+            .is_some_and(|(line, lines)| line == first.trim_end() && fits(rest, lines)),
     }
 }
 
@@ -180,10 +216,19 @@ fn blocks_are_found_and_rewritten() {
     let mut seen = Vec::new();
     let after = rewrite(text, |block| {
         seen.push((block.line, block.disks.clone()));
-        block.commands.iter().map(|s| Step { output: s.output.iter().map(|_| "new".into()).collect(), ..s.clone() }).collect()
+        block
+            .commands
+            .iter()
+            .map(|s| Step { output: s.output.iter().map(|_| "new".into()).collect(), ..s.clone() })
+            .collect()
     });
-    let disks = |files: &[&str], golden: &str| (files.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>(), golden.to_owned());
-    assert_eq!(seen, [(2, vec![disks(&["sdd.img"], "seed-001-sdd-63"), disks(&["a", "b"], "seed-003-default")])]);
+    let disks = |files: &[&str], golden: &str| {
+        (files.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>(), golden.to_owned())
+    };
+    assert_eq!(
+        seen,
+        [(2, vec![disks(&["sdd.img"], "seed-001-sdd-63"), disks(&["a", "b"], "seed-003-default")])]
+    );
     assert_eq!(after, text.replace("\nold\n", "\nnew\n").replace("\n0\n", "\nnew\n"));
 }
 

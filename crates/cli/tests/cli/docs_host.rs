@@ -1,9 +1,11 @@
-//! The commands of `README.md` and `docs/manual/` that need a host: blocks of `sh host`, run line by line where there is what they need.
+//! The commands of `README.md` and `docs/manual/` that need a host: blocks of `sh host`, run line
+//! by line where there is what they need.
 //!
-//! Each block has a directory of its own with the images that it names. A line that serves until Ctrl-C is interrupted once it serves and
-//! the lines after it, up to the next server, have run; it then has to end well. Any other line has to succeed. Places outside that
-//! directory, and ports that may be taken, are replaced ([`Place`]). Where a tool, or leave to mount, is missing, a line is skipped with a
-//! message; with `TRUELINE_ORACLE=all` it is a failure.
+//! Each block has a directory of its own with the images that it names. A line that serves until
+//! Ctrl-C is interrupted once it serves and the lines after it, up to the next server, have run; it
+//! then has to end well. Any other line has to succeed. Places outside that directory, and ports
+//! that may be taken, are replaced ([`Place`]). Where a tool, or leave to mount, is missing, a line
+//! is skipped with a message; with `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::counters::path;
 use crate::docs::manuals;
@@ -16,7 +18,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The disks that the blocks name: 256 MiB with `s1` and `s1a`, and a stripe of two.
-const DISKS: &str = "truncate -s 256M disk.img prod.img; truncate -s 16M ada1.img ada2.img; mkdir mnt
+const DISKS: &str =
+    "truncate -s 256M disk.img prod.img; truncate -s 16M ada1.img ada2.img; mkdir mnt
     trueline part create -s mbr disk.img; trueline part add -t freebsd disk.img
     trueline part create -s bsd 'disk.img#s1'; trueline part add -t freebsd-ufs 'disk.img#s1'
     trueline stripe label data ada1.img ada2.img";
@@ -35,8 +38,15 @@ fn blocks() -> Vec<Block> {
         let mut lines = text.lines().enumerate();
         while let Some((number, line)) = lines.next() {
             if line == "```sh host" {
-                let place = format!("{}:{}", page.file_name().unwrap_or_default().to_string_lossy(), number + 2);
-                let inside = lines.by_ref().map(|(_, line)| line.to_owned()).take_while(|line| line != "```");
+                let place = format!(
+                    "{}:{}",
+                    page.file_name().unwrap_or_default().to_string_lossy(),
+                    number + 2
+                );
+                let inside = lines
+                    .by_ref()
+                    .map(|(_, line)| line.to_owned())
+                    .take_while(|line| line != "```");
                 blocks.push(Block { place, lines: inside.collect() });
             }
         }
@@ -57,7 +67,10 @@ impl Place {
         let here = [
             ("/run/disk.sock", "disk.sock"),
             ("/etc/pki/disk", "."),
-            ("//disks.example.org/?tls-certificates=/home/me/pki", "//localhost:PORT/?tls-certificates=."),
+            (
+                "//disks.example.org/?tls-certificates=/home/me/pki",
+                "//localhost:PORT/?tls-certificates=.",
+            ),
             ("10809", "0"),
             ("--metrics 9100", "--metrics 0"),
         ];
@@ -70,18 +83,25 @@ impl Place {
         self.scratch.path()
     }
 
-    /// A line of the manual as it is meant here; of a client of TCP with `PORT` where the server's is to stand, which the system chooses:
-    /// one that was free before may be taken.
+    /// A line of the manual as it is meant here; of a client of TCP with `PORT` where the server's
+    /// is to stand, which the system chooses: one that was free before may be taken.
     fn meant(&self, line: &str) -> String {
         self.here.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here))
     }
 
     fn shell(&self, line: &str, output: &Path) -> Command {
         let own = program(self.directory());
-        let home = Path::new(own.get_program()).parent().expect("the program is in a directory").display().to_string();
+        let home = Path::new(own.get_program())
+            .parent()
+            .expect("the program is in a directory")
+            .display()
+            .to_string();
         let output = fs::File::create(output).expect("a file can be made");
         let mut shell = Command::new("sh");
-        shell.args(["-ec", line]).current_dir(self.directory()).env("PATH", format!("{home}:{}", path()));
+        shell
+            .args(["-ec", line])
+            .current_dir(self.directory())
+            .env("PATH", format!("{home}:{}", path()));
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         shell
     }
@@ -89,25 +109,43 @@ impl Place {
     /// Runs a line to its end; what it complained of if it failed.
     fn run(&self, line: &str, output: &Path) -> Result<(), String> {
         let status = ended(&mut self.shell(line, output).spawn().expect("a shell"), line);
-        if status.success() { Ok(()) } else { Err(format!("{line}: {status}: {}", fs::read_to_string(output).unwrap_or_default())) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("{line}: {status}: {}", fs::read_to_string(output).unwrap_or_default()))
+        }
     }
 
     /// The reason why a line cannot run here.
     fn lacks(&self, line: &str) -> Option<String> {
-        let has = |test: &str| self.shell(test, &self.directory().join("has")).status().is_ok_and(|status| status.success());
-        let tools = ["nbdinfo", "nbdcopy", "openssl", "fio", "mcopy", "mtype"].into_iter().filter(|tool| line.contains(tool));
-        let missing = tools.map(|tool| (tool, format!("command -v {tool}"))).find(|(_, test)| !has(test));
+        let has = |test: &str| {
+            self.shell(test, &self.directory().join("has"))
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        let tools = ["nbdinfo", "nbdcopy", "openssl", "fio", "mcopy", "mtype"]
+            .into_iter()
+            .filter(|tool| line.contains(tool));
+        let missing =
+            tools.map(|tool| (tool, format!("command -v {tool}"))).find(|(_, test)| !has(test));
         match missing {
             Some((tool, _)) => Some(format!("no {tool} here")),
-            None if line.contains("--ioengine=nbd") && !has("fio --enghelp=nbd") => Some("fio has no nbd engine here".into()),
-            None if line.contains("tls-certificates") && !has("[ -e server-cert.pem ]") => Some("no certificates without openssl".into()),
-            None if line.contains("--fuse") && !mounts() => Some("mounting needs root, leave to mount, and /dev/fuse".into()),
+            None if line.contains("--ioengine=nbd") && !has("fio --enghelp=nbd") => {
+                Some("fio has no nbd engine here".into())
+            }
+            None if line.contains("tls-certificates") && !has("[ -e server-cert.pem ]") => {
+                Some("no certificates without openssl".into())
+            }
+            None if line.contains("--fuse") && !mounts() => {
+                Some("mounting needs root, leave to mount, and /dev/fuse".into())
+            }
             None => None,
         }
     }
 }
 
-/// Longest run of a line on any machine: a child that has not ended by then never ends, and is killed.
+/// Longest run of a line on any machine: a child that has not ended by then never ends, and is
+/// killed.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Exit status of a line's child.
@@ -139,11 +177,16 @@ impl Server {
         let output = place.directory().join("said");
         let child = place.shell(&format!("exec {line}"), &output).spawn().expect("a shell");
         let mut server = Server { child, line: line.to_owned(), output };
-        let ways = ["--nbd", "--fuse", "--metrics"].into_iter().filter(|way| line.contains(way)).count();
+        let ways =
+            ["--nbd", "--fuse", "--metrics"].into_iter().filter(|way| line.contains(way)).count();
         let end = Instant::now() + LONG;
         while server.output().matches("trueline: serving ").count() < ways {
             let ended = server.child.try_wait().expect("a child can be waited for");
-            assert!(ended.is_none() && Instant::now() < end, "{line}: {ended:?}: {}", server.output());
+            assert!(
+                ended.is_none() && Instant::now() < end,
+                "{line}: {ended:?}: {}",
+                server.output()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         server
@@ -181,7 +224,12 @@ impl Drop for Server {
         if self.line.contains("--fuse") && std::thread::panicking() {
             // A killed server leaves its mount, on which the directory could not be removed.
             let point = self.output.with_file_name("mnt");
-            let _ = Command::new("umount").arg("-l").arg(point).env("PATH", path()).stderr(Stdio::null()).status();
+            let _ = Command::new("umount")
+                .arg("-l")
+                .arg(point)
+                .env("PATH", path())
+                .stderr(Stdio::null())
+                .status();
         }
     }
 }
@@ -219,8 +267,10 @@ fn play(block: &Block, place: &Place) -> usize {
 fn what_needs_a_host_is_true_on_this_one() {
     let blocks = blocks();
     // What one block makes, the certificates, another one uses.
-    let makes =
-        blocks.iter().find(|block| block.lines.iter().any(|line| line.starts_with("openssl "))).expect("a block that makes certificates");
+    let makes = blocks
+        .iter()
+        .find(|block| block.lines.iter().any(|line| line.starts_with("openssl ")))
+        .expect("a block that makes certificates");
     let mut run = 0;
     for block in &blocks {
         let place = Place::new();

@@ -21,11 +21,18 @@ fn a_drive_is_a_disk_with_the_boundaries_of_its_model() {
     assert_eq!(disk(&document)["length"], 64 << 20);
     let grains = list(disk(&document), "grains");
     let physical = grains.iter().find(|g| g["why"] == "physical").unwrap();
-    assert_eq!((&physical["size"], &physical["phase"], &physical["source"]), (&4096.into(), &512.into(), &"model".into()));
-    assert!(grains.iter().all(|g| g["source"] == "model"), "nothing is assumed of a drive that is known: {grains:?}");
+    assert_eq!(
+        (&physical["size"], &physical["phase"], &physical["source"]),
+        (&4096.into(), &512.into(), &"model".into())
+    );
+    assert!(
+        grains.iter().all(|g| g["source"] == "model"),
+        "nothing is assumed of a drive that is known: {grains:?}"
+    );
     // The user knows better.
     let said = run(scratch.path(), "check --json --physical 16k drive:./x.toml").ended(0).json();
-    let physical: Vec<&Value> = list(disk(&said), "grains").iter().filter(|g| g["why"] == "physical").collect();
+    let physical: Vec<&Value> =
+        list(disk(&said), "grains").iter().filter(|g| g["why"] == "physical").collect();
     assert_eq!((physical.len(), &physical[0]["size"]), (1, &16384.into()));
 }
 
@@ -35,14 +42,22 @@ fn a_size_and_an_image_are_said_behind_the_model() {
     fs::write(scratch.path().join("x.toml"), SHIFTED).unwrap();
     let length = fs::metadata(scratch.path().join("disk")).unwrap().len();
     let document = run(scratch.path(), "check --json drive:md@1g").ended(0).json();
-    assert_eq!((texts(list(&document["targets"][0], "providers"), "provider"), &disk(&document)["length"]), (vec![""], &(1 << 30).into()));
+    assert_eq!(
+        (texts(list(&document["targets"][0], "providers"), "provider"), &disk(&document)["length"]),
+        (vec![""], &(1 << 30).into())
+    );
     let document = run(scratch.path(), "check --json drive:md=disk").ended(0).json();
-    assert_eq!(texts(list(&document["targets"][0], "providers"), "provider"), ["", "p1", "p2", "p3"]);
+    assert_eq!(
+        texts(list(&document["targets"][0], "providers"), "provider"),
+        ["", "p1", "p2", "p3"]
+    );
     assert_eq!(disk(&document)["length"], length);
     let document = run(scratch.path(), "check --json drive:md=disk#p2").json();
     assert_eq!(texts(list(&document["targets"][0], "providers"), "provider"), ["p2"]);
     // On a drive whose boundaries are elsewhere the same table is misaligned.
-    let on = |target: &str| run(scratch.path(), &format!("check --json {target}")).json()["verdict"].clone();
+    let on = |target: &str| {
+        run(scratch.path(), &format!("check --json {target}")).json()["verdict"].clone()
+    };
     assert_eq!((on("drive:./x.toml@1g=disk"), on("disk")), ("misaligned".into(), "aligned".into()));
     let document = run(scratch.path(), "check --json drive:md@1g=disk").json();
     assert_eq!(disk(&document)["length"], 1 << 30);
@@ -69,7 +84,12 @@ fn an_image_on_a_drive_is_read_and_never_written() {
     run(scratch.path(), "part delete -i 3 drive:md=disk").refused();
     run(scratch.path(), "part create -s gpt drive:md@64m").refused();
     assert_eq!(fs::read(scratch.path().join("disk")).unwrap(), before);
-    assert!(run(scratch.path(), "part create -s gpt --dry-run drive:md@64m").ended(0).stdout.contains("GPT"));
+    assert!(
+        run(scratch.path(), "part create -s gpt --dry-run drive:md@64m")
+            .ended(0)
+            .stdout
+            .contains("GPT")
+    );
 }
 
 #[test]
@@ -121,23 +141,38 @@ fn models_are_listed_with_every_number_and_its_origin() {
     assert_eq!(all["format"], "trueline/drives/1");
     let names = texts(list(&all, "models"), "name");
     let text = run(scratch.path(), "drives").ended(0).stdout.clone();
-    assert_eq!(text.lines().skip(1).map(|l| l.split_whitespace().next().unwrap()).collect::<Vec<_>>(), names);
+    assert_eq!(
+        text.lines().skip(1).map(|l| l.split_whitespace().next().unwrap()).collect::<Vec<_>>(),
+        names
+    );
     for (name, whole) in names.iter().zip(list(&all, "models")) {
         let one = run(scratch.path(), &format!("drives --json {name}")).ended(0).json();
         assert_eq!(&one["models"][0], whole, "{name}");
         let text = run(scratch.path(), &format!("drives {name}")).ended(0).stdout.clone();
         for parameter in list(whole, "parameters") {
-            let row = text.lines().find(|l| l.split_whitespace().next() == parameter["key"].as_str());
-            assert!(row.is_some_and(|row| row.contains(parameter["origin"].as_str().unwrap())), "{name}: {parameter}");
+            let row =
+                text.lines().find(|l| l.split_whitespace().next() == parameter["key"].as_str());
+            assert!(
+                row.is_some_and(|row| row.contains(parameter["origin"].as_str().unwrap())),
+                "{name}: {parameter}"
+            );
         }
         // A template is the whole file: the same drive.
-        let template = run(scratch.path(), &format!("drives --template {name}")).ended(0).stdout.clone();
+        let template =
+            run(scratch.path(), &format!("drives --template {name}")).ended(0).stdout.clone();
         fs::write(scratch.path().join("own.toml"), &template).unwrap();
         let own = run(scratch.path(), "drives --json ./own.toml").ended(0).json();
         assert_eq!(own, one, "{name}");
-        let document = run(scratch.path(), &format!("drives --json --template {name}")).ended(0).json();
+        let document =
+            run(scratch.path(), &format!("drives --json --template {name}")).ended(0).json();
         assert_eq!(document["models"][0]["template"], template.as_str());
-        let check = |target: &str| list(disk(&run(scratch.path(), &format!("check --json drive:{target}")).json()), "grains").to_vec();
+        let check = |target: &str| {
+            list(
+                disk(&run(scratch.path(), &format!("check --json drive:{target}")).json()),
+                "grains",
+            )
+            .to_vec()
+        };
         assert_eq!(check(name), check("./own.toml"), "{name}");
     }
 }
@@ -145,10 +180,21 @@ fn models_are_listed_with_every_number_and_its_origin() {
 #[test]
 fn keys_are_set_and_what_cannot_be_is_refused() {
     let scratch = scratch();
-    let document = run(scratch.path(), "drives md --json --set command_ns=5 --set memory.rate_bytes=700000").ended(0).json();
+    let document =
+        run(scratch.path(), "drives md --json --set command_ns=5 --set memory.rate_bytes=700000")
+            .ended(0)
+            .json();
     let parameters = list(&document["models"][0], "parameters");
-    let of = |key: &str| parameters.iter().find(|p| p["key"] == key).map(|p| (p["value"].clone(), p["origin"].clone()));
-    assert_eq!((of("command_ns"), of("rate_bytes")), (Some((5.into(), "user".into())), Some((700_000.into(), "user".into()))));
+    let of = |key: &str| {
+        parameters
+            .iter()
+            .find(|p| p["key"] == key)
+            .map(|p| (p["value"].clone(), p["origin"].clone()))
+    };
+    assert_eq!(
+        (of("command_ns"), of("rate_bytes")),
+        (Some((5.into(), "user".into())), Some((700_000.into(), "user".into())))
+    );
     for (arguments, want) in [
         ("drives nope", "no model 'nope': there are wd10ears"),
         ("drives --template nope", "no model 'nope'"),
@@ -159,7 +205,11 @@ fn keys_are_set_and_what_cannot_be_is_refused() {
         ("drives --set size=512", "MODEL"),
         ("drives md --template md", "cannot be used with"),
     ] {
-        assert!(run(scratch.path(), arguments).refused().contains(want), "{arguments}: {}", run(scratch.path(), arguments).stderr);
+        assert!(
+            run(scratch.path(), arguments).refused().contains(want),
+            "{arguments}: {}",
+            run(scratch.path(), arguments).stderr
+        );
     }
 }
 
@@ -173,8 +223,15 @@ fn every_command_that_looks_at_a_drive_takes_keys_of_its_model() {
         ("show --json drive:wd10ears", "\"phase\": 0", "\"phase\": 3584"),
         ("plan --json --use ext4 drive:wd10ears", "\"phase\": 0", "\"phase\": 3584"),
     ] {
-        let (off, on) = (run(scratch.path(), command), run(scratch.path(), &format!("{command} --set jumper=true")));
-        assert!(off.ended(0).stdout.contains(without) && !off.stdout.contains(with), "{command}\n{}", off.stdout);
+        let (off, on) = (
+            run(scratch.path(), command),
+            run(scratch.path(), &format!("{command} --set jumper=true")),
+        );
+        assert!(
+            off.ended(0).stdout.contains(without) && !off.stdout.contains(with),
+            "{command}\n{}",
+            off.stdout
+        );
         assert!(on.ended(0).stdout.contains(with), "{command}\n{}", on.stdout);
     }
     run(scratch.path(), "part create -s gpt --dry-run drive:wd10ears --set jumper=true").ended(0);
@@ -189,7 +246,8 @@ fn every_command_that_looks_at_a_drive_takes_keys_of_its_model() {
     ] {
         let said = run(scratch.path(), &format!("{command} --set jumper=true"));
         assert!(
-            said.refused().contains(&format!("{what}: --set jumper is for simulated drives: drive:MODEL")),
+            said.refused()
+                .contains(&format!("{what}: --set jumper is for simulated drives: drive:MODEL")),
             "{command}: {}",
             said.stderr
         );
@@ -201,6 +259,11 @@ fn every_command_that_looks_at_a_drive_takes_keys_of_its_model() {
 #[test]
 fn names_of_models_are_completed() {
     let scratch = scratch();
-    let completed = run_with(scratch.path(), &["complete", "--", "drives", ""]).ended(0).stdout.clone();
-    assert!(list(&run(scratch.path(), "drives --json").json(), "models").iter().all(|m| completed.contains(m["name"].as_str().unwrap())));
+    let completed =
+        run_with(scratch.path(), &["complete", "--", "drives", ""]).ended(0).stdout.clone();
+    assert!(
+        list(&run(scratch.path(), "drives --json").json(), "models")
+            .iter()
+            .all(|m| completed.contains(m["name"].as_str().unwrap()))
+    );
 }

@@ -6,15 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Output of `check FORM` for an aligned disk, a misaligned set, a blank disk, and a file with a hostile name; and its number of findings.
+/// Output of `check FORM` for an aligned disk, a misaligned set, a blank disk, and a file with a
+/// hostile name; and its number of findings.
 fn printed(form: &str) -> (Ran, usize) {
     let scratch = golden("seed-003-default");
     let hostile = "a \"b\" \\ <c> & é %20\n#.img";
     zeroes(scratch.path(), hostile, 1 << 20);
     zeroes(scratch.path(), "blank", 1 << 20);
     let arguments = ["check", "--color", "never", form, "disk,disk1", "blank", hostile, "md:1m"];
-    let findings = run_with(scratch.path(), &["check", "--json", "disk,disk1", "blank", hostile, "md:1m"]).json();
-    let findings = list(&findings, "targets").iter().map(|target| list(target, "findings").len()).sum();
+    let findings =
+        run_with(scratch.path(), &["check", "--json", "disk,disk1", "blank", hostile, "md:1m"])
+            .json();
+    let findings =
+        list(&findings, "targets").iter().map(|target| list(target, "findings").len()).sum();
     (run_with(scratch.path(), &arguments), findings)
 }
 
@@ -36,16 +40,30 @@ fn sarif_has_what_its_readers_require() {
     let results = run["results"].as_array().expect("results");
     assert_eq!(results.len(), findings);
     for result in results {
-        let index = usize::try_from(result["ruleIndex"].as_u64().expect("an index")).expect("a small one");
+        let index =
+            usize::try_from(result["ruleIndex"].as_u64().expect("an index")).expect("a small one");
         assert_eq!(result["ruleId"], rules[index]["id"]);
-        assert!(["error", "warning", "note"].iter().any(|level| result["level"] == *level), "{result}");
+        assert!(
+            ["error", "warning", "note"].iter().any(|level| result["level"] == *level),
+            "{result}"
+        );
         assert!(result["message"]["text"].as_str().is_some_and(|t| !t.is_empty()), "{result}");
-        assert!(result["partialFingerprints"].as_object().is_some_and(|f| f.values().all(Value::is_string)), "{result}");
+        assert!(
+            result["partialFingerprints"]
+                .as_object()
+                .is_some_and(|f| f.values().all(Value::is_string)),
+            "{result}"
+        );
         for location in result["locations"].as_array().expect("locations") {
             let physical = &location["physicalLocation"];
             is_uri_reference(physical["artifactLocation"]["uri"].as_str().expect("a URI"));
             // SARIF's integers are those of JavaScript; -1 stands for none.
-            assert!(physical["region"]["byteOffset"].as_i64().is_none_or(|b| (-1..1 << 53).contains(&b)), "{location}");
+            assert!(
+                physical["region"]["byteOffset"]
+                    .as_i64()
+                    .is_none_or(|b| (-1..1 << 53).contains(&b)),
+                "{location}"
+            );
             for logical in location["logicalLocations"].as_array().expect("logical locations") {
                 assert!(logical["fullyQualifiedName"].is_string(), "{location}");
             }
@@ -77,7 +95,10 @@ fn prometheus_text_parses() {
     for line in text.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, help) = help.split_once(' ').expect("a name and a help");
-            assert!(!help.is_empty() && !types.contains_key(name), "a metric is described once: {line}");
+            assert!(
+                !help.is_empty() && !types.contains_key(name),
+                "a metric is described once: {line}"
+            );
             metric = name.to_owned();
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let (name, kind) = kind.split_once(' ').expect("a name and a type");
@@ -86,7 +107,10 @@ fn prometheus_text_parses() {
         } else {
             let (name, labels, value) = sample(line);
             assert_eq!(name, metric, "the lines of a metric stand together");
-            assert!((labels.contains_key("target") || name == "trueline_errors") && value.is_finite(), "{line}");
+            assert!(
+                (labels.contains_key("target") || name == "trueline_errors") && value.is_finite(),
+                "{line}"
+            );
             assert!(seen.insert((name, labels)), "a series appears once: {line}");
             *types.get_mut(&metric).expect("a type before the first sample") += 1;
         }
@@ -94,15 +118,26 @@ fn prometheus_text_parses() {
     assert_eq!(types["trueline_target_verdict"], 4 * 3);
     assert_eq!(types["trueline_target_findings"], 4 * 3);
     assert_eq!(types["trueline_finding_rmw_factor"], findings);
-    assert!(seen.iter().any(|(_, labels)| labels.get("target").is_some_and(|t| t == "a \"b\" \\ <c> & é %20\n#.img")), "the name survives");
+    assert!(
+        seen.iter().any(|(_, labels)| labels
+            .get("target")
+            .is_some_and(|t| t == "a \"b\" \\ <c> & é %20\n#.img")),
+        "the name survives"
+    );
 }
 
-/// A line of the text format 0.0.4: `name{label="value",...} number`, without braces where there are no labels.
+/// A line of the text format 0.0.4: `name{label="value",...} number`, without braces where there
+/// are no labels.
 #[track_caller]
 fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
-    let word = |text: &str| text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    let word = |text: &str| {
+        text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
+    };
     let name = word(line);
-    assert!(name.starts_with("trueline_") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{line}");
+    assert!(
+        name.starts_with("trueline_") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+        "{line}"
+    );
     let mut labels = BTreeMap::new();
     if let Some(value) = line[name.len()..].strip_prefix(' ') {
         return (name, labels, value.parse().expect("a number"));
@@ -111,7 +146,8 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
     while !rest.starts_with('}') {
         let label = word(rest);
         assert!(label.starts_with(|c: char| c.is_ascii_lowercase()), "{line}");
-        let mut characters = rest[label.len()..].strip_prefix("=\"").expect("a quoted value").char_indices();
+        let mut characters =
+            rest[label.len()..].strip_prefix("=\"").expect("a quoted value").char_indices();
         let mut value = String::new();
         let end = loop {
             match characters.next().expect("a closing quote") {
@@ -142,10 +178,15 @@ fn pages_and_drawings_fetch_nothing() {
         run_with(scratch.path(), &["check", "disk,disk1", "<script src=x>"]).stdout,
         "the page is beside the text"
     );
-    let ran = run_with(scratch.path(), &["show", "--svg", "drawing.svg", "disk,disk1", "<script src=x>"]);
+    let ran =
+        run_with(scratch.path(), &["show", "--svg", "drawing.svg", "disk,disk1", "<script src=x>"]);
     assert_eq!(ran.ended(0).stdout, "");
     run(scratch.path(), "demo --short --html demo.html").ended(0);
-    for (name, begins) in [("page.html", "<!DOCTYPE html>"), ("demo.html", "<!DOCTYPE html>"), ("drawing.svg", "<?xml")] {
+    for (name, begins) in [
+        ("page.html", "<!DOCTYPE html>"),
+        ("demo.html", "<!DOCTYPE html>"),
+        ("drawing.svg", "<?xml"),
+    ] {
         let page = read(scratch.path(), name);
         assert!(page.starts_with(begins), "{name}");
         // A namespace is no address, and a pattern of the page itself is not fetched.
@@ -186,7 +227,11 @@ fn show_draws_and_prints() {
     }
     assert!(text.contains("free") && picture.contains("to scale"), "{text}{picture}");
     let ran = run(scratch.path(), "show --json --svg both.svg disk");
-    assert_eq!(ran.ended(0).json()["format"], "trueline/show/1", "--json is answered beside a drawing");
+    assert_eq!(
+        ran.ended(0).json()["format"],
+        "trueline/show/1",
+        "--json is answered beside a drawing"
+    );
     assert!(read(scratch.path(), "both.svg").contains("p3"));
 }
 

@@ -1,4 +1,5 @@
-//! `serve --fuse`: what is mounted is the provider, to programs and to the loop driver of the kernel.
+//! `serve --fuse`: what is mounted is the provider, to programs and to the loop driver of the
+//! kernel.
 
 use crate::skip::skip;
 use crate::{Ran, golden, program, run_with, scratch, wait_while_runs, zeroes};
@@ -11,9 +12,11 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// True if this is a root that may mount, which in a container it often is not, and there is `/dev/fuse`.
+/// True if this is a root that may mount, which in a container it often is not, and there is
+/// `/dev/fuse`.
 pub(crate) fn mounts() -> bool {
-    let probe = "[ $(id -u) = 0 ]; : </dev/fuse; mkdir probe; mount -t tmpfs none probe; umount probe";
+    let probe =
+        "[ $(id -u) = 0 ]; : </dev/fuse; mkdir probe; mount -t tmpfs none probe; umount probe";
     shell(scratch().path(), probe).status.success()
 }
 
@@ -23,8 +26,10 @@ fn can(tools: &[&str]) -> bool {
         skip("mounting needs root, leave to mount, and /dev/fuse");
         return false;
     }
-    let missing =
-        ["mount", "umount"].iter().chain(tools).find(|tool| !shell(Path::new("/"), &format!("command -v {tool}")).status.success());
+    let missing = ["mount", "umount"]
+        .iter()
+        .chain(tools)
+        .find(|tool| !shell(Path::new("/"), &format!("command -v {tool}")).status.success());
     if let Some(tool) = missing {
         skip(&format!("{tool} is not here"));
     }
@@ -44,7 +49,12 @@ fn can_loop(tools: &[&str]) -> bool {
 
 fn shell(directory: &Path, script: &str) -> std::process::Output {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    Command::new("sh").args(["-euc", script]).current_dir(directory).env("PATH", path).output().expect("a shell can be run")
+    Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("PATH", path)
+        .output()
+        .expect("a shell can be run")
 }
 
 /// Serves `target` with `options` while `script` runs, which has to succeed; what it printed.
@@ -53,14 +63,19 @@ fn serve(directory: &Path, target: &str, options: &[&str], script: &str) -> Stri
     let script = format!("set -eu; PATH=$PATH:/usr/sbin:/sbin\n{script}");
     let ran = run_with(directory, &[&["serve", target], options, &["--run", &script]].concat());
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    assert_eq!(shell(directory, "grep -c \"$PWD/\" /proc/self/mounts || :").stdout, b"0\n", "something is still mounted");
+    assert_eq!(
+        shell(directory, "grep -c \"$PWD/\" /proc/self/mounts || :").stdout,
+        b"0\n",
+        "something is still mounted"
+    );
     ran.stdout
 }
 
 /// An image of bytes that differ from sector to sector.
 fn numbered(directory: &Path, name: &str, length: u64) {
     let sectors = (0..length / 512).map(|sector| sector.to_le_bytes().repeat(64));
-    fs::write(directory.join(name), sectors.flatten().collect::<Vec<u8>>()).expect("an image can be written");
+    fs::write(directory.join(name), sectors.flatten().collect::<Vec<u8>>())
+        .expect("an image can be written");
 }
 
 #[test]
@@ -80,7 +95,10 @@ fn on_a_file_it_is_the_provider() {
     let printed = serve(here, "disk.img", &["--fuse", "point"], script);
     assert_eq!(printed, format!("regular file {}\n", 4 * MIB));
     let image = fs::read(here.join("disk.img")).expect("an image can be read");
-    assert_eq!((&image[9 * 512..9 * 512 + 4], &image[5000..5005]), (b"new\0".as_slice(), b"\x00odd\x00".as_slice()));
+    assert_eq!(
+        (&image[9 * 512..9 * 512 + 4], &image[5000..5005]),
+        (b"new\0".as_slice(), b"\x00odd\x00".as_slice())
+    );
     assert_eq!(image.len() as u64, 4 * MIB);
     assert!(fs::read(here.join("copy")).expect("a copy can be read") == image);
     assert_eq!(fs::read_to_string(here.join("point")).expect("a file can be read"), "beneath");
@@ -106,7 +124,15 @@ fn in_a_directory_every_provider_is_a_file() {
     let want = format!("disk\np1\np2\n{}\n{}\n{}\nthrough\n", 8 * MIB, 2 * MIB, 4 * MIB);
     assert!(printed.starts_with(&want) && printed.contains("No space left on device"), "{printed}");
     // Of a provider alone there are what stands on it, and it; it is called `disk` as well.
-    assert_eq!(serve(here, "disk.img#p2", &["--fuse", "mnt"], "ls mnt; head -c 7 mnt/disk; cmp mnt/disk mnt/p2"), "disk\np2\nthrough");
+    assert_eq!(
+        serve(
+            here,
+            "disk.img#p2",
+            &["--fuse", "mnt"],
+            "ls mnt; head -c 7 mnt/disk; cmp mnt/disk mnt/p2"
+        ),
+        "disk\np2\nthrough"
+    );
 }
 
 /// A name with a slash in it is a directory with a file.
@@ -119,10 +145,16 @@ fn a_set_is_where_it_is_under_dev() {
     let here = scratch.path();
     zeroes(here, "a.img", MIB);
     zeroes(here, "b.img", MIB);
-    assert_eq!(run_with(here, &["stripe", "label", "-s", "4096", "data", "a.img", "b.img"]).code, Some(0));
+    assert_eq!(
+        run_with(here, &["stripe", "label", "-s", "4096", "data", "a.img", "b.img"]).code,
+        Some(0)
+    );
     fs::create_dir(here.join("mnt")).expect("a directory can be made");
     let script = "find mnt -type f | sort; head -c 8192 /dev/zero | tr '\\0' x >mnt/stripe/data";
-    assert_eq!(serve(here, "a.img,b.img#stripe/data", &["--fuse", "mnt"], script), "mnt/disk\nmnt/stripe/data\n");
+    assert_eq!(
+        serve(here, "a.img,b.img#stripe/data", &["--fuse", "mnt"], script),
+        "mnt/disk\nmnt/stripe/data\n"
+    );
     for disk in ["a.img", "b.img"] {
         let image = fs::read(here.join(disk)).expect("an image can be read");
         assert!(image[..4096].iter().all(|&byte| byte == b'x') && image[4096] == 0, "{disk}");
@@ -146,7 +178,11 @@ fn other_files_are_refused_and_names_that_are_not_there_are_not_found() {
     let lines: Vec<&str> = printed.lines().collect();
     let says = |line: &&&str, what: &str| line.ends_with(what);
     assert_eq!(lines.iter().filter(|line| says(line, "Permission denied")).count(), 8, "{printed}");
-    assert_eq!(lines.iter().filter(|line| says(line, "No such file or directory")).count(), 3, "{printed}");
+    assert_eq!(
+        lines.iter().filter(|line| says(line, "No such file or directory")).count(),
+        3,
+        "{printed}"
+    );
     assert_eq!(lines.len(), 11, "{printed}");
 }
 
@@ -181,8 +217,16 @@ fn file_system(options: &str) {
     );
     let sector = if options.contains("4096") { "4096\n" } else { "512\n" };
     assert_eq!(serve(here, "disk.img", &["--fuse", "point"], &script), sector);
-    let after = shell(here, "e2fsck -fn disk.img; debugfs -R 'dump /inside after' disk.img; cmp outside after");
-    assert!(after.status.success(), "{}{}", String::from_utf8_lossy(&after.stdout), String::from_utf8_lossy(&after.stderr));
+    let after = shell(
+        here,
+        "e2fsck -fn disk.img; debugfs -R 'dump /inside after' disk.img; cmp outside after",
+    );
+    assert!(
+        after.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&after.stdout),
+        String::from_utf8_lossy(&after.stderr)
+    );
 }
 
 #[test]
@@ -217,7 +261,10 @@ fn what_is_discarded_gives_its_room_back() {
     let image = fs::read(here.join("disk.img")).expect("an image can be read");
     let is_zero = |from: usize, to: usize| image[from..to].iter().all(|&byte| byte == 0);
     assert!(is_zero(1 << 20, 3 << 20) && is_zero(3 << 20, (3 << 20) + 4096));
-    assert!(image[(1 << 20) - 512] != 0 && image[(3 << 20) + 4096] != 0, "more than that was discarded");
+    assert!(
+        image[(1 << 20) - 512] != 0 && image[(3 << 20) + 4096] != 0,
+        "more than that was discarded"
+    );
     if before >= 4 * MIB {
         assert!(room() <= before - 2 * MIB, "{before} {}", room());
     }
@@ -229,10 +276,17 @@ struct Server(Child);
 impl Server {
     /// Waits until it serves.
     fn start(directory: &Path, arguments: &[&str]) -> Server {
-        let child = program(directory).arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = program(directory)
+            .arg("serve")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
         let mut server = Server(child.expect("the program can be run"));
         // Another test's directory may have a name that begins as this one's does.
-        wait_while_runs(&mut server.0, || shell(directory, "grep -q \"$PWD/\" /proc/self/mounts").status.success());
+        wait_while_runs(&mut server.0, || {
+            shell(directory, "grep -q \"$PWD/\" /proc/self/mounts").status.success()
+        });
         server
     }
 
@@ -266,7 +320,12 @@ fn it_ends_when_it_is_told_and_when_the_mount_is_taken_away() {
     let here = scratch.path();
     numbered(here, "disk.img", MIB);
     fs::create_dir(here.join("mnt")).expect("a directory can be made");
-    for how in ["umount mnt", "kill -TERM PID", "kill -INT PID", "exec 3<mnt/disk; umount -l mnt; kill -TERM PID; sleep 0.2"] {
+    for how in [
+        "umount mnt",
+        "kill -TERM PID",
+        "kill -INT PID",
+        "exec 3<mnt/disk; umount -l mnt; kill -TERM PID; sleep 0.2",
+    ] {
         let mut server = Server::start(here, &["disk.img", "--fuse", "mnt"]);
         let how = how.replace("PID", &server.0.id().to_string());
         assert!(shell(here, &format!("cmp mnt/disk disk.img; {how}")).status.success(), "{how}");
@@ -275,12 +334,17 @@ fn it_ends_when_it_is_told_and_when_the_mount_is_taken_away() {
     }
     // A client with an open file does not keep it from ending, and gets an error.
     let mut server = Server::start(here, &["disk.img", "--fuse", "mnt"]);
-    let script =
-        format!("exec 3<mnt/disk; kill -TERM {}; while kill -0 {0} && [ ! -e ended ]; do sleep 0.1; done; ! cat <&3", server.0.id());
-    let holder = Command::new("sh").args(["-euc", &script]).current_dir(here).stderr(Stdio::null()).spawn();
+    let script = format!(
+        "exec 3<mnt/disk; kill -TERM {}; while kill -0 {0} && [ ! -e ended ]; do sleep 0.1; done; ! cat <&3",
+        server.0.id()
+    );
+    let holder =
+        Command::new("sh").args(["-euc", &script]).current_dir(here).stderr(Stdio::null()).spawn();
     assert_eq!(server.ended().map(ExitStatusExt::into_raw), Some(0));
     fs::write(here.join("ended"), "").expect("a file can be written");
-    assert!(holder.expect("a shell can be run").wait().expect("a child can be waited for").success());
+    assert!(
+        holder.expect("a shell can be run").wait().expect("a child can be waited for").success()
+    );
 }
 
 #[test]
@@ -295,15 +359,24 @@ fn where_nothing_can_be_mounted_it_says_so() {
         let ran: Ran = run_with(here, &["serve", "disk", "--read-only", "--fuse", point]);
         ran.refused().to_owned()
     };
-    assert_eq!(refused("nowhere"), "trueline: mount on nowhere: no such file or device: check the name");
+    assert_eq!(
+        refused("nowhere"),
+        "trueline: mount on nowhere: no such file or device: check the name"
+    );
     let used = "trueline: mount on /proc: something is mounted there: unmount it, or name another directory or file";
     assert_eq!(refused("/proc"), used);
     let _socket = std::os::unix::net::UnixListener::bind(here.join("s")).expect("a socket");
-    assert_eq!(refused("s"), "trueline: mount on s: it is neither a directory nor a file: name a directory or a file");
+    assert_eq!(
+        refused("s"),
+        "trueline: mount on s: it is neither a directory nor a file: name a directory or a file"
+    );
     let mut server = Server::start(here, &["disk", "--read-only", "--fuse", "mnt"]);
     assert!(refused("mnt").contains(": something is mounted there: "));
     server.0.kill().expect("a child can be killed");
     server.ended();
-    assert_eq!(refused("mnt"), "trueline: mount on mnt: a dead mount is there: end it with umount or fusermount3 -u");
+    assert_eq!(
+        refused("mnt"),
+        "trueline: mount on mnt: a dead mount is there: end it with umount or fusermount3 -u"
+    );
     assert!(shell(here, "umount mnt").status.success());
 }

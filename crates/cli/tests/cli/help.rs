@@ -11,8 +11,15 @@ use trueline_geom::base::finding::RULES;
 fn commands() -> Vec<String> {
     let scratch = scratch();
     let help = run(scratch.path(), "--help").ended(0).stdout.clone();
-    let list = help.split("Commands:\n").nth(1).and_then(|l| l.split("\n\n").next()).expect("a list of commands");
-    let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   ")).filter_map(|l| l.split_whitespace().next());
+    let list = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|l| l.split("\n\n").next())
+        .expect("a list of commands");
+    let names = list
+        .lines()
+        .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
+        .filter_map(|l| l.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
@@ -22,7 +29,8 @@ fn every_command_has_an_example() {
     assert!(commands().len() >= 7);
     for command in commands() {
         let help = run(scratch.path(), &format!("{command} --help")).ended(0).stdout.clone();
-        let examples = help.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("no examples: {help}"));
+        let examples =
+            help.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("no examples: {help}"));
         assert!(examples.starts_with(&format!("  trueline {command}")), "{help}");
         assert_eq!(run(scratch.path(), &format!("help {command}")).ended(0).stdout, help);
         assert!(help.contains("--color"), "{help}");
@@ -33,7 +41,10 @@ fn every_command_has_an_example() {
     let nothing = run(scratch.path(), "");
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""));
     assert!(nothing.stderr.contains("Commands:"));
-    assert_eq!(run(scratch.path(), "--version").ended(0).stdout, format!("trueline {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        run(scratch.path(), "--version").ended(0).stdout,
+        format!("trueline {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -56,19 +67,28 @@ fn every_command_has_a_manual_page() {
     let directory = scratch.path().join("man");
     fs::create_dir(&directory).unwrap();
     assert_eq!(run(scratch.path(), "man man").ended(0).stdout, "");
-    let pages: BTreeSet<String> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    let wanted: BTreeSet<String> = commands().iter().map(|c| format!("trueline-{c}.1")).chain(["trueline.1".into()]).collect();
+    let pages: BTreeSet<String> = fs::read_dir(&directory)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let wanted: BTreeSet<String> =
+        commands().iter().map(|c| format!("trueline-{c}.1")).chain(["trueline.1".into()]).collect();
     assert!(pages.is_superset(&wanted) && pages.contains("trueline-part-add.1"), "{pages:?}");
     for page in &pages {
         let text = fs::read_to_string(directory.join(page)).unwrap();
         // Every page that is named can be opened.
         let plain = text.replace("\\-", "-");
-        let named = plain.lines().filter_map(|line| line.strip_suffix("(1)").filter(|name| name.starts_with("trueline")));
+        let named = plain.lines().filter_map(|line| {
+            line.strip_suffix("(1)").filter(|name| name.starts_with("trueline"))
+        });
         named.for_each(|name| assert!(pages.contains(&format!("{name}.1")), "{page} names {name}"));
         assert!(text.contains(".TH trueline") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
     }
     let text = fs::read_to_string(directory.join("trueline-check.1")).unwrap();
-    assert!(text.contains(".SH \"WHAT IT COSTS\"") && text.contains(".SH \"EXIT STATUS\""), "{text}");
+    assert!(
+        text.contains(".SH \"WHAT IT COSTS\"") && text.contains(".SH \"EXIT STATUS\""),
+        "{text}"
+    );
 }
 
 #[test]
@@ -82,7 +102,11 @@ fn manual_pages_fit_80_columns() {
             .env("LC_ALL", "C.UTF-8")
             .env("MANPAGER", "cat")
             .env("TERM", "dumb");
-        command.output().ok().filter(|ran| ran.status.success()).map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned())
+        command
+            .output()
+            .ok()
+            .filter(|ran| ran.status.success())
+            .map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned())
     };
     let scratch = scratch();
     run(scratch.path(), "man .").ended(0);
@@ -92,12 +116,15 @@ fn manual_pages_fit_80_columns() {
     };
     // Values are named, and what is needed stands without brackets.
     assert!(text.contains("[OPTIONS] TARGET\n") && text.contains("--resume [JOURNAL]"), "{text}");
-    let pages = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let pages = fs::read_dir(scratch.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap());
     for page in pages.filter(|page| page.ends_with(".1")) {
         let text = man(scratch.path(), &page).expect("a page");
         // A drawing of the manual is as wide as it was drawn.
         let is_drawn = |line: &str| line.chars().any(|c| "├┤│└┌─░▓".contains(c));
-        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80 && !is_drawn(line)).collect();
+        let wide: Vec<&str> =
+            text.lines().filter(|line| line.chars().count() > 80 && !is_drawn(line)).collect();
         assert!(wide.is_empty(), "{page}: {wide:#?}");
     }
     let text = man(scratch.path(), "trueline-check.1").expect("a page");
@@ -109,7 +136,13 @@ fn every_shell_has_completions() {
     let scratch = scratch();
     // Those of the others ask the program, and are tried in the shells themselves.
     for shell in ["bash", "zsh", "fish"] {
-        assert!(run(scratch.path(), &format!("completions {shell}")).ended(0).stdout.contains(" complete -- "), "{shell}");
+        assert!(
+            run(scratch.path(), &format!("completions {shell}"))
+                .ended(0)
+                .stdout
+                .contains(" complete -- "),
+            "{shell}"
+        );
     }
     for shell in ["elvish", "powershell"] {
         let script = run(scratch.path(), &format!("completions {shell}")).ended(0).stdout.clone();
@@ -128,17 +161,31 @@ fn every_rule_is_explained() {
         let page = run(scratch.path(), &format!("explain {}", rule.id)).ended(0).stdout.clone();
         assert!(page.starts_with(&format!("# {}: {}\n", rule.id, rule.title)), "{page}");
         assert!(page.lines().count() > 5, "{page}");
-        assert_eq!(run(scratch.path(), &format!("explain {}", rule.id.to_lowercase())).ended(0).stdout, page);
+        assert_eq!(
+            run(scratch.path(), &format!("explain {}", rule.id.to_lowercase())).ended(0).stdout,
+            page
+        );
     }
     for (typed, meant) in [("tl17", "TL0017"), ("sd-4n", "sd-4m"), ("TL00001", "TL0001")] {
-        assert!(run(scratch.path(), &format!("explain {typed}")).refused().contains(&format!("did you mean {meant}?")), "{typed}");
+        assert!(
+            run(scratch.path(), &format!("explain {typed}"))
+                .refused()
+                .contains(&format!("did you mean {meant}?")),
+            "{typed}"
+        );
     }
     let refused = run(scratch.path(), "lab run 2009").refused().to_owned();
     assert!(refused.contains("labs whose names begin so: 2009-gstripe"), "{refused}");
     let refused = run(scratch.path(), "check .").refused().to_owned();
-    assert!(refused.contains("it is a directory") && refused.contains("trueline check -r . checks every image in it"), "{refused}");
+    assert!(
+        refused.contains("it is a directory")
+            && refused.contains("trueline check -r . checks every image in it"),
+        "{refused}"
+    );
     for unknown in ["TL9999", "TL1", "nonsense", "TL0001x"] {
-        assert!(run(scratch.path(), &format!("explain {unknown}")).refused().contains("no such rule"));
+        assert!(
+            run(scratch.path(), &format!("explain {unknown}")).refused().contains("no such rule")
+        );
     }
 }
 
@@ -156,12 +203,18 @@ fn colour_is_for_terminals_and_on_request() {
     for command in ["check disk", "show disk", "show --picture disk"] {
         assert!(!colours(command, None), "{command}: a pipe is no terminal");
         assert!(colours(&format!("{command} --color always"), None), "{command}");
-        assert!(colours(&format!("--color always {command}"), Some("1")), "{command}: asked for, whatever NO_COLOR says");
+        assert!(
+            colours(&format!("--color always {command}"), Some("1")),
+            "{command}: asked for, whatever NO_COLOR says"
+        );
         assert!(!colours(&format!("{command} --color never"), None), "{command}");
         assert!(!colours(&format!("{command} --color auto"), Some("1")), "{command}");
     }
     for form in ["--json", "--jsonl", "--sarif", "--prometheus"] {
-        assert!(!colours(&format!("check --color always {form} disk"), None), "{form} is for programs");
+        assert!(
+            !colours(&format!("check --color always {form} disk"), None),
+            "{form} is for programs"
+        );
     }
     // The text is the same but for colour.
     let plain = run(scratch.path(), "check disk").stdout;
@@ -178,7 +231,8 @@ fn colour_is_for_terminals_and_on_request() {
     assert_eq!(stripped, plain);
 }
 
-/// Messages that name the word that was meant: a command, a page, a use, a profile, a simulated drive.
+/// Messages that name the word that was meant: a command, a page, a use, a profile, a simulated
+/// drive.
 #[test]
 fn what_is_mistyped_names_what_was_meant() {
     let scratch = scratch();
@@ -198,9 +252,20 @@ fn what_is_mistyped_names_what_was_meant() {
         let said = ran.refused();
         assert!(said.contains(named) && !said.contains("'complete'"), "{typed}: {said}");
     }
-    for word in
-        ["physical", "logical", "cluster", "erase", "optimal", "chunk", "stripe", "record", "grain", "phase", "untrusted", "partial"]
-    {
+    for word in [
+        "physical",
+        "logical",
+        "cluster",
+        "erase",
+        "optimal",
+        "chunk",
+        "stripe",
+        "record",
+        "grain",
+        "phase",
+        "untrusted",
+        "partial",
+    ] {
         let page = run(scratch.path(), &format!("explain {word}")).ended(0).stdout.clone();
         assert!(page.starts_with("# ") && page.lines().count() > 2, "{word}: {page}");
     }

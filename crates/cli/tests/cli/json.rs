@@ -17,7 +17,8 @@ enum Type {
 }
 use Type::*;
 
-const TARGET: &[(&str, Type)] = &[("target", Str), ("verdict", Str), ("providers", Array), ("findings", Array)];
+const TARGET: &[(&str, Type)] =
+    &[("target", Str), ("verdict", Str), ("providers", Array), ("findings", Array)];
 
 const PROVIDER: &[(&str, Type)] = &[
     ("provider", Str),
@@ -45,7 +46,8 @@ const PROVIDER: &[(&str, Type)] = &[
     ("mountpoint", StrOrNull),
 ];
 
-const GRAIN: &[(&str, Type)] = &[("size", Int), ("phase", Int), ("why", Str), ("source", Str), ("trust", Str)];
+const GRAIN: &[(&str, Type)] =
+    &[("size", Int), ("phase", Int), ("why", Str), ("source", Str), ("trust", Str)];
 
 const TABLE: &[(&str, Type)] = &[("scheme", Str), ("first", Int), ("end", Int), ("free", Array)];
 
@@ -120,7 +122,10 @@ pub(crate) fn is_target(target: &Value) {
         is_provider(provider);
         if let Some(parent) = provider["parent"].as_str() {
             // Of one provider and what stands on it, its own parent is not shown.
-            assert!(names.is_empty() || names.contains(&parent), "{parent} comes after what stands on it");
+            assert!(
+                names.is_empty() || names.contains(&parent),
+                "{parent} comes after what stands on it"
+            );
         }
         assert!(list(provider, "members").iter().all(|m| m.is_string()), "{provider}");
         names.extend(provider["provider"].as_str());
@@ -128,16 +133,30 @@ pub(crate) fn is_target(target: &Value) {
     let mut worst = 3;
     for finding in list(target, "findings") {
         has(finding, FINDING);
-        let rank = ["note", "warning", "error"].iter().position(|s| finding["severity"] == *s).expect("a severity");
+        let rank = ["note", "warning", "error"]
+            .iter()
+            .position(|s| finding["severity"] == *s)
+            .expect("a severity");
         assert!(rank <= worst, "the most severe comes first: {target}");
         worst = rank;
         let rule = finding["rule"].as_str().expect("a rule");
-        assert!(rule.len() == 6 && rule.starts_with("TL") && rule[2..].bytes().all(|b| b.is_ascii_digit()), "{rule}");
-        let (straddle, factor) = (finding["straddle"].as_f64().expect("a share"), finding["rmw_factor"].as_f64().expect("a factor"));
+        assert!(
+            rule.len() == 6
+                && rule.starts_with("TL")
+                && rule[2..].bytes().all(|b| b.is_ascii_digit()),
+            "{rule}"
+        );
+        let (straddle, factor) = (
+            finding["straddle"].as_f64().expect("a share"),
+            finding["rmw_factor"].as_f64().expect("a factor"),
+        );
         assert!((0.0..=1.0).contains(&straddle) && factor >= 1.0, "{finding}");
         assert!(list(finding, "fix").iter().all(Value::is_string), "{finding}");
         assert!(!finding["message"].as_str().expect("a message").contains('\n'), "{finding}");
-        assert!(names.iter().any(|n| finding["provider"] == **n), "a finding on no provider: {finding}");
+        assert!(
+            names.iter().any(|n| finding["provider"] == **n),
+            "a finding on no provider: {finding}"
+        );
     }
 }
 
@@ -156,7 +175,9 @@ fn is_provider(provider: &Value) {
     }
     if provider["table"].is_object() {
         has(&provider["table"], TABLE);
-        list(&provider["table"], "free").iter().for_each(|range| has(range, &[("start", Int), ("length", Int)]));
+        list(&provider["table"], "free")
+            .iter()
+            .for_each(|range| has(range, &[("start", Int), ("length", Int)]));
     }
 }
 
@@ -168,7 +189,8 @@ fn check_has_every_key_with_its_type() {
         let directory = scratch.path().join(name);
         std::fs::create_dir(&directory).unwrap();
         let disks = lay_golden(name, &directory);
-        targets.push(disks.iter().map(|disk| format!("{name}/{disk}")).collect::<Vec<_>>().join(","));
+        targets
+            .push(disks.iter().map(|disk| format!("{name}/{disk}")).collect::<Vec<_>>().join(","));
     }
     let ran = run(scratch.path(), &format!("check --json {}", targets.join(" ")));
     let document = ran.ended(1).json();
@@ -180,10 +202,15 @@ fn check_has_every_key_with_its_type() {
     found.iter().for_each(is_target);
     // Every kind of value was seen.
     let providers: Vec<&Value> = found.iter().flat_map(|t| list(t, "providers")).collect();
-    for (key, _) in PROVIDER.iter().filter(|(_, kind)| matches!(kind, IntOrNull | StrOrNull | ObjectOrNull)) {
+    for (key, _) in
+        PROVIDER.iter().filter(|(_, kind)| matches!(kind, IntOrNull | StrOrNull | ObjectOrNull))
+    {
         assert!(providers.iter().any(|p| p[key].is_null()), "no {key} is null");
         // Nothing is mounted here.
-        assert!(*key == "mountpoint" || providers.iter().any(|p| !p[key].is_null()), "every {key} is null");
+        assert!(
+            *key == "mountpoint" || providers.iter().any(|p| !p[key].is_null()),
+            "every {key} is null"
+        );
     }
     let verdicts = |v: &str| found.iter().any(|t| t["verdict"] == v);
     assert!(VERDICTS.iter().all(|v| verdicts(v)));
@@ -196,7 +223,10 @@ fn a_stripe_has_no_single_place_and_no_parent() {
     let providers = list(&document["targets"][0], "providers");
     let of = |name: &str| providers.iter().find(|p| p["provider"] == name).expect("the provider");
     let set = of("stripe/data");
-    assert_eq!((set["parent"].is_null(), &set["members"]), (true, &serde_json::json!(["disk", "disk1"])));
+    assert_eq!(
+        (set["parent"].is_null(), &set["members"]),
+        (true, &serde_json::json!(["disk", "disk1"]))
+    );
     for name in ["stripe/data", "stripe/datas1", "stripe/datas1a"] {
         assert!(of(name)["start"].is_null() || of(name)["start"] == 0, "{}", of(name));
     }
@@ -211,7 +241,11 @@ fn a_line_of_jsonl_is_the_target_of_the_document() {
     let document = run(scratch.path(), "check --json disk blank disk#p1").json();
     let lines = run(scratch.path(), "check --jsonl disk blank disk#p1");
     assert_eq!(lines.code, Some(1));
-    let lines: Vec<Value> = lines.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is a document")).collect();
+    let lines: Vec<Value> = lines
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is a document"))
+        .collect();
     assert_eq!(lines.len(), 3);
     for (line, target) in lines.iter().zip(list(&document, "targets")) {
         is_target(line);
@@ -229,7 +263,8 @@ fn show_and_info_say_the_same_of_a_provider() {
     assert_eq!(show["targets"], check["targets"]);
     for provider in list(&check["targets"][0], "providers") {
         let name = provider["provider"].as_str().expect("a name");
-        let info = run_with(scratch.path(), &["info", "--json", &format!("disk#{name}")]).ended(0).json();
+        let info =
+            run_with(scratch.path(), &["info", "--json", &format!("disk#{name}")]).ended(0).json();
         assert_eq!(info["format"], "trueline/info/1");
         assert_eq!(info["target"], format!("disk#{name}"));
         is_provider(&info);

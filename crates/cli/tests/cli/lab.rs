@@ -1,11 +1,13 @@
-//! `lab`: the table of all labs as before, every row within its bound, what is wrong with a lab said with its line.
+//! `lab`: the table of all labs as before, every row within its bound, what is wrong with a lab
+//! said with its line.
 
 use crate::{Ran, kill, list, program, run, scratch, wait_while_runs};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Rows that miss the bound they promise: known, shown in the table, and to be taken from here when they keep it.
+/// Rows that miss the bound they promise: known, shown in the table, and to be taken from here when
+/// they keep it.
 const MISSED: [&str; 2] = ["cp", "tar-512n"];
 
 #[test]
@@ -20,36 +22,73 @@ fn the_table_is_as_before() {
     let want = fs::read_to_string(&path).unwrap_or_default();
     let line = want.lines().zip(got.lines()).take_while(|(a, b)| a == b).count();
     let at = |text: &str| text.lines().nth(line).unwrap_or("(its end)").to_owned();
-    assert!(want == got, "tests/labs/results.txt:{}\n- {}\n+ {}\nTRUELINE_BLESS=1 writes it", line + 1, at(&want), at(&got));
+    assert!(
+        want == got,
+        "tests/labs/results.txt:{}\n- {}\n+ {}\nTRUELINE_BLESS=1 writes it",
+        line + 1,
+        at(&want),
+        at(&got)
+    );
     let kept = got.lines().filter(|line| line.contains(" ✓ ")).count();
     assert!(kept >= 8, "{kept} rows keep a bound");
-    let missed: Vec<&str> = got.lines().filter(|line| line.contains(" ✗ ")).filter_map(|line| line.split_whitespace().next()).collect();
+    let missed: Vec<&str> = got
+        .lines()
+        .filter(|line| line.contains(" ✗ "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     assert_eq!(missed, MISSED, "the rows that miss their bound");
 }
 
 #[test]
 fn the_document_says_how_far_ours_is_from_theirs() {
     let rows = "lab run --sweep 2 --row mds1,raidtest-n1,bonnie-write-ada1 --json";
-    let document = run(scratch().path(), &format!("{rows} 2002-geom 2009-gstripe 2013-gpart")).ended(0).json();
+    let document =
+        run(scratch().path(), &format!("{rows} 2002-geom 2009-gstripe 2013-gpart")).ended(0).json();
     assert_eq!(document["format"], "trueline/lab/1");
     let row = |lab: usize| &list(&list(&document, "labs")[lab], "rows")[0];
     let (one, two, none) = (row(0), row(1), row(2));
-    assert!(one["error"].is_null() && one["published"]["ratio"].is_null() && one["ours"]["aligned"].is_f64());
+    assert!(
+        one["error"].is_null()
+            && one["published"]["ratio"].is_null()
+            && one["ours"]["aligned"].is_f64()
+    );
     let number = |of: &str, key: &str| two[of][key].as_f64().expect("a number");
     let error = number("ours", "ratio") / number("published", "ratio") - 1.0;
     assert!((two["error"].as_f64().expect("a number") - error).abs() < 1e-12);
-    assert!(number("ours", "low") <= number("ours", "ratio") && number("ours", "ratio") <= number("ours", "high"));
+    assert!(
+        number("ours", "low") <= number("ours", "ratio")
+            && number("ours", "ratio") <= number("ours", "high")
+    );
     let unaligned = &list(two, "variants")[1];
     assert_eq!(unaligned["layout"]["unit"], 16384);
-    assert_eq!(unaligned["layout"]["layers"][2][1], 40448, "where the file system begins on the set");
-    assert!(list(&unaligned["layout"], "requests").iter().all(|request| request[0].as_u64().expect("a number") % 16384 == 7680));
-    assert!(none["ours"].as_object().expect("an object in every row").values().all(serde_json::Value::is_null));
-    assert!(none["predicted"] == false && none["note"].as_str().is_some_and(|note| !note.is_empty()));
+    assert_eq!(
+        unaligned["layout"]["layers"][2][1], 40448,
+        "where the file system begins on the set"
+    );
+    assert!(
+        list(&unaligned["layout"], "requests").iter().all(|request| request[0]
+            .as_u64()
+            .expect("a number")
+            % 16384
+            == 7680)
+    );
+    assert!(
+        none["ours"]
+            .as_object()
+            .expect("an object in every row")
+            .values()
+            .all(serde_json::Value::is_null)
+    );
+    assert!(
+        none["predicted"] == false && none["note"].as_str().is_some_and(|note| !note.is_empty())
+    );
 }
 
 /// A lab of one row.
 fn lab(row: &str) -> String {
-    format!("name = \"mine\"\ntitle = \"mine\"\ndrives = [{{ model = \"md\" }}]\n[[row]]\nid = \"a\"\ntitle = \"a\"\nunit = \"s\"\n{row}")
+    format!(
+        "name = \"mine\"\ntitle = \"mine\"\ndrives = [{{ model = \"md\" }}]\n[[row]]\nid = \"a\"\ntitle = \"a\"\nunit = \"s\"\n{row}"
+    )
 }
 
 fn run_lab(text: &str) -> Ran {
@@ -65,25 +104,71 @@ fn what_is_wrong_is_said_with_its_line() {
     for (row, line, why) in [
         ("workload = { kind = \"fly\" }", 8, "no workload 'fly': dd, "),
         ("workload = { kind = \"dd\", speed = 1 }", 8, "workload dd: unknown field `speed`"),
-        ("workload = { kind = \"dd\", bs = -1 }", 8, "workload dd: invalid value: integer `-1`, expected a whole number in `bs`"),
-        (&format!("{READ}aligned = {{}}\nbound = \"5 %\""), 10, "bound: invalid type: string \"5 %\", expected a number"),
-        (&format!("{READ}aligned = {{}}\nhost = {{ kind = \"direct\", memory = 1 }}"), 10, "host: unknown field `memory`"),
+        (
+            "workload = { kind = \"dd\", bs = -1 }",
+            8,
+            "workload dd: invalid value: integer `-1`, expected a whole number in `bs`",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nbound = \"5 %\""),
+            10,
+            "bound: invalid type: string \"5 %\", expected a number",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nhost = {{ kind = \"direct\", memory = 1 }}"),
+            10,
+            "host: unknown field `memory`",
+        ),
         ("workload = 1", 8, "invalid type"),
         ("colour = \"red\"", 8, "unknown field `colour`"),
         (READ, 4, "row a: a row with a workload has at least the variant aligned"),
         ("", 4, "row a: without a workload, note says why"),
         (&format!("{READ}aligned = {{ offset = -1 }}"), 9, "-1"),
-        (&format!("{READ}aligned = {{}}\n[[row]]\nid = \"a\"\ntitle = \"b\"\nunit = \"s\"\nnote = \"none\""), 10, "row a is there already"),
-        (&format!("{READ}aligned = {{}}\nhost = {{ kind = \"vms\" }}"), 10, "unknown variant `vms`"),
-        (&format!("{READ}aligned = {{}}\nprocessor = {{ syscall_ns = inf }}"), 4, "processor: syscall_ns = inf: from 0 to "),
-        (&format!("{READ}aligned = {{}}\nprocessor = {{ class_ns = {{ mbr = -1.0 }} }}"), 4, "processor: mbr = -1: from 0 to "),
-        (&format!("{READ}aligned = {{}}\npublished = {{ aligned = 1.0, unaligned = inf }}"), 4, "published: inf: a number above 0"),
-        (&format!("{READ}aligned = {{ by = 512 }}\nreal = {{ bytes = 4096 }}"), 4, "by is for simulated drives"),
-        (&format!("{READ}aligned = {{}}\nhost = \"direct\""), 10, "expected a table: { kind = \"direct\" }"),
+        (
+            &format!(
+                "{READ}aligned = {{}}\n[[row]]\nid = \"a\"\ntitle = \"b\"\nunit = \"s\"\nnote = \"none\""
+            ),
+            10,
+            "row a is there already",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nhost = {{ kind = \"vms\" }}"),
+            10,
+            "unknown variant `vms`",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nprocessor = {{ syscall_ns = inf }}"),
+            4,
+            "processor: syscall_ns = inf: from 0 to ",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nprocessor = {{ class_ns = {{ mbr = -1.0 }} }}"),
+            4,
+            "processor: mbr = -1: from 0 to ",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\npublished = {{ aligned = 1.0, unaligned = inf }}"),
+            4,
+            "published: inf: a number above 0",
+        ),
+        (
+            &format!("{READ}aligned = {{ by = 512 }}\nreal = {{ bytes = 4096 }}"),
+            4,
+            "by is for simulated drives",
+        ),
+        (
+            &format!("{READ}aligned = {{}}\nhost = \"direct\""),
+            10,
+            "expected a table: { kind = \"direct\" }",
+        ),
     ] {
         let ran = run_lab(&lab(row));
         let said = ran.refused();
-        assert!(said.starts_with(&format!("trueline: lab run mine.toml: line {line}: ")) && said.contains(why), "{row}\n{said}");
+        assert!(
+            said.starts_with(&format!("trueline: lab run mine.toml: line {line}: "))
+                && said.contains(why),
+            "{row}\n{said}"
+        );
     }
 }
 
@@ -92,19 +177,33 @@ fn a_lab_opens_files_beside_it_and_nowhere_else() {
     let scratch = scratch();
     fs::create_dir_all(scratch.path().join("labs/below")).expect("a directory can be made");
     // A read of a sector, as a record of raidtest.
-    fs::write(scratch.path().join("labs/below/a.raidtest"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0])
-        .expect("a file can be written");
+    fs::write(
+        scratch.path().join("labs/below/a.raidtest"),
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
+    )
+    .expect("a file can be written");
     let with = |file: &str| {
-        let work = format!("workload = {{ kind = \"raidtest\", file = \"{file}\" }}\naligned = {{}}\n");
-        fs::write(scratch.path().join("labs/mine.toml"), lab(&work)).expect("a file can be written");
+        let work =
+            format!("workload = {{ kind = \"raidtest\", file = \"{file}\" }}\naligned = {{}}\n");
+        fs::write(scratch.path().join("labs/mine.toml"), lab(&work))
+            .expect("a file can be written");
         run(scratch.path(), "lab run labs/mine.toml")
     };
     with("below/a.raidtest").ended(0);
     let absolute = scratch.path().join("labs/below/a.raidtest");
-    for away in ["../labs/below/a.raidtest", "below/../below/a.raidtest", absolute.to_str().expect("a name"), ""] {
+    for away in [
+        "../labs/below/a.raidtest",
+        "below/../below/a.raidtest",
+        absolute.to_str().expect("a name"),
+        "",
+    ] {
         let ran = with(away);
-        let (said, why) = (ran.refused(), format!("line 4: row a: file = {away}: name a file beside the lab"));
-        assert!(said.starts_with("trueline: lab run labs/mine.toml: ") && said.contains(&why), "{said}");
+        let (said, why) =
+            (ran.refused(), format!("line 4: row a: file = {away}: name a file beside the lab"));
+        assert!(
+            said.starts_with("trueline: lab run labs/mine.toml: ") && said.contains(&why),
+            "{said}"
+        );
     }
     assert!(with("below").refused().contains("it is no file"));
     assert!(with("labs/below/a.raidtest").refused().contains("no such file"));
@@ -119,10 +218,20 @@ fn hexdumps_and_models_are_beside_the_lab_too() {
     for name in ["outside.toml", "labs/below/md.toml"] {
         fs::write(path(name), &model).expect("a file can be written");
     }
-    std::os::unix::fs::symlink("../outside.toml", path("labs/away.toml")).expect("a link can be made");
-    std::os::unix::fs::symlink("below/md.toml", path("labs/here.toml")).expect("a link can be made");
-    assert!(Command::new("mkfifo").arg(path("labs/pipe.toml")).status().expect("mkfifo(1) is there").success());
-    fs::File::create(path("labs/long.toml")).and_then(|file| file.set_len(1 << 34)).expect("a sparse file");
+    std::os::unix::fs::symlink("../outside.toml", path("labs/away.toml"))
+        .expect("a link can be made");
+    std::os::unix::fs::symlink("below/md.toml", path("labs/here.toml"))
+        .expect("a link can be made");
+    assert!(
+        Command::new("mkfifo")
+            .arg(path("labs/pipe.toml"))
+            .status()
+            .expect("mkfifo(1) is there")
+            .success()
+    );
+    fs::File::create(path("labs/long.toml"))
+        .and_then(|file| file.set_len(1 << 34))
+        .expect("a sparse file");
     let with = |model: &str, disk: &str| {
         let row = format!("{READ}drives = [{{ model = \"{model}\" }}]\naligned = {{ {disk} }}\n");
         fs::write(path("labs/mine.toml"), lab(&row)).expect("a file can be written");
@@ -146,7 +255,10 @@ fn hexdumps_and_models_are_beside_the_lab_too() {
         let (as_model, as_disk) = (with(name, ""), with("md", &format!("disk = \"{name}\"")));
         for (ran, what) in [(as_model, "model"), (as_disk, "hexdump")] {
             let said = ran.refused();
-            assert!(said.contains(&format!("read the {what} {name}: ")) && said.contains(why), "{said}");
+            assert!(
+                said.contains(&format!("read the {what} {name}: ")) && said.contains(why),
+                "{said}"
+            );
         }
     }
 }
@@ -154,27 +266,54 @@ fn hexdumps_and_models_are_beside_the_lab_too() {
 #[test]
 fn a_lab_that_would_never_end_is_refused_before_it_begins() {
     for (work, why) in [
-        ("{ kind = \"random-read\", count = 134217729 }", "workload random-read: 134217729 requests, more than 134217728"),
+        (
+            "{ kind = \"random-read\", count = 134217729 }",
+            "workload random-read: 134217729 requests, more than 134217728",
+        ),
         ("{ kind = \"latency\", count = 9223372036854775807 }", "requests, more than 134217728"),
-        ("{ kind = \"random-read\", bs = 67108864, count = 2097153 }", "2097153 requests, more than 2097152"),
-        ("{ kind = \"random-read\", count = 1000000 }\nstarts = 1024", "1000000 requests, 1024 times, more than 131072"),
-        ("{ kind = \"random-read\", count = 10 }\npersonalities = [\"stream\", \"stream\"]", "stream is named twice"),
-        ("{ kind = \"random-read\", seconds = 1000 }\nreal = { bytes = 65536 }", "11000 seconds in all runs, more than 3600"),
-        ("{ kind = \"random-read\", count = 12201612 }\nreal = { bytes = 65536 }", "12201612 requests, 11 times, more than 12201611"),
+        (
+            "{ kind = \"random-read\", bs = 67108864, count = 2097153 }",
+            "2097153 requests, more than 2097152",
+        ),
+        (
+            "{ kind = \"random-read\", count = 1000000 }\nstarts = 1024",
+            "1000000 requests, 1024 times, more than 131072",
+        ),
+        (
+            "{ kind = \"random-read\", count = 10 }\npersonalities = [\"stream\", \"stream\"]",
+            "stream is named twice",
+        ),
+        (
+            "{ kind = \"random-read\", seconds = 1000 }\nreal = { bytes = 65536 }",
+            "11000 seconds in all runs, more than 3600",
+        ),
+        (
+            "{ kind = \"random-read\", count = 12201612 }\nreal = { bytes = 65536 }",
+            "12201612 requests, 11 times, more than 12201611",
+        ),
     ] {
         let drives = if work.contains("real") { "" } else { "drives = [{ model = \"md\" }]\n" };
         let ran = run_lab(&lab(&format!("workload = {work}\n{drives}aligned = {{}}\n")));
-        let said = if work.contains("real") { ran.ended(0).stdout.clone() } else { ran.stderr.clone() };
-        assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(why), "{work}\n{said}");
+        let said =
+            if work.contains("real") { ran.ended(0).stdout.clone() } else { ran.stderr.clone() };
+        assert!(
+            said.split_whitespace().collect::<Vec<_>>().join(" ").contains(why),
+            "{work}\n{said}"
+        );
     }
 }
 
-/// Rows that are each within their bound, until one is too many: nothing is run, and the line is that row's.
+/// Rows that are each within their bound, until one is too many: nothing is run, and the line is
+/// that row's.
 #[test]
 fn a_lab_of_many_rows_is_refused_before_it_begins() {
     let head = "name = \"mine\"\ntitle = \"mine\"\ndrives = [{ model = \"md\" }]\n";
     let rows = |count: usize, row: &str| {
-        let row = |nth| format!("[[row]]\nid = \"r{nth}\"\ntitle = \"a\"\nunit = \"s\"\naligned = {{}}\n{row}\n");
+        let row = |nth| {
+            format!(
+                "[[row]]\nid = \"r{nth}\"\ntitle = \"a\"\nunit = \"s\"\naligned = {{}}\n{row}\n"
+            )
+        };
         format!("{head}{}", (0..count).map(row).collect::<String>())
     };
     let work = |work: &str| format!("workload = {{ kind = \"random-read\", {work} }}");
@@ -210,16 +349,23 @@ fn a_lab_of_many_rows_is_refused_before_it_begins() {
 fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
     let scratch = scratch();
     // A row that would take hours: its end is the signal.
-    let long =
-        "[[row]]\nid = \"long\"\ntitle = \"b\"\nunit = \"s\"\nworkload = { kind = \"random-read\", count = 134000000 }\naligned = {}\n";
-    fs::write(scratch.path().join("mine.toml"), lab(&format!("{READ}aligned = {{}}\n{long}"))).expect("a file can be written");
+    let long = "[[row]]\nid = \"long\"\ntitle = \"b\"\nunit = \"s\"\nworkload = { kind = \"random-read\", count = 134000000 }\naligned = {}\n";
+    fs::write(scratch.path().join("mine.toml"), lab(&format!("{READ}aligned = {{}}\n{long}")))
+        .expect("a file can be written");
     let mut command = program(scratch.path());
-    let mut running =
-        command.args(["lab", "run", "--sweep", "0", "mine.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut running = command
+        .args(["lab", "run", "--sweep", "0", "mine.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
     // As soon as the signal is caught (proc(5), SigCgt: bit 1 is SIGINT).
     let caught = |pid: u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         mask.is_some_and(|mask| mask & 2 != 0)
     };
     let pid = running.id();
@@ -227,7 +373,8 @@ fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
     assert!(kill("-INT", pid));
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
-    let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let (out, said) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(said.contains("trueline: lab run: interrupted: "), "{ended:?}");
     assert!(!out.contains("long"), "{out}");
 }
@@ -244,12 +391,22 @@ fn a_row_that_fails_does_not_take_the_others_with_it() {
         ("{ set = { size = 0 } }", 3, "model md: size = 0: "),
     ] {
         let good = format!("{READ}aligned = {{}}\n");
-        let bad = format!("[[row]]\nid = \"b\"\ntitle = \"b\"\nunit = \"s\"\naligned = {aligned}\n{READ}");
+        let bad = format!(
+            "[[row]]\nid = \"b\"\ntitle = \"b\"\nunit = \"s\"\naligned = {aligned}\n{READ}"
+        );
         let (both, rows) = (run_lab(&lab(&format!("{good}\n{bad}"))), ["a", "b"]);
-        assert!(rows.iter().all(|row| both.stdout.lines().any(|line| line.starts_with(row))), "{}", both.stdout);
+        assert!(
+            rows.iter().all(|row| both.stdout.lines().any(|line| line.starts_with(row))),
+            "{}",
+            both.stdout
+        );
         assert!(both.stdout.contains("b: not run: "), "{}", both.stdout);
         let said = both.refused();
-        assert!(said.starts_with(&format!("trueline: lab run mine, row b: line {line}: ")) && said.contains(why), "{aligned}\n{said}");
+        assert!(
+            said.starts_with(&format!("trueline: lab run mine, row b: line {line}: "))
+                && said.contains(why),
+            "{aligned}\n{said}"
+        );
     }
 }
 
@@ -260,20 +417,35 @@ fn rows_and_labs_are_found_by_name() {
     let rows: Vec<&str> = one.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
     assert_eq!(rows, ["zero", "md"]);
     let none = run(scratch.path(), "lab run --row flight --all");
-    assert!(none.refused().contains("lab run --row flight: no such row: there are zero, md,"), "{}", none.stderr);
-    assert!(run(scratch.path(), "lab run nowhere").refused().contains("lab run nowhere: no such file"));
+    assert!(
+        none.refused().contains("lab run --row flight: no such row: there are zero, md,"),
+        "{}",
+        none.stderr
+    );
+    assert!(
+        run(scratch.path(), "lab run nowhere").refused().contains("lab run nowhere: no such file")
+    );
     let listed = run(scratch.path(), "lab list").ended(0).stdout.clone();
-    assert!(listed.contains("2009-gstripe  RAID0") && listed.contains("  raidtest-n1 raidtest-n64\n"), "{listed}");
+    assert!(
+        listed.contains("2009-gstripe  RAID0") && listed.contains("  raidtest-n1 raidtest-n64\n"),
+        "{listed}"
+    );
 }
 
 /// The jumper moves every block by a sector: the layout that it puts right is drawn on a boundary.
 #[test]
 fn the_jumper_is_in_the_layout() {
-    let document = run(scratch().path(), "lab run --sweep 0 --row dd-write-1m --json 2010-wd10ears").ended(0).json();
+    let document =
+        run(scratch().path(), "lab run --sweep 0 --row dd-write-1m --json 2010-wd10ears")
+            .ended(0)
+            .json();
     let variants = list(&list(&list(&document, "labs")[0], "rows")[0], "variants");
     let layout = |nth: usize| {
         let layout = &variants[nth]["layout"];
-        (layout["phase"].as_u64().expect("a number"), layout["layers"][1][1].as_u64().expect("a number"))
+        (
+            layout["phase"].as_u64().expect("a number"),
+            layout["layers"][1][1].as_u64().expect("a number"),
+        )
     };
     assert_eq!([layout(0), layout(1)], [(3584, 32256), (0, 32256)]);
 }

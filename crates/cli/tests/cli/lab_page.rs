@@ -1,7 +1,8 @@
-//! The page of a lab as a browser shows it: no complaint, nothing fetched, every row there, and no wider than a telephone.
+//! The page of a lab as a browser shows it: no complaint, nothing fetched, every row there, and no
+//! wider than a telephone.
 //!
-//! The lab is hostile: names and notes with markup in them. Where there is no Chromium these tests are skipped, and that is said; with
-//! `TRUELINE_ORACLE=all` it is a failure.
+//! The lab is hostile: names and notes with markup in them. Where there is no Chromium these tests
+//! are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
 use super::{run, scratch};
 use crate::skip::skip;
@@ -104,8 +105,13 @@ fn the_page_names_nothing_to_fetch_and_allows_no_script() {
     for tag in page.split('<').skip(1).map(|tag| tag.split('>').next().unwrap_or("")) {
         let pieces: Vec<&str> = tag.split('"').collect();
         for (nth, piece) in pieces.iter().enumerate().step_by(2) {
-            let refused = ["src", "srcset", "data", "onload", "onerror"].iter().find(|name| piece.contains(&format!(" {name}=")));
-            assert!(refused.is_none() && !piece.starts_with("script") && !piece.starts_with("link"), "<{tag}>");
+            let refused = ["src", "srcset", "data", "onload", "onerror"]
+                .iter()
+                .find(|name| piece.contains(&format!(" {name}=")));
+            assert!(
+                refused.is_none() && !piece.starts_with("script") && !piece.starts_with("link"),
+                "<{tag}>"
+            );
             assert!(!piece.ends_with("href=") || pieces[nth + 1].starts_with('#'), "<{tag}>");
         }
     }
@@ -119,7 +125,10 @@ fn a_browser_has_no_complaint_and_shows_every_row() {
     let log = ["--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND"];
     let Some(output) = browse(scratch.path(), "page.html", &log) else { return };
     let (dom, said) = (text(&output.stdout), text(&output.stderr));
-    let complaints: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE") || line.contains("Content Security")).collect();
+    let complaints: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("CONSOLE") || line.contains("Content Security"))
+        .collect();
     assert!(complaints.is_empty(), "{complaints:?}");
     for row in ROWS {
         assert!(dom.contains(&format!("data-row=\"{row}\"")), "{row} is missing: {said}{dom}");
@@ -137,9 +146,14 @@ fn a_browser_that_complains_is_heard() {
     let scratch = scratch();
     let bad = page(scratch.path()).replace("</main>", "<img src=http://nowhere.invalid/x></main>");
     std::fs::write(scratch.path().join("bad.html"), bad).expect("a file can be written");
-    let Some(output) = browse(scratch.path(), "bad.html", &["--enable-logging=stderr"]) else { return };
+    let Some(output) = browse(scratch.path(), "bad.html", &["--enable-logging=stderr"]) else {
+        return;
+    };
     let said = text(&output.stderr);
-    assert!(said.lines().any(|line| line.contains("CONSOLE") && line.contains("Content Security")), "{said}");
+    assert!(
+        said.lines().any(|line| line.contains("CONSOLE") && line.contains("Content Security")),
+        "{said}"
+    );
 }
 
 #[test]
@@ -152,17 +166,21 @@ fn nothing_is_wider_than_a_telephone() {
             .replace("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';")
             .replace("</body>", &format!("{MEASURE}</body>"));
         std::fs::write(scratch.path().join("measured.html"), copy).expect("a file can be written");
-        std::fs::write(scratch.path().join("telephone.html"), TELEPHONE).expect("a file can be written");
+        std::fs::write(scratch.path().join("telephone.html"), TELEPHONE)
+            .expect("a file can be written");
         let output = browse(scratch.path(), "telephone.html", &["--virtual-time-budget=5000"])?;
         let dom = text_of_pre(&output.stdout);
-        Some(dom.unwrap_or_else(|| panic!("nothing was measured: {}", String::from_utf8_lossy(&output.stderr))))
+        Some(dom.unwrap_or_else(|| {
+            panic!("nothing was measured: {}", String::from_utf8_lossy(&output.stderr))
+        }))
     };
     let Some(said) = measure(&page) else { return };
     assert_eq!(said, "360 pixels, fits []");
     // And the page of a demo, where a lab stands beside a check.
     assert_eq!(measure(&demo(scratch.path())).as_deref(), Some("360 pixels, fits []"));
     // The measure itself finds what is too wide.
-    let wide = measure(&page.replace("</main>", "<p style=\"width:400px\">wide</p></main>")).expect("the browser is here");
+    let wide = measure(&page.replace("</main>", "<p style=\"width:400px\">wide</p></main>"))
+        .expect("the browser is here");
     assert!(wide.contains("scrolls") && wide.contains("P.:wide"), "{wide}");
 }
 

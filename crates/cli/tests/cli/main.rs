@@ -71,12 +71,17 @@ struct Ran {
 impl Ran {
     fn of(output: &Output) -> Ran {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the output is UTF-8");
-        Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        Ran {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 
     /// The document on stdout.
     fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {}{}", self.stdout, self.stderr))
     }
 
     /// That it failed as every failure should: status 2 and one line on stderr; that line.
@@ -84,7 +89,10 @@ impl Ran {
     fn refused(&self) -> &str {
         assert_eq!(self.code, Some(2), "{}{}", self.stdout, self.stderr);
         let line = self.stderr.strip_suffix('\n').expect("a line on stderr");
-        assert!(line.starts_with("trueline: ") && !line.contains('\n'), "not one line for people: {line}");
+        assert!(
+            line.starts_with("trueline: ") && !line.contains('\n'),
+            "not one line for people: {line}"
+        );
         line
     }
 
@@ -96,7 +104,8 @@ impl Ran {
     }
 }
 
-/// The program, ready to be run in `directory`, away from the terminal and the environment that started the tests.
+/// The program, ready to be run in `directory`, away from the terminal and the environment that
+/// started the tests.
 fn program(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
     command.current_dir(directory).stdin(Stdio::null());
@@ -115,8 +124,11 @@ fn program(directory: &Path) -> Command {
     ] {
         command.env_remove(name);
     }
-    // Clients that it runs say in English what went wrong; tools are found where tests look for them.
-    command.env("LC_ALL", "C").env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
+    // Clients that it runs say in English what went wrong; tools are found where tests look for
+    // them.
+    command
+        .env("LC_ALL", "C")
+        .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
     command
 }
 
@@ -131,10 +143,15 @@ fn run_with(directory: &Path, arguments: &[&str]) -> Ran {
     Ran::of(&program(directory).args(arguments).output().expect("the program can be run"))
 }
 
-/// Sends a process a signal, `-TERM`; whether there was one. The shell's own kill does it: not every system has it as a program.
+/// Sends a process a signal, `-TERM`; whether there was one. The shell's own kill does it: not
+/// every system has it as a program.
 #[must_use]
 fn kill(signal: &str, id: u32) -> bool {
-    Command::new("sh").args(["-c", &format!("kill {signal} {id}")]).status().expect("a shell").success()
+    Command::new("sh")
+        .args(["-c", &format!("kill {signal} {id}")])
+        .status()
+        .expect("a shell")
+        .success()
 }
 
 /// Longest wait for something that comes far sooner, on any machine, or never.

@@ -1,4 +1,5 @@
-//! `mkfs`: every file system into partitions of images, judged by the tools that repair it; what is refused; what newfs prints.
+//! `mkfs`: every file system into partitions of images, judged by the tools that repair it; what is
+//! refused; what newfs prints.
 
 use crate::skip::skip;
 use crate::{Ran, list, program, recipe::Scratch, run, run_with, scratch, zeroes};
@@ -8,7 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Formats, the program that makes each, and its checkers; a checker gets a copy of the partition as its last word.
+/// Formats, the program that makes each, and its checkers; a checker gets a copy of the partition
+/// as its last word.
 const KINDS: [(&str, &str, &[&[&str]]); 8] = [
     ("ext4", "mkfs.ext4", &[&["e2fsck", "-fn"]]),
     ("xfs", "mkfs.xfs", &[&["xfs_repair", "-n", "-f"]]),
@@ -36,7 +38,9 @@ fn tool(words: &[&str]) -> Option<Output> {
 
 /// True if all these tools are here; prints the one that is missing.
 fn here(tools: &[&str]) -> bool {
-    let missing = tools.iter().find(|name| !tool(&["sh", "-c", &format!("command -v {name}")]).is_some_and(|ran| ran.status.success()));
+    let missing = tools.iter().find(|name| {
+        !tool(&["sh", "-c", &format!("command -v {name}")]).is_some_and(|ran| ran.status.success())
+    });
     if let Some(missing) = missing {
         skip(&format!("no {missing} here"));
     }
@@ -44,10 +48,12 @@ fn here(tools: &[&str]) -> bool {
 }
 
 fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat()).into_owned()
+    String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat())
+        .into_owned()
 }
 
-/// A disk `disk` with a partition, on the grain, full of old data as far as matters; the partition's name and first byte.
+/// A disk `disk` with a partition, on the grain, full of old data as far as matters; the
+/// partition's name and first byte.
 fn partitioned(directory: &Path, scheme: &str, options: &str) -> (&'static str, u64) {
     zeroes(directory, "disk", DISK);
     let name = if scheme == "gpt" { "p1" } else { "s1" };
@@ -55,9 +61,15 @@ fn partitioned(directory: &Path, scheme: &str, options: &str) -> (&'static str, 
     run(directory, &format!("part add -t linux-data -s 400MiB {options} disk")).ended(0);
     let shown = run(directory, &format!("check {options} --json disk")).json();
     let providers = list(&shown["targets"][0], "providers");
-    let start = providers.iter().find(|p| p["provider"] == name).and_then(|p| p["start"].as_u64()).expect("a partition");
+    let start = providers
+        .iter()
+        .find(|p| p["provider"] == name)
+        .and_then(|p| p["start"].as_u64())
+        .expect("a partition");
     let file = File::options().write(true).open(directory.join("disk")).expect("the disk");
-    let fill = |byte: u8, length: usize, at: u64| file.write_all_at(&vec![byte; length], at).expect("a write");
+    let fill = |byte: u8, length: usize, at: u64| {
+        file.write_all_at(&vec![byte; length], at).expect("a write")
+    };
     fill(0xaa, 4 << 20, start);
     (start..start + SIZE).step_by(8 << 20).for_each(|at| fill(0xaa, NEAR, at));
     fill(0xaa, NEAR, start + SIZE - NEAR as u64);
@@ -81,7 +93,10 @@ fn outside(directory: &Path, start: u64) -> Vec<u8> {
 fn copy(directory: &Path, start: u64) -> String {
     zeroes(directory, "part", SIZE);
     let (from, to) = (directory.join("disk"), directory.join("part"));
-    let (from, to) = (File::open(from).expect("the disk"), File::options().write(true).open(&to).expect("a copy"));
+    let (from, to) = (
+        File::open(from).expect("the disk"),
+        File::options().write(true).open(&to).expect("a copy"),
+    );
     let (mut piece, zero) = (vec![0; 1 << 20], vec![0; 1 << 20]);
     for at in (0..SIZE).step_by(1 << 20) {
         from.read_exact_at(&mut piece, start + at).expect("a read");
@@ -98,7 +113,8 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     let which = format!("{kind} on {scheme} {options}");
     let (name, start) = partitioned(directory, scheme, options);
     let before = outside(directory, start);
-    // mkfs.xfs makes so many groups of a striped set that its least log does not fit into one of so small a volume.
+    // mkfs.xfs makes so many groups of a striped set that its least log does not fit into one of so
+    // small a volume.
     let own = if kind == "xfs" && options.contains("raid") { "-- -d agcount=4" } else { "" };
     let ran = run(directory, &format!("mkfs {kind} --overwrite {options} disk#{name} {own}"));
     if kind == "exfat" && options.contains("--logical 4096") {
@@ -107,20 +123,38 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     }
     if kind == "exfat" && options.contains("raid64kx3") {
         // Its boundary is a power of two, and a row of three chunks is none.
-        assert!(ran.code == Some(0) && ran.stderr.contains("past a 196608-byte full stripe"), "{which}: {}", ran.stderr);
+        assert!(
+            ran.code == Some(0) && ran.stderr.contains("past a 196608-byte full stripe"),
+            "{which}: {}",
+            ran.stderr
+        );
         return;
     }
     // mkntfs has a warning about clusters of more than 4096 bytes, and it is passed on.
-    let doubts: Vec<&str> = ran.stderr.lines().filter(|line| !line.contains("Windows cannot use compression")).collect();
+    let doubts: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| !line.contains("Windows cannot use compression"))
+        .collect();
     assert_eq!((ran.code, doubts), (Some(0), vec![]), "{which}");
-    assert!(outside(directory, start) == before, "{which}: something outside of the partition changed");
+    assert!(
+        outside(directory, start) == before,
+        "{which}: something outside of the partition changed"
+    );
     let checked = run(directory, &format!("check {options} disk"));
-    assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{which}: {}", checked.stdout);
+    assert_eq!(
+        (checked.code, checked.stderr.as_str()),
+        (Some(0), ""),
+        "{which}: {}",
+        checked.stdout
+    );
     let verdict = run(directory, &format!("check {options} --json disk")).json();
     assert_eq!(verdict["verdict"], "aligned", "{which}: {verdict:#}");
     let (offset, length) = (start.to_string(), SIZE.to_string());
     let disk = directory.join("disk").display().to_string();
-    if let Some(probed) = tool(&["blkid", "-p", "-O", &offset, "-S", &length, "-o", "value", "-s", "TYPE", &disk]) {
+    if let Some(probed) =
+        tool(&["blkid", "-p", "-O", &offset, "-S", &length, "-o", "value", "-s", "TYPE", &disk])
+    {
         assert_eq!(text(&probed).trim(), kind, "{which}");
     }
     let part = copy(directory, start);
@@ -136,8 +170,14 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
 /// Asserts that the tools read back chunks of 64 KiB on three disks, in blocks of 4096.
 fn knows_the_stripe(kind: &str, part: &str, which: &str) {
     let (words, wanted): (&[&str], &[&str]) = match kind {
-        "ext4" => (&["dumpe2fs", "-h", part], &["RAID stride:              16", "RAID stripe width:        48"]),
-        "xfs" => (&["xfs_db", "-r", "-f", "-c", "sb 0", "-c", "print unit width", part], &["unit = 16", "width = 48"]),
+        "ext4" => (
+            &["dumpe2fs", "-h", part],
+            &["RAID stride:              16", "RAID stripe width:        48"],
+        ),
+        "xfs" => (
+            &["xfs_db", "-r", "-f", "-c", "sb 0", "-c", "print unit width", part],
+            &["unit = 16", "width = 48"],
+        ),
         _ => return,
     };
     let Some(said) = tool(words).map(|output| text(&output)) else { return };
@@ -187,7 +227,10 @@ fn fat_of_every_kind_has_its_clusters_on_the_unit() {
             let scratch = scratch();
             zeroes(scratch.path(), "disk", DISK);
             run(scratch.path(), &format!("part create -s mbr {options} disk")).ended(0);
-            let added = run(scratch.path(), &format!("part add -t fat32 -b {start}s -s {}MiB {options} disk", length / MEG));
+            let added = run(
+                scratch.path(),
+                &format!("part add -t fat32 -b {start}s -s {}MiB {options} disk", length / MEG),
+            );
             assert_eq!(added.code, Some(0), "{}", added.stderr);
             if tool(&["mkfs.vfat", "--help"]).is_none() {
                 return;
@@ -198,7 +241,8 @@ fn fat_of_every_kind_has_its_clusters_on_the_unit() {
             let providers = list(&document["targets"][0], "providers");
             let data = providers.iter().find(|p| p["provider"] == "s1.data").expect("a data area");
             assert_eq!(data["verdict"], "aligned", "{length} at {start}, {options}: {data:#}");
-            fs::rename(scratch.path().join("disk"), scratch.path().join("whole")).expect("a rename");
+            fs::rename(scratch.path().join("disk"), scratch.path().join("whole"))
+                .expect("a rename");
         }
     }
 }
@@ -231,9 +275,21 @@ fn what_would_be_lost_is_named() {
     let disk = small();
     let path = disk.path();
     run(path, "mkfs ufs disk#p1 -- -R").ended(0);
-    nothing_written(&disk, || run(path, "mkfs ext4 disk#p1"), &["there is ufs on it", "--overwrite"]);
-    nothing_written(&disk, || run(path, "mkfs ufs disk#p1"), &["there is ufs on it", "--overwrite"]);
-    nothing_written(&disk, || run(path, "mkfs swap disk"), &["there is a GPT with 1 partition:", "--overwrite"]);
+    nothing_written(
+        &disk,
+        || run(path, "mkfs ext4 disk#p1"),
+        &["there is ufs on it", "--overwrite"],
+    );
+    nothing_written(
+        &disk,
+        || run(path, "mkfs ufs disk#p1"),
+        &["there is ufs on it", "--overwrite"],
+    );
+    nothing_written(
+        &disk,
+        || run(path, "mkfs swap disk"),
+        &["there is a GPT with 1 partition:", "--overwrite"],
+    );
     nothing_written(&disk, || run(path, "mkfs swap disk#p2"), &["no provider 'p2'"]);
 }
 
@@ -249,7 +305,11 @@ fn a_label_in_the_first_sectors_of_its_partition_stays() {
     run(path, "part add -t freebsd-ufs -s 32m disk").ended(0);
     run(path, "part add -t freebsd-ufs disk").ended(0);
     for kind in ["ext4", "swap", "vfat"] {
-        nothing_written(&disk, || run(path, &format!("mkfs {kind} disk#a")), &["a BSD label, that of the disk", "--overwrite"]);
+        nothing_written(
+            &disk,
+            || run(path, &format!("mkfs {kind} disk#a")),
+            &["a BSD label, that of the disk", "--overwrite"],
+        );
     }
     // UFS begins behind it, and so does the next partition.
     run(path, "mkfs ufs disk#a -- -U").ended(0);
@@ -273,9 +333,16 @@ fn an_old_table_and_old_magic_are_gone() {
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
         let document = run(disk.path(), "check --json disk").json();
         let providers = list(&document["targets"][0], "providers");
-        assert_eq!(providers.iter().map(|p| p["sign"].as_str()).collect::<Vec<_>>(), [Some(kind)], "{document:#}");
+        assert_eq!(
+            providers.iter().map(|p| p["sign"].as_str()).collect::<Vec<_>>(),
+            [Some(kind)],
+            "{document:#}"
+        );
         let bytes = bytes(&disk);
-        assert!(!bytes.windows(8).any(|word| word == b"EFI PART"), "{kind}: a header of the GPT is left");
+        assert!(
+            !bytes.windows(8).any(|word| word == b"EFI PART"),
+            "{kind}: a header of the GPT is left"
+        );
     }
 }
 
@@ -291,8 +358,20 @@ fn a_missing_tool_names_its_package() {
         ("ntfs", "ntfs-3g"),
         ("swap", "util-linux"),
     ] {
-        let ran = || Ran::of(&program(disk.path()).args(["mkfs", kind, "disk#p1"]).env("PATH", "").output().expect("the program"));
-        nothing_written(&disk, ran, &["is not on this system", &format!("install {package}"), "nothing was written"]);
+        let ran = || {
+            Ran::of(
+                &program(disk.path())
+                    .args(["mkfs", kind, "disk#p1"])
+                    .env("PATH", "")
+                    .output()
+                    .expect("the program"),
+            )
+        };
+        nothing_written(
+            &disk,
+            ran,
+            &["is not on this system", &format!("install {package}"), "nothing was written"],
+        );
     }
 }
 
@@ -317,18 +396,32 @@ fn a_tool_that_fails_is_heard() {
 #[test]
 fn what_it_would_run_is_printed_and_not_run() {
     let disk = small();
-    let print = |arguments: &str| run_with(disk.path(), &[&["mkfs", "--print"], &*arguments.split(' ').collect::<Vec<_>>()].concat());
+    let print = |arguments: &str| {
+        run_with(
+            disk.path(),
+            &[&["mkfs", "--print"], &*arguments.split(' ').collect::<Vec<_>>()].concat(),
+        )
+    };
     let before = bytes(&disk);
     for (arguments, wanted) in [
         ("ext4 disk#p1", "trueline mkfs ext4 'disk#p1' -- -b 4096"),
-        ("ext4 --for raid64kx4 --logical 512 disk#p1 -- -m 0", "trueline mkfs ext4 'disk#p1' -- -b 4096 -E stride=16,stripe_width=64 -m 0"),
+        (
+            "ext4 --for raid64kx4 --logical 512 disk#p1 -- -m 0",
+            "trueline mkfs ext4 'disk#p1' -- -b 4096 -E stride=16,stripe_width=64 -m 0",
+        ),
         (
             "ext4 --for raid64kx4 disk#p1 -- -E nodiscard,stride=8",
             "trueline mkfs ext4 'disk#p1' -- -b 4096 -E stride=16,stripe_width=64,nodiscard,stride=8",
         ),
-        ("ext4 --for raid64kx4 disk#p1 -- -Enodiscard", "trueline mkfs ext4 'disk#p1' -- -b 4096 -Estride=16,stripe_width=64,nodiscard"),
+        (
+            "ext4 --for raid64kx4 disk#p1 -- -Enodiscard",
+            "trueline mkfs ext4 'disk#p1' -- -b 4096 -Estride=16,stripe_width=64,nodiscard",
+        ),
         ("ext4 --for raid64kx4 disk#p1 -- -b 1024", "trueline mkfs ext4 'disk#p1' -- -b 1024"),
-        ("xfs --for raid64kx4 disk#p1", "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536"),
+        (
+            "xfs --for raid64kx4 disk#p1",
+            "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536",
+        ),
         (
             "xfs --for raid64kx4 disk#p1 -- -d agcount=2",
             "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 -d agcount=2",
@@ -338,29 +431,52 @@ fn what_it_would_run_is_printed_and_not_run() {
             "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d noalign -l su=4k",
         ),
         ("btrfs disk#p1", "trueline mkfs btrfs 'disk#p1' -- -s 4096 -n 16384"),
-        ("vfat disk#p1", "trueline mkfs vfat 'disk#p1' -- -F 16 -S 512 -s 8 -R 8 -g 255/63 -h 2048"),
+        (
+            "vfat disk#p1",
+            "trueline mkfs vfat 'disk#p1' -- -F 16 -S 512 -s 8 -R 8 -g 255/63 -h 2048",
+        ),
         ("exfat disk#p1", "trueline mkfs exfat 'disk#p1' -- -c 4096 -b 1048576"),
-        ("ntfs --for ssd-16k disk#p1 -- -c 4096", "trueline mkfs ntfs 'disk#p1' -- -Q -s 512 -p 2048 -H 255 -S 63 -c 4096"),
+        (
+            "ntfs --for ssd-16k disk#p1 -- -c 4096",
+            "trueline mkfs ntfs 'disk#p1' -- -Q -s 512 -p 2048 -H 255 -S 63 -c 4096",
+        ),
         ("swap disk#p1 -- -L a", "trueline mkfs swap 'disk#p1' -- -p 4096 -L a"),
     ] {
         let ran = print(arguments);
         // Of a set that the partition is off something else is said.
-        assert_eq!((ran.code, ran.stdout.trim_end()), (Some(0), wanted), "{arguments}: {}", ran.stderr);
+        assert_eq!(
+            (ran.code, ran.stdout.trim_end()),
+            (Some(0), wanted),
+            "{arguments}: {}",
+            ran.stderr
+        );
         // What is printed says everything, and so prints itself.
         let again = shell(disk.path(), &wanted.replace("trueline mkfs", "trueline mkfs --print"));
         assert_eq!(text(&again).lines().last(), Some(wanted), "{arguments}");
     }
     let ran = print("ufs --for ssd-16k disk#p1 -- -U --maxphys 128k");
-    assert_eq!(ran.stdout.lines().next(), Some("trueline mkfs ufs 'disk#p1' -- -b 65536 -f 16384 -U --maxphys 128k"));
+    assert_eq!(
+        ran.stdout.lines().next(),
+        Some("trueline mkfs ufs 'disk#p1' -- -b 65536 -f 16384 -U --maxphys 128k")
+    );
     assert!(ran.stdout.contains("super-block backups"));
     assert!(bytes(&disk) == before, "it was run all the same");
 }
 
 /// Runs a line as a user's shell does, with this program as `trueline`.
 pub(crate) fn shell(directory: &Path, line: &str) -> Output {
-    let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let program = Path::new(env!("CARGO_BIN_EXE_trueline"))
+        .parent()
+        .expect("a directory")
+        .display()
+        .to_string();
     let path = format!("{program}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let ran = Command::new("sh").args(["-c", line]).current_dir(directory).env("PATH", path).env("LC_ALL", "C").output();
+    let ran = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(directory)
+        .env("PATH", path)
+        .env("LC_ALL", "C")
+        .output();
     ran.expect("a shell")
 }
 
@@ -371,14 +487,21 @@ fn what_is_printed_runs_in_a_shell() {
             continue;
         }
         // A partition of an image, an image by itself, and names that a shell takes apart.
-        for (target, sector) in [("my disk;.img#p1", ""), ("my disk;.img#p1", "--logical 4096"), ("it's whole.img", "")] {
+        for (target, sector) in
+            [("my disk;.img#p1", ""), ("my disk;.img#p1", "--logical 4096"), ("it's whole.img", "")]
+        {
             if kind == "exfat" && !sector.is_empty() {
                 continue;
             }
             let scratch = scratch();
             let file = target.split('#').next().expect("a name");
             zeroes(scratch.path(), file, DISK);
-            let words = |words: &[&str]| run_with(scratch.path(), &[words, &*sector.split_whitespace().collect::<Vec<_>>()].concat());
+            let words = |words: &[&str]| {
+                run_with(
+                    scratch.path(),
+                    &[words, &*sector.split_whitespace().collect::<Vec<_>>()].concat(),
+                )
+            };
             if target.contains('#') {
                 words(&["part", "create", "-s", "gpt", file]).ended(0);
                 words(&["part", "add", "-t", "linux-data", file]).ended(0);
@@ -388,7 +511,10 @@ fn what_is_printed_runs_in_a_shell() {
             let ran = shell(scratch.path(), command);
             assert!(ran.status.success(), "{command}: {}", text(&ran));
             let checked = words(&["check", "--json", file]).json();
-            let kinds: Vec<&str> = list(&checked["targets"][0], "providers").iter().filter_map(|p| p["sign"].as_str()).collect();
+            let kinds: Vec<&str> = list(&checked["targets"][0], "providers")
+                .iter()
+                .filter_map(|p| p["sign"].as_str())
+                .collect();
             assert!(kinds.contains(&kind), "{command}: {kinds:?}");
         }
     }
@@ -404,11 +530,21 @@ fn a_dry_run_shows_the_writes() {
     if tool(&["mkswap", "-V"]).is_some() {
         let ran = run(disk.path(), "mkfs swap --dry-run disk#p1 -- -L scratch");
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-        assert!(ran.stdout.starts_with("# zero: 65011712 bytes at byte 0 (LBA 0)\n# 4096 bytes at byte 0 (LBA 0)\n"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.starts_with(
+                "# zero: 65011712 bytes at byte 0 (LBA 0)\n# 4096 bytes at byte 0 (LBA 0)\n"
+            ),
+            "{}",
+            ran.stdout
+        );
         assert!(ran.stdout.contains("|......SWAPSPACE2|\n00001000\n"), "{}", ran.stdout);
     }
     let ran = run(disk.path(), "mkfs ufs --dry-run disk#p1 -- -E -R");
-    assert!(ran.stdout.starts_with("# zero: 64946176 bytes at byte 65536 (LBA 128)\n"), "{}", &ran.stdout[..200]);
+    assert!(
+        ran.stdout.starts_with("# zero: 64946176 bytes at byte 65536 (LBA 128)\n"),
+        "{}",
+        &ran.stdout[..200]
+    );
     assert!(bytes(&disk) == before);
 }
 
@@ -427,8 +563,7 @@ fn a_start_off_the_unit_is_warned_of() {
     assert!(ran.stderr.starts_with(wanted) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
     if tool(&["mkfs.exfat", "-V"]).is_some() {
         let ran = run(scratch.path(), "mkfs exfat --overwrite disk#s1");
-        let wanted =
-            "trueline: warning: disk#s1: exfat data area starts at byte 2097152 (LBA 4096), 3584 bytes past a 4096-byte physical unit";
+        let wanted = "trueline: warning: disk#s1: exfat data area starts at byte 2097152 (LBA 4096), 3584 bytes past a 4096-byte physical unit";
         assert!(ran.code == Some(0) && ran.stderr.starts_with(wanted), "{}", ran.stderr);
     }
 }
@@ -440,7 +575,9 @@ fn newfs_prints_what_was_published() {
     let scratch = scratch();
     zeroes(scratch.path(), "ada1s1a", 188_743_680 * 512);
     let words = ["mkfs", "ufs", "ada1s1a", "--", "-U", "--maxphys", "128k", "--flavour", "9"];
-    let ran = Ran::of(&program(scratch.path()).args(words).env("COLUMNS", "206").output().expect("the program"));
+    let ran = Ran::of(
+        &program(scratch.path()).args(words).env("COLUMNS", "206").output().expect("the program"),
+    );
     ran.ended(0);
     assert_eq!(ran.stdout, published.replace("/dev/ada1s1a", "ada1s1a"));
     // Without a terminal and COLUMNS newfs takes 80.

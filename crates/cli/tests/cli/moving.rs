@@ -30,7 +30,9 @@ fn disk(directory: &Path) -> Vec<u8> {
     done(directory, "part create -s mbr disk.img");
     done(directory, "part add -t linux-data -b 63 -s 64m disk.img");
     let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
-    let numbers: Vec<u8> = (0..64 * MIB / 8).flat_map(|n| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+    let numbers: Vec<u8> = (0..64 * MIB / 8)
+        .flat_map(|n| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+        .collect();
     bytes[63 * 512..][..64 * MIB].copy_from_slice(&numbers);
     // A part of it is sparse, and is so again.
     bytes[20 * MIB..40 * MIB].fill(0);
@@ -48,11 +50,19 @@ fn there_and_back_again() {
     let directory = scratch.path();
     let bytes = disk(directory);
     let said = done(directory, "move --align disk.img#s1");
-    assert_eq!(said, "disk.img#s1: 64 MiB moved from byte 32256 (LBA 63) to byte 1048576 (LBA 2048)\n");
+    assert_eq!(
+        said,
+        "disk.img#s1: 64 MiB moved from byte 32256 (LBA 63) to byte 1048576 (LBA 2048)\n"
+    );
     assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
     // Its contents are nothing that is recognised, so nothing is said of them but where they begin.
     let checked = done(directory, "check disk.img");
-    assert!(checked.contains("(2048)") && checked.contains("1 unknown") && !checked.contains("misaligned"), "{checked}");
+    assert!(
+        checked.contains("(2048)")
+            && checked.contains("1 unknown")
+            && !checked.contains("misaligned"),
+        "{checked}"
+    );
     assert!(done(directory, "move --align disk.img#s1").contains("nothing was moved"));
     let json = run(directory, "move --to 63s --json disk.img#s1").json();
     let wanted = serde_json::json!({"format": "trueline/move/1", "target": "disk.img#s1", "for": null, "from": 1 << 20, "to": 32256, "length": 64 << 20});
@@ -66,7 +76,9 @@ fn there_and_back_again() {
     done(directory, "part resize -i 1 -s 30m disk.img");
     // Apart: the old bytes stay.
     done(directory, "move --to 50MiB disk.img#s1");
-    assert!(has(directory, 50 * MIB, &bytes[..30 * MIB]) && has(directory, 8 * MIB, &bytes[..30 * MIB]));
+    assert!(
+        has(directory, 50 * MIB, &bytes[..30 * MIB]) && has(directory, 8 * MIB, &bytes[..30 * MIB])
+    );
 }
 
 /// Kills at random moments; none may lose anything.
@@ -76,10 +88,15 @@ fn killed_at_any_moment_it_goes_on() {
     let directory = scratch.path();
     let bytes = disk(directory);
     for (round, to) in [MIB, 63 * 512, 9 * MIB, 63 * 512].into_iter().enumerate() {
-        let mut words = vec!["move".to_string(), "--to".into(), to.to_string(), "disk.img#s1".into()];
+        let mut words =
+            vec!["move".to_string(), "--to".into(), to.to_string(), "disk.img#s1".into()];
         for attempt in 0.. {
             let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"));
-            let child = child.args(&words).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+            let child = child
+                .args(&words)
+                .current_dir(directory)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             let mut child = child.spawn().expect("it runs");
             // The more often it was interrupted, the later, so that it ends.
             std::thread::sleep(Duration::from_millis(7 * (attempt * attempt + round as u64 + 1)));
@@ -91,7 +108,9 @@ fn killed_at_any_moment_it_goes_on() {
             let journal = directory.join("disk.img.journal");
             if !journal.exists() {
                 // Killed before it had one, or when it had removed it.
-                if has(directory, to, &bytes) && done(directory, "show disk.img").contains(&to.to_string()) {
+                if has(directory, to, &bytes)
+                    && done(directory, "show disk.img").contains(&to.to_string())
+                {
                     break;
                 }
                 continue;
@@ -100,7 +119,9 @@ fn killed_at_any_moment_it_goes_on() {
             let ran = run_with(directory, &["move", "--resume", "disk.img.journal", "--dry-run"]);
             if ran.code == Some(2) {
                 // The journal itself was not whole, or nothing had begun.
-                let nothing = ["no whole journal", "was not changed yet"].iter().any(|said| ran.stderr.contains(said));
+                let nothing = ["no whole journal", "was not changed yet"]
+                    .iter()
+                    .any(|said| ran.stderr.contains(said));
                 assert!(nothing, "{}", ran.stderr);
                 assert!(fs::read(&journal).is_ok() && fs::remove_file(&journal).is_ok());
                 words = vec!["move".into(), "--to".into(), to.to_string(), "disk.img#s1".into()];
@@ -135,7 +156,10 @@ fn what_cannot_be_moved_is_said() {
     // An older journal is not written over.
     fs::write(directory.join("disk.img.journal"), "of another").expect("a file");
     assert!(refused(directory, "move --align disk.img#s1").contains("--resume"));
-    assert!(done(directory, "move --align --dry-run disk.img#s1").contains("saved in the journal first"));
+    assert!(
+        done(directory, "move --align --dry-run disk.img#s1")
+            .contains("saved in the journal first")
+    );
 }
 
 /// A server lets writes fail from the n-th on: the disk is then in the middle of a move.
@@ -147,9 +171,26 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
     fs::copy(directory.join("disk.img"), directory.join("other.img")).expect("a copy");
     let trueline = env!("CARGO_BIN_EXE_trueline");
     let command = format!("'{trueline}' move --align --journal j \"$uri#s1\" 2>said");
-    let ran = run_with(directory, &["serve", "disk.img", "--no-counters", "--fault", "write:error=eio,after=12", "--run", &command]);
+    let ran = run_with(
+        directory,
+        &[
+            "serve",
+            "disk.img",
+            "--no-counters",
+            "--fault",
+            "write:error=eio,after=12",
+            "--run",
+            &command,
+        ],
+    );
     let said = fs::read_to_string(directory.join("said")).expect("what it said");
-    assert!(ran.code == Some(2) && said.contains("input/output error at byte") && said.contains("move --resume j"), "{said}{}", ran.stderr);
+    assert!(
+        ran.code == Some(2)
+            && said.contains("input/output error at byte")
+            && said.contains("move --resume j"),
+        "{said}{}",
+        ran.stderr
+    );
     // In between, no other kind of contents is recognised.
     assert!(done(directory, "show disk.img").contains("trueline_move"));
     let check = run(directory, "check disk.img");
@@ -161,17 +202,29 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
         "part resize -i 1 -s 10m disk.img",
     ] {
         let said = refused(directory, command);
-        assert!(said.contains("trueline move --resume JOURNAL") && !directory.join("j2").exists(), "{command}: {said}");
+        assert!(
+            said.contains("trueline move --resume JOURNAL") && !directory.join("j2").exists(),
+            "{command}: {said}"
+        );
     }
     let said = refused(directory, "move --resume j other.img");
     assert!(said.contains("is not as the move left it"), "{said}");
     zeroes(directory, "short.img", 1 << 20);
     assert!(refused(directory, "move --resume j short.img").contains("has 1048576 bytes"));
-    assert!(refused(directory, "move --resume j --logical 4096 disk.img").contains("in sectors of 4096"));
-    // A move that stops before it writes leaves a disk to others: their writes are not written over.
-    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(directory.join("j")).expect("a journal").permissions());
+    assert!(
+        refused(directory, "move --resume j --logical 4096 disk.img")
+            .contains("in sectors of 4096")
+    );
+    // A move that stops before it writes leaves a disk to others: their writes are not written
+    // over.
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(directory.join("j")).expect("a journal").permissions(),
+    );
     assert_eq!(mode & 0o777, 0o600);
-    assert!(done(directory, "move --resume j --dry-run disk.img").contains("saved in the journal first"));
+    assert!(
+        done(directory, "move --resume j --dry-run disk.img")
+            .contains("saved in the journal first")
+    );
     fs::copy(directory.join("j"), directory.join("copy")).expect("a copy");
     done(directory, "move --resume j disk.img");
     assert!(has(directory, MIB, &bytes) && !directory.join("j").exists());
@@ -180,7 +233,8 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
     assert!(refused(directory, "move --resume copy disk.img").contains("not as the move left it"));
 }
 
-/// Runs `command` on the served disk, where the flushes from the n-th on fail; what it says on stderr.
+/// Runs `command` on the served disk, where the flushes from the n-th on fail; what it says on
+/// stderr.
 fn served(directory: &Path, flushes: u32, command: &str) -> String {
     served_from(directory, "disk.img", flushes, command)
 }
@@ -190,7 +244,10 @@ fn served_from(directory: &Path, target: &str, flushes: u32, command: &str) -> S
     let trueline = env!("CARGO_BIN_EXE_trueline");
     let command = format!("'{trueline}' {command} 2>said");
     let fault = format!("flush:error=eio,after={flushes}");
-    let ran = run_with(directory, &["serve", target, "--no-counters", "--fault", &fault, "--run", &command]);
+    let ran = run_with(
+        directory,
+        &["serve", target, "--no-counters", "--fault", &fault, "--run", &command],
+    );
     assert_eq!(ran.code, Some(2), "{command}: {}", ran.stderr);
     fs::read_to_string(directory.join("said")).expect("what it said")
 }
@@ -200,11 +257,14 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     let scratch = scratch();
     let directory = scratch.path();
     let bytes = disk(directory);
-    let copy = |from: &str, to: &str| fs::copy(directory.join(from), directory.join(to)).map(drop).expect("a copy");
+    let copy = |from: &str, to: &str| {
+        fs::copy(directory.join(from), directory.join(to)).map(drop).expect("a copy")
+    };
     served(directory, 2, "move --align --journal disk.img.journal \"$uri#s1\"");
     copy("disk.img", "old.img");
     copy("disk.img.journal", "old.journal");
-    // Four steps on: of the two disks and the two journals only those of one moment belong together.
+    // Four steps on: of the two disks and the two journals only those of one moment belong
+    // together.
     served(directory, 4, "move --resume disk.img.journal \"$uri\"");
     let check = run(directory, "check disk.img");
     let fix = "fix: trueline move --resume disk.img.journal\n";
@@ -225,7 +285,10 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
         "stripe label --overwrite data disk.img#s1 old.img",
         "bench random-write --destructive --count 1 disk.img#s1",
     ] {
-        assert!(refused(directory, command).contains("trueline move --resume disk.img.journal"), "{command}");
+        assert!(
+            refused(directory, command).contains("trueline move --resume disk.img.journal"),
+            "{command}"
+        );
     }
     assert!(done(directory, "part show disk.img").contains("linux-data"));
     // A signature behind the mark is of contents in two places: no fix wipes one of the two.
@@ -235,12 +298,18 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     swap[first + 4086..][..10].copy_from_slice(b"SWAPSPACE2");
     fs::write(directory.join("swap.img"), &swap).expect("an image");
     let check = run(directory, "check swap.img").stdout;
-    assert!(check.contains("TL0026") && !check.contains("TL0013") && !check.contains("wipefs"), "{check}");
+    assert!(
+        check.contains("TL0026") && !check.contains("TL0013") && !check.contains("wipefs"),
+        "{check}"
+    );
     swap[first..][..16].fill(0);
     fs::write(directory.join("swap.img"), &swap).expect("an image");
     assert!(run(directory, "check swap.img").stdout.contains("swap"));
     let said = refused(directory, "move --resume old.journal disk.img");
-    assert!(said.contains("the journal is an older copy") && said.contains("nothing was moved"), "{said}");
+    assert!(
+        said.contains("the journal is an older copy") && said.contains("nothing was moved"),
+        "{said}"
+    );
     copy("disk.img", "new.img");
     copy("old.img", "disk.img");
     let said = refused(directory, "move --resume disk.img.journal disk.img");
@@ -255,12 +324,21 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
         assert!(refused(directory, "move --resume j disk.img").contains(found), "{found}");
     }
     // Every way to name it.
-    for command in
-        ["move --resume disk.img", "move --resume disk.img#s1", "move disk.img --resume", "move --resume disk.img.journal disk.img"]
-    {
-        assert!(done(directory, &format!("{command} --dry-run")).contains("saved in the journal first"), "{command}");
+    for command in [
+        "move --resume disk.img",
+        "move --resume disk.img#s1",
+        "move disk.img --resume",
+        "move --resume disk.img.journal disk.img",
+    ] {
+        assert!(
+            done(directory, &format!("{command} --dry-run")).contains("saved in the journal first"),
+            "{command}"
+        );
     }
-    assert!(refused(directory, "move --resume new.img").contains("no journal is at new.img.journal: name it"));
+    assert!(
+        refused(directory, "move --resume new.img")
+            .contains("no journal is at new.img.journal: name it")
+    );
     done(directory, "move --resume disk.img");
     assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
 }
@@ -275,7 +353,10 @@ fn a_journal_is_removed_only_after_a_flush_of_the_disk() {
     served(directory, 7, "move --align --journal disk.img.journal \"$uri#s1\"");
     assert!(has(directory, MIB, &bytes) && has(directory, 63 * 512, &[0; 512]));
     let said = served(directory, 0, "move --resume disk.img.journal \"$uri\"");
-    assert!(said.contains("nothing was moved") && directory.join("disk.img.journal").exists(), "{said}");
+    assert!(
+        said.contains("nothing was moved") && directory.join("disk.img.journal").exists(),
+        "{said}"
+    );
     done(directory, "move --resume disk.img");
     assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
 }
@@ -295,7 +376,9 @@ fn a_label_that_counts_from_elsewhere_is_not_moved() {
             done(directory, "move --to 1MiB disk.img#s1");
             assert!(done(directory, "show disk.img").contains("s1a"));
             // Where it is now its own start is on the grain, and what it carries is not.
-            assert!(refused(directory, "move --align disk.img#s1").contains("s1a is off the grain"));
+            assert!(
+                refused(directory, "move --align disk.img#s1").contains("s1a is off the grain")
+            );
         } else {
             assert!(refused(directory, "move --to 1MiB disk.img#s1").contains("counts from byte"));
         }
@@ -324,16 +407,26 @@ fn file_systems_are_whole_where_they_are_now() {
         let (kind, own) = words.split_first().expect("a type");
         let ran = run_with(directory, &[&["mkfs", kind, "disk.img#s1"], own].concat());
         assert_eq!(ran.code, Some(0), "{kind}: {}", ran.stderr);
-        let before = fs::read(directory.join("disk.img")).expect("an image")[63 * 512..][..64 * MIB].to_vec();
+        let before = fs::read(directory.join("disk.img")).expect("an image")[63 * 512..]
+            [..64 * MIB]
+            .to_vec();
         let said = run(directory, "move --align disk.img#s1");
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let after = fs::read(directory.join("disk.img")).expect("an image")[MIB..][..64 * MIB].to_vec();
+        let after =
+            fs::read(directory.join("disk.img")).expect("an image")[MIB..][..64 * MIB].to_vec();
         fs::write(directory.join("fs.img"), &after).expect("a copy");
         let mut checker = Command::new(check[0]);
-        let checked =
-            checker.args(&check[1..]).arg("fs.img").env("PATH", crate::counters::path()).current_dir(directory).output().expect("it runs");
+        let checked = checker
+            .args(&check[1..])
+            .arg("fs.img")
+            .env("PATH", crate::counters::path())
+            .current_dir(directory)
+            .output()
+            .expect("it runs");
         assert!(checked.status.success(), "{kind}: {}", String::from_utf8_lossy(&checked.stdout));
-        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"));
+        let word = |bytes: &[u8], at: usize| {
+            u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"))
+        };
         match *kind {
             "vfat" | "ntfs" => {
                 assert_eq!((word(&before, 28), word(&after, 28)), (63, 2048), "{kind}");
@@ -361,7 +454,12 @@ fn members_of_a_set_with_a_half_moved_partition_are_not_written_to() {
     ] {
         done(directory, command);
     }
-    served_from(directory, "disk.img,other.img#stripe/data", 2, "move --to 1MiB --journal j \"$uri#s1\"");
+    served_from(
+        directory,
+        "disk.img,other.img#stripe/data",
+        2,
+        "move --to 1MiB --journal j \"$uri#s1\"",
+    );
     let said = refused(directory, "stripe clear disk.img other.img");
     assert!(said.contains("the move of stripe/datas1 was interrupted"), "{said}");
     done(directory, "move --resume j disk.img,other.img#stripe/data");
@@ -398,7 +496,8 @@ fn a_half_moved_extended_partition_is_not_written_to() {
     }
     fs::write(directory.join("backup"), backup).expect("a backup");
     let restore = format!("'{}' part restore -F disk.img < backup", env!("CARGO_BIN_EXE_trueline"));
-    let ran = Command::new("sh").arg("-c").arg(restore).current_dir(directory).output().expect("a shell");
+    let ran =
+        Command::new("sh").arg("-c").arg(restore).current_dir(directory).output().expect("a shell");
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.code() == Some(2) && said.contains(resume), "{said}");
     done(directory, "move --resume disk.img");
@@ -426,7 +525,13 @@ fn what_is_inside_comes_along() {
         providers
             .iter()
             .skip(1)
-            .map(|p| (p["provider"].as_str().expect("a name").into(), number(p, "start"), number(p, "length")))
+            .map(|p| {
+                (
+                    p["provider"].as_str().expect("a name").into(),
+                    number(p, "start"),
+                    number(p, "length"),
+                )
+            })
             .collect()
     };
     let before = lengths(directory);
@@ -434,6 +539,15 @@ fn what_is_inside_comes_along() {
     assert!(done(directory, "move --align disk.img#s1").contains("nothing was moved"));
     done(directory, "move --to 1MiB disk.img#s1");
     let moved = (1 << 20) - 63 * 512;
-    assert_eq!(lengths(directory), before.into_iter().map(|(name, start, length)| (name, start + moved, length)).collect::<Vec<_>>());
-    assert!(refused(directory, "move --to 20MiB disk.img#s5").contains("move the extended partition, s1"));
+    assert_eq!(
+        lengths(directory),
+        before
+            .into_iter()
+            .map(|(name, start, length)| (name, start + moved, length))
+            .collect::<Vec<_>>()
+    );
+    assert!(
+        refused(directory, "move --to 20MiB disk.img#s5")
+            .contains("move the extended partition, s1")
+    );
 }

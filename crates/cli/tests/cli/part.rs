@@ -34,7 +34,12 @@ fn seed_004(here: &Path, disk: &str, release: &str) -> String {
         format!("add -t freebsd-ufs -s 90g -a 4k {s1}"),
         format!("show {s1}"),
     ];
-    let said = |verb: &String| run(here, &format!("part {verb} --gpart-rules --physical 4096 {release}")).ended(0).stdout.clone();
+    let said = |verb: &String| {
+        run(here, &format!("part {verb} --gpart-rules --physical 4096 {release}"))
+            .ended(0)
+            .stdout
+            .clone()
+    };
     verbs.iter().map(said).collect()
 }
 
@@ -46,7 +51,8 @@ fn seed_004_comes_out_as_published() {
     assert_eq!(seed_004(scratch.path(), "ada1", ""), include_str!("../out/gpart.txt"));
 }
 
-/// Seed 003: two disks striped, and the file system where fdisk and disklabel put it, where its author put it, and where we do.
+/// Seed 003: two disks striped, and the file system where fdisk and disklabel put it, where its
+/// author put it, and where we do.
 #[test]
 fn seed_003_comes_out_as_published_and_aligned_by_default() {
     let scratch = scratch();
@@ -56,9 +62,16 @@ fn seed_003_comes_out_as_published_and_aligned_by_default() {
     let (set, slice) = ("ada1,ada2#stripe/data", "ada1,ada2#stripe/datas1");
     let verb = |verb: &str| run(here, &format!("part {verb}"));
     verb(&format!("create -s mbr {set}")).ended(0);
-    // The track and the cylinders are fdisk -I's; bytes 63 * 512 past the first chunk, which is said.
+    // The track and the cylinders are fdisk -I's; bytes 63 * 512 past the first chunk, which is
+    // said.
     let added = verb(&format!("add -t freebsd -b 63 -s 1250274627 {set}"));
-    assert!(added.stderr.starts_with("trueline: warning: ada1,ada2#stripe/datas1 starts at byte 32256 (LBA 63), "), "{}", added.stderr);
+    assert!(
+        added.stderr.starts_with(
+            "trueline: warning: ada1,ada2#stripe/datas1 starts at byte 32256 (LBA 63), "
+        ),
+        "{}",
+        added.stderr
+    );
     verb(&format!("create -s bsd {slice}")).ended(0);
     let diskinfo = || {
         let info = run(here, &format!("info --json {slice}a")).json();
@@ -66,10 +79,18 @@ fn seed_003_comes_out_as_published_and_aligned_by_default() {
     };
     let check = || run(here, "check ada1,ada2").code;
     assert_eq!(verb(&format!("add -t freebsd-ufs -b 16 -s 1250274611 {slice}")).code, Some(0));
-    assert_eq!((diskinfo(), check()), ([640_140_600_832, 16384, 7680].map(Some), Some(1)), "the default partitioning of 2009");
+    assert_eq!(
+        (diskinfo(), check()),
+        ([640_140_600_832, 16384, 7680].map(Some), Some(1)),
+        "the default partitioning of 2009"
+    );
     verb(&format!("delete -i 1 {slice}")).ended(0);
     verb(&format!("add -t freebsd-ufs -b 33 -s 1250274578 {slice}")).ended(0);
-    assert_eq!((diskinfo(), check()), ([640_140_583_936, 16384, 0].map(Some), Some(0)), "aligned by hand");
+    assert_eq!(
+        (diskinfo(), check()),
+        ([640_140_583_936, 16384, 0].map(Some), Some(0)),
+        "aligned by hand"
+    );
     // By gpart's rules the label finds the stripe, whatever the slice does.
     verb(&format!("delete -i 1 {slice}")).ended(0);
     verb(&format!("add --gpart-rules -t freebsd-ufs {slice}")).ended(0);
@@ -82,7 +103,12 @@ fn seed_003_comes_out_as_published_and_aligned_by_default() {
     verb(&format!("add -t freebsd-ufs {slice}")).ended(0);
     assert_eq!((diskinfo()[2], check()), (Some(0), Some(0)), "ours");
     let found = run(here, "check --json ada1,ada2").json();
-    let starts: Vec<_> = found["targets"][0]["findings"].as_array().into_iter().flatten().map(|f| &f["rule"]).collect();
+    let starts: Vec<_> = found["targets"][0]["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|f| &f["rule"])
+        .collect();
     assert!(starts.is_empty(), "{starts:?}");
 }
 
@@ -93,9 +119,18 @@ fn a_picture_shows_what_misses() {
     zeroes(here, "da0", 1 << 30);
     run(here, "part create -s gpt da0").ended(0);
     let added = run(here, "part add -t freebsd-ufs -b 2049 -s 100m da0");
-    assert!(added.stderr.contains("512 bytes past a 4096-byte physical unit (assumed)"), "{}", added.stderr);
+    assert!(
+        added.stderr.contains("512 bytes past a 4096-byte physical unit (assumed)"),
+        "{}",
+        added.stderr
+    );
     let picture = run(here, "part show --picture da0").ended(0).stdout.clone();
-    assert!(picture.contains("\u{2717} p1 begins at byte 1049088 (LBA 2049), 512 bytes past a boundary of 4 KiB\n"), "{picture}");
+    assert!(
+        picture.contains(
+            "\u{2717} p1 begins at byte 1049088 (LBA 2049), 512 bytes past a boundary of 4 KiB\n"
+        ),
+        "{picture}"
+    );
     let twice = run(here, "part show --picture da0 da0").ended(0).stdout.clone();
     assert_eq!(twice, format!("{picture}\n{picture}"));
     let json = run(here, "part show --json da0").json();

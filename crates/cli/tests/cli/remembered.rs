@@ -1,4 +1,5 @@
-//! `--for` as it is remembered: `TRUELINE_FOR` and `.trueline.toml` beside an image, by every command that takes `--for`.
+//! `--for` as it is remembered: `TRUELINE_FOR` and `.trueline.toml` beside an image, by every
+//! command that takes `--for`.
 
 use crate::counters::at_63;
 use crate::recipe::Scratch;
@@ -7,7 +8,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Every command that takes `--for`, on images that [`images`] makes, with nothing written that another of them needs.
+/// Every command that takes `--for`, on images that [`images`] makes, with nothing written that
+/// another of them needs.
 const COMMANDS: [&str; 30] = [
     "check disk",
     "check disk disk2",
@@ -48,7 +50,8 @@ fn images() -> Scratch {
     at_63(path);
     fs::hard_link(path.join("disk"), path.join("disk2")).expect("another name");
     ["empty", "empty2", "member"].iter().for_each(|name| zeroes(path, name, 64 << 20));
-    fs::write(path.join("layout.toml"), "scheme = \"mbr\"\n[[partition]]\ntype = \"linux-data\"\n").expect("a file");
+    fs::write(path.join("layout.toml"), "scheme = \"mbr\"\n[[partition]]\ntype = \"linux-data\"\n")
+        .expect("a file");
     let table = run(path, "part backup disk").ended(0).stdout.clone();
     fs::write(path.join("table"), "MBR 4\n1 linux-data 2048 1000\n").expect("a file");
     assert!(table.starts_with("MBR 4\n"), "{table}");
@@ -57,14 +60,22 @@ fn images() -> Scratch {
     here
 }
 
-/// A run of a command in which `$` is a number of its own, with a profile in the environment or without.
+/// A run of a command in which `$` is a number of its own, with a profile in the environment or
+/// without.
 fn run_in(directory: &Path, profile: Option<&str>, command: &str, number: usize) -> Ran {
     let command = command.replace('$', &number.to_string());
     let words: Vec<&str> = command.split_whitespace().collect();
     let environment = profile.map(|profile| ("TRUELINE_FOR", profile));
     // What a table is restored from.
     let table = fs::File::open(directory.join("table")).expect("it was made");
-    Ran::of(&program(directory).envs(environment).args(words).stdin(table).output().expect("the program can be run"))
+    Ran::of(
+        &program(directory)
+            .envs(environment)
+            .args(words)
+            .stdin(table)
+            .output()
+            .expect("the program can be run"),
+    )
 }
 
 /// Every origin that a run names for the profile it goes by, in its text and on stderr.
@@ -72,7 +83,9 @@ fn origins(ran: &Ran) -> Vec<String> {
     // A document for programs has texts of rules in it.
     let text = if ran.stdout.starts_with('{') { "" } else { &ran.stdout };
     let all = format!("{text}\n{}", ran.stderr);
-    let said = all.lines().filter_map(|line| line.split_once(" is for ").or_else(|| line.split_once("judged as ")));
+    let said = all
+        .lines()
+        .filter_map(|line| line.split_once(" is for ").or_else(|| line.split_once("judged as ")));
     let said = said.filter_map(|(_, rest)| rest.split_once(", as ")?.1.split_once(" says"));
     let mut from: Vec<String> = said.map(|(from, _)| from.to_owned()).collect();
     // Of several targets with a tree of their own each says it.
@@ -81,7 +94,8 @@ fn origins(ran: &Ran) -> Vec<String> {
     from
 }
 
-/// The command line is believed before the environment, and that before the file beside an image; what is not typed is said, once.
+/// The command line is believed before the environment, and that before the file beside an image;
+/// what is not typed is said, once.
 #[test]
 fn every_command_goes_by_what_is_remembered_and_says_so_once() {
     let here = images();
@@ -99,7 +113,11 @@ fn every_command_goes_by_what_is_remembered_and_says_so_once() {
         assert_eq!(from(None, command, 2), [".trueline.toml"], "{command}");
         assert_eq!(from(Some("512e"), command, 3), ["TRUELINE_FOR"], "{command}");
         let verb = if command.starts_with("part") { 2 } else { 1 };
-        let verb = if ["stripe", "mirror", "concat"].iter().any(|set| command.starts_with(set)) { 2 } else { verb };
+        let verb = if ["stripe", "mirror", "concat"].iter().any(|set| command.starts_with(set)) {
+            2
+        } else {
+            verb
+        };
         let mut words: Vec<&str> = command.split_whitespace().collect();
         words.splice(verb..verb, ["--for", "512e"]);
         assert_eq!(from(Some("512n"), &words.join(" "), 4), [""; 0], "{command}");
@@ -114,11 +132,22 @@ fn a_file_that_cannot_be_what_it_should_is_an_error_with_its_place() {
         fs::write(&file, "# this directory\nfor = \"nonsense\"\n").expect("a file");
         let ran = run_in(here.path(), None, command, number);
         let lines: Vec<&str> = ran.stderr.lines().collect();
-        let wanted = "trueline: read .trueline.toml: line 2, column 7: no profile 'nonsense': there are ";
-        assert!(ran.code == Some(2) && lines.iter().all(|line| line.starts_with(wanted)), "{command}: {}{}", ran.stdout, ran.stderr);
+        let wanted =
+            "trueline: read .trueline.toml: line 2, column 7: no profile 'nonsense': there are ";
+        assert!(
+            ran.code == Some(2) && lines.iter().all(|line| line.starts_with(wanted)),
+            "{command}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
         let ran = run_in(here.path(), Some("nonsense"), command, number);
         let wanted = "trueline: TRUELINE_FOR: no profile 'nonsense'";
-        assert!(ran.code == Some(2) && ran.stderr.starts_with(wanted), "{command}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.code == Some(2) && ran.stderr.starts_with(wanted),
+            "{command}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
     }
     for (text, says) in [
         ("for = 7", "line 1, column 7: invalid type"),
@@ -129,7 +158,9 @@ fn a_file_that_cannot_be_what_it_should_is_an_error_with_its_place() {
         ("\u{0}", "line 1, column 2: "),
     ] {
         fs::write(&file, text).expect("a file");
-        for command in ["check disk", "info disk", "plan --use ext4 disk", "stripe label st0 empty empty2"] {
+        for command in
+            ["check disk", "info disk", "plan --use ext4 disk", "stripe label st0 empty empty2"]
+        {
             let line = run(here.path(), command);
             let wanted = format!("trueline: read .trueline.toml: {says}");
             assert!(line.refused().starts_with(&wanted), "{command}: {text:.40}: {}", line.stderr);
@@ -146,7 +177,11 @@ fn a_file_that_cannot_be_what_it_should_is_an_error_with_its_place() {
 #[test]
 fn documents_name_the_profile_and_its_origin() {
     let here = images();
-    fs::write(here.path().join(".trueline.toml"), "for = \"512n\"\n[images.other]\nfor = \"sd-4m\"\n").expect("a file");
+    fs::write(
+        here.path().join(".trueline.toml"),
+        "for = \"512n\"\n[images.other]\nfor = \"sd-4m\"\n",
+    )
+    .expect("a file");
     fs::hard_link(here.path().join("disk"), here.path().join("other")).expect("another name");
     let places: [(&str, &[&str]); 8] = [
         ("check --json other", &["targets", "0", "for"]),
@@ -159,34 +194,58 @@ fn documents_name_the_profile_and_its_origin() {
         ("serve --json other --run true", &["for"]),
     ];
     let at = |ran: &Ran, path: &[&str]| {
-        let step = |value: Value, key: &&str| key.parse::<usize>().map_or_else(|_| value[*key].clone(), |nth| value[nth].clone());
+        let step = |value: Value, key: &&str| {
+            key.parse::<usize>().map_or_else(|_| value[*key].clone(), |nth| value[nth].clone())
+        };
         path.iter().fold(ran.json(), step)
     };
     for (command, path) in places {
         let profile = if command.contains("apply") { "512n" } else { "sd-4m" };
-        assert_eq!(at(&run(here.path(), command), path), serde_json::json!({"profile": profile, "from": ".trueline.toml"}), "{command}");
+        assert_eq!(
+            at(&run(here.path(), command), path),
+            serde_json::json!({"profile": profile, "from": ".trueline.toml"}),
+            "{command}"
+        );
         let environment = at(&run_in(here.path(), Some("ssd-16k"), command, 0), path);
-        assert_eq!(environment, serde_json::json!({"profile": "ssd-16k", "from": "TRUELINE_FOR"}), "{command}");
+        assert_eq!(
+            environment,
+            serde_json::json!({"profile": "ssd-16k", "from": "TRUELINE_FOR"}),
+            "{command}"
+        );
     }
     // A move is told of when it is done.
     let moved = at(&run(here.path(), "move --json --align other#s1"), &["for"]);
     assert_eq!(moved, serde_json::json!({"profile": "sd-4m", "from": ".trueline.toml"}));
-    // A device says itself what it is, and a disk that is only described is what the environment says.
+    // A device says itself what it is, and a disk that is only described is what the environment
+    // says.
     let target = |ran: &Ran| at(ran, &["targets", "0", "for"]);
-    assert_eq!(target(&run_in(here.path(), Some("ssd-16k"), "check --json zero:1m", 0)), Value::Null);
+    assert_eq!(
+        target(&run_in(here.path(), Some("ssd-16k"), "check --json zero:1m", 0)),
+        Value::Null
+    );
     let described = run_in(here.path(), Some("ssd-16k"), "plan --use ext4 --json", 0).json();
-    assert_eq!((&described["for"]["from"], &described["grains"][0]["size"]), (&"TRUELINE_FOR".into(), &16384.into()));
+    assert_eq!(
+        (&described["for"]["from"], &described["grains"][0]["size"]),
+        (&"TRUELINE_FOR".into(), &16384.into())
+    );
     // A simulated drive is what its model says.
-    let emulated = run_in(here.path(), Some("ssd-64k"), "serve --json --drive wd10ears --emulate other --run true", 0);
+    let emulated = run_in(
+        here.path(),
+        Some("ssd-64k"),
+        "serve --json --drive wd10ears --emulate other --run true",
+        0,
+    );
     assert_eq!((at(&emulated, &["for"]), origins(&emulated)), (Value::Null, Vec::new()));
 }
 
-/// It is gone by, and not only named: sectors of 4096 bytes for a set's labels, boundaries of 16 KiB for a plan and a partition.
+/// It is gone by, and not only named: sectors of 4096 bytes for a set's labels, boundaries of 16
+/// KiB for a plan and a partition.
 #[test]
 fn what_is_remembered_counts() {
     let here = images();
     let file = here.path().join(".trueline.toml");
-    let stripe = |directory: &Path| run(directory, "stripe label --dry-run st0 empty empty2").stdout;
+    let stripe =
+        |directory: &Path| run(directory, "stripe label --dry-run st0 empty empty2").stdout;
     assert!(stripe(here.path()).contains("512 bytes at byte 67108352"), "{}", stripe(here.path()));
     fs::write(&file, "for = \"4kn\"").expect("a file");
     assert!(stripe(here.path()).contains("4096 bytes at byte 67104768"), "{}", stripe(here.path()));
@@ -199,11 +258,16 @@ fn what_is_remembered_counts() {
     assert!(warned.contains("TL0001") && warned.contains("16384-byte physical unit"), "{warned}");
 }
 
-/// One target is judged by one profile: images that are for different drives are not one target without a word.
+/// One target is judged by one profile: images that are for different drives are not one target
+/// without a word.
 #[test]
 fn images_of_one_target_agree() {
     let here = images();
-    fs::write(here.path().join(".trueline.toml"), "[images.empty]\nfor = \"512n\"\n[images.empty2]\nfor = \"4kn\"\n").expect("a file");
+    fs::write(
+        here.path().join(".trueline.toml"),
+        "[images.empty]\nfor = \"512n\"\n[images.empty2]\nfor = \"4kn\"\n",
+    )
+    .expect("a file");
     let refused = run(here.path(), "stripe label st0 empty empty2");
     let wanted = "trueline: open empty,empty2: empty is for 512n, and empty2 for 4kn, as .trueline.toml says: say --for for all of them";
     assert_eq!(refused.refused(), wanted);
@@ -212,6 +276,7 @@ fn images_of_one_target_agree() {
     let checked = run(here.path(), "check -n -o NAME empty empty2 member");
     let mut notes: Vec<&str> = checked.stderr.lines().collect();
     notes.sort_unstable();
-    let wanted = ["empty2: judged as 4kn", "empty: judged as 512n"].map(|said| format!("trueline: note: {said}, as .trueline.toml says"));
+    let wanted = ["empty2: judged as 4kn", "empty: judged as 512n"]
+        .map(|said| format!("trueline: note: {said}, as .trueline.toml says"));
     assert_eq!(notes, wanted);
 }

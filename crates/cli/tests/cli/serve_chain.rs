@@ -10,7 +10,11 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trueline");
 /// Serves `target` while the program runs with `arguments`, in which `URI` is where the server is.
 fn while_served(directory: &Path, target: &str, arguments: &str) -> Ran {
     let command = format!("'{}' {}", PROGRAM, arguments.replace("URI", "\"$uri\""));
-    let served = ["serve"].into_iter().chain(target.split_whitespace()).chain(["--no-counters", "--run", &command]);
+    let served = ["serve"].into_iter().chain(target.split_whitespace()).chain([
+        "--no-counters",
+        "--run",
+        &command,
+    ]);
     run_with(directory, &served.collect::<Vec<_>>())
 }
 
@@ -28,13 +32,26 @@ fn the_phase_goes_through() {
     let scratch = scratch();
     off_the_grain(scratch.path());
     let ran = while_served(scratch.path(), "disk.img#s1", "check --json URI");
-    let grains = ran.json()["targets"][0]["providers"][0]["grains"].as_array().expect("grains").clone();
+    let grains =
+        ran.json()["targets"][0]["providers"][0]["grains"].as_array().expect("grains").clone();
     let unit = grains.iter().find(|grain| grain["why"] == "physical").expect("a unit");
-    assert_eq!((&unit["size"], &unit["phase"], &unit["source"]), (&4096.into(), &512.into(), &"nbd".into()));
-    assert!(ran.stderr.contains("note TL0025 s1: 4096-byte units begin at byte 512"), "{}", ran.stderr);
+    assert_eq!(
+        (&unit["size"], &unit["phase"], &unit["source"]),
+        (&4096.into(), &512.into(), &"nbd".into())
+    );
+    assert!(
+        ran.stderr.contains("note TL0025 s1: 4096-byte units begin at byte 512"),
+        "{}",
+        ran.stderr
+    );
     // Nothing is to be said where units begin with the export.
     let ran = while_served(scratch.path(), "disk.img --physical 512", "check --fail-on error URI");
-    assert!(ran.stdout.contains("s1") && !ran.stderr.contains("TL0025"), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("s1") && !ran.stderr.contains("TL0025"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
 }
 
 #[test]
@@ -58,8 +75,14 @@ fn a_partition_inside_of_what_another_server_has_is_written_through_both() {
 fn what_a_server_refuses_is_said() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 1 << 20);
-    let command = format!("'{}' serve --no-counters \"$uri\" --run true; '{}' check nbd+unix:///none?socket=$unixsocket", PROGRAM, PROGRAM);
-    let ran = run_with(scratch.path(), &["serve", "--read-only", "disk.img", "--no-counters", "--run", &command]);
+    let command = format!(
+        "'{}' serve --no-counters \"$uri\" --run true; '{}' check nbd+unix:///none?socket=$unixsocket",
+        PROGRAM, PROGRAM
+    );
+    let ran = run_with(
+        scratch.path(),
+        &["serve", "--read-only", "disk.img", "--no-counters", "--run", &command],
+    );
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("its server lets nobody write"), "{}", ran.stderr);
     assert!(ran.stderr.contains("the server has no export of that name"), "{}", ran.stderr);
@@ -74,21 +97,37 @@ fn a_sector_that_is_said_is_kept_to() {
         return skip("no qemu-io here");
     }
     // QEMU keeps to what is advertised by itself; the other program here is told of nothing.
-    let inner =
-        format!("'{}' serve --no-counters --logical 512 \"$uri\" --run 'qemu-io -f raw -c \"write -P 7 512 512\" \"$uri\"'", PROGRAM);
-    let ran = run_with(scratch.path(), &["serve", "disk.img", "--logical", "4096", "--no-counters", "--run", &inner]);
+    let inner = format!(
+        "'{}' serve --no-counters --logical 512 \"$uri\" --run 'qemu-io -f raw -c \"write -P 7 512 512\" \"$uri\"'",
+        PROGRAM
+    );
+    let ran = run_with(
+        scratch.path(),
+        &["serve", "disk.img", "--logical", "4096", "--no-counters", "--run", &inner],
+    );
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let bytes = fs::read(scratch.path().join("disk.img")).expect("the image");
-    assert_eq!((bytes[511], bytes[512], bytes[1023], bytes[1024]), (0, 7, 7, 0), "read, changed and written back");
+    assert_eq!(
+        (bytes[511], bytes[512], bytes[1023], bytes[1024]),
+        (0, 7, 7, 0),
+        "read, changed and written back"
+    );
 }
 
-/// A disk of a server is called by its URI, as it was typed; and what cannot be measured through a server is said in time.
+/// A disk of a server is called by its URI, as it was typed; and what cannot be measured through a
+/// server is said in time.
 #[test]
 fn a_disk_of_a_server_has_a_name() {
     let scratch = scratch();
-    let created = while_served(scratch.path(), "md:1m", "part create -s gpt URI").ended(0).stdout.clone();
+    let created =
+        while_served(scratch.path(), "md:1m", "part create -s gpt URI").ended(0).stdout.clone();
     assert!(created.starts_with("nbd+unix:///") && created.ends_with(" created\n"), "{created}");
     let refused = while_served(scratch.path(), "md:1m", "bench random-read URI");
     let why = "workloads do not run on what a server has: serve it with --fuse and name the file, or run fio with --ioengine=nbd";
-    assert!(refused.refused().starts_with("trueline: bench nbd+unix:///") && refused.refused().ends_with(why), "{}", refused.stderr);
+    assert!(
+        refused.refused().starts_with("trueline: bench nbd+unix:///")
+            && refused.refused().ends_with(why),
+        "{}",
+        refused.stderr
+    );
 }

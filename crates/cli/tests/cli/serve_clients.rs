@@ -1,7 +1,9 @@
-//! `serve` to foreign NBD clients: libnbd's, QEMU's and fio's. Their writes are looked for in the image.
+//! `serve` to foreign NBD clients: libnbd's, QEMU's and fio's. Their writes are looked for in the
+//! image.
 //!
-//! Where one is not installed its test is skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure. `TRUELINE_NBDSH` names an
-//! nbdsh of a newer libnbd for what the installed one does not speak.
+//! Where one is not installed its test is skipped, and that is said; with `TRUELINE_ORACLE=all` it
+//! is a failure. `TRUELINE_NBDSH` names an nbdsh of a newer libnbd for what the installed one does
+//! not speak.
 
 use crate::counters::{at_63, here, path, serve};
 use crate::skip::skip;
@@ -22,10 +24,12 @@ fn served(directory: &Path, target: &str, script: &str) -> String {
     ran.stdout
 }
 
-/// A file of bytes that differ from sector to sector, of three kinds of MiB: with bytes, zeros and neither.
+/// A file of bytes that differ from sector to sector, of three kinds of MiB: with bytes, zeros and
+/// neither.
 fn numbered(directory: &Path, name: &str) -> Vec<u8> {
     let sector = |nth: usize| if nth / 2048 % 3 == 1 { 0 } else { nth as u64 + 1 };
-    let bytes: Vec<u8> = (0..16 * MEG / 512).flat_map(|nth| sector(nth).to_le_bytes().repeat(64)).collect();
+    let bytes: Vec<u8> =
+        (0..16 * MEG / 512).flat_map(|nth| sector(nth).to_le_bytes().repeat(64)).collect();
     fs::write(directory.join(name), &bytes).expect("a file can be written");
     bytes
 }
@@ -33,7 +37,12 @@ fn numbered(directory: &Path, name: &str) -> Vec<u8> {
 #[track_caller]
 fn same(what: &str, one: &[u8], other: &[u8]) {
     let differ = one.iter().zip(other).position(|(a, b)| a != b);
-    assert!(one.len() == other.len() && differ.is_none(), "{what}: {} and {} bytes, from {differ:?}", one.len(), other.len());
+    assert!(
+        one.len() == other.len() && differ.is_none(),
+        "{what}: {} and {} bytes, from {differ:?}",
+        one.len(),
+        other.len()
+    );
 }
 
 #[test]
@@ -46,10 +55,17 @@ fn nbdinfo_lists_and_maps() {
     let list = served(scratch.path(), "disk", r#"nbdinfo --list "$uri""#);
     let exports: Vec<&str> = list.lines().filter(|line| line.starts_with("export=")).collect();
     assert_eq!(exports, ["export=\"\":", "export=\"s1\":"], "{list}");
-    assert!(list.contains("export-size: 16777216 (16M)") && list.contains("base:allocation") && list.contains("trueline:grain"), "{list}");
-    let rows =
-        |text: String| -> Vec<Vec<String>> { text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect() };
-    // The table's sector is written in a block of the file system beneath; the rest is a hole, where it can tell.
+    assert!(
+        list.contains("export-size: 16777216 (16M)")
+            && list.contains("base:allocation")
+            && list.contains("trueline:grain"),
+        "{list}"
+    );
+    let rows = |text: String| -> Vec<Vec<String>> {
+        text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    // The table's sector is written in a block of the file system beneath; the rest is a hole,
+    // where it can tell.
     let map = rows(served(scratch.path(), "disk", r#"nbdinfo --map "$uri""#));
     let lengths: usize = map.iter().map(|row| row[1].parse::<usize>().expect("a length")).sum();
     assert_eq!((lengths, map[0][3].as_str()), (32 * MEG, "data"), "{map:?}");
@@ -233,7 +249,11 @@ print('all')
 ",
     )
     .expect("a script can be written");
-    let said = served(scratch.path(), "disk", r#"export uri; "${TRUELINE_NBDSH:-nbdsh}" -n -c 'exec(open("script").read())'"#);
+    let said = served(
+        scratch.path(),
+        "disk",
+        r#"export uri; "${TRUELINE_NBDSH:-nbdsh}" -n -c 'exec(open("script").read())'"#,
+    );
     match said.trim() {
         "all" => {}
         "none" => skip("the installed libnbd does not speak extended headers"),
@@ -260,7 +280,10 @@ fn qemu_img_converts_compares_and_checks() {
     let script = r#"truncate -s 8M source; qemu-img create -q -f qcow2 "$uri" 8M; qemu-img convert -n -f raw -O qcow2 source "$uri"
         qemu-img check -f qcow2 "$uri"; qemu-img compare -f raw -F qcow2 source "$uri""#;
     let said = served(scratch.path(), "disk#s1", script);
-    assert!(said.contains("No errors were found") && said.contains("Images are identical"), "{said}");
+    assert!(
+        said.contains("No errors were found") && said.contains("Images are identical"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -275,7 +298,9 @@ fn qemu_io_writes_patterns() {
     want.fill(0);
     let mut commands = String::new();
     for (nth, (offset, length)) in
-        [(0, 512), (512, 4096), (1_048_064, 70_144), (3_000_320, 1_000_448), (16 * MEG - 512, 512)].into_iter().enumerate()
+        [(0, 512), (512, 4096), (1_048_064, 70_144), (3_000_320, 1_000_448), (16 * MEG - 512, 512)]
+            .into_iter()
+            .enumerate()
     {
         let pattern = u8::try_from(nth + 1).expect("few");
         commands += &format!(" -c 'aio_write -P {pattern} {offset} {length}'");
@@ -286,7 +311,11 @@ fn qemu_io_writes_patterns() {
     want[3 * MEG..][..4096].fill(0);
     want[3_214_336..][..512].fill(0);
     commands += " -c 'read -P 3 1048064 70144' -c 'read -P 9 2M 64k' -c 'read -P 0 3M 4k' -c 'read -P 4 3150336 512'";
-    let said = served(scratch.path(), "disk#s1", &format!("qemu-io -f raw -t writeback {commands} \"$uri\""));
+    let said = served(
+        scratch.path(),
+        "disk#s1",
+        &format!("qemu-io -f raw -t writeback {commands} \"$uri\""),
+    );
     assert!(!said.contains("failed"), "{said}");
     let image = fs::read(scratch.path().join("disk")).expect("the image");
     same("the partition", &image[S1], &want);
@@ -294,7 +323,8 @@ fn qemu_io_writes_patterns() {
     assert!(image[S1.end..].iter().all(|&byte| byte == 0), "behind the partition");
 }
 
-/// As the issue of a user of nbdkit would have it: a BSD label in a partition at sector 63, a socket of one's own, and fio.
+/// As the issue of a user of nbdkit would have it: a BSD label in a partition at sector 63, a
+/// socket of one's own, and fio.
 #[test]
 fn fio_verifies_what_it_wrote_to_a_label() {
     if !here(&["fio"]) {
@@ -303,7 +333,8 @@ fn fio_verifies_what_it_wrote_to_a_label() {
     let scratch = golden("bsd-freebsd");
     fs::rename(scratch.path().join("disk"), scratch.path().join("disk.img")).expect("a disk");
     let before = fs::read(scratch.path().join("disk.img")).expect("the disk");
-    // fio does not wait for a trim before it writes to the same place, so one at a time: else nbdkit's memory fails as well.
+    // fio does not wait for a trim before it writes to the same place, so one at a time: else
+    // nbdkit's memory fails as well.
     let script = r#"test "$unixsocket" = "$PWD/s" -a -S s
         for job in "--rw=randwrite --bs=4k" "--rw=randrw --bs=512-64k --bs_unaligned=1" "--rw=randtrimwrite --bs=4k --iodepth=1" "--rw=write --bs=1m --fsync=1"; do
             fio --name=j --ioengine=nbd --uri="$uri" --size=4m --iodepth=32 --verify=crc32c --verify_fatal=1 --thread $job --output=said
@@ -316,10 +347,14 @@ fn fio_verifies_what_it_wrote_to_a_label() {
     assert_ne!(after[s1a.clone()], before[s1a], "nothing was written");
     assert!(!scratch.path().join("s").exists(), "the socket is left behind");
     // The status of the command is the server's.
-    assert_eq!(serve(scratch.path(), "disk.img#s1 --no-counters --nbd unix:s", "exit 7").code, Some(7));
+    assert_eq!(
+        serve(scratch.path(), "disk.img#s1 --no-counters --nbd unix:s", "exit 7").code,
+        Some(7)
+    );
 }
 
-/// That bytes survive a loss of power is not seen by killing a server; that the kernel is asked for it is.
+/// That bytes survive a loss of power is not seen by killing a server; that the kernel is asked for
+/// it is.
 #[test]
 fn the_kernel_is_asked_to_bring_it_to_the_medium() {
     if !here(&["nbdsh", "strace"]) {
@@ -332,15 +367,26 @@ fn the_kernel_is_asked_to_bring_it_to_the_medium() {
         let traced = format!(
             "strace -f -qq -o trace -e trace=fdatasync,fsync '{program}' serve 'disk#s1' --no-counters --run 'nbdsh -u \"$uri\" -c \"{asked}\"'"
         );
-        let ran = Command::new("sh").args(["-c", &traced]).current_dir(scratch.path()).env("PATH", path()).output().expect("a shell");
+        let ran = Command::new("sh")
+            .args(["-c", &traced])
+            .current_dir(scratch.path())
+            .env("PATH", path())
+            .output()
+            .expect("a shell");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         let trace = fs::read_to_string(scratch.path().join("trace")).expect("a trace");
         trace.lines().filter(|line| line.contains("sync(")).count()
     };
     // The server does so when it ends.
     let least = syncs("h.pwrite(bytes(4096), 512)");
-    assert_eq!(syncs("h.pwrite(bytes(4096), 512); h.flush(); h.pwrite(bytes(512), 0); h.flush()"), least + 2);
-    assert_eq!(syncs("h.pwrite(bytes(4096), 512, nbd.CMD_FLAG_FUA); h.zero(512, 0, nbd.CMD_FLAG_FUA)"), least + 2);
+    assert_eq!(
+        syncs("h.pwrite(bytes(4096), 512); h.flush(); h.pwrite(bytes(512), 0); h.flush()"),
+        least + 2
+    );
+    assert_eq!(
+        syncs("h.pwrite(bytes(4096), 512, nbd.CMD_FLAG_FUA); h.zero(512, 0, nbd.CMD_FLAG_FUA)"),
+        least + 2
+    );
 }
 
 /// A client that waits for the socket and then ends the server ends it in order.
@@ -351,10 +397,22 @@ fn a_signal_is_heeded_before_there_is_a_way_in() {
     }
     let scratch = scratch();
     let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
-    let traced = format!("strace -f -qq -o trace -e trace=bind,rt_sigaction '{program}' serve md:1m --nbd unix:s --run true");
-    let ran = Command::new("sh").args(["-c", &traced]).current_dir(scratch.path()).env("PATH", path()).output().expect("a shell");
+    let traced = format!(
+        "strace -f -qq -o trace -e trace=bind,rt_sigaction '{program}' serve md:1m --nbd unix:s --run true"
+    );
+    let ran = Command::new("sh")
+        .args(["-c", &traced])
+        .current_dir(scratch.path())
+        .env("PATH", path())
+        .output()
+        .expect("a shell");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let trace = fs::read_to_string(scratch.path().join("trace")).expect("a trace");
-    let line = |what: &str| trace.lines().position(|line| line.contains(what)).unwrap_or_else(|| panic!("no {what}: {trace}"));
+    let line = |what: &str| {
+        trace
+            .lines()
+            .position(|line| line.contains(what))
+            .unwrap_or_else(|| panic!("no {what}: {trace}"))
+    };
     assert!(line("rt_sigaction(SIGTERM, {sa_handler=0x") < line("bind("), "{trace}");
 }

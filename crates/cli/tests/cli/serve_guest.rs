@@ -1,6 +1,8 @@
-//! `serve` to a Debian kernel under QEMU: as the disk of a virtual machine, and by the kernel's own NBD client.
+//! `serve` to a Debian kernel under QEMU: as the disk of a virtual machine, and by the kernel's own
+//! NBD client.
 //!
-//! Where something to boot it with is missing the tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+//! Where something to boot it with is missing the tests are skipped, and that is said; with
+//! `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::skip::skip;
 use crate::{Scratch, program, scratch, zeroes};
@@ -20,11 +22,20 @@ fn path() -> String {
 
 /// A shell's lines in `directory`: whether they succeed, and what they say.
 fn shell(directory: &Path, lines: &str) -> (bool, String) {
-    let ran = Command::new("sh").args(["-euc", lines]).current_dir(directory).env("PATH", path()).output().expect("a shell");
-    (ran.status.success(), String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr))
+    let ran = Command::new("sh")
+        .args(["-euc", lines])
+        .current_dir(directory)
+        .env("PATH", path())
+        .output()
+        .expect("a shell");
+    (
+        ran.status.success(),
+        String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr),
+    )
 }
 
-/// A disk with a partition at sector 63 for an ext4, and one for an XFS, which takes 300 MiB at least; [`None`] without the tools.
+/// A disk with a partition at sector 63 for an ext4, and one for an XFS, which takes 300 MiB at
+/// least; [`None`] without the tools.
 fn disk() -> Option<Scratch> {
     let scratch = scratch();
     for tool in [&TOOLS[..], &["sfdisk", "cmp"]].concat() {
@@ -42,8 +53,9 @@ fn disk() -> Option<Scratch> {
     Some(scratch)
 }
 
-/// Commands of a guest for two block devices: it makes file systems, writes a file on each, and reads it back by a mount of its own. The
-/// file holds numbers, so that it can be found in the image.
+/// Commands of a guest for two block devices: it makes file systems, writes a file on each, and
+/// reads it back by a mount of its own. The file holds numbers, so that it can be found in the
+/// image.
 fn used(ext4: &str, xfs: &str) -> Vec<String> {
     let mut commands = vec!["mkdir -p /mnt /tmp".to_owned(), "seq 1 200000 >/numbers".into()];
     for (kind, device, check) in [("ext4", ext4, "e2fsck -fn"), ("xfs", xfs, "xfs_repair -n")] {
@@ -60,7 +72,8 @@ fn used(ext4: &str, xfs: &str) -> Vec<String> {
     commands
 }
 
-/// Serves `disk.img` at `place` while a guest with these options does its work, and holds what it says against what the image holds.
+/// Serves `disk.img` at `place` while a guest with these options does its work, and holds what it
+/// says against what the image holds.
 fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disks: &str) {
     let here = scratch.path();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh");
@@ -70,7 +83,11 @@ fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disk
     }
     fs::write(here.join("commands"), commands.join("\n")).expect("a file can be written");
     guest += &format!(" -r \"$(cat commands)\" {disks} >said 2>errors");
-    let served = program(here).args(["serve", "disk.img", "--nbd", place, "--run", &guest]).env("PATH", path()).output().expect("it runs");
+    let served = program(here)
+        .args(["serve", "disk.img", "--nbd", place, "--run", &guest])
+        .env("PATH", path())
+        .output()
+        .expect("it runs");
     let errors = fs::read_to_string(here.join("errors")).unwrap_or_default();
     if served.status.code() == Some(2) {
         return skip(errors.trim());
@@ -79,13 +96,19 @@ fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disk
     let said = fs::read_to_string(here.join("said")).expect("it said something");
     for (number, kind, start, length) in [(1, "ext4", 63, 65536), (2, "xfs", 69632, 655_360)] {
         // What the guest found, and what lies on the disk, are the numbers.
-        let numbers = format!("{{ echo {kind}; seq 1 200000; }} >want{number}; sha256sum <want{number}");
+        let numbers =
+            format!("{{ echo {kind}; seq 1 200000; }} >want{number}; sha256sum <want{number}");
         let want = shell(here, &numbers).1;
         assert_eq!(said.lines().nth(number - 1), Some(want.trim_end()), "{kind}: {said}");
-        let cut = format!("dd if=disk.img of=p{number} skip={start} count={length} bs=512 conv=sparse status=none");
+        let cut = format!(
+            "dd if=disk.img of=p{number} skip={start} count={length} bs=512 conv=sparse status=none"
+        );
         let image = shell(here, &cut);
         assert!(image.0, "{}", image.1);
-        assert!(holds(&here.join(format!("p{number}")), &here.join(format!("want{number}"))), "{kind}: the file is not in the image");
+        assert!(
+            holds(&here.join(format!("p{number}")), &here.join(format!("want{number}"))),
+            "{kind}: the file is not in the image"
+        );
         let check = if kind == "ext4" { "e2fsck -fn p1" } else { "xfs_repair -n -f p2" };
         let checked = shell(here, check);
         assert!(checked.0, "{check}: {}", checked.1);
@@ -95,7 +118,9 @@ fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disk
 /// True if a whole file lies in an image in one piece, as an empty file system lays it.
 fn holds(image: &Path, file: &Path) -> bool {
     let (image, file) = (fs::read(image).expect("an image"), fs::read(file).expect("a file"));
-    image.chunks(512).enumerate().any(|(sector, bytes)| file.starts_with(&bytes[..8]) && image[sector * 512..].starts_with(&file))
+    image.chunks(512).enumerate().any(|(sector, bytes)| {
+        file.starts_with(&bytes[..8]) && image[sector * 512..].starts_with(&file)
+    })
 }
 
 #[test]
@@ -110,7 +135,10 @@ fn the_kernels_own_client_has_it() {
     let Some(scratch) = disk() else { return };
     let mut commands = vec!["PATH=$PATH:/usr/sbin".to_owned()];
     for number in [1, 2] {
-        commands.push(format!("nbd-client 10.0.2.2 $(cat /port) /dev/nbd{} -N s{number} -C 2", number - 1));
+        commands.push(format!(
+            "nbd-client 10.0.2.2 $(cat /port) /dev/nbd{} -N s{number} -C 2",
+            number - 1
+        ));
     }
     commands.extend(used("/dev/nbd0", "/dev/nbd1"));
     commands.extend(["nbd-client -d /dev/nbd0".to_owned(), "nbd-client -d /dev/nbd1".into()]);
@@ -119,7 +147,8 @@ fn the_kernels_own_client_has_it() {
     boot(&scratch, "tcp:127.0.0.1:0", port, &commands, "");
 }
 
-/// A root file system with a shell, in a partition at `start` of an image: what a machine in production boots.
+/// A root file system with a shell, in a partition at `start` of an image: what a machine in
+/// production boots.
 fn production(here: &Path, image: &str, start: u64) {
     let sectors = 65536;
     let lines = format!(
@@ -134,13 +163,15 @@ fn production(here: &Path, image: &str, start: u64) {
     assert!(made.0, "{}", made.1);
 }
 
-/// The work of the guest in the image's own system: a hundred blocks, each on the medium before the next. It tells how long that took.
+/// The work of the guest in the image's own system: a hundred blocks, each on the medium before the
+/// next. It tells how long that took.
 const WORK: &str = "mkdir -p /mnt; mount -t ext4 /dev/vda1 /mnt; cut -d' ' -f1 /proc/uptime >/began
 chroot /mnt /bin/sh -c 'cat numbers >copy; sync; for i in $(cat tens); do
 dd if=numbers of=copy bs=4k count=1 skip=$i seek=$i conv=notrunc,fsync 2>log; done; sha256sum <copy' >/sum
 cat /sum >&3; cat /began >&3; cut -d' ' -f1 /proc/uptime >&3; umount /mnt";
 
-/// A production image is booted on a drive that it is misaligned on, and on the same one aligned, and nothing happens to it.
+/// A production image is booted on a drive that it is misaligned on, and on the same one aligned,
+/// and nothing happens to it.
 #[test]
 fn an_image_is_booted_on_drives_that_it_never_saw() {
     let scratch = scratch();
@@ -155,8 +186,22 @@ fn an_image_is_booted_on_drives_that_it_never_saw() {
     for (image, start, misaligned) in [("old.img", 63, true), ("new.img", 2048, false)] {
         production(here, image, start);
         let before = shell(here, &format!("sha256sum <{image}; sha256sum <root/numbers")).1;
-        let guest = format!("exec '{}' -m ext4 -r \"$(cat work)\" \"$uri,rw\" >said 2>errors", script.display());
-        let arguments = ["serve", image, "--overlay", "mem", "--emulate", "--drive", "wd10ears", "--json", "--run", &guest];
+        let guest = format!(
+            "exec '{}' -m ext4 -r \"$(cat work)\" \"$uri,rw\" >said 2>errors",
+            script.display()
+        );
+        let arguments = [
+            "serve",
+            image,
+            "--overlay",
+            "mem",
+            "--emulate",
+            "--drive",
+            "wd10ears",
+            "--json",
+            "--run",
+            &guest,
+        ];
         let served = program(here).args(arguments).env("PATH", path()).output().expect("it runs");
         let errors = fs::read_to_string(here.join("errors")).unwrap_or_default();
         if served.status.code() == Some(2) {
@@ -166,12 +211,23 @@ fn an_image_is_booted_on_drives_that_it_never_saw() {
         assert!(served.status.success(), "{errors}{told}");
         let after = shell(here, &format!("sha256sum <{image}; head -n 1 said")).1;
         assert_eq!(before, after, "the image, and what the guest read");
-        assert!(told.contains("overlay mem: ") && told.contains(&format!("are gone now; {image} is unchanged")), "{told}");
-        let document: serde_json::Value = serde_json::from_slice(&served.stdout).expect("a document");
-        let layers = crate::list(&document, "layers").iter().filter(|layer| layer["provider"] == "s1");
-        let count = |verdict: &str| -> u64 { layers.clone().map(|layer| layer["writes"][verdict].as_u64().expect("a count")).sum() };
+        assert!(
+            told.contains("overlay mem: ")
+                && told.contains(&format!("are gone now; {image} is unchanged")),
+            "{told}"
+        );
+        let document: serde_json::Value =
+            serde_json::from_slice(&served.stdout).expect("a document");
+        let layers =
+            crate::list(&document, "layers").iter().filter(|layer| layer["provider"] == "s1");
+        let count = |verdict: &str| -> u64 {
+            layers.clone().map(|layer| layer["writes"][verdict].as_u64().expect("a count")).sum()
+        };
         let (aligned, off) = (count("aligned"), count("misaligned"));
-        assert!(if misaligned { off >= 100 && aligned == 0 } else { aligned >= 100 && off == 0 }, "{image}: {aligned} {off}");
+        assert!(
+            if misaligned { off >= 100 && aligned == 0 } else { aligned >= 100 && off == 0 },
+            "{image}: {aligned} {off}"
+        );
         // For the manual: what the drive says.
         println!("{image}: {}\n{told}", fs::read_to_string(here.join("said")).unwrap_or_default());
     }

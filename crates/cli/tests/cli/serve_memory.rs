@@ -29,7 +29,12 @@ impl Server {
     fn start(target: &str, memory: &str) -> Server {
         let scratch = scratch();
         let arguments = ["serve", target, "--memory", memory, "--nbd", "unix:s", "--no-counters"];
-        let child = program(scratch.path()).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it can be run");
+        let child = program(scratch.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it can be run");
         Server(child, scratch)
     }
 
@@ -41,7 +46,13 @@ impl Server {
         });
         let mut stream = stream.expect("it was waited for");
         stream.set_read_timeout(Some(LONG)).expect("a socket");
-        let hello = [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat();
+        let hello = [
+            &3_u32.to_be_bytes()[..],
+            &IHAVEOPT.to_be_bytes(),
+            &option::EXPORT_NAME.to_be_bytes(),
+            &[0; 4],
+        ]
+        .concat();
         stream.write_all(&hello).expect("it listens");
         stream.read_exact(&mut [0; 28]).expect("an export");
         stream
@@ -69,7 +80,8 @@ fn clients_that_announce_much_take_what_there_is() {
             let bytes = &bytes;
             scope.spawn(move || {
                 let length = u64::try_from(LENGTH).expect("a length");
-                let request = Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length };
+                let request =
+                    Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length };
                 let head = request.compact().expect("a request without extended headers");
                 // All but the last byte, as far as it is taken.
                 let _ = stream.write_all(&head).and_then(|()| stream.write_all(bytes));

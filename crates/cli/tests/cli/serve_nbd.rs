@@ -11,7 +11,12 @@ use std::time::Duration;
 
 /// True if a program is installed; prints that the test is skipped if not.
 fn has(name: &str) -> bool {
-    let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let found = Command::new(name)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success());
     if !found {
         skip(&format!("no {name} here"));
     }
@@ -20,7 +25,8 @@ fn has(name: &str) -> bool {
 
 /// Runs a shell's lines in `directory`; their output.
 fn shell(directory: &Path, lines: &str) -> String {
-    let ran = Command::new("sh").args(["-ec", lines]).current_dir(directory).output().expect("a shell");
+    let ran =
+        Command::new("sh").args(["-ec", lines]).current_dir(directory).output().expect("a shell");
     assert!(ran.status.success(), "{lines}\n{}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
@@ -28,16 +34,21 @@ fn shell(directory: &Path, lines: &str) -> String {
 /// A new key, as openssl has it said.
 const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-/// An authority, a server and a client with its certificates in `all`, and the authority alone in `nobody`; [`None`] without openssl.
+/// An authority, a server and a client with its certificates in `all`, and the authority alone in
+/// `nobody`; [`None`] without openssl.
 fn certificates() -> Option<Scratch> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         skip("no openssl here");
         return None;
     }
     let scratch = scratch();
-    let mut lines =
-        format!("mkdir all nobody; cd all\nopenssl req -x509 {NEW} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n");
-    for (name, extension) in [("server", "subjectAltName=DNS:localhost,IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")] {
+    let mut lines = format!(
+        "mkdir all nobody; cd all\nopenssl req -x509 {NEW} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n"
+    );
+    for (name, extension) in [
+        ("server", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+        ("client", "extendedKeyUsage=clientAuth"),
+    ] {
         lines += &format!(
             "openssl req {NEW} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho {extension} > {name}.ext\n\
              openssl x509 -req -in {name}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out {name}-cert.pem -days 2 \
@@ -56,28 +67,49 @@ fn clients_come_through_tls() {
     }
     shell(scratch.path(), "head -c 3000000 /dev/urandom > disk; truncate -s 3M disk");
     let serve = |more: &[&str], command: &str| {
-        let arguments = [&["serve", "disk", "--tls-certificates", "all"], more, &["--run", command]].concat();
+        let arguments =
+            [&["serve", "disk", "--tls-certificates", "all"], more, &["--run", command]].concat();
         run_with(scratch.path(), &arguments)
     };
     let info = serve(&[], "nbdinfo \"$uri\"");
-    assert!(info.code == Some(0) && info.stdout.starts_with("protocol: newstyle-fixed with TLS"), "{}{}", info.stdout, info.stderr);
+    assert!(
+        info.code == Some(0) && info.stdout.starts_with("protocol: newstyle-fixed with TLS"),
+        "{}{}",
+        info.stdout,
+        info.stderr
+    );
     assert_eq!(serve(&[], "nbdcopy \"$uri\" copy").code, Some(0));
-    assert_eq!(serve(&["--tls-verify-peer"], "nbdcopy -C 4 \"$uri\" again && nbdcopy again \"$uri\"").code, Some(0));
+    assert_eq!(
+        serve(&["--tls-verify-peer"], "nbdcopy -C 4 \"$uri\" again && nbdcopy again \"$uri\"").code,
+        Some(0)
+    );
     shell(scratch.path(), "cmp disk copy; cmp disk again");
     // A client without a certificate, or without TLS, is not served.
     let nobody = "nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\"";
     assert_eq!(serve(&["--tls-verify-peer"], nobody).code, Some(1));
-    assert_eq!(serve(&[], nobody).code, Some(0), "only a client that must prove himself needs a certificate");
+    assert_eq!(
+        serve(&[], nobody).code,
+        Some(0),
+        "only a client that must prove himself needs a certificate"
+    );
     let plain = "nbdinfo \"nbd+unix:///?socket=$unixsocket\"";
     let refused = serve(&[], plain);
     assert!(refused.code == Some(1) && refused.stderr.contains("opt_go"), "{}", refused.stderr);
     for more in [&["--tls", "on"][..], &["--tls", "off"]] {
         assert_eq!(serve(more, plain).code, Some(0));
     }
-    assert!(serve(&["--tls", "on"], "nbdinfo \"nbds+unix:///?socket=$unixsocket&tls-certificates=all\"").stdout.contains("with TLS"));
+    assert!(
+        serve(
+            &["--tls", "on"],
+            "nbdinfo \"nbds+unix:///?socket=$unixsocket&tls-certificates=all\""
+        )
+        .stdout
+        .contains("with TLS")
+    );
 }
 
-/// One line on stderr for a client without a valid certificate, with its address; none for the others.
+/// One line on stderr for a client without a valid certificate, with its address; none for the
+/// others.
 #[test]
 fn a_client_without_a_valid_certificate_is_named() {
     let Some(scratch) = certificates() else { return };
@@ -85,12 +117,30 @@ fn a_client_without_a_valid_certificate_is_named() {
         return;
     }
     let nobody = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\" 2>/dev/null";
-    let options = ["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--tls-certificates", "all", "--tls-verify-peer", "--no-counters"];
+    let options = [
+        "serve",
+        "md:1m",
+        "--nbd",
+        "tcp:127.0.0.1:0",
+        "--tls-certificates",
+        "all",
+        "--tls-verify-peer",
+        "--no-counters",
+    ];
     let ran = run_with(scratch.path(), &[&options[..], &["--run", nobody]].concat());
     assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{}", ran.stderr);
-    let from = ran.stderr.strip_prefix("trueline: client 127.0.0.1:").and_then(|rest| rest.split_once(' '));
+    let from = ran
+        .stderr
+        .strip_prefix("trueline: client 127.0.0.1:")
+        .and_then(|rest| rest.split_once(' '));
     let (port, said) = from.unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(port.parse::<u16>().is_ok() && said.starts_with("was cut off: TLS: ") && said.contains("certificate"), "{}", ran.stderr);
+    assert!(
+        port.parse::<u16>().is_ok()
+            && said.starts_with("was cut off: TLS: ")
+            && said.contains("certificate"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// The printed address, and that in the command's environment, is a target as it stands.
@@ -100,7 +150,12 @@ fn the_own_client_comes_through_tls() {
     zeroes(scratch.path(), "disk", 1 << 20);
     let own = |arguments: &str| format!("'{}' {arguments}", env!("CARGO_BIN_EXE_trueline"));
     let serve = |more: &[&str], command: &str| {
-        let arguments = [&["serve", "disk", "--no-counters", "--tls-certificates", "all"], more, &["--run", command]].concat();
+        let arguments = [
+            &["serve", "disk", "--no-counters", "--tls-certificates", "all"],
+            more,
+            &["--run", command],
+        ]
+        .concat();
         run_with(scratch.path(), &arguments)
     };
     let made = serve(&["--tls-verify-peer"], &own("part create -s gpt \"$uri\""));
@@ -108,21 +163,41 @@ fn the_own_client_comes_through_tls() {
     assert!(run(scratch.path(), "check disk").stdout.contains("gpt"));
     let tcp = serve(&["--nbd", "tcp:127.0.0.1:0"], &own("check \"$uri\""));
     assert!(tcp.stdout.contains("gpt"), "{}{}", tcp.stdout, tcp.stderr);
-    let nobody = serve(&["--tls-verify-peer"], &own("check \"$(echo \"$uri\" | sed s,/all,/nobody,)\""));
+    let nobody =
+        serve(&["--tls-verify-peer"], &own("check \"$(echo \"$uri\" | sed s,/all,/nobody,)\""));
     assert!(
-        nobody.code == Some(2) && nobody.stderr.lines().filter(|line| line.contains("open nbds+unix:")).count() == 1,
+        nobody.code == Some(2)
+            && nobody.stderr.lines().filter(|line| line.contains("open nbds+unix:")).count() == 1,
         "{}{}",
         nobody.stdout,
         nobody.stderr
     );
-    // Without a directory, an authority that the machine trusts vouches for the server; if it trusts none, none does.
+    // Without a directory, an authority that the machine trusts vouches for the server; if it
+    // trusts none, none does.
     let machine = "nbds+unix:///?socket=$unixsocket";
-    let trusted = serve(&[], &format!("SSL_CERT_FILE=all/ca-cert.pem {}", own(&format!("check \"{machine}\""))));
+    let trusted = serve(
+        &[],
+        &format!("SSL_CERT_FILE=all/ca-cert.pem {}", own(&format!("check \"{machine}\""))),
+    );
     assert!(trusted.stdout.contains("gpt"), "{}{}", trusted.stdout, trusted.stderr);
-    shell(scratch.path(), &format!("openssl req -x509 {NEW} -keyout other.key -out other.pem -subj /CN=other -days 2"));
-    for (trusts, why) in [("/dev/null", "use the certificates of this machine: "), ("other.pem", "invalid peer certificate")] {
-        let distrusted = serve(&[], &format!("SSL_CERT_FILE={trusts} {}", own(&format!("check \"{machine}\""))));
-        assert!(distrusted.code == Some(2) && distrusted.stderr.contains(why), "{}{}", distrusted.stdout, distrusted.stderr);
+    shell(
+        scratch.path(),
+        &format!(
+            "openssl req -x509 {NEW} -keyout other.key -out other.pem -subj /CN=other -days 2"
+        ),
+    );
+    for (trusts, why) in [
+        ("/dev/null", "use the certificates of this machine: "),
+        ("other.pem", "invalid peer certificate"),
+    ] {
+        let distrusted =
+            serve(&[], &format!("SSL_CERT_FILE={trusts} {}", own(&format!("check \"{machine}\""))));
+        assert!(
+            distrusted.code == Some(2) && distrusted.stderr.contains(why),
+            "{}{}",
+            distrusted.stdout,
+            distrusted.stderr
+        );
     }
     if !has("nbdkit") {
         return;
@@ -146,7 +221,16 @@ fn qemu_comes_through_tls() {
     shell(scratch.path(), "head -c 3000000 /dev/urandom > disk; truncate -s 3M disk");
     let convert = "qemu-img convert --object tls-creds-x509,id=t,endpoint=client,dir=all --image-opts \
                    driver=nbd,server.type=unix,server.path=$unixsocket,tls-creds=t,tls-hostname=localhost -O raw copy";
-    let arguments = ["serve", "--read-only", "disk", "--tls-certificates", "all", "--tls-verify-peer", "--run", convert];
+    let arguments = [
+        "serve",
+        "--read-only",
+        "disk",
+        "--tls-certificates",
+        "all",
+        "--tls-verify-peer",
+        "--run",
+        convert,
+    ];
     let converted = run_with(scratch.path(), &arguments);
     assert_eq!(converted.code, Some(0), "{}", converted.stderr);
     shell(scratch.path(), "cmp disk copy");
@@ -156,12 +240,17 @@ fn qemu_comes_through_tls() {
 fn certificates_that_are_none() {
     let scratch = scratch();
     shell(scratch.path(), "mkdir empty wrong; echo nothing > wrong/server-cert.pem");
-    let refused = |arguments: &str| run(scratch.path(), &format!("serve md:1m --nbd unix:s {arguments}")).refused().to_owned();
+    let refused = |arguments: &str| {
+        run(scratch.path(), &format!("serve md:1m --nbd unix:s {arguments}")).refused().to_owned()
+    };
     assert_eq!(
         refused("--tls require"),
         "trueline: serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported"
     );
-    assert_eq!(refused("--tls-certificates empty"), "trueline: read empty/server-cert.pem: no such file or device: check the name");
+    assert_eq!(
+        refused("--tls-certificates empty"),
+        "trueline: read empty/server-cert.pem: no such file or device: check the name"
+    );
     assert_eq!(
         refused("--tls-certificates wrong"),
         "trueline: use wrong/server-cert.pem: there is no certificate in it: write a certificate in PEM form there"
@@ -169,7 +258,11 @@ fn certificates_that_are_none() {
     let Some(certificates) = certificates() else { return };
     shell(certificates.path(), "cd all; cp client-key.pem server-key.pem");
     let other = run(certificates.path(), "serve md:1m --nbd unix:s --tls-certificates all");
-    assert!(other.refused().ends_with("see that server-key.pem is the key of server-cert.pem"), "{}", other.stderr);
+    assert!(
+        other.refused().ends_with("see that server-key.pem is the key of server-cert.pem"),
+        "{}",
+        other.stderr
+    );
 }
 
 /// Starts `trueline` with what `from` says as its descriptor 3, as a service manager does.
@@ -181,8 +274,8 @@ fn activated(directory: &Path, socket: OwnedFd, environment: &str, arguments: &s
     crate::Ran::of(&command.output().expect("a shell"))
 }
 
-/// A visible socket has a server that ends in order, and the socket goes with it. The server is held up before it serves: it has a note to
-/// print, and its output is not read.
+/// A visible socket has a server that ends in order, and the socket goes with it. The server is
+/// held up before it serves: it has a note to print, and its output is not read.
 #[test]
 fn it_ends_in_order_as_soon_as_it_can_be_seen() {
     let scratch = scratch();
@@ -191,7 +284,9 @@ fn it_ends_in_order_as_soon_as_it_can_be_seen() {
     while full.write(&[b'-'; 4096]).is_ok() {}
     full.set_nonblocking(false).expect("a socket");
     let mut serve = program(scratch.path());
-    serve.args(["serve", "md:1m", "--physical", "4096+512", "--nbd", "unix:s"]).stderr(OwnedFd::from(full));
+    serve
+        .args(["serve", "md:1m", "--physical", "4096+512", "--nbd", "unix:s"])
+        .stderr(OwnedFd::from(full));
     let mut server = serve.spawn().expect("a server");
     drop(serve);
     let socket = scratch.path().join("s");
@@ -213,21 +308,41 @@ fn sockets_are_taken_over() {
     };
     // What the command is told, and that nothing is left of the variables that were for the server.
     let told = "--run 'echo \"$uri\" \"${LISTEN_PID-none}\" \"${LISTEN_FDS-none}\"'";
-    let ran = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd", &format!("serve md:1m {told}"));
+    let ran = activated(
+        scratch.path(),
+        listener(),
+        "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd",
+        &format!("serve md:1m {told}"),
+    );
     let path = scratch.path().join("s");
     assert_eq!(ran.ended(0).stdout, format!("nbd+unix:///?socket={} none none\n", path.display()));
     assert!(path.exists(), "the socket is the service manager's");
     if has("nbdinfo") {
-        let size = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1", "serve md:1m --run 'nbdinfo --size \"$uri\"'");
+        let size = activated(
+            scratch.path(),
+            listener(),
+            "LISTEN_PID=$$ LISTEN_FDS=1",
+            "serve md:1m --run 'nbdinfo --size \"$uri\"'",
+        );
         assert_eq!(size.ended(0).stdout, "1048576\n");
     }
-    let both = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1", "serve md:1m --nbd unix:other");
+    let both = activated(
+        scratch.path(),
+        listener(),
+        "LISTEN_PID=$$ LISTEN_FDS=1",
+        "serve md:1m --nbd unix:other",
+    );
     assert!(both.refused().contains("leave out --nbd"), "{}", both.stderr);
     // The sockets belong to another process.
     let other = activated(scratch.path(), listener(), "LISTEN_PID=1 LISTEN_FDS=1", "serve md:1m");
     assert!(other.refused().starts_with("trueline: serve: where?"), "{}", other.stderr);
     let file = OwnedFd::from(std::fs::File::open("/dev/null").expect("a file"));
-    let none = activated(scratch.path(), file, "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd", "serve md:1m");
+    let none = activated(
+        scratch.path(),
+        file,
+        "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd",
+        "serve md:1m",
+    );
     assert_eq!(
         none.refused(),
         "trueline: take over socket 3 (nbd): it is no listening stream socket: write ListenStream= in the socket unit, and Accept=no"
@@ -245,11 +360,22 @@ fn systemd_starts_it_when_a_client_comes() {
     let socket = scratch.path().join("s");
     let trueline = program(scratch.path()).get_program().to_owned();
     let mut manager = Command::new("systemd-socket-activate");
-    manager.arg("-l").arg(&socket).arg(trueline).args(["serve", "md:1m"]).stderr(Stdio::null()).stdin(Stdio::null());
+    manager
+        .arg("-l")
+        .arg(&socket)
+        .arg(trueline)
+        .args(["serve", "md:1m"])
+        .stderr(Stdio::null())
+        .stdin(Stdio::null());
     let mut manager = manager.spawn().expect("it is installed");
     // The socket exists before it has a listener: __SO_ACCEPTCON in Flags of proc_net_unix(5).
-    let listens = |line: &str| line.ends_with(&socket.display().to_string()) && line.split_whitespace().nth(3) == Some("00010000");
-    wait_while_runs(&mut manager, || std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens));
+    let listens = |line: &str| {
+        line.ends_with(&socket.display().to_string())
+            && line.split_whitespace().nth(3) == Some("00010000")
+    };
+    wait_while_runs(&mut manager, || {
+        std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens)
+    });
     let size = shell(scratch.path(), "nbdinfo --size \"nbd+unix:///?socket=$PWD/s\"");
     manager.kill().expect("a child");
     manager.wait().expect("a child");
@@ -263,15 +389,28 @@ fn an_image_has_one_writer_or_readers() {
     let nested = |outer: &str, inner: &str| {
         let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
         let arguments = format!("exec '{program}' serve {inner} disk --run true");
-        let arguments = [&["serve"], outer.split_whitespace().collect::<Vec<_>>().as_slice(), &["disk", "--run", &arguments]].concat();
+        let arguments = [
+            &["serve"],
+            outer.split_whitespace().collect::<Vec<_>>().as_slice(),
+            &["disk", "--run", &arguments],
+        ]
+        .concat();
         run_with(scratch.path(), &arguments)
     };
     assert_eq!(
         nested("", "").refused(),
         "trueline: write disk: another program has locked it, a virtual machine perhaps: release it first, or say --allow-busy"
     );
-    assert!(nested("", "--read-only").refused().starts_with("trueline: read disk: another program has locked it to write it"));
-    assert!(nested("--read-only", "").refused().starts_with("trueline: write disk: another program has locked it"));
+    assert!(
+        nested("", "--read-only")
+            .refused()
+            .starts_with("trueline: read disk: another program has locked it to write it")
+    );
+    assert!(
+        nested("--read-only", "")
+            .refused()
+            .starts_with("trueline: write disk: another program has locked it")
+    );
     nested("--read-only", "--read-only").ended(0);
     nested("", "--allow-busy").ended(0);
     nested("", "--allow-busy --read-only").ended(0);
@@ -282,14 +421,19 @@ fn an_export_that_is_read_only_is_served_to_be_read() {
     let scratch = scratch();
     let nested = |inner: &str| {
         let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
-        let command = format!("exec '{program}' serve {inner} \"nbd+unix:///?socket=$unixsocket\" --run true");
+        let command = format!(
+            "exec '{program}' serve {inner} \"nbd+unix:///?socket=$unixsocket\" --run true"
+        );
         run_with(scratch.path(), &["serve", "--read-only", "md:1m", "--run", &command])
     };
     assert_eq!(nested("--read-only").code, Some(0));
-    assert!(nested("").refused().ends_with("its server lets nobody write: say --read-only or --overlay mem, or serve it there without"));
+    assert!(nested("").refused().ends_with(
+        "its server lets nobody write: say --read-only or --overlay mem, or serve it there without"
+    ));
 }
 
-/// The socket of `--run` lies where temporary files do, and elsewhere where that is too deep for a socket.
+/// The socket of `--run` lies where temporary files do, and elsewhere where that is too deep for a
+/// socket.
 #[test]
 fn temporary_files_may_be_kept_anywhere() {
     let scratch = scratch();
@@ -297,7 +441,12 @@ fn temporary_files_may_be_kept_anywhere() {
     std::fs::create_dir(&deep).expect("a directory can be made");
     for place in [scratch.path(), &deep] {
         let mut serve = program(scratch.path());
-        serve.env("TMPDIR", place).args(["serve", "md:1m", "--run", "echo \"$unixsocket\"; test -S \"$unixsocket\""]);
+        serve.env("TMPDIR", place).args([
+            "serve",
+            "md:1m",
+            "--run",
+            "echo \"$unixsocket\"; test -S \"$unixsocket\"",
+        ]);
         let ran = crate::Ran::of(&serve.output().expect("the program can be run"));
         let socket = Path::new(ran.ended(0).stdout.trim());
         let fits = place.join("trueline-0123456789abcdef/socket").as_os_str().len() <= 107;
@@ -306,20 +455,37 @@ fn temporary_files_may_be_kept_anywhere() {
     }
 }
 
-/// A client that finds no descriptor left waits until another client has gone, and is not disconnected.
+/// A client that finds no descriptor left waits until another client has gone, and is not
+/// disconnected.
 #[test]
 fn a_client_without_a_descriptor_waits_for_one() {
     let scratch = scratch();
     let trueline = program(scratch.path()).get_program().to_owned();
     let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -n 47; exec \"$0\" serve md:1m --no-counters --connections 1000 --nbd unix:s"]).arg(trueline);
-    let mut server = shell.current_dir(scratch.path()).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a shell");
-    let mut said = BufReader::new(server.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    shell
+        .args([
+            "-c",
+            "ulimit -n 47; exec \"$0\" serve md:1m --no-counters --connections 1000 --nbd unix:s",
+        ])
+        .arg(trueline);
+    let mut server = shell
+        .current_dir(scratch.path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut said = BufReader::new(server.stderr.take().expect("a pipe"))
+        .lines()
+        .map(|line| line.expect("text"));
     assert!(said.next().is_some_and(|line| line.starts_with("trueline: serving ")));
     let connect = |_| UnixStream::connect(scratch.path().join("s")).expect("it is in the queue");
     let mut clients: Vec<UnixStream> = (0..80).map(connect).collect();
     let line = said.next().expect("a line");
-    assert!(line.starts_with("trueline: clients wait until others have gone: ") && line.ends_with("(ulimit -n)"), "{line}");
+    assert!(
+        line.starts_with("trueline: clients wait until others have gone: ")
+            && line.ends_with("(ulimit -n)"),
+        "{line}"
+    );
     // As many go as one program may keep open; all others are greeted.
     let rest = clients.split_off(47);
     drop(clients);
@@ -336,8 +502,13 @@ fn a_client_without_a_descriptor_waits_for_one() {
 #[test]
 fn places_that_there_are_not() {
     let scratch = scratch();
-    let refused = |place: &str| run(scratch.path(), &format!("serve md:1m --nbd {place}")).refused().to_owned();
-    assert!(refused("unix:no/s").ends_with("there is no such directory: make it, or name another place"));
+    let refused = |place: &str| {
+        run(scratch.path(), &format!("serve md:1m --nbd {place}")).refused().to_owned()
+    };
+    assert!(
+        refused("unix:no/s")
+            .ends_with("there is no such directory: make it, or name another place")
+    );
     // Where any address may be listened on (ip_nonlocal_bind), there is none that is refused.
     if std::net::TcpListener::bind("192.0.2.1:0").is_err() {
         assert!(refused("tcp:192.0.2.1:0").contains("this machine has no such address"));
@@ -346,10 +517,19 @@ fn places_that_there_are_not() {
     let port = taken.local_addr().expect("an address").port();
     assert_eq!(
         refused(&format!("tcp:{port}")),
-        format!("trueline: listen on 127.0.0.1:{port}: another program listens there: end it, or name another port")
+        format!(
+            "trueline: listen on 127.0.0.1:{port}: another program listens there: end it, or name another port"
+        )
     );
     // A server that can be reached without TLS says so.
-    let open = run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:0.0.0.0:0", "--run", "true"]);
-    assert!(open.code == Some(0) && open.stderr.contains("whoever reaches this address reads and writes without TLS"), "{}", open.stderr);
-    run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--run", "true"]).ended(0);
+    let open =
+        run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:0.0.0.0:0", "--run", "true"]);
+    assert!(
+        open.code == Some(0)
+            && open.stderr.contains("whoever reaches this address reads and writes without TLS"),
+        "{}",
+        open.stderr
+    );
+    run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--run", "true"])
+        .ended(0);
 }

@@ -1,6 +1,7 @@
 //! `serve`: options that other NBD servers have, and a test of alignment.
 //!
-//! Tests of a client that is not installed are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+//! Tests of a client that is not installed are skipped, and that is said; with
+//! `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::counters::{at_63, here, serve};
 use crate::{kill, program, run, scratch, zeroes};
@@ -22,8 +23,14 @@ fn a_pidfile_is_there_as_long_as_the_server_serves() {
     let pidfile = scratch.path().join("pid");
     let arguments = ["serve", "md:1m", "--no-counters", "--nbd", "unix:s", "--pidfile", "pid"];
     fs::write(&pidfile, "1\n").expect("an old one");
-    let mut server = program(scratch.path()).args(arguments).stderr(Stdio::null()).spawn().expect("the program can be run");
-    until("a pidfile", || fs::read_to_string(&pidfile).is_ok_and(|text| text == format!("{}\n", server.id())));
+    let mut server = program(scratch.path())
+        .args(arguments)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program can be run");
+    until("a pidfile", || {
+        fs::read_to_string(&pidfile).is_ok_and(|text| text == format!("{}\n", server.id()))
+    });
     // The server is there once it is.
     assert!(scratch.path().join("s").exists() && kill("-TERM", server.id()));
     assert!(server.wait().expect("a child").success() && !pidfile.exists());
@@ -37,9 +44,15 @@ fn a_pidfile_is_there_as_long_as_the_server_serves() {
 #[test]
 fn it_ends_with_its_parent() {
     let scratch = scratch();
-    let serve = format!("'{}' serve md:1m --no-counters --nbd unix:s --exit-with-parent --pidfile pid", env!("CARGO_BIN_EXE_trueline"));
+    let serve = format!(
+        "'{}' serve md:1m --no-counters --nbd unix:s --exit-with-parent --pidfile pid",
+        env!("CARGO_BIN_EXE_trueline")
+    );
     let mut parent = Command::new("sh");
-    parent.args(["-c", &format!("{serve} & while ! test -e pid; do sleep 0.05; done")]).current_dir(scratch.path()).stderr(Stdio::null());
+    parent
+        .args(["-c", &format!("{serve} & while ! test -e pid; do sleep 0.05; done")])
+        .current_dir(scratch.path())
+        .stderr(Stdio::null());
     assert!(parent.status().expect("a shell").success());
     // The shell has ended, and so has the server, in order.
     until("its end", || !scratch.path().join("pid").exists());
@@ -55,10 +68,16 @@ fn the_export_has_the_name_that_it_is_given() {
     let script = "nbdinfo --list \"$uri\"; ! nbdinfo \"nbd+unix:///?socket=$unixsocket\" 2>&1; nbdinfo --size \"$uri\"; echo \"$uri\"";
     let ran = serve(scratch.path(), "disk --no-counters --export db/1", script);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    let exports: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("export=")).collect();
+    let exports: Vec<&str> =
+        ran.stdout.lines().filter(|line| line.starts_with("export=")).collect();
     assert_eq!(exports, ["export=\"db/1\":", "export=\"s1\":"], "{}", ran.stdout);
-    assert!(ran.stdout.contains("\n33554432\n") && ran.stdout.contains("nbd+unix:///db"), "{}", ran.stdout);
-    let named = serve(scratch.path(), "disk#s1 --no-counters --export s1", "nbdinfo --list \"$uri\"");
+    assert!(
+        ran.stdout.contains("\n33554432\n") && ran.stdout.contains("nbd+unix:///db"),
+        "{}",
+        ran.stdout
+    );
+    let named =
+        serve(scratch.path(), "disk#s1 --no-counters --export s1", "nbdinfo --list \"$uri\"");
     assert_eq!(named.stdout.matches("export=").count(), 1, "{}", named.stdout);
 }
 
@@ -79,15 +98,26 @@ else: assert False'";
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let words: Vec<&str> = ran.stdout.split_whitespace().collect();
     // The drive's units begin where they did: sector 63 is 3584 bytes into one.
-    assert_eq!(words, ["1", "0", "512", "0", "512", "4096", "4096", "4608", "3584", "0"], "{}", ran.stdout);
+    assert_eq!(
+        words,
+        ["1", "0", "512", "0", "512", "4096", "4096", "4608", "3584", "0"],
+        "{}",
+        ran.stdout
+    );
     let disk = fs::read(scratch.path().join("disk")).expect("the disk");
-    assert!(disk[32255] == 0 && disk[32256..36352].iter().all(|&byte| byte == b'a') && disk[36352] == 0);
+    assert!(
+        disk[32255] == 0 && disk[32256..36352].iter().all(|&byte| byte == b'a') && disk[36352] == 0
+    );
     // Of a partition, and what is counted is where it is.
     let write = "nbdsh -u \"$uri\" -c 'h.pwrite(bytes(4096), 0)'";
     let ran = serve(scratch.path(), "disk#s1 --offset 512 --json", write);
     let served: serde_json::Value = serde_json::from_str(&ran.stdout).expect("a document");
     assert_eq!(served["layers"][0]["writes"]["aligned"], 1, "{}", ran.stdout);
-    for (range, want) in [("32m", "the target has 33554432 bytes"), ("1m+32m", "32505856 bytes are there"), ("x", "not a size")] {
+    for (range, want) in [
+        ("32m", "the target has 33554432 bytes"),
+        ("1m+32m", "32505856 bytes are there"),
+        ("x", "not a size"),
+    ] {
         let ran = run(scratch.path(), &format!("serve disk --offset {range} --run true"));
         assert!(ran.refused().contains(want), "{range}: {}", ran.stderr);
     }
@@ -101,8 +131,9 @@ fn strict_refuses_what_is_off_the_grain_and_says_so_at_the_end() {
     let scratch = scratch();
     at_63(scratch.path());
     let python = |lines: &str| format!("nbdsh -u \"$uri\" -c '\nimport errno\n{lines}'");
-    let good =
-        python("h.pwrite(bytes(8192), 512); h.zero(4096, 4608); h.pread(3, 1); h.trim(10, 3); h.pwrite(bytes(4096), 16 * 1048576 - 7680)");
+    let good = python(
+        "h.pwrite(bytes(8192), 512); h.zero(4096, 4608); h.pread(3, 1); h.trim(10, 3); h.pwrite(bytes(4096), 16 * 1048576 - 7680)",
+    );
     let ran = serve(scratch.path(), "disk#s1 --no-counters --strict", &good);
     assert_eq!((ran.code, ran.stderr.contains("strict")), (Some(0), false), "{}", ran.stderr);
     let refused = "
@@ -114,7 +145,15 @@ for ask in (lambda: h.pwrite(bytes(4096), 0), lambda: h.pwrite(bytes(512), 512),
     let said = "strict: 3 requests were off the grain and refused, the first a write of 4096 bytes at 0 of s1, whose 4096-byte units begin at byte 512";
     assert!(ran.code == Some(1) && ran.stderr.contains(said), "{:?} {}", ran.code, ran.stderr);
     // The command's own failure is its own.
-    assert_eq!(serve(scratch.path(), "disk#s1 --no-counters --strict", &format!("{}; exit 7", python(refused))).code, Some(7));
+    assert_eq!(
+        serve(
+            scratch.path(),
+            "disk#s1 --no-counters --strict",
+            &format!("{}; exit 7", python(refused))
+        )
+        .code,
+        Some(7)
+    );
     let reads = python(
         "
 try: h.pread(512, 0)
@@ -133,7 +172,12 @@ fn a_read_that_flips_a_bit_says_nothing() {
 found = [h.pread(4096, 0) for i in range(4)]
 assert [sum(bin(b).count(\"1\") for b in one) for one in found] == [0, 1, 0, 1], found'";
     let ran = serve(scratch().path(), "md:1m --no-counters --fault read:flip,every=2", script);
-    assert!(ran.code == Some(0) && ran.stderr.contains("fault read:flip,every=2: 2 of 4 requests, number 2, 4"), "{}", ran.stderr);
+    assert!(
+        ran.code == Some(0)
+            && ran.stderr.contains("fault read:flip,every=2: 2 of 4 requests, number 2, 4"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// An option of nbdkit or qemu-nbd is answered with ours.
@@ -166,7 +210,11 @@ fn options_of_other_servers_are_told_ours() {
         let ran = run(scratch.path(), &format!("serve md:1m {options}"));
         let option = options.split([' ', '=']).next().unwrap_or_default();
         let said = format!("trueline: {option} is no option of serve: ");
-        assert!(ran.code == Some(2) && ran.stderr.starts_with(&said) && ran.stderr.contains(want), "{options}: {}", ran.stderr);
+        assert!(
+            ran.code == Some(2) && ran.stderr.starts_with(&said) && ran.stderr.contains(want),
+            "{options}: {}",
+            ran.stderr
+        );
     }
     let ran = serve(scratch.path(), "md:1m --no-counters -r", "true");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -1,6 +1,8 @@
-//! The command of `serve --run` and its children: which are told to end, and which has the terminal.
+//! The command of `serve --run` and its children: which are told to end, and which has the
+//! terminal.
 //!
-//! Where `setsid` or `script` is not installed these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+//! Where `setsid` or `script` is not installed these tests are skipped, and that is said; with
+//! `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::counters::{here, path};
 use crate::{kill, scratch};
@@ -10,10 +12,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for something that comes far sooner, on any machine, or never. Processes that the server is to end live longer.
+/// Longest wait for something that comes far sooner, on any machine, or never. Processes that the
+/// server is to end live longer.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A script whose shell, whose shell's child and whose orphan write their numbers down; the child does not listen to SIGTERM.
+/// A script whose shell, whose shell's child and whose orphan write their numbers down; the child
+/// does not listen to SIGTERM.
 const FAMILY: &str = r#"( sleep 1200 & echo $! >orphan ) ; sh -c 'trap "" TERM; echo $$ >deaf; n=0; while [ $n -lt 12000 ]; do n=$((n + 1)); sleep 0.1; done' &
 sleep 1200 & echo $! >child; echo $$ >shell; wait"#;
 
@@ -53,9 +57,21 @@ impl Drop for Started {
 fn start(directory: &Path, words: &[&str], typed: Stdio) -> Started {
     let mut command = Command::new(words[0]);
     // `script` runs the user's shell: which one that is does not decide a test.
-    command.args(&words[1..]).current_dir(directory).env("PATH", path()).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    command
+        .args(&words[1..])
+        .current_dir(directory)
+        .env("PATH", path())
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh");
     command.env("trueline", env!("CARGO_BIN_EXE_trueline"));
-    Started(command.stdin(typed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program can be run"))
+    Started(
+        command
+            .stdin(typed)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a program can be run"),
+    )
 }
 
 fn ended(Started(child): &mut Started) -> ExitStatus {
@@ -74,9 +90,15 @@ fn a_server_that_is_told_to_end_leaves_no_process_behind() {
     }
     let scratch = scratch();
     let trueline = env!("CARGO_BIN_EXE_trueline");
-    let mut server = start(scratch.path(), &["setsid", trueline, "serve", "md:1m", "--run", FAMILY], Stdio::null());
+    let mut server = start(
+        scratch.path(),
+        &["setsid", trueline, "serve", "md:1m", "--run", FAMILY],
+        Stdio::null(),
+    );
     let files = ["shell", "child", "orphan", "deaf"];
-    wait_until("the command does not run", || files.iter().all(|file| number(scratch.path(), file).is_some()));
+    wait_until("the command does not run", || {
+        files.iter().all(|file| number(scratch.path(), file).is_some())
+    });
     let ids = files.map(|file| number(scratch.path(), file).expect("a number"));
     assert_eq!(ids.map(lives), [true; 4]);
     assert!(kill("-TERM", server.0.id()));
@@ -91,20 +113,25 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
         return;
     }
     let scratch = scratch();
-    // The terminal stays when the server has ended: hanging up would end the processes that are left.
+    // The terminal stays when the server has ended: hanging up would end the processes that are
+    // left.
     let run = |script: &str| {
         fs::write(scratch.path().join("run"), script).expect("a file can be written");
         for file in ["child", "over", "seen"] {
             let _ = fs::remove_file(scratch.path().join(file));
         }
         let serve = "echo $$ >server; exec \"$trueline\" serve md:1m --run \". ./run\"";
-        // Ctrl-C is for this shell, too, and not every shell outlives it (bash does, dash does not).
-        let shell = format!("trap : INT; sh -c '{serve}'; echo $? >over; until [ -e seen ]; do sleep 0.1; done");
+        // Ctrl-C is for this shell, too, and not every shell outlives it (bash does, dash does
+        // not).
+        let shell = format!(
+            "trap : INT; sh -c '{serve}'; echo $? >over; until [ -e seen ]; do sleep 0.1; done"
+        );
         start(scratch.path(), &["script", "-qfc", &shell, "shown"], Stdio::piped())
     };
     let over = |mut terminal: Started, files: &[&str]| {
         wait_until("the server has not ended", || number(scratch.path(), "over").is_some());
-        let ids: Vec<u32> = files.iter().map(|file| number(scratch.path(), file).expect("a number")).collect();
+        let ids: Vec<u32> =
+            files.iter().map(|file| number(scratch.path(), file).expect("a number")).collect();
         assert!(!ids.iter().copied().any(lives), "{files:?} {ids:?}");
         fs::write(scratch.path().join("seen"), "").expect("a file can be written");
         ended(&mut terminal);
@@ -113,7 +140,8 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
         use std::io::Write;
         terminal.0.stdin.as_mut().expect("a pipe").write_all(text).expect("the terminal takes it");
     };
-    let ready = || wait_until("the command does not run", || number(scratch.path(), "child").is_some());
+    let ready =
+        || wait_until("the command does not run", || number(scratch.path(), "child").is_some());
     // It reads what is typed: a process in the background would be stopped.
     let mut terminal = run("read word; echo \"$word\" >read");
     typed(&mut terminal, b"hello\n");

@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 #[test]
 fn fail_on_is_the_least_severity_that_fails() {
-    // The worst finding of each golden disk, as these options judge it; and the status by --fail-on error, warning, note.
+    // The worst finding of each golden disk, as these options judge it; and the status by --fail-on
+    // error, warning, note.
     let cases = [
         ("gpt-sfdisk", "", [0, 0, 0]),
         ("seed-001-sdd-63", "--physical 4096+3584", [0, 0, 1]),
@@ -18,10 +19,15 @@ fn fail_on_is_the_least_severity_that_fails() {
         let scratch = golden(name);
         for (fail_on, code) in ["error", "warning", "note"].into_iter().zip(codes) {
             for form in ["", "--json", "--jsonl", "--sarif", "--prometheus"] {
-                run(scratch.path(), &format!("check --fail-on {fail_on} {form} {options} disk")).ended(code);
+                run(scratch.path(), &format!("check --fail-on {fail_on} {form} {options} disk"))
+                    .ended(code);
             }
         }
-        assert_eq!(run(scratch.path(), &format!("check {options} disk")).code, Some(codes[1]), "a warning fails by default");
+        assert_eq!(
+            run(scratch.path(), &format!("check {options} disk")).code,
+            Some(codes[1]),
+            "a warning fails by default"
+        );
     }
 }
 
@@ -56,15 +62,27 @@ fn an_unreadable_target_does_not_keep_the_others_back() {
         // Nor does it keep show's back.
         let ran = run_with(scratch.path(), &["show", "disk#p2", bad, "disk"]);
         assert!(ran.refused().contains(says), "{}", ran.stderr);
-        assert!(ran.stdout.starts_with("disk#p2\n") && ran.stdout.contains("\ndisk\n"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.starts_with("disk#p2\n") && ran.stdout.contains("\ndisk\n"),
+            "{}",
+            ran.stdout
+        );
     }
     let two = run(scratch.path(), "check --json missing disk lost");
-    assert_eq!(two.stderr.lines().filter(|line| line.starts_with("trueline: open ")).count(), 2, "{}", two.stderr);
+    assert_eq!(
+        two.stderr.lines().filter(|line| line.starts_with("trueline: open ")).count(),
+        2,
+        "{}",
+        two.stderr
+    );
     assert_eq!(two.json()["errors"].as_array().map(Vec::len), Some(2));
     // A program gets its document even so, and no good verdict; a person has read what there is.
     let none = run(scratch.path(), "check --json missing");
     none.refused();
-    assert_eq!((&none.json()["verdict"], list(&none.json(), "targets").len()), (&"unknown".into(), 0));
+    assert_eq!(
+        (&none.json()["verdict"], list(&none.json(), "targets").len()),
+        (&"unknown".into(), 0)
+    );
     assert_eq!(run(scratch.path(), "check missing").stdout, "");
 }
 
@@ -125,32 +143,65 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let ran = program(scratch.path()).args(arguments.split(' ')).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let ran = program(scratch.path())
+            .args(arguments.split(' '))
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
         // A caller of check still gets its status.
         let status = i32::from(arguments.starts_with("check ") && !arguments.contains("--help"));
-        assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(status), ""), "{arguments}");
+        assert_eq!(
+            (ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()),
+            (Some(status), ""),
+            "{arguments}"
+        );
     }
     // Nor is stderr's.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let ran = program(scratch.path()).args(["check", "missing", "lost"]).stderr(writer).stdout(Stdio::piped()).output().unwrap();
+    let ran = program(scratch.path())
+        .args(["check", "missing", "lost"])
+        .stderr(writer)
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
     assert_eq!(ran.status.code(), Some(2));
 }
 
 #[test]
 fn a_full_disk_is_said() {
     let scratch = golden("seed-001-sdd-63");
-    for arguments in ["check disk", "check --json disk", "show disk", "info disk", "explain", "completions bash", "demo --short"] {
+    for arguments in [
+        "check disk",
+        "check --json disk",
+        "show disk",
+        "info disk",
+        "explain",
+        "completions bash",
+        "demo --short",
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut child = program(scratch.path()).args(arguments.split(' ')).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = program(scratch.path())
+            .args(arguments.split(' '))
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments}");
-        assert!(said.starts_with("trueline: write the output: ") && said.lines().count() == 1, "{arguments}: {said}");
+        assert!(
+            said.starts_with("trueline: write the output: ") && said.lines().count() == 1,
+            "{arguments}: {said}"
+        );
     }
-    for arguments in
-        ["check --html nowhere/page.html disk", "show --svg nowhere/disk.svg disk", "man nowhere", "demo --short --html nowhere/demo.html"]
-    {
+    for arguments in [
+        "check --html nowhere/page.html disk",
+        "show --svg nowhere/disk.svg disk",
+        "man nowhere",
+        "demo --short --html nowhere/demo.html",
+    ] {
         let ran = run(scratch.path(), arguments);
         assert!(ran.refused().contains("nowhere"), "{}", ran.stderr);
     }
@@ -178,10 +229,17 @@ fn pages_never_overwrite_disks() {
     let length = || fs::metadata(scratch.path().join("disk")).unwrap().len();
     let before = length();
     std::os::unix::fs::symlink("disk", scratch.path().join("link")).unwrap();
-    for arguments in
-        ["check --html disk disk", "check --html link disk", "show --svg disk disk", "demo --short --html disk", "check --html . disk"]
-    {
-        assert!(run(scratch.path(), arguments).refused().starts_with("trueline: write "), "{arguments}");
+    for arguments in [
+        "check --html disk disk",
+        "check --html link disk",
+        "show --svg disk disk",
+        "demo --short --html disk",
+        "check --html . disk",
+    ] {
+        assert!(
+            run(scratch.path(), arguments).refused().starts_with("trueline: write "),
+            "{arguments}"
+        );
     }
     assert_eq!(length(), before);
     for _ in 0..2 {
@@ -189,11 +247,13 @@ fn pages_never_overwrite_disks() {
         assert_eq!(run(scratch.path(), "show --svg drawing.svg disk").code, Some(0));
     }
     assert_eq!(run(scratch.path(), "check --html /dev/null disk").code, Some(1));
-    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
 }
 
-/// Contents that cannot be judged fail with `--strict`; without it the last line says that they passed.
+/// Contents that cannot be judged fail with `--strict`; without it the last line says that they
+/// passed.
 #[test]
 fn what_is_unknown_passes_only_with_a_word() {
     let here = scratch();
@@ -208,16 +268,29 @@ fn what_is_unknown_passes_only_with_a_word() {
         ("qcow2", "TL0018", "; contents not understood inside\n"),
     ] {
         let ran = run(here.path(), &format!("check {name}"));
-        let last = "1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n";
-        assert!(ran.code == Some(0) && ran.stdout.ends_with(&format!("{why}{last}")), "{name}: {}", ran.stdout);
+        let last =
+            "1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n";
+        assert!(
+            ran.code == Some(0) && ran.stdout.ends_with(&format!("{why}{last}")),
+            "{name}: {}",
+            ran.stdout
+        );
         assert!(ran.stdout.contains(&format!("note {rule} ")), "{name}: {}", ran.stdout);
         let ran = run(here.path(), &format!("check --strict {name}"));
-        assert!(ran.code == Some(3) && !ran.stdout.contains("exit status"), "{name}: {}", ran.stdout);
-        assert_eq!(run(here.path(), &format!("check --json {name}")).ended(0).json()["verdict"], "unknown");
+        assert!(
+            ran.code == Some(3) && !ran.stdout.contains("exit status"),
+            "{name}: {}",
+            ran.stdout
+        );
+        assert_eq!(
+            run(here.path(), &format!("check --json {name}")).ended(0).json()["verdict"],
+            "unknown"
+        );
     }
 }
 
-/// A table that was made and never filled, whole or in part: nothing was judged, so nothing passes by accident.
+/// A table that was made and never filled, whole or in part: nothing was judged, so nothing passes
+/// by accident.
 #[test]
 fn an_empty_table_passes_only_with_a_word() {
     let here = scratch();
@@ -226,17 +299,31 @@ fn an_empty_table_passes_only_with_a_word() {
         zeroes(here.path(), scheme, 16 << 20);
         done(&format!("part create -s {scheme} {scheme}"));
         let said = done(&format!("check {scheme}"));
-        assert!(said.contains(&format!("note TL0028 disk: there is nothing to judge: its {scheme} table has no partition\n")), "{said}");
-        assert!(said.ends_with("1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n"), "{said}");
+        assert!(
+            said.contains(&format!(
+                "note TL0028 disk: there is nothing to judge: its {scheme} table has no partition\n"
+            )),
+            "{said}"
+        );
+        assert!(
+            said.ends_with(
+                "1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n"
+            ),
+            "{said}"
+        );
         run(here.path(), &format!("check --strict {scheme}")).ended(3);
-        assert_eq!(run(here.path(), &format!("check --strict --json {scheme}")).ended(3).json()["verdict"], "unknown");
+        assert_eq!(
+            run(here.path(), &format!("check --strict --json {scheme}")).ended(3).json()["verdict"],
+            "unknown"
+        );
     }
     // Boot code is no data; nor is an extended partition without any.
     done("part add -t freebsd-boot -s 512k gpt");
     done("part add -t ebr -s 4m mbr");
     done("part create -s ebr mbr#s1");
     for target in ["gpt", "gpt#p1", "mbr", "mbr#s1"] {
-        run(here.path(), target.split_once('#').map_or("check gpt mbr", |_| "check gpt#p1 mbr#s1")).ended(0);
+        run(here.path(), target.split_once('#').map_or("check gpt mbr", |_| "check gpt#p1 mbr#s1"))
+            .ended(0);
         run(here.path(), &format!("check --strict {target}")).ended(3);
     }
     // One partition for data is something to judge.

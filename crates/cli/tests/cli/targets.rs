@@ -19,7 +19,10 @@ fn a_provider_comes_with_what_stands_on_it() {
     let outer = nested.trim_end_matches('a');
     let report = check(&format!("disk#{outer}"));
     let kept = providers(&report);
-    assert!(kept[0] == outer && kept.contains(nested) && kept.iter().all(|p| p.starts_with(outer)), "{kept:?}");
+    assert!(
+        kept[0] == outer && kept.contains(nested) && kept.iter().all(|p| p.starts_with(outer)),
+        "{kept:?}"
+    );
     assert_eq!(providers(&check(&format!("disk#{nested}"))), [*nested]);
     // The whole disk is the provider without a name.
     assert_eq!(providers(&check("disk#")), all);
@@ -44,7 +47,8 @@ fn a_name_with_a_hash_or_a_comma_in_it_is_a_name() {
     let names = ["we#ird.img", "a,b.img", "a#p1,b#p2.img", ",", "#"];
     for name in names {
         fs::copy(scratch.path().join("disk"), scratch.path().join(name)).unwrap();
-        let check = |target: &str| run_with(scratch.path(), &["check", "--json", target]).ended(0).json();
+        let check =
+            |target: &str| run_with(scratch.path(), &["check", "--json", target]).ended(0).json();
         assert_eq!(providers(&check(name)), ["", "p1", "p2", "p3"], "{name}");
         assert_eq!(providers(&check(&format!("{name}#p2"))), ["p2"], "{name}");
         assert_eq!(providers(&check(&format!("disk,{name}"))).len(), 8, "{name}");
@@ -57,7 +61,8 @@ fn disks_of_one_name_are_told_apart() {
     let scratch = golden("gpt-sfdisk");
     for directory in ["x", "y"] {
         fs::create_dir(scratch.path().join(directory)).unwrap();
-        fs::copy(scratch.path().join("disk"), scratch.path().join(directory).join("d.img")).unwrap();
+        fs::copy(scratch.path().join("disk"), scratch.path().join(directory).join("d.img"))
+            .unwrap();
     }
     for target in ["x/d.img,y/d.img", "md:64m,md:64m", "zero:1m,zero:1m,zero:1m"] {
         let document = run(scratch.path(), &format!("check --json {target}")).json();
@@ -87,10 +92,17 @@ fn memory_and_zeroes_are_disks() {
     ] {
         let document = run(scratch.path(), &format!("check --json {target}")).ended(0).json();
         let disk = &document["targets"][0]["providers"][0];
-        assert_eq!((disk["length"].as_u64(), &document["verdict"]), (Some(length), &Value::from("unknown")), "{target}");
+        assert_eq!(
+            (disk["length"].as_u64(), &document["verdict"]),
+            (Some(length), &Value::from("unknown")),
+            "{target}"
+        );
     }
     for target in ["md:", "md:x", "md:-1", "md:16e", "zero:1.5g", "zero: 1g", "md:4 k"] {
-        assert!(run_with(scratch.path(), &["check", target]).refused().contains("is not a size"), "{target}");
+        assert!(
+            run_with(scratch.path(), &["check", target]).refused().contains("is not a size"),
+            "{target}"
+        );
     }
     // A file of that name is a file.
     zeroes(scratch.path(), "md:64m", 4096);
@@ -103,7 +115,11 @@ fn what_is_not_a_disk_is_refused_in_words() {
     let scratch = golden("gpt-sfdisk");
     for target in ["s3://bucket/key", "https://host/disk.img"] {
         let ran = run(scratch.path(), &format!("check {target}"));
-        assert!(ran.refused().contains("this version reads image files and block devices"), "{}", ran.stderr);
+        assert!(
+            ran.refused().contains("this version reads image files and block devices"),
+            "{}",
+            ran.stderr
+        );
     }
     for (target, why) in [
         ("nbd://127.0.0.1:1/export", "connect to nbd://127.0.0.1:1/export: "),
@@ -134,12 +150,19 @@ fn long_targets_are_refused_soon() {
 fn options_may_come_after_targets() {
     let scratch = golden("gpt-sfdisk");
     let before = run(scratch.path(), "check --json --for ssd-16k disk").ended(0).stdout.clone();
-    for order in ["check disk --json --for ssd-16k", "check --json disk --for=ssd-16k", "check --for ssd-16k disk --json --color never"] {
+    for order in [
+        "check disk --json --for ssd-16k",
+        "check --json disk --for=ssd-16k",
+        "check --for ssd-16k disk --json --color never",
+    ] {
         assert_eq!(run(scratch.path(), order).ended(0).stdout, before, "{order}");
     }
     // And a name that looks like an option goes behind `--`.
     fs::copy(scratch.path().join("disk"), scratch.path().join("--json")).unwrap();
-    assert!(run(scratch.path(), "check --json -- --json").ended(0).json()["targets"][0]["target"] == "--json");
+    assert!(
+        run(scratch.path(), "check --json -- --json").ended(0).json()["targets"][0]["target"]
+            == "--json"
+    );
 }
 
 #[test]
@@ -151,7 +174,12 @@ fn a_thousand_images_keep_their_order() {
     }
     let ran = run(scratch.path(), &format!("check --jsonl {}", names.join(" ")));
     ran.ended(0);
-    let found: Vec<String> =
-        ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["target"].as_str().unwrap().to_owned()).collect();
+    let found: Vec<String> = ran
+        .stdout
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["target"].as_str().unwrap().to_owned()
+        })
+        .collect();
     assert_eq!(found, names);
 }

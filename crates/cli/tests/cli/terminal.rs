@@ -18,14 +18,20 @@ const ROWS: u16 = 50;
 pub(crate) struct Shown {
     /// The exit status of the program.
     pub(crate) code: Option<i32>,
-    /// The lines of stdout and stderr in their order, without colours; what a carriage return overwrites is a line too.
+    /// The lines of stdout and stderr in their order, without colours; what a carriage return
+    /// overwrites is a line too.
     pub(crate) lines: Vec<String>,
 }
 
 impl Shown {
-    /// The lines wider than `width` columns, without blanks at their end: a bar overwrites the whole line.
+    /// The lines wider than `width` columns, without blanks at their end: a bar overwrites the
+    /// whole line.
     pub(crate) fn wider(&self, width: u16) -> Vec<&str> {
-        self.lines.iter().map(|line| line.trim_end()).filter(|line| line.chars().count() > width.into()).collect()
+        self.lines
+            .iter()
+            .map(|line| line.trim_end())
+            .filter(|line| line.chars().count() > width.into())
+            .collect()
     }
 
     /// All lines as one text.
@@ -34,16 +40,20 @@ impl Shown {
     }
 }
 
-/// Runs `trueline` in `directory` with stdout and stderr on a terminal of `width` columns that shows colours and UTF-8.
+/// Runs `trueline` in `directory` with stdout and stderr on a terminal of `width` columns that
+/// shows colours and UTF-8.
 pub(crate) fn show(directory: &Path, width: u16, arguments: &[&str]) -> Shown {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("a pseudo-terminal");
     grantpt(&master).and_then(|()| unlockpt(&master)).expect("the terminal can be opened");
     let slave = ioctl_tiocgptpeer(&master, flags).expect("the terminal opens");
-    tcsetwinsize(&slave, Winsize { ws_row: ROWS, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).expect("a terminal has a size");
+    tcsetwinsize(&slave, Winsize { ws_row: ROWS, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 })
+        .expect("a terminal has a size");
     let mut command = program(directory);
     command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").args(arguments);
-    command.stdout(Stdio::from(slave.try_clone().expect("a descriptor"))).stderr(Stdio::from(slave));
+    command
+        .stdout(Stdio::from(slave.try_clone().expect("a descriptor")))
+        .stderr(Stdio::from(slave));
     let mut child = command.spawn().expect("the program can be run");
     // It holds the terminal open, which ends when the last that does so has gone.
     drop(command);
@@ -77,12 +87,21 @@ fn plain(text: &str) -> Vec<String> {
 
 #[test]
 fn colours_have_no_width_and_what_is_overwritten_is_a_line() {
-    assert_eq!(plain("\u{1b}[1mab\u{1b}[0m\r\n50 %\r\u{1b}[2K100 %\r\nend"), ["ab", "50 %", "100 %", "end"]);
+    assert_eq!(
+        plain("\u{1b}[1mab\u{1b}[0m\r\n50 %\r\u{1b}[2K100 %\r\nend"),
+        ["ab", "50 %", "100 %", "end"]
+    );
 }
 
 #[test]
 fn the_program_sees_the_width_of_its_terminal() {
     let scratch = crate::scratch();
-    let long = |width| show(scratch.path(), width, &["check", "--help"]).lines.iter().map(|line| line.chars().count()).max();
+    let long = |width| {
+        show(scratch.path(), width, &["check", "--help"])
+            .lines
+            .iter()
+            .map(|line| line.chars().count())
+            .max()
+    };
     assert!(long(60) <= Some(60) && long(60) < long(100), "{:?} {:?}", long(60), long(100));
 }

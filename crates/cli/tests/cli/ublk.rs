@@ -23,7 +23,8 @@ fn a_guest_uses_the_device() {
     let scratch = scratch();
     let here = scratch.path();
     zeroes(here, "disk.img", 64 << 20);
-    // The table is for the kernel, which makes the partition; the rest is what any disk is used for, in sectors of both sizes.
+    // The table is for the kernel, which makes the partition; the rest is what any disk is used
+    // for, in sectors of both sizes.
     let used = "set -eux
         b=${device#/dev/}; q=/sys/block/$b/queue
         [ \"$uri\" = \"$device\" ]; [ $(cat $q/logical_block_size) = $LOGICAL ]; [ $(cat $q/physical_block_size) = 4096 ]
@@ -74,13 +75,15 @@ fn a_guest_uses_the_device() {
         // It ends when it is told, while the device is in use.
         "trueline serve md:16m --ublk & server=$!; seen; exec 3</dev/ublkb0; kill -TERM $server; wait $server; exec 3<&-".into(),
     ];
-    let mut boot = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh"));
+    let mut boot =
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh"));
     boot.current_dir(here).args(["-c", "2", "-m", "ublk_drv", "-m", "ext4"]);
     for tool in [env!("CARGO_BIN_EXE_trueline"), "mkfs.ext4", "e2fsck", "sfdisk", "blkdiscard"] {
         boot.args(["-p", tool]);
     }
     // Programs lie in the guest where they lie here.
-    let directory = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a program is in a directory");
+    let directory =
+        Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a program is in a directory");
     boot.args(["-r", &format!("PATH=$PATH:{}", directory.display())]);
     for command in &commands {
         boot.args(["-r", command]);

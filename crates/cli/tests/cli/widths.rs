@@ -1,5 +1,5 @@
-//! The text of every command in terminals of 40 to 132 columns: nothing ends in a panic, and no line is wider than its terminal
-//! where it can be broken.
+//! The text of every command in terminals of 40 to 132 columns: nothing ends in a panic, and no
+//! line is wider than its terminal where it can be broken.
 
 use crate::terminal::{Shown, show};
 use crate::{lay_golden, program, recipe::Scratch, scratch, zeroes};
@@ -10,9 +10,10 @@ use std::process::Stdio;
 
 const WIDTHS: [u16; 5] = [40, 60, 80, 100, 132];
 
-/// Command lines, in a directory of [`disks`]. Those that end in `@N` have lines that are not broken in terminals of fewer than N columns:
-/// forms of other programs (gpart, diskinfo, newfs), and drawings, whose parts stand above each other. Those that end in `$` print
-/// commands to be copied, which are never broken, and other programs' scripts, whose lines are theirs.
+/// Command lines, in a directory of [`disks`]. Those that end in `@N` have lines that are not
+/// broken in terminals of fewer than N columns: forms of other programs (gpart, diskinfo, newfs),
+/// and drawings, whose parts stand above each other. Those that end in `$` print commands to be
+/// copied, which are never broken, and other programs' scripts, whose lines are theirs.
 const COMMANDS: &[&str] = &[
     "check openbsd.img @80",
     "check a.img,a1.img @80",
@@ -92,10 +93,14 @@ note = "some words about it that go on for longer than a line of a terminal has 
 /// A directory with golden disks.
 fn disks() -> Scratch {
     let scratch = scratch();
-    for (name, files) in [("seed-000-openbsd", "openbsd"), ("seed-003-default", "a"), ("seed-004-574", "gpart")] {
+    for (name, files) in
+        [("seed-000-openbsd", "openbsd"), ("seed-003-default", "a"), ("seed-004-574", "gpart")]
+    {
         for file in lay_golden(name, scratch.path()) {
-            let to = format!("{files}{}.img", file.trim_start_matches(|c: char| !c.is_ascii_digit()));
-            fs::rename(scratch.path().join(file), scratch.path().join(to)).expect("a file can be renamed");
+            let to =
+                format!("{files}{}.img", file.trim_start_matches(|c: char| !c.is_ascii_digit()));
+            fs::rename(scratch.path().join(file), scratch.path().join(to))
+                .expect("a file can be renamed");
         }
     }
     zeroes(scratch.path(), "empty.img", 1 << 30);
@@ -103,7 +108,8 @@ fn disks() -> Scratch {
     scratch
 }
 
-/// Commands that change a disk, each after those above it, in a directory of their own; marked as [`COMMANDS`].
+/// Commands that change a disk, each after those above it, in a directory of their own; marked as
+/// [`COMMANDS`].
 const EDITS: &[&str] = &[
     "part create -s gpt new.img",
     "part add -t linux-data -b 63 -s 65536 new.img",
@@ -140,7 +146,8 @@ const EDITS: &[&str] = &[
 const LAYOUT: &str = "scheme = \"mbr\"\n[[partition]]\ntype = \"freebsd\"\nsize = \"64MiB\"\n\
     [partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype = \"freebsd-ufs\"\nsize = \"16MiB\"\n";
 
-/// A directory with what [`EDITS`] name: empty disks, a layout, a place to mount on, and a client that writes off the grain.
+/// A directory with what [`EDITS`] name: empty disks, a layout, a place to mount on, and a client
+/// that writes off the grain.
 fn blanks() -> Scratch {
     let scratch = scratch();
     for name in ["new.img", "other.img", "one.img", "two.img"] {
@@ -155,9 +162,11 @@ fn blanks() -> Scratch {
     scratch
 }
 
-/// The command line of an entry of a list, the columns from which on its lines fit, and whether it prints what is copied.
+/// The command line of an entry of a list, the columns from which on its lines fit, and whether it
+/// prints what is copied.
 fn entry(entry: &str) -> (Vec<&str>, u16, bool) {
-    let (command, copied) = entry.strip_suffix(" $").map_or((entry, false), |command| (command, true));
+    let (command, copied) =
+        entry.strip_suffix(" $").map_or((entry, false), |command| (command, true));
     let (command, least) = command.split_once(" @").unwrap_or((command, "0"));
     (command.split_whitespace().collect(), least.parse().expect("a number of columns"), copied)
 }
@@ -187,7 +196,9 @@ const COPIED: [&str; 17] = [
 fn wider(shown: &Shown, width: u16, copied: bool) -> Vec<&str> {
     let mut wide = shown.wider(width);
     wide.retain(|line| line.trim_start().contains(' '));
-    wide.retain(|line| !(copied && COPIED.iter().any(|program| line.trim_start().starts_with(program))));
+    wide.retain(|line| {
+        !(copied && COPIED.iter().any(|program| line.trim_start().starts_with(program)))
+    });
     wide
 }
 
@@ -195,7 +206,9 @@ fn wider(shown: &Shown, width: u16, copied: bool) -> Vec<&str> {
 fn wrong(shown: &Shown, width: u16, copied: bool) -> Option<String> {
     let wide = wider(shown, width, copied);
     // 101 is the status of a panic.
-    let bad = shown.code.is_none_or(|code| code > 3) || shown.text().contains("panicked") || !wide.is_empty();
+    let bad = shown.code.is_none_or(|code| code > 3)
+        || shown.text().contains("panicked")
+        || !wide.is_empty();
     bad.then(|| format!("status {:?}\n{}", shown.code, wide.join("\n")))
 }
 
@@ -233,10 +246,19 @@ fn every_text_of_a_change_fits_its_terminal() {
 
 /// The words of every command and verb, from the lists under `--help`.
 fn commands(directory: &Path, path: &[String]) -> Vec<Vec<String>> {
-    let help = program(directory).args(path).arg("--help").output().expect("the program can be run").stdout;
+    let help = program(directory)
+        .args(path)
+        .arg("--help")
+        .output()
+        .expect("the program can be run")
+        .stdout;
     let help = String::from_utf8(help).expect("the output is UTF-8");
-    let listed = help.split("\n\n").find_map(|block| block.strip_prefix("Commands:\n")).unwrap_or_default();
-    let names = listed.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let listed =
+        help.split("\n\n").find_map(|block| block.strip_prefix("Commands:\n")).unwrap_or_default();
+    let names = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '));
     let names = names.filter_map(|line| line.split_whitespace().next());
     let inner = names.flat_map(|name| commands(directory, &[path, &[name.to_owned()]].concat()));
     [path.to_vec()].into_iter().chain(inner).collect()
@@ -252,7 +274,9 @@ fn every_help_fits_its_terminal() {
         for width in WIDTHS {
             let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
             let shown = show(scratch.path(), width, &arguments);
-            if let Some(wrong) = wrong(&shown, width, false).filter(|_| !path.is_empty() || shown.code == Some(0)) {
+            if let Some(wrong) =
+                wrong(&shown, width, false).filter(|_| !path.is_empty() || shown.code == Some(0))
+            {
                 bad += &format!("{width} columns: {path:?}: {wrong}\n");
             }
         }
@@ -266,7 +290,10 @@ fn an_example_of_help_can_be_copied_at_every_width() {
     let examples = [
         ("--help", "trueline part add -t linux-data disk.img"),
         ("bench --help", "trueline bench latency md:1m=disk.img 'md:1m=disk.img#s1'"),
-        ("serve --help", "trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s"),
+        (
+            "serve --help",
+            "trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s",
+        ),
         ("serve --help", "trueline serve disk.img --fuse mnt --run 'mkfs.ext4 \"$file\"'"),
         ("part apply --help", "sfdisk -d /dev/sda | trueline part apply --sfdisk - disk.img"),
     ];
@@ -286,33 +313,61 @@ fn an_example_of_help_can_be_copied_at_every_width() {
 #[test]
 fn an_error_is_one_line_in_a_pipe() {
     let scratch = scratch();
-    let line = program(scratch.path()).args(["explain", &"long-".repeat(30)]).output().expect("the program can be run").stderr;
+    let line = program(scratch.path())
+        .args(["explain", &"long-".repeat(30)])
+        .output()
+        .expect("the program can be run")
+        .stderr;
     assert_eq!(String::from_utf8(line).expect("the output is UTF-8").lines().count(), 1);
-    let shown = show(scratch.path(), 60, &["help", "neither", "one", "nor", "the", "other", "but", "a", "long", "line", "of", "words"]);
-    assert!(shown.lines.len() > 2 && shown.lines[1..].iter().all(|line| line.starts_with("  ")), "{:?}", shown.lines);
+    let shown = show(
+        scratch.path(),
+        60,
+        &[
+            "help", "neither", "one", "nor", "the", "other", "but", "a", "long", "line", "of",
+            "words",
+        ],
+    );
+    assert!(
+        shown.lines.len() > 2 && shown.lines[1..].iter().all(|line| line.starts_with("  ")),
+        "{:?}",
+        shown.lines
+    );
 }
 
-/// A reader that goes away, as `head` does, takes no page with it; nor does what goes wrong while tables are printed.
+/// A reader that goes away, as `head` does, takes no page with it; nor does what goes wrong while
+/// tables are printed.
 #[test]
 fn pages_are_written_before_tables_are_printed() {
     let disks = disks();
-    for command in ["lab run mine.toml --html page.html", "demo --short --html page.html", "check gpart.img --html page.html"] {
+    for command in [
+        "lab run mine.toml --html page.html",
+        "demo --short --html page.html",
+        "check gpart.img --html page.html",
+    ] {
         let mut program = program(disks.path());
-        let mut child = program.args(command.split(' ')).stdout(Stdio::piped()).spawn().expect("the program can be run");
+        let mut child = program
+            .args(command.split(' '))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program can be run");
         drop(child.stdout.take());
         child.wait().expect("a child can be waited for");
-        fs::remove_file(disks.path().join("page.html")).unwrap_or_else(|e| panic!("{command}: no page: {e}"));
+        fs::remove_file(disks.path().join("page.html"))
+            .unwrap_or_else(|e| panic!("{command}: no page: {e}"));
     }
 }
 
-/// A bar says how far many targets are, without a rate of things that are not alike, and not at all under `-q`.
+/// A bar says how far many targets are, without a rate of things that are not alike, and not at all
+/// under `-q`.
 #[test]
 fn a_bar_of_many_targets_has_no_rate() {
     let scratch = scratch();
     let names: Vec<String> = (0..49).map(|nth| format!("{nth}.img")).collect();
     names.iter().for_each(|name| zeroes(scratch.path(), name, 64 << 20));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let check = |options: &[&'static str]| show(scratch.path(), 80, &[&["check"], options, &names[..]].concat()).text();
+    let check = |options: &[&'static str]| {
+        show(scratch.path(), 80, &[&["check"], options, &names[..]].concat()).text()
+    };
     let text = check(&[]);
     assert!(text.contains("/49") && !text.contains("/s"), "{text}");
     assert_eq!(check(&["-q"]), "");

@@ -1,7 +1,9 @@
-//! Every golden disk, laid into a sparse file and checked by the program itself, against the `.want` beside it.
+//! Every golden disk, laid into a sparse file and checked by the program itself, against the
+//! `.want` beside it.
 //!
-//! A `.want` is a transcript: the commands that the head's `check:` lines stand for, what they print, how they end.
-//! `TRUELINE_BLESS=1` rewrites it; the difference is then for the reader of the commit.
+//! A `.want` is a transcript: the commands that the head's `check:` lines stand for, what they
+//! print, how they end. `TRUELINE_BLESS=1` rewrites it; the difference is then for the reader of
+//! the commit.
 
 use crate::lay::lay;
 use crate::recipe::{self, Recipe, Scratch};
@@ -44,7 +46,11 @@ fn transcript(recipe: &Recipe) -> Result<String, String> {
     let mut text = String::new();
     for options in checks {
         let target = names.join(",");
-        let arguments: Vec<&str> = ["check"].into_iter().chain(options.split_whitespace()).chain([target.as_str()]).collect();
+        let arguments: Vec<&str> = ["check"]
+            .into_iter()
+            .chain(options.split_whitespace())
+            .chain([target.as_str()])
+            .collect();
         let ran = Command::new(env!("CARGO_BIN_EXE_trueline"))
             .args(&arguments)
             .current_dir(scratch.path())
@@ -54,7 +60,10 @@ fn transcript(recipe: &Recipe) -> Result<String, String> {
         text += &format!("$ trueline {}\n", arguments.join(" "));
         text += &String::from_utf8_lossy(&ran.stdout);
         text += &String::from_utf8_lossy(&ran.stderr);
-        text += &ran.status.code().map_or("killed\n".to_string(), |code| format!("exit status {code}\n"));
+        text += &ran
+            .status
+            .code()
+            .map_or("killed\n".to_string(), |code| format!("exit status {code}\n"));
     }
     Ok(text)
 }

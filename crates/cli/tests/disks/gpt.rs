@@ -1,7 +1,8 @@
-//! GUID partition tables as we write them, beside those of sfdisk, sgdisk and parted for the same layout, byte for byte; and
-//! whether those tools and libblkid find fault with ours.
+//! GUID partition tables as we write them, beside those of sfdisk, sgdisk and parted for the same
+//! layout, byte for byte; and whether those tools and libblkid find fault with ours.
 //!
-//! Sectors of 4096 bytes need a loop device, so root. What is skipped is printed; with `TRUELINE_ORACLE=all` it is a failure.
+//! Sectors of 4096 bytes need a loop device, so root. What is skipped is printed; with
+//! `TRUELINE_ORACLE=all` it is a failure.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
@@ -33,7 +34,8 @@ const LAYOUT: [(&str, u64, u64, &str, &[u32]); 4] = [
     ("linux-swap", 9, 2, "swap", &[]),
 ];
 
-/// Bytes in which a tool differs on purpose: tool, sectors of the disk it is about (512 or all), bytes of LBA 0, why.
+/// Bytes in which a tool differs on purpose: tool, sectors of the disk it is about (512 or all),
+/// bytes of LBA 0, why.
 const PMBR: [(&str, Range<u64>, &str); 1] = [(
     "sgdisk",
     451..454,
@@ -45,17 +47,27 @@ fn guid(n: u8) -> Guid {
 }
 
 /// The layout as we write it, on a disk that was empty. `guids`: the disk's and each partition's.
-fn ours(sector: u64, size: u64, guids: &[Guid], parts: &[Wanted], usable: Option<(u64, u64)>) -> Sparse {
+fn ours(
+    sector: u64,
+    size: u64,
+    guids: &[Guid],
+    parts: &[Wanted],
+    usable: Option<(u64, u64)>,
+) -> Sparse {
     let mut disk = Sparse::new(size);
     let topology = Topology::new(sector, size);
     let site = TableSite { topology: &topology, base: 0, kind: None };
     let (route, stores) = (Route::store(0, size), [Box::new(disk.clone()) as Box<dyn Store>]);
     let budget = Budget::new(Limits::default());
     let new = New { id: Some(Id::Guid(guids[0])), usable, ..New::default() };
-    let before = Gpt.create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &site, &new).expect("as the test laid it");
+    let before = Gpt
+        .create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &site, &new)
+        .expect("as the test laid it");
     let mut after = before.clone();
     for (part, uuid) in parts.iter().zip(&guids[1..]) {
-        after.add(&Gpt, &site, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned).expect("as the test laid it");
+        after
+            .add(&Gpt, &site, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned)
+            .expect("as the test laid it");
     }
     Gpt.render(&before, &after).iter().for_each(|p| disk.put(p.offset, &p.bytes));
     disk
@@ -73,9 +85,13 @@ fn layout() -> Vec<Wanted> {
     LAYOUT.iter().map(part).collect()
 }
 
-/// The layout for sfdisk, which leaves out a name with a character past the basic plane, and parted, which complains of one.
+/// The layout for sfdisk, which leaves out a name with a character past the basic plane, and
+/// parted, which complains of one.
 fn plain() -> Vec<Wanted> {
-    let name = |part: Wanted| Wanted { label: part.label.map(|label| label.replace('\u{1f600}', "x")), ..part };
+    let name = |part: Wanted| Wanted {
+        label: part.label.map(|label| label.replace('\u{1f600}', "x")),
+        ..part
+    };
     layout().into_iter().map(name).collect()
 }
 
@@ -103,7 +119,8 @@ impl Image {
         }
         let image = path.to_string_lossy().into_owned();
         let device = (sector != 512).then(|| {
-            let shown = run("losetup", &["--find", "--show", "--sector-size", &sector.to_string(), &image]);
+            let shown =
+                run("losetup", &["--find", "--show", "--sector-size", &sector.to_string(), &image]);
             shown.unwrap_or_else(|why| panic!("{why}")).trim().to_string()
         });
         Image { path, device, scratch }
@@ -127,9 +144,16 @@ impl Image {
     fn differences(&self, disk: &Sparse) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for from in [0, disk.length() - MIB] {
-            let (theirs, mut ours) = (self.bytes(from, MIB), vec![0; usize::try_from(MIB).expect("as the test laid it")]);
+            let (theirs, mut ours) = (
+                self.bytes(from, MIB),
+                vec![0; usize::try_from(MIB).expect("as the test laid it")],
+            );
             disk.read_at(&mut ours, from).expect("as the test laid it");
-            for at in (from..).zip(theirs.iter().zip(&ours)).filter(|(_, (a, b))| a != b).map(|(at, _)| at) {
+            for at in (from..)
+                .zip(theirs.iter().zip(&ours))
+                .filter(|(_, (a, b))| a != b)
+                .map(|(at, _)| at)
+            {
                 match runs.last_mut() {
                     Some(run) if run.end == at => run.end += 1,
                     _ => runs.push(at..at + 1),
@@ -153,7 +177,8 @@ impl Drop for Image {
 /// Output of the program. Errors: it is missing or fails.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let ran = tool(program, arguments, Path::new("/")).map_err(|e| format!("{program}: {e}"))?;
-    let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     if ran.status.success() { Ok(text) } else { Err(format!("{program} {arguments:?}: {text}")) }
 }
 
@@ -170,7 +195,9 @@ pub(crate) fn sectors(programs: &[&str]) -> Vec<u64> {
         match missing_of(programs.iter().chain(needs).copied()) {
             None => found.push(sector),
             Some(missing) => {
-                skip(&format!("tables of {sector}-byte sectors with {programs:?}: no {missing} here"));
+                skip(&format!(
+                    "tables of {sector}-byte sectors with {programs:?}: no {missing} here"
+                ));
             }
         }
     }
@@ -178,9 +205,18 @@ pub(crate) fn sectors(programs: &[&str]) -> Vec<u64> {
 }
 
 fn same_bytes(what: &str, image: &Image, disk: &Sparse) {
-    let allowed = |run: &Range<u64>| PMBR.iter().any(|(tool, bytes, _)| *tool == what && bytes.start <= run.start && run.end <= bytes.end);
+    let allowed = |run: &Range<u64>| {
+        PMBR.iter().any(|(tool, bytes, _)| {
+            *tool == what && bytes.start <= run.start && run.end <= bytes.end
+        })
+    };
     let other: Vec<_> = image.differences(disk).into_iter().filter(|run| !allowed(run)).collect();
-    assert!(other.is_empty(), "{what} on {} of {} bytes differs in {other:x?}", image.name(), disk.length());
+    assert!(
+        other.is_empty(),
+        "{what} on {} of {} bytes differs in {other:x?}",
+        image.name(),
+        disk.length()
+    );
 }
 
 #[test]
@@ -191,16 +227,35 @@ fn sfdisk_writes_the_same_bytes() {
         let mut script = format!("label: gpt\nlabel-id: {}\nfirst-lba: {front}\n", guid(1));
         let parts = plain();
         for (n, part) in (2..).zip(&parts) {
-            let attributes: Vec<String> = (0..64).filter(|bit| part.attributes >> bit & 1 == 1).map(attribute).collect();
-            let (start, length) = (part.place.start.expect("as the test laid it") / sector, part.place.size.unwrap() / sector);
+            let attributes: Vec<String> =
+                (0..64).filter(|bit| part.attributes >> bit & 1 == 1).map(attribute).collect();
+            let (start, length) = (
+                part.place.start.expect("as the test laid it") / sector,
+                part.place.size.unwrap() / sector,
+            );
             let (kind, name) = (kind(part), part.label.as_ref().expect("as the test laid it"));
-            script += &format!("start={start}, size={length}, type={kind}, uuid={}, name=\"{name}\"", guid(n));
-            script += &if attributes.is_empty() { "\n".into() } else { format!(", attrs=\"{}\"\n", attributes.join(" ")) };
+            script += &format!(
+                "start={start}, size={length}, type={kind}, uuid={}, name=\"{name}\"",
+                guid(n)
+            );
+            script += &if attributes.is_empty() {
+                "\n".into()
+            } else {
+                format!(", attrs=\"{}\"\n", attributes.join(" "))
+            };
         }
         let file = image.scratch.path().join("script");
         std::fs::write(&file, script).expect("as the test laid it");
-        run("sh", &["-c", "LC_ALL=C.UTF-8 sfdisk --quiet --no-tell-kernel \"$0\" < \"$1\"", &image.name(), &file.to_string_lossy()])
-            .expect("as the test laid it");
+        run(
+            "sh",
+            &[
+                "-c",
+                "LC_ALL=C.UTF-8 sfdisk --quiet --no-tell-kernel \"$0\" < \"$1\"",
+                &image.name(),
+                &file.to_string_lossy(),
+            ],
+        )
+        .expect("as the test laid it");
         same_bytes("sfdisk", &image, &ours(sector, size, &guids(), &parts, None));
     }
 }
@@ -228,16 +283,31 @@ fn where_sfdisk_begins_nothing_else_differs() {
     for (sector, size) in disks(&["sfdisk"]) {
         let image = Image::new("sfdisk-default", sector, &Sparse::new(size));
         let script = format!("label: gpt\\nlabel-id: {}\\n", guid(1));
-        run("sh", &["-c", "printf \"$1\" | sfdisk --quiet --no-tell-kernel \"$0\"", &image.name(), &script]).expect("as the test laid it");
+        run(
+            "sh",
+            &[
+                "-c",
+                "printf \"$1\" | sfdisk --quiet --no-tell-kernel \"$0\"",
+                &image.name(),
+                &script,
+            ],
+        )
+        .expect("as the test laid it");
         let end = size / sector * sector;
         let disk = ours(sector, size, &guids()[..1], &[], Some((MIB, end - 16384 - sector)));
         assert_eq!(image.differences(&disk), [], "from 1 MiB on, as it puts first-lba");
-        // FreeBSD, sgdisk and parted leave to partitions what the table does not take: first usable LBA and header CRC.
-        let fields = [16..20, 40..44].map(|f: Range<u64>| [sector + f.start..sector + f.end, end - sector + f.start..end - sector + f.end]);
+        // FreeBSD, sgdisk and parted leave to partitions what the table does not take: first usable
+        // LBA and header CRC.
+        let fields = [16..20, 40..44].map(|f: Range<u64>| {
+            [sector + f.start..sector + f.end, end - sector + f.start..end - sector + f.end]
+        });
         let found = image.differences(&ours(sector, size, &guids()[..1], &[], None));
         assert!(!found.is_empty());
         for run in found {
-            assert!(fields.iter().flatten().any(|f| f.start <= run.start && run.end <= f.end), "{run:?}");
+            assert!(
+                fields.iter().flatten().any(|f| f.start <= run.start && run.end <= f.end),
+                "{run:?}"
+            );
         }
     }
 }
@@ -246,18 +316,36 @@ fn where_sfdisk_begins_nothing_else_differs() {
 fn sgdisk_writes_the_same_bytes() {
     for (sector, size) in disks(&["sgdisk"]) {
         let image = Image::new("sgdisk", sector, &Sparse::new(size));
-        let mut arguments: Vec<String> = vec!["--set-alignment=1".into(), "--clear".into(), format!("--disk-guid={}", guid(1))];
+        let mut arguments: Vec<String> =
+            vec!["--set-alignment=1".into(), "--clear".into(), format!("--disk-guid={}", guid(1))];
         for (n, part) in (1..).zip(layout()) {
-            let (start, length) = (part.place.start.expect("as the test laid it") / sector, part.place.size.unwrap() / sector);
+            let (start, length) = (
+                part.place.start.expect("as the test laid it") / sector,
+                part.place.size.unwrap() / sector,
+            );
             arguments.push(format!("--new={n}:{start}:{}", start + length - 1));
             arguments.push(format!("--typecode={n}:{}", kind(&part)));
             arguments.push(format!("--partition-guid={n}:{}", guid(n + 1)));
-            arguments.push(format!("--change-name={n}:{}", part.label.as_ref().expect("as the test laid it")));
-            arguments.extend((0..64).filter(|bit| part.attributes >> bit & 1 == 1).map(|bit| format!("--attributes={n}:set:{bit}")));
+            arguments.push(format!(
+                "--change-name={n}:{}",
+                part.label.as_ref().expect("as the test laid it")
+            ));
+            arguments.extend(
+                (0..64)
+                    .filter(|bit| part.attributes >> bit & 1 == 1)
+                    .map(|bit| format!("--attributes={n}:set:{bit}")),
+            );
         }
         arguments.push(image.name());
-        run("env", &[&["LC_ALL=C.UTF-8", "sgdisk"][..], &arguments.iter().map(String::as_str).collect::<Vec<_>>()].concat())
-            .expect("as the test laid it");
+        run(
+            "env",
+            &[
+                &["LC_ALL=C.UTF-8", "sgdisk"][..],
+                &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+            ]
+            .concat(),
+        )
+        .expect("as the test laid it");
         same_bytes("sgdisk", &image, &ours(sector, size, &guids(), &layout(), None));
     }
 }
@@ -266,23 +354,34 @@ fn sgdisk_writes_the_same_bytes() {
 fn parted_writes_the_same_bytes() {
     for (sector, size) in disks(&["parted"]) {
         let image = Image::new("parted", sector, &Sparse::new(size));
-        let mut arguments = vec!["--script".to_string(), image.name(), "mklabel".into(), "gpt".into()];
-        let mut parts: Vec<Wanted> = layout().into_iter().filter(|p| p.label.as_ref().is_some_and(|l| l.is_ascii())).collect();
+        let mut arguments =
+            vec!["--script".to_string(), image.name(), "mklabel".into(), "gpt".into()];
+        let mut parts: Vec<Wanted> = layout()
+            .into_iter()
+            .filter(|p| p.label.as_ref().is_some_and(|l| l.is_ascii()))
+            .collect();
         for part in &mut parts {
             // It names a type only by what it knows of it.
             part.kind = Gpt.kind("linux-data").expect("as the test laid it");
             part.attributes = 0;
-            let (start, end) = (part.place.start.expect("as the test laid it"), part.place.start.unwrap() + part.place.size.unwrap());
+            let (start, end) = (
+                part.place.start.expect("as the test laid it"),
+                part.place.start.unwrap() + part.place.size.unwrap(),
+            );
             let name = format!("\"{}\"", part.label.as_ref().expect("as the test laid it"));
             arguments.extend(["mkpart".into(), name, format!("{start}B"), format!("{}B", end - 1)]);
         }
         arguments.extend(["set".into(), "1".into(), "legacy_boot".into(), "on".into()]);
         parts[0].attributes = 4;
-        run("parted", &arguments.iter().map(String::as_str).collect::<Vec<_>>()).expect("as the test laid it");
+        run("parted", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+            .expect("as the test laid it");
         // Its GUIDs are its own.
         let header = image.bytes(sector + 56, 16);
         let array = (0..parts.len() as u64).map(|n| image.bytes(2 * sector + 128 * n + 16, 16));
-        let guids: Vec<Guid> = std::iter::once(header).chain(array).map(|b| Guid(b.try_into().expect("as the test laid it"))).collect();
+        let guids: Vec<Guid> = std::iter::once(header)
+            .chain(array)
+            .map(|b| Guid(b.try_into().expect("as the test laid it")))
+            .collect();
         same_bytes("parted", &image, &ours(sector, size, &guids, &parts, None));
     }
 }
@@ -298,11 +397,16 @@ fn no_tool_finds_fault() {
         assert!(said.contains("No errors detected") && !said.contains("arning"), "{said}");
         for n in 1..=LAYOUT.len() {
             // It answers by its exit status.
-            run("parted", &["--script", &name, "align-check", "opt", &n.to_string()]).expect("as the test laid it");
+            run("parted", &["--script", &name, "align-check", "opt", &n.to_string()])
+                .expect("as the test laid it");
         }
-        let said = run("env", &["LC_ALL=C.UTF-8", "parted", "--script", &name, "print"]).expect("as the test laid it");
+        let said = run("env", &["LC_ALL=C.UTF-8", "parted", "--script", &name, "print"])
+            .expect("as the test laid it");
         assert!(!said.contains("arning") && !said.contains("rror"), "{said}");
         let said = run("blkid", &["-p", "-o", "export", &name]).expect("as the test laid it");
-        assert!(said.contains("PTTYPE=gpt") && said.contains(&format!("PTUUID={}", guid(1))), "{said}");
+        assert!(
+            said.contains("PTTYPE=gpt") && said.contains(&format!("PTUUID={}", guid(1))),
+            "{said}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Names that are known by their magic alone: what the tools make, or, where none is here, bytes written by hand, is called by us
-//! what blkid calls it; and nothing is written over it without a word.
+//! Names that are known by their magic alone: what the tools make, or, where none is here, bytes
+//! written by hand, is called by us what blkid calls it; and nothing is written over it without a
+//! word.
 
 use crate::oracle::{missing_of, tell, tool};
 use crate::recipe::Scratch;
@@ -10,24 +11,41 @@ use std::process::Command;
 
 const LENGTH: u64 = 64 << 20;
 
-/// Made by their own tools: the name, a program that is needed, and a line of sh that makes `disk` of what is a sparse file.
+/// Made by their own tools: the name, a program that is needed, and a line of sh that makes `disk`
+/// of what is a sparse file.
 const MADE: &[(&str, &str, &str)] = &[
     ("minix", "mkfs.minix", "mkfs.minix -1 disk"),
     ("minix", "mkfs.minix", "mkfs.minix -2 disk"),
     ("minix", "mkfs.minix", "mkfs.minix -3 disk"),
     ("bfs", "mkfs.bfs", "mkfs.bfs disk"),
-    ("cramfs", "mkfs.cramfs", "mkdir d; echo a > d/a; mkfs.cramfs d made; dd if=made of=disk conv=notrunc"),
-    ("romfs", "genromfs", "mkdir d; echo a > d/a; genromfs -d d -f made; dd if=made of=disk conv=notrunc"),
+    (
+        "cramfs",
+        "mkfs.cramfs",
+        "mkdir d; echo a > d/a; mkfs.cramfs d made; dd if=made of=disk conv=notrunc",
+    ),
+    (
+        "romfs",
+        "genromfs",
+        "mkdir d; echo a > d/a; genromfs -d d -f made; dd if=made of=disk conv=notrunc",
+    ),
     ("gfs2", "mkfs.gfs2", "mkfs.gfs2 -O -p lock_nolock -J 8 disk"),
-    ("ocfs2", "mkfs.ocfs2", "truncate -s 256M disk; echo y | mkfs.ocfs2 -M local --fs-features=local -N 1 disk"),
+    (
+        "ocfs2",
+        "mkfs.ocfs2",
+        "truncate -s 256M disk; echo y | mkfs.ocfs2 -M local --fs-features=local -N 1 disk",
+    ),
     ("hfs", "hformat", "hformat -l name disk"),
     ("reiser4", "mkfs.reiser4", "mkfs.reiser4 -fffy disk"),
-    ("DM_verity_hash", "veritysetup", "truncate -s 1M data; veritysetup format data made; dd if=made of=disk conv=notrunc"),
+    (
+        "DM_verity_hash",
+        "veritysetup",
+        "truncate -s 1M data; veritysetup format data made; dd if=made of=disk conv=notrunc",
+    ),
     ("atari", "parted", "parted -s disk mklabel atari mkpart primary 1MiB 10MiB"),
 ];
 
-/// Tables that are read and never written: the class, a program that is needed, a line of sh that makes `disk` of what is a sparse
-/// file, and blkid's name.
+/// Tables that are read and never written: the class, a program that is needed, a line of sh that
+/// makes `disk` of what is a sparse file, and blkid's name.
 const READ: &[(&str, &str, &str, &str)] = &[
     ("apm", "parted", "parted -s disk mklabel mac", "mac"),
     ("apm", "parted", "parted -s disk mklabel mac mkpart name hfs+ 1MiB 20MiB", "mac"),
@@ -42,12 +60,14 @@ const READ: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Names that this blkid has not: only ours is asked.
-const OURS: &[&str] = &["amiga", "dasd", "ldm", "geli", "graid3", "gjournal", "gvirstor", "gshsec", "cs_fvault2"];
+const OURS: &[&str] =
+    &["amiga", "dasd", "ldm", "geli", "graid3", "gjournal", "gvirstor", "gshsec", "cs_fvault2"];
 
 /// Bytes at a place, counted from the end if it is negative.
 type Runs = Vec<(i64, Vec<u8>)>;
 
-/// Written by hand, after libblkid's and the formats' own headers: magic, and what is checked besides.
+/// Written by hand, after libblkid's and the formats' own headers: magic, and what is checked
+/// besides.
 fn by_hand() -> Vec<(&'static str, Runs)> {
     let at = |at: i64, bytes: &[u8]| (at, bytes.to_vec());
     let one = |place: i64, bytes: &[u8]| vec![at(place, bytes)];
@@ -91,7 +111,10 @@ fn by_hand() -> Vec<(&'static str, Runs)> {
         ("gjournal", one(-512, b"GEOM::JOURNAL")),
         ("gvirstor", one(-512, b"GEOM::VIRSTOR")),
         ("gshsec", one(-512, b"GEOM::SHSEC")),
-        ("xfs_external_log", vec![at(0, b"\xfe\xed\xba\xbe\0\0\0\x01\0\0\0\x02\0\0\x02\0"), at(300, &[0, 0, 0, 1])]),
+        (
+            "xfs_external_log",
+            vec![at(0, b"\xfe\xed\xba\xbe\0\0\0\x01\0\0\0\x02\0\0\x02\0"), at(300, &[0, 0, 0, 1])],
+        ),
         ("hpfs", vec![at(8192, b"\x49\xe8\x95\xf9"), at(8704, b"\x49\x18\x91\xf9")]),
         ("sysv", one(10232, b"\x20\x7e\x18\xfd")),
         ("xenix", one(2048, b"\x2b\x55\x44")),
@@ -113,7 +136,10 @@ fn by_hand() -> Vec<(&'static str, Runs)> {
         ("isw_raid_member", one(-1024, b"Intel Raid ISM Cfg Sig. 1.0.00")),
         ("lsi_mega_raid_member", one(-512, b"$XIDE$")),
         ("via_raid_member", vec![at(-512, b"\x55\xaa"), at(-462, b"\xff")]),
-        ("silicon_medley_raid_member", vec![at(-512 + 0x60, b"\0\0\0\x2f"), at(-512 + 0x13e, b"\0\xd1")]),
+        (
+            "silicon_medley_raid_member",
+            vec![at(-512 + 0x60, b"\0\0\0\x2f"), at(-512 + 0x13e, b"\0\xd1")],
+        ),
         ("nvidia_raid_member", one(-1024, b"NVIDIA")),
         ("promise_fasttrack_raid_member", one(-63 * 512, b"Promise Technology, Inc.")),
         ("promise_fasttrack_raid_member", one(-3087 * 512, b"Promise Technology, Inc.")),
@@ -130,20 +156,27 @@ fn nothing_is_written_over_a_table_that_is_only_read() {
     for (nth, (class, program, made, name)) in READ.iter().enumerate() {
         if let Some(missing) = missing_of([*program]) {
             tell(&format!("known: skipped {class}: no {missing} here"));
-            assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all: {missing}");
+            assert!(
+                !std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"),
+                "TRUELINE_ORACLE=all: {missing}"
+            );
             continue;
         }
         let scratch = Scratch::new(&format!("read-{nth}"));
-        File::create(scratch.path().join("disk")).and_then(|disk| disk.set_len(LENGTH)).expect("a disk");
+        File::create(scratch.path().join("disk"))
+            .and_then(|disk| disk.set_len(LENGTH))
+            .expect("a disk");
         let ran = tool("sh", &["-c", made], scratch.path()).expect("sh");
         let found = read_only(class, name, scratch.path());
-        wrong.extend(found.map(|why| format!("{class}: {made}: {why}: {}", String::from_utf8_lossy(&ran.stderr))));
+        wrong.extend(found.map(|why| {
+            format!("{class}: {made}: {why}: {}", String::from_utf8_lossy(&ran.stderr))
+        }));
     }
     assert!(wrong.is_empty(), "{}\n{} are wrong", wrong.join("\n"), wrong.len());
 }
 
-/// The flaw in what we say and do of `disk`, which has a table of `class` on it: edits are refused, and it is found no more once it has
-/// been written over.
+/// The flaw in what we say and do of `disk`, which has a table of `class` on it: edits are refused,
+/// and it is found no more once it has been written over.
 fn read_only(class: &str, name: &str, directory: &Path) -> Option<String> {
     let table = format!("\"scheme\": \"{class}\"");
     for verb in [
@@ -156,7 +189,10 @@ fn read_only(class: &str, name: &str, directory: &Path) -> Option<String> {
     ] {
         let before = fs::read(directory.join("disk")).expect("the disk");
         let (code, said) = trueline(verb, directory);
-        if code != Some(2) || !said.contains(class) || fs::read(directory.join("disk")).expect("the disk") != before {
+        if code != Some(2)
+            || !said.contains(class)
+            || fs::read(directory.join("disk")).expect("the disk") != before
+        {
             return Some(format!("{verb} ends with {code:?}: {said}"));
         }
     }
@@ -179,13 +215,22 @@ fn blkid_has_the_same_names_and_nothing_is_written_over() {
     for (nth, (name, program, made)) in MADE.iter().enumerate() {
         if let Some(missing) = missing_of([*program]) {
             tell(&format!("known: skipped {name}: no {missing} here"));
-            assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all: {missing}");
+            assert!(
+                !std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"),
+                "TRUELINE_ORACLE=all: {missing}"
+            );
             continue;
         }
         let scratch = Scratch::new(&format!("known-made-{nth}"));
-        File::create(scratch.path().join("disk")).and_then(|disk| disk.set_len(LENGTH)).expect("a disk");
+        File::create(scratch.path().join("disk"))
+            .and_then(|disk| disk.set_len(LENGTH))
+            .expect("a disk");
         let ran = tool("sh", &["-c", made], scratch.path()).expect("sh");
-        wrong.extend(compare(name, scratch.path()).map(|why| format!("{name}: {made}: {why}: {}", String::from_utf8_lossy(&ran.stderr))));
+        wrong.extend(
+            compare(name, scratch.path()).map(|why| {
+                format!("{name}: {made}: {why}: {}", String::from_utf8_lossy(&ran.stderr))
+            }),
+        );
     }
     for (nth, (name, runs)) in by_hand().into_iter().enumerate() {
         let scratch = Scratch::new(&format!("known-hand-{nth}"));
@@ -214,7 +259,10 @@ fn compare(name: &str, directory: &Path) -> Option<String> {
 
 /// The output of the program on the disk in `directory`, and how it ends.
 fn trueline(words: &str, directory: &Path) -> (Option<i32>, String) {
-    let ran = Command::new(env!("CARGO_BIN_EXE_trueline")).args(words.split_whitespace()).current_dir(directory).output();
+    let ran = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(words.split_whitespace())
+        .current_dir(directory)
+        .output();
     let ran = ran.expect("trueline");
     (ran.status.code(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
 }
@@ -230,11 +278,13 @@ fn named_by_blkid(name: &str, directory: &Path) -> Option<String> {
     (!theirs.lines().any(named)).then(|| format!("blkid says {theirs:?}"))
 }
 
-/// The command that writes over `disk` without being told to, or leaves what is `shown` in JSON when it is told; `name` is what a
-/// refusal calls it.
+/// The command that writes over `disk` without being told to, or leaves what is `shown` in JSON
+/// when it is told; `name` is what a refusal calls it.
 fn kept(name: &str, shown: &str, directory: &Path) -> Option<String> {
     let before = fs::read(directory.join("disk")).expect("the disk");
-    File::create(directory.join("other")).and_then(|other| other.set_len(LENGTH)).expect("another disk");
+    File::create(directory.join("other"))
+        .and_then(|other| other.set_len(LENGTH))
+        .expect("another disk");
     for verb in [
         "part create -s gpt disk",
         "part create -s mbr disk",
@@ -246,7 +296,10 @@ fn kept(name: &str, shown: &str, directory: &Path) -> Option<String> {
         let (code, said) = trueline(verb, directory);
         // A label of GEOM's own is named as such.
         let named = said.contains(name) || said.contains("GEOM::");
-        if code != Some(2) || !named || fs::read(directory.join("disk")).expect("the disk") != before {
+        if code != Some(2)
+            || !named
+            || fs::read(directory.join("disk")).expect("the disk") != before
+        {
             return Some(format!("{verb} ends with {code:?}: {said}"));
         }
     }
@@ -254,5 +307,6 @@ fn kept(name: &str, shown: &str, directory: &Path) -> Option<String> {
     let (again, after) = trueline("part destroy disk", directory);
     let (_, left) = trueline("check --json disk", directory);
     let gone = !left.contains(shown);
-    (code != Some(0) || again != Some(0) || !gone).then(|| format!("part create --overwrite: {said}{after}{left}"))
+    (code != Some(0) || again != Some(0) || !gone)
+        .then(|| format!("part create --overwrite: {said}{after}{left}"))
 }

@@ -1,7 +1,9 @@
-//! The golden disks as block devices: `lsblk -OJb` and `partx` see the partitions that we see, and `check --from` reads them.
+//! The golden disks as block devices: `lsblk -OJb` and `partx` see the partitions that we see, and
+//! `check --from` reads them.
 //!
-//! This needs root and loop devices. libblkid reads the tables (`partx --add`), the kernel keeps them, `lsblk` lists them; a
-//! table that partx does not read is left out here, since `oracle.rs` has compared it already.
+//! This needs root and loop devices. libblkid reads the tables (`partx --add`), the kernel keeps
+//! them, `lsblk` lists them; a table that partx does not read is left out here, since `oracle.rs`
+//! has compared it already.
 
 use crate::lay::lay;
 use crate::oracle::{missing_of, tell, tool};
@@ -20,9 +22,16 @@ fn lsblk_lists_the_same_partitions() {
         return;
     }
     let (mut wrong, mut compared) = (Vec::new(), 0);
-    // What is at the front of a member of a GEOM set, or of a firmware RAID, is the set's; libblkid and the kernel show it all the same.
-    for recipe in recipe::all().into_iter().filter(|r| !["mirror-two", "raid-isw"].contains(&r.name.as_str())) {
-        let sector = if recipe.field("check").any(|check| check.contains("--logical 4096")) { "4096" } else { "512" };
+    // What is at the front of a member of a GEOM set, or of a firmware RAID, is the set's; libblkid
+    // and the kernel show it all the same.
+    for recipe in
+        recipe::all().into_iter().filter(|r| !["mirror-two", "raid-isw"].contains(&r.name.as_str()))
+    {
+        let sector = if recipe.field("check").any(|check| check.contains("--logical 4096")) {
+            "4096"
+        } else {
+            "512"
+        };
         let scratch = Scratch::new(&format!("lsblk-{}", recipe.name));
         for name in lay(&recipe, scratch.path()).unwrap() {
             let Some(device) = Attached::new(scratch.path(), &name, sector) else { continue };
@@ -33,17 +42,24 @@ fn lsblk_lists_the_same_partitions() {
             }
             compared += theirs.len();
             let ours = partitions(&check(scratch.path(), &["--logical", sector, &name]));
-            // An Apple map has entries for its own blocks and for free space: partitions to Linux, to us the table and what is free.
-            let apart = |(start, size): (u64, u64)| ours.iter().all(|&(from, length)| start + size <= from || from + length <= start);
+            // An Apple map has entries for its own blocks and for free space: partitions to Linux,
+            // to us the table and what is free.
+            let apart = |(start, size): (u64, u64)| {
+                ours.iter().all(|&(from, length)| start + size <= from || from + length <= start)
+            };
             let is_no_slice = |other: (u64, u64)| recipe.name.starts_with("apm-") && apart(other);
             if let Some(other) = theirs.difference(&ours).find(|&&other| !is_no_slice(other)) {
-                wrong.push(format!("{} {name}: lsblk has {other:?}, we have {ours:?}", recipe.name));
+                wrong
+                    .push(format!("{} {name}: lsblk has {other:?}, we have {ours:?}", recipe.name));
             }
             fs::write(scratch.path().join("list.json"), &listed).unwrap();
             let mut reported = partitions(&check(scratch.path(), &["--from", "list.json"]));
             reported.retain(|&(_, size)| size > STUB);
             if reported != theirs {
-                wrong.push(format!("{} {name}: --from gives {reported:?}, lsblk has {theirs:?}", recipe.name));
+                wrong.push(format!(
+                    "{} {name}: --from gives {reported:?}, lsblk has {theirs:?}",
+                    recipe.name
+                ));
             }
         }
     }
@@ -58,11 +74,13 @@ struct Attached(String);
 impl Attached {
     fn new(directory: &Path, file: &str, sector: &str) -> Option<Attached> {
         let arguments = ["--find", "--show", "--read-only", "--sector-size", sector, file];
-        let made = tool("losetup", &arguments, directory).ok().filter(|ran| ran.status.success())?;
+        let made =
+            tool("losetup", &arguments, directory).ok().filter(|ran| ran.status.success())?;
         let device = Attached(String::from_utf8_lossy(&made.stdout).trim().to_string());
         // A loop device keeps partitions that were added to it for another file.
         let _ = tool("partx", &["--delete", &device.0], directory);
-        // It fails where there is no table, and where one entry cannot be added: then the rest are there.
+        // It fails where there is no table, and where one entry cannot be added: then the rest are
+        // there.
         let _ = tool("partx", &["--add", "--sector-size", sector, &device.0], directory);
         Some(device)
     }
@@ -88,7 +106,9 @@ fn check(directory: &Path, arguments: &[&str]) -> Value {
 /// First byte and length of what lies in a table on the disk itself, or in one inside that.
 fn partitions(report: &Value) -> BTreeSet<(u64, u64)> {
     let providers = report["targets"][0]["providers"].as_array().into_iter().flatten();
-    let slices = providers.filter(|p| !p["parent"].is_null() && !p["provider"].as_str().unwrap_or_default().contains(".data"));
+    let slices = providers.filter(|p| {
+        !p["parent"].is_null() && !p["provider"].as_str().unwrap_or_default().contains(".data")
+    });
     slices
         .filter(|p| p["type"] != "extended" && p["type"] != "extended-lba")
         .filter_map(|p| Some((p["start"].as_u64()?, p["length"].as_u64()?)))
@@ -102,5 +122,6 @@ fn listed_partitions(list: &Value) -> BTreeSet<(u64, u64)> {
     parts.filter(|&(_, size)| size > STUB).collect()
 }
 
-/// Bytes that Linux shows of an extended partition; no golden disk has a partition as small that `--from` should tell from it.
+/// Bytes that Linux shows of an extended partition; no golden disk has a partition as small that
+/// `--from` should tell from it.
 const STUB: u64 = 1024;

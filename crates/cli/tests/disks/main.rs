@@ -1,5 +1,5 @@
-//! Proofs on whole disks: the golden files under `tests/disks/`, and the outside oracles (the real tools, the real kernel) on the disks
-//! their recipes make.
+//! Proofs on whole disks: the golden files under `tests/disks/`, and the outside oracles (the real
+//! tools, the real kernel) on the disks their recipes make.
 
 mod apply;
 mod golden;

@@ -1,8 +1,9 @@
-//! The files `tests/disks/*.hex`: a head that says how the disk was made, and the dump of what is read of it.
+//! The files `tests/disks/*.hex`: a head that says how the disk was made, and the dump of what is
+//! read of it.
 //!
-//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`), `check:` (options of
-//! `trueline check`, one line for each run) and, after `$`, the script. Behind it stands `hexdump -C` text; a set's further
-//! disks each begin with a line `# disk: NAME`.
+//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`),
+//! `check:` (options of `trueline check`, one line for each run) and, after `$`, the script. Behind
+//! it stands `hexdump -C` text; a set's further disks each begin with a line `# disk: NAME`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,8 +24,10 @@ pub(crate) struct Recipe {
 /// All golden files, by name.
 pub(crate) fn all() -> Vec<Recipe> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(&directory).expect("tests/disks can be listed").map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(&directory)
+        .expect("tests/disks can be listed")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == "hex"));
     paths.sort();
     paths.into_iter().map(|path| Recipe::read(path).expect("a golden file can be read")).collect()
@@ -51,20 +54,30 @@ impl Recipe {
     pub(crate) fn field(&self, key: &str) -> impl Iterator<Item = &str> {
         let script = self.head.find("\n# $").unwrap_or(self.head.len());
         let prefix = format!("# {key}:");
-        self.head[..script].lines().filter_map(move |line| line.strip_prefix(&prefix).map(str::trim))
+        self.head[..script]
+            .lines()
+            .filter_map(move |line| line.strip_prefix(&prefix).map(str::trim))
     }
 
-    /// Runs the script in `directory`; what the made disks are called. `Err` is what went wrong, for people.
+    /// Runs the script in `directory`; what the made disks are called. `Err` is what went wrong,
+    /// for people.
     pub(crate) fn make(&self, directory: &Path) -> Result<Vec<String>, String> {
         let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks/run.sh");
-        let made = Command::new(run).arg(&self.path).arg(directory).output().map_err(|e| format!("run.sh: {e}"))?;
+        let made = Command::new(run)
+            .arg(&self.path)
+            .arg(directory)
+            .output()
+            .map_err(|e| format!("run.sh: {e}"))?;
         if !made.status.success() {
             return Err(String::from_utf8_lossy(&made.stderr).into_owned());
         }
         let mut names: Vec<String> = fs::read_dir(directory)
             .map_err(|e| e.to_string())?
             .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-            .filter(|name| name.strip_prefix("disk").is_some_and(|number| number.chars().all(|c| c.is_ascii_digit())))
+            .filter(|name| {
+                name.strip_prefix("disk")
+                    .is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
+            })
             .collect();
         names.sort();
         Ok(names)
@@ -75,12 +88,16 @@ impl Recipe {
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty one, called after `what`: whatever an earlier process with this number left behind is another's.
+    /// A new, empty one, called after `what`: whatever an earlier process with this number left
+    /// behind is another's.
     pub(crate) fn new(what: &str) -> Scratch {
         let name = format!("trueline-{}-{what}", std::process::id());
-        // The path of a socket in it has at most 107 bytes, and stands in URIs, in scripts and in the table of mounts.
+        // The path of a socket in it has at most 107 bytes, and stands in URIs, in scripts and in
+        // the table of mounts.
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
-        let fits = |place: &PathBuf| place.as_os_str().len() <= 40 && place.as_os_str().as_encoded_bytes().iter().all(plain);
+        let fits = |place: &PathBuf| {
+            place.as_os_str().len() <= 40 && place.as_os_str().as_encoded_bytes().iter().all(plain)
+        };
         let place = Some(std::env::temp_dir()).filter(fits).unwrap_or("/tmp".into());
         for nth in 0.. {
             let path = place.join(format!("{name}.{nth}"));

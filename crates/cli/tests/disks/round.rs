@@ -1,4 +1,5 @@
-//! Tables written by other tools are described alike, and a table described by `part backup` is made again by `part restore`.
+//! Tables written by other tools are described alike, and a table described by `part backup` is
+//! made again by `part restore`.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
@@ -16,12 +17,21 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ("bsd-parted", "it says that it has three entries, which no label of FreeBSD's has"),
     ("gpt-out-of-range", "a partition does not lie on the disk"),
     ("gpt-overlap", "its partitions overlap"),
-    ("mbr-4096-unsaid", "what its sectors are only its contents say, and a copy of the table has none"),
+    (
+        "mbr-4096-unsaid",
+        "what its sectors are only its contents say, and a copy of the table has none",
+    ),
 ];
 
 fn part(directory: &Path, words: &str, input: Stdio) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
-    command.arg("part").args(words.split_whitespace()).current_dir(directory).stdin(input).output().unwrap()
+    command
+        .arg("part")
+        .args(words.split_whitespace())
+        .current_dir(directory)
+        .stdin(input)
+        .output()
+        .unwrap()
 }
 
 /// The table, if there is one.
@@ -34,7 +44,12 @@ fn table(directory: &Path, disk: &str) -> Option<Value> {
 /// The rows that a backup has for partitions.
 fn rows(table: &Value) -> Vec<Vec<Value>> {
     let keys = ["index", "start", "length", "raw_type", "label", "attributes"];
-    table["entries"].as_array().unwrap().iter().map(|e| keys.map(|key| e[key].clone()).to_vec()).collect()
+    table["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| keys.map(|key| e[key].clone()).to_vec())
+        .collect()
 }
 
 #[test]
@@ -44,7 +59,10 @@ fn backup_and_restore_make_every_golden_table_again() {
         let scratch = Scratch::new(&format!("round-{}", recipe.name));
         let here = scratch.path();
         for name in lay(&recipe, here).unwrap() {
-            let Some(old) = table(here, &name).filter(|t| t["damage"] == serde_json::json!([])) else { continue };
+            let Some(old) = table(here, &name).filter(|t| t["damage"] == serde_json::json!([]))
+            else {
+                continue;
+            };
             let text = part(here, &format!("backup {name}"), Stdio::null()).stdout;
             std::fs::write(here.join("text"), text).unwrap();
             let length = std::fs::metadata(here.join(&name)).unwrap().len();
@@ -53,10 +71,16 @@ fn backup_and_restore_make_every_golden_table_again() {
             let words = format!("restore -F -l --logical {sector} copy");
             let ran = part(here, &words, File::open(here.join("text")).unwrap().into());
             let again = table(here, "copy");
-            let same = again.is_some_and(|again| again["scheme"] == old["scheme"] && rows(&again) == rows(&old));
+            let same = again.is_some_and(|again| {
+                again["scheme"] == old["scheme"] && rows(&again) == rows(&old)
+            });
             count += 1;
             if same == NOT_AGAIN.iter().any(|(not, _)| *not == recipe.name) {
-                wrong.push(format!("{} {name}: {same}: {}", recipe.name, String::from_utf8_lossy(&ran.stderr)));
+                wrong.push(format!(
+                    "{} {name}: {same}: {}",
+                    recipe.name,
+                    String::from_utf8_lossy(&ran.stderr)
+                ));
             }
         }
     }
@@ -94,7 +118,8 @@ fn sgdisk_prints_what_we_show() {
         File::create(here.join(&disk)).unwrap().set_len(32 << 20).unwrap();
         let arguments: Vec<&str> = made.split_whitespace().chain([disk.as_str()]).collect();
         assert!(tool("sgdisk", &arguments, here).unwrap().status.success(), "{made}");
-        let printed = String::from_utf8(tool("sgdisk", &["--print", &disk], here).unwrap().stdout).unwrap();
+        let printed =
+            String::from_utf8(tool("sgdisk", &["--print", &disk], here).unwrap().stdout).unwrap();
         let lines = printed.lines().skip_while(|line| !line.starts_with("Number")).skip(1);
         let theirs: Vec<(u64, u64, u64, String)> = lines
             .map(|line| {
@@ -104,11 +129,16 @@ fn sgdisk_prints_what_we_show() {
             })
             .collect();
         let table = table(here, &disk).unwrap();
-        let code = |e: &Value| CODES.iter().find(|(_, name)| e["type"] == *name).unwrap().0.to_string();
+        let code =
+            |e: &Value| CODES.iter().find(|(_, name)| e["type"] == *name).unwrap().0.to_string();
         let number = |e: &Value, key: &str| e[key].as_u64().unwrap();
         let last = |e: &Value| (number(e, "start") + number(e, "length")) / 512 - 1;
-        let ours: Vec<_> =
-            table["entries"].as_array().unwrap().iter().map(|e| (number(e, "index"), number(e, "start") / 512, last(e), code(e))).collect();
+        let ours: Vec<_> = table["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| (number(e, "index"), number(e, "start") / 512, last(e), code(e)))
+            .collect();
         assert!(ours == theirs && !ours.is_empty(), "{made}: {ours:?} {theirs:?}");
     }
 }

@@ -1,15 +1,18 @@
-//! The disks of the five documents, against the numbers the documents print: these are not ours to bless.
+//! The disks of the five documents, against the numbers the documents print: these are not ours to
+//! bless.
 
 use crate::lay::lay;
 use crate::recipe::{self, Scratch};
 use serde_json::Value;
 use std::process::Command;
 
-/// A provider of a document's disk: recipe, options, provider, its length and stripe offset in bytes, and whether its start
-/// costs I/O. Lengths are those that `diskinfo`, `disklabel` and `gpart` printed; a stripe offset is `diskinfo`'s, or follows
-/// from the printed start: 63 sectors are 3584 bytes past a multiple of 4096.
+/// A provider of a document's disk: recipe, options, provider, its length and stripe offset in
+/// bytes, and whether its start costs I/O. Lengths are those that `diskinfo`, `disklabel` and
+/// `gpart` printed; a stripe offset is `diskinfo`'s, or follows from the printed start: 63 sectors
+/// are 3584 bytes past a multiple of 4096.
 const SEEDS: &[(&str, &str, &str, u64, u64, bool)] = &[
-    // The partitions and the whole 2010 OpenBSD disk are one sector off; the jumper on the drive puts them right.
+    // The partitions and the whole 2010 OpenBSD disk are one sector off; the jumper on the drive
+    // puts them right.
     ("seed-000-openbsd", "--physical 4096", "s4a", 20_000_000 * 512, 3584, true),
     ("seed-000-openbsd", "--physical 4096", "s4b", 2_000_000 * 512, 3584, true),
     ("seed-000-openbsd", "--physical 4096", "s4f", 20_000_000 * 512, 3584, true),
@@ -45,7 +48,12 @@ fn the_documents_disks_are_what_the_documents_say() {
         let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
         let target = &report["targets"][0];
         let of = |list: &Value| -> Vec<Value> {
-            list.as_array().into_iter().flatten().filter(|entry| entry["provider"] == provider).cloned().collect()
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .filter(|entry| entry["provider"] == provider)
+                .cloned()
+                .collect()
         };
         let providers = of(&target["providers"]);
         let [found] = &providers[..] else {
@@ -55,7 +63,10 @@ fn the_documents_disks_are_what_the_documents_say() {
         let off = of(&target["findings"]).iter().any(|f| f["rule"] == "TL0001");
         let got = (found["length"].as_u64(), found["stripe_offset"].as_u64(), off);
         if got != (Some(length), Some(offset), costs) {
-            wrong.push(format!("{name} {options} {provider}: {:?}, found {got:?}", (length, offset, costs)));
+            wrong.push(format!(
+                "{name} {options} {provider}: {:?}, found {got:?}",
+                (length, offset, costs)
+            ));
         }
     }
     assert!(wrong.is_empty(), "length, stripe offset, start costs:\n{}", wrong.join("\n"));

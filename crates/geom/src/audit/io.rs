@@ -1,19 +1,22 @@
-//! Audit of a workload: every request to a provider, piece by piece, judged on the disk that the piece is on.
+//! Audit of a workload: every request to a provider, piece by piece, judged on the disk that the
+//! piece is on.
 //!
-//! A [`IoAudit`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider
-//! that was tasted where the request begins, and calls back with a [`JudgedPiece`] for every piece on a disk. A
-//! [`Tally`] adds pieces and requests up; so may any other [`SLOTS`] numbers, such as atomics shared by threads.
+//! A [`IoAudit`] is compiled once for a provider. It finds the layer that a request belongs to, the
+//! deepest provider that was tasted where the request begins, and calls back with a [`JudgedPiece`]
+//! for every piece on a disk. A [`Tally`] adds pieces and requests up; so may any other [`SLOTS`]
+//! numbers, such as atomics shared by threads.
 //!
 //! # Pieces and requests
-//! Each piece has its verdict, and the request the worst of them. A request is judged by the range it asks for: one of
-//! a unit or more is never too small, however the stack cuts it, and it needs the units that its own bytes fill.
+//! Each piece has its verdict, and the request the worst of them. A request is judged by the range
+//! it asks for: one of a unit or more is never too small, however the stack cuts it, and it needs
+//! the units that its own bytes fill.
 //!
 //! # Blame
-//! Blame is static: for each layer and disk, the layer at which the stack leaves the grain. That is the lowest one,
-//! from the disk up, from which on every layer begins off the grain: one that is off beneath one that is on again is
-//! harmless. Where all begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is
-//! blamed on that layer if it would be aligned were its own layer to begin on the grain; otherwise the client is to
-//! blame.
+//! Blame is static: for each layer and disk, the layer at which the stack leaves the grain. That is
+//! the lowest one, from the disk up, from which on every layer begins off the grain: one that is
+//! off beneath one that is on again is harmless. Where all begin on it, it is the lowest set whose
+//! chunks are no whole units. A misaligned request is blamed on that layer if it would be aligned
+//! were its own layer to begin on the grain; otherwise the client is to blame.
 
 use crate::base::topology::{DeviceOps, Fact, Grain, Placement, largest_grain};
 use crate::graph::{Graph, Id};
@@ -66,7 +69,8 @@ pub struct IoAudit {
     route: Route,
     media: Vec<Medium>,
     layers: Vec<Layer>,
-    /// Starts of segments in the provider's bytes, ascending, the first at 0; `segments` has the layer of each.
+    /// Starts of segments in the provider's bytes, ascending, the first at 0; `segments` has the
+    /// layer of each.
     starts: Vec<u64>,
     segments: Vec<usize>,
 }
@@ -89,11 +93,11 @@ pub struct Layer {
     pub provider: Id,
     /// First byte, in the bytes of the provider that is audited.
     pub start: u64,
-    /// For each of [`IoAudit::media`], the provider at which the stack up to here leaves the grain; `None` where it
-    /// does not.
+    /// For each of [`IoAudit::media`], the provider at which the stack up to here leaves the grain;
+    /// `None` where it does not.
     pub blamed: Vec<Option<Id>>,
-    /// For each of [`IoAudit::media`], the providers beneath the topmost set on the way, from that set's member to the
-    /// disk.
+    /// For each of [`IoAudit::media`], the providers beneath the topmost set on the way, from that
+    /// set's member to the disk.
     pub members: Vec<Vec<Id>>,
 }
 
@@ -129,8 +133,8 @@ pub struct JudgedRequest {
     pub blamed: bool,
 }
 
-/// One call of an [`IoAudit`]: a piece of a request, the request after all its pieces, or both at once where one piece
-/// is all of it.
+/// One call of an [`IoAudit`]: a piece of a request, the request after all its pieces, or both at
+/// once where one piece is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Piece of a request, if this call has one.
@@ -139,8 +143,8 @@ pub struct Seen {
     pub request: Option<JudgedRequest>,
 }
 
-/// Number of classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1
-/// MiB on.
+/// Number of classes of sizes and of alignments: below 512 bytes, from each power of two up to
+/// below the next, from 1 MiB on.
 pub const CLASSES: usize = 13;
 
 /// The class of `bytes`, from 0.
@@ -170,7 +174,8 @@ impl IoAudit {
         let mut edges: Vec<u64> = parts.iter().flat_map(|part| [part.start, part.end]).collect();
         edges.sort_unstable();
         edges.dedup();
-        let (mut layers, mut starts, mut segments): (Vec<Layer>, _, _) = (Vec::new(), vec![], vec![]);
+        let (mut layers, mut starts, mut segments): (Vec<Layer>, _, _) =
+            (Vec::new(), vec![], vec![]);
         for at in edges {
             // Of several that overlap at the same depth, the first in the table.
             let here = parts.iter().rev().filter(|part| (part.start..part.end).contains(&at));
@@ -178,8 +183,12 @@ impl IoAudit {
             let known = layers.iter().position(|layer| layer.provider == part.provider);
             let layer = known.unwrap_or(layers.len());
             if known.is_none() {
-                let blamed = media.iter().map(|medium| blame(graph, part.provider, medium)).collect();
-                let members = media.iter().map(|medium| members(graph, part.provider, medium.store)).collect();
+                let blamed =
+                    media.iter().map(|medium| blame(graph, part.provider, medium)).collect();
+                let members = media
+                    .iter()
+                    .map(|medium| members(graph, part.provider, medium.store))
+                    .collect();
                 layers.push(Layer { provider: part.provider, start: part.start, blamed, members });
             }
             if segments.last() != Some(&layer) {
@@ -199,13 +208,18 @@ impl IoAudit {
             layer.blamed.iter_mut().flatten().for_each(|blamed| *blamed = number(*blamed));
             layer.members.iter_mut().flatten().for_each(|member| *member = number(*member));
         }
-        self.media.iter_mut().filter_map(|medium| medium.provider.as_mut()).for_each(|id| *id = number(*id));
+        self.media
+            .iter_mut()
+            .filter_map(|medium| medium.provider.as_mut())
+            .for_each(|id| *id = number(*id));
         self
     }
 
     /// True if both judge every request alike, provided that equal ids mean equal providers.
     pub fn agrees(&self, other: &IoAudit) -> bool {
-        let parts = |watch: &IoAudit| (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone());
+        let parts = |watch: &IoAudit| {
+            (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone())
+        };
         parts(self) == parts(other) && self.segments == other.segments
     }
 
@@ -230,11 +244,13 @@ impl IoAudit {
         (cell / media, cell % media)
     }
 
-    /// Calls `see` with every piece of a request and the cell it belongs to, then with the request. A range outside the
-    /// provider has no pieces and no request.
+    /// Calls `see` with every piece of a request and the cell it belongs to, then with the request.
+    /// A range outside the provider has no pieces and no request.
     pub fn judge(&self, deed: IoKind, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
         let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
-        let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
+        let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else {
+            return;
+        };
         let Some(layer) = self.layers.get(nth) else { return };
         let mut whole: Option<(usize, JudgedRequest)> = None;
         // A plain range of a disk has no copies: a piece as long as the request is all of it.
@@ -262,28 +278,48 @@ impl IoAudit {
         }
     }
 
-    /// The judged form of a piece: (first byte, bytes) on a disk, of a request: (bytes before the piece, first byte,
-    /// bytes).
-    fn mark(&self, deed: IoKind, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64, u64)) -> JudgedPiece {
+    /// The judged form of a piece: (first byte, bytes) on a disk, of a request: (bytes before the
+    /// piece, first byte, bytes).
+    fn mark(
+        &self,
+        deed: IoKind,
+        layer: &Layer,
+        medium: usize,
+        piece: (u64, u64),
+        request: (u64, u64, u64),
+    ) -> JudgedPiece {
         let ((offset, length), (before, from, bytes)) = (piece, request);
         let store = self.media[medium].store;
-        let mark = |fit, work, blamed| JudgedPiece { deed, store, fit, offset, length, work, blamed };
+        let mark =
+            |fit, work, blamed| JudgedPiece { deed, store, fit, offset, length, work, blamed };
         let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else {
             return mark(Placement::Unknown, DeviceOps::default(), false);
         };
         let fit = grain.fit_piece(offset, length, bytes);
         let moves = matches!(deed, IoKind::Read | IoKind::Write);
-        let work = if moves { grain.work_piece(offset, length, before, deed == IoKind::Write) } else { DeviceOps::default() };
-        let own = Grain::new(grain.size(), layer.start).filter(|_| fit == Placement::Misaligned && layer.blamed[medium].is_some());
+        let work = if moves {
+            grain.work_piece(offset, length, before, deed == IoKind::Write)
+        } else {
+            DeviceOps::default()
+        };
+        let own = Grain::new(grain.size(), layer.start)
+            .filter(|_| fit == Placement::Misaligned && layer.blamed[medium].is_some());
         mark(fit, work, own.is_some_and(|own| own.fit(from, bytes) == Placement::Aligned))
     }
 }
 
 /// The disk of the store with index `store`, as far as the graph knows it.
 fn medium(graph: &Graph, store: usize) -> Medium {
-    let whole = |id: &Id| graph.providers[*id].parents.is_empty() && graph.providers[*id].route().medium() == Some(store);
+    let whole = |id: &Id| {
+        graph.providers[*id].parents.is_empty()
+            && graph.providers[*id].route().medium() == Some(store)
+    };
     let provider = (0..graph.providers.len()).find(whole);
-    Medium { store, provider, unit: provider.and_then(|id| graph.providers[id].topology.unit().copied()) }
+    Medium {
+        store,
+        provider,
+        unit: provider.and_then(|id| graph.providers[id].topology.unit().copied()),
+    }
 }
 
 /// Provider on the audited one, in whose bytes it is `start..end`.
@@ -291,18 +327,27 @@ struct Part {
     provider: Id,
     start: u64,
     end: u64,
-    /// Number of layers beneath it, and false for an extended partition: logical partitions, which stand beside it,
-    /// win.
+    /// Number of layers beneath it, and false for an extended partition: logical partitions, which
+    /// stand beside it, win.
     depth: (usize, bool),
 }
 
 /// Parts of provider `id`: itself, and every provider that is a plain range of it.
 fn parts(graph: &Graph, id: Id) -> Vec<Part> {
     let whole = &graph.providers[id];
-    let mut parts = vec![Part { provider: id, start: 0, end: whole.topology.length, depth: (whole.depth, true) }];
+    let mut parts = vec![Part {
+        provider: id,
+        start: 0,
+        end: whole.topology.length,
+        depth: (whole.depth, true),
+    }];
     for next in id + 1..graph.providers.len() {
         let p = &graph.providers[next];
-        let under = p.parents.first().filter(|_| !p.is_set).and_then(|parent| parts.iter().find(|part| part.provider == *parent));
+        let under = p
+            .parents
+            .first()
+            .filter(|_| !p.is_set)
+            .and_then(|parent| parts.iter().find(|part| part.provider == *parent));
         if let Some(under) = under {
             // A provider that claims to reach past the one beneath it ends with that.
             let start = p.base().saturating_sub(whole.base()).clamp(under.start, under.end);
@@ -313,8 +358,9 @@ fn parts(graph: &Graph, id: Id) -> Vec<Part> {
     parts
 }
 
-/// The provider at which the stack up to `id` leaves the grain of `medium`; `None` if it does not. A disk whose units
-/// begin behind its first byte is not to blame for a partition, which could begin on one.
+/// The provider at which the stack up to `id` leaves the grain of `medium`; `None` if it does not.
+/// A disk whose units begin behind its first byte is not to blame for a partition, which could
+/// begin on one.
 fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
     let unit = medium.unit?;
     let is_off = |&id: &Id| graph.providers[id].topology.begins_on(unit.why) == Some(false);
@@ -322,10 +368,13 @@ fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
     let mut at = Some(id).filter(is_off);
     while let Some(off) = at {
         blamed = Some(off);
-        let moves = |&id: &Id| graph.providers[off].is_set || !graph.providers[id].parents.is_empty();
+        let moves =
+            |&id: &Id| graph.providers[off].is_set || !graph.providers[id].parents.is_empty();
         at = under(graph, off, medium.store).filter(moves).filter(is_off);
     }
-    let cuts = |&id: &Id| graph.providers[id].is_set && graph.providers[id].topology.cut(unit.grain.size()).is_some();
+    let cuts = |&id: &Id| {
+        graph.providers[id].is_set && graph.providers[id].topology.cut(unit.grain.size()).is_some()
+    };
     blamed.or_else(|| path(graph, id, medium.store).into_iter().rev().find(cuts))
 }
 

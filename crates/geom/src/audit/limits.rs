@@ -1,6 +1,8 @@
-//! Limits that a device reports, the boundaries they come to, and doubts about those that cannot be true.
+//! Limits that a device reports, the boundaries they come to, and doubts about those that cannot be
+//! true.
 //!
-//! [`Limits`] are Linux's queue limits, from sysfs or from `lsblk`; [`nvme::Namespace`] is NVMe's Identify Namespace.
+//! [`Limits`] are Linux's queue limits, from sysfs or from `lsblk`; [`nvme::Namespace`] is NVMe's
+//! Identify Namespace.
 //!
 //! # Topology
 //! | attribute | boundary | phase |
@@ -13,23 +15,28 @@
 //! | `atomic_write_unit_max_bytes` | atomic | 0 |
 //! | `discard_granularity` | discard | `discard_alignment` |
 //!
-//! A partition has its disk's limits: make the disk's topology and shift it. The partition's own `alignment_offset`
-//! equals the result, but only modulo the larger of `physical_block_size` and `minimum_io_size`.
+//! A partition has its disk's limits: make the disk's topology and shift it. The partition's own
+//! `alignment_offset` equals the result, but only modulo the larger of `physical_block_size` and
+//! `minimum_io_size`.
 //!
 //! # Limits
-//! A limit that cannot be true is kept, untrusted, and a finding gives the reason. The usual one is `optimal_io_size`:
-//! USB bridges report their largest transfer there, 65535 blocks, and 65535 is odd, so that every boundary but the
-//! first is off the grain. Newer kernels round it down to whole physical blocks, which does not make it true.
+//! A limit that cannot be true is kept, untrusted, and a finding gives the reason. The usual one is
+//! `optimal_io_size`: USB bridges report their largest transfer there, 65535 blocks, and 65535 is
+//! odd, so that every boundary but the first is off the grain. Newer kernels round it down to whole
+//! physical blocks, which does not make it true.
 //!
 //! # Sources
-//! Linux `Documentation/ABI/stable/sysfs-block`; `block/blk-settings.c` (`blk_stack_limits`, `queue_limit_alignment_offset`:
-//! the kernel keeps `alignment_offset` modulo `max(physical_block_size, io_min)`); `drivers/scsi/sd.c` (`alignment_offset` is
-//! the lowest aligned LBA, `discard_alignment` the first LBA of a whole unmap granule: both are phases).
+//! Linux `Documentation/ABI/stable/sysfs-block`; `block/blk-settings.c` (`blk_stack_limits`,
+//! `queue_limit_alignment_offset`: the kernel keeps `alignment_offset` modulo
+//! `max(physical_block_size, io_min)`); `drivers/scsi/sd.c` (`alignment_offset` is the lowest
+//! aligned LBA, `discard_alignment` the first LBA of a whole unmap granule: both are phases).
 
 pub mod nvme;
 
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
+use crate::base::topology::{
+    Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down,
+};
 
 /// Block size in bytes where none is reported or believed.
 const SECTOR: u64 = 512;
@@ -81,8 +88,9 @@ pub enum Shape {
     /// Drive, with sizes of its own.
     #[default]
     Drive,
-    /// Device over others that does not stripe (dm-crypt, a linear volume, md RAID1): it inherits their sizes, but the
-    /// kernel passes their phase on only modulo the larger of `physical_block_size` and `minimum_io_size`.
+    /// Device over others that does not stripe (dm-crypt, a linear volume, md RAID1): it inherits
+    /// their sizes, but the kernel passes their phase on only modulo the larger of
+    /// `physical_block_size` and `minimum_io_size`.
     Stacked,
     /// Striped set, with its own chunk and row, from its byte 0.
     Striped {
@@ -96,24 +104,34 @@ pub enum Shape {
 }
 
 impl Limits {
-    /// The topology of a device of `length` bytes with these limits, in its own addresses, and findings about limits
-    /// that cannot be true.
+    /// The topology of a device of `length` bytes with these limits, in its own addresses, and
+    /// findings about limits that cannot be true.
     pub fn topology(&self, length: u64) -> (Topology, Vec<Finding>) {
         let logical = self.logical_block_size;
-        // The kernel takes block sizes that are powers of two, from 512 bytes; 64 KiB is beyond any device in use.
-        let sane = logical == 0 || (logical.is_power_of_two() && (SECTOR..=64 << 10).contains(&logical));
+        // The kernel takes block sizes that are powers of two, from 512 bytes; 64 KiB is beyond any
+        // device in use.
+        let sane =
+            logical == 0 || (logical.is_power_of_two() && (SECTOR..=64 << 10).contains(&logical));
         let sector = if sane && logical > 0 { logical } else { SECTOR };
         let mut gathered = Gathered::new(Source::Sysfs, sector, length);
         let doubt = (!sane).then(|| "a block is a power of two from 512 to 65536 bytes".to_owned());
-        gathered.add(Claim { name: "logical_block_size", why: Why::Logical, size: logical, phase: Some(0) }, doubt);
+        gathered.add(
+            Claim { name: "logical_block_size", why: Why::Logical, size: logical, phase: Some(0) },
+            doubt,
+        );
         self.add_physical(&mut gathered);
         self.add_sizes(&mut gathered);
         self.add_atomic(&mut gathered);
         if self.discard_max_bytes != Some(0) {
             let (size, phase) = (self.discard_granularity, Some(self.discard_alignment));
-            // Drives of 4096-byte blocks take discards of 512 bytes; only a part of a logical block is impossible.
-            let doubt = (!is_whole(size, sector)).then(|| format!("not a whole number of logical blocks of {sector} bytes"));
-            gathered.add(Claim { name: "discard_granularity", why: Why::Discard, size, phase }, doubt.or_else(|| gathered.too_large(size)));
+            // Drives of 4096-byte blocks take discards of 512 bytes; only a part of a logical block
+            // is impossible.
+            let doubt = (!is_whole(size, sector))
+                .then(|| format!("not a whole number of logical blocks of {sector} bytes"));
+            gathered.add(
+                Claim { name: "discard_granularity", why: Why::Discard, size, phase },
+                doubt.or_else(|| gathered.too_large(size)),
+            );
         }
         gathered.done()
     }
@@ -134,10 +152,18 @@ impl Limits {
         if self.shape == Shape::Drive && size > 0 && size == sector && sector < PAGE {
             // Drives with 4096-byte sectors have claimed 512 (the first WD10EARS did).
             let grain = Grain::new(PAGE, 0);
-            let hint = |grain| Fact { grain, why: Why::Convention, source: Source::Assumed, trust: Trust::Assumed };
+            let hint = |grain| Fact {
+                grain,
+                why: Why::Convention,
+                source: Source::Assumed,
+                trust: Trust::Assumed,
+            };
             gathered.topology.facts.extend(grain.map(hint));
         }
-        gathered.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: gathered.phase }, doubt);
+        gathered.add(
+            Claim { name: "physical_block_size", why: Why::Physical, size, phase: gathered.phase },
+            doubt,
+        );
     }
 
     /// The unit in bytes modulo which `alignment_offset` is known.
@@ -149,11 +175,23 @@ impl Limits {
     fn phase(&self, gathered: &mut Gathered) -> Option<u64> {
         let (granularity, offset) = (self.granularity(gathered.physical), self.alignment_offset);
         let Ok(phase) = u64::try_from(offset) else {
-            let message = format!("alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common");
-            let fix = "lay every member out from a multiple of the largest physical block among them";
-            gathered.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
+            let message = format!(
+                "alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common"
+            );
+            let fix =
+                "lay every member out from a multiple of the largest physical block among them";
+            gathered.findings.push(
+                Finding::new(&finding::CLASH, Severity::Warning, 0, message)
+                    .against(granularity, 0, None)
+                    .fix(fix),
+            );
             // The kernel does not report which member is off, nor by how much.
-            gathered.topology.clashes.push(Clash { why: Why::Physical, unit: granularity, member: 0, remainder: 0 });
+            gathered.topology.clashes.push(Clash {
+                why: Why::Physical,
+                unit: granularity,
+                member: 0,
+                remainder: 0,
+            });
             return None;
         };
         let doubt = if phase >= granularity && phase > 0 {
@@ -163,7 +201,11 @@ impl Limits {
         } else {
             return Some(phase);
         };
-        gathered.find(Severity::Warning, granularity, format!("alignment_offset is {phase}, which cannot be: {doubt}"));
+        gathered.find(
+            Severity::Warning,
+            granularity,
+            format!("alignment_offset is {phase}, which cannot be: {doubt}"),
+        );
         None
     }
 
@@ -171,41 +213,74 @@ impl Limits {
     fn add_sizes(&self, gathered: &mut Gathered) {
         let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, gathered.phase);
         let (chunk, row, why) = match self.shape {
-            Shape::Striped { chunk, row, parity } => (chunk, row, if parity { Why::FullStripe } else { Why::Row }),
+            Shape::Striped { chunk, row, parity } => {
+                (chunk, row, if parity { Why::FullStripe } else { Why::Row })
+            }
             Shape::Drive | Shape::Stacked => (0, 0, Why::Row),
         };
-        gathered.add_whole(Claim { name: "the chunk", why: Why::Chunk, size: chunk, phase: Some(0) });
+        gathered.add_whole(Claim {
+            name: "the chunk",
+            why: Why::Chunk,
+            size: chunk,
+            phase: Some(0),
+        });
         gathered.add_whole(Claim { name: "the row", why, size: row, phase: Some(0) });
         if min > gathered.physical && min != chunk {
-            gathered.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
+            gathered.add_whole(Claim {
+                name: "minimum_io_size",
+                why: Why::Preferred,
+                size: min,
+                phase,
+            });
         }
         if opt > 0 && opt != row {
             self.add_optimal(gathered, row);
         }
-        // On a zoned device this is the zone. Above other devices it is theirs, from an unknown phase.
+        // On a zoned device this is the zone. Above other devices it is theirs, from an unknown
+        // phase.
         if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
             let size = self.chunk_sectors.saturating_mul(512);
-            gathered.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
+            gathered.add_whole(Claim {
+                name: "chunk_sectors × 512",
+                why: Why::Chunk,
+                size,
+                phase: Some(0),
+            });
         }
     }
 
     fn add_optimal(&self, gathered: &mut Gathered, row: u64) {
         let (min, opt) = (self.minimum_io_size, self.optimal_io_size);
-        let claim = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: gathered.phase };
-        let multiple_of = |unit: u64, what: &str| (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"));
-        let doubt = gathered.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
-        let phase_known = self.shape != Shape::Stacked || is_whole(self.granularity(gathered.physical), opt);
+        let claim =
+            Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: gathered.phase };
+        let multiple_of = |unit: u64, what: &str| {
+            (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"))
+        };
+        let doubt = gathered
+            .doubt(opt)
+            .or_else(|| multiple_of(min, "minimum_io_size"))
+            .or_else(|| multiple_of(row, "the row of"));
+        let phase_known =
+            self.shape != Shape::Stacked || is_whole(self.granularity(gathered.physical), opt);
         if doubt.is_some() || phase_known {
             gathered.add(claim, doubt);
         } else {
-            let message = format!("optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known");
-            gathered.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
+            let message = format!(
+                "optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known"
+            );
+            gathered.findings.push(
+                Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None),
+            );
             gathered.add_fact(Claim { phase: None, ..claim }, Trust::Untrusted);
         }
     }
 
     fn add_atomic(&self, gathered: &mut Gathered) {
-        let (min, max, boundary) = (self.atomic_write_unit_min_bytes, self.atomic_write_unit_max_bytes, self.atomic_write_boundary_bytes);
+        let (min, max, boundary) = (
+            self.atomic_write_unit_min_bytes,
+            self.atomic_write_unit_max_bytes,
+            self.atomic_write_boundary_bytes,
+        );
         let doubt = if max < min {
             Some(format!("smaller than atomic_write_unit_min_bytes {min}"))
         } else if max > 0 && !max.is_power_of_two() {
@@ -213,9 +288,19 @@ impl Limits {
         } else if boundary > 0 && !is_whole(boundary, max) {
             Some(format!("does not divide atomic_write_boundary_bytes {boundary}"))
         } else {
-            (!is_whole(max, gathered.sector())).then(|| format!("not a whole number of logical blocks of {} bytes", gathered.sector()))
+            (!is_whole(max, gathered.sector())).then(|| {
+                format!("not a whole number of logical blocks of {} bytes", gathered.sector())
+            })
         };
-        gathered.add(Claim { name: "atomic_write_unit_max_bytes", why: Why::Atomic, size: max, phase: Some(0) }, doubt);
+        gathered.add(
+            Claim {
+                name: "atomic_write_unit_max_bytes",
+                why: Why::Atomic,
+                size: max,
+                phase: Some(0),
+            },
+            doubt,
+        );
     }
 }
 
@@ -240,7 +325,13 @@ struct Gathered {
 
 impl Gathered {
     fn new(source: Source, sector: u64, length: u64) -> Gathered {
-        Gathered { source, topology: Topology::new(sector, length), physical: sector, phase: Some(0), findings: Vec::new() }
+        Gathered {
+            source,
+            topology: Topology::new(sector, length),
+            physical: sector,
+            phase: Some(0),
+            findings: Vec::new(),
+        }
     }
 
     fn sector(&self) -> u64 {
@@ -256,8 +347,8 @@ impl Gathered {
         self.add(claim, self.doubt(claim.size));
     }
 
-    /// Adds a claim, and a finding with the reason for which it cannot be true, if there is one. A size of 0 claims
-    /// nothing.
+    /// Adds a claim, and a finding with the reason for which it cannot be true, if there is one. A
+    /// size of 0 claims nothing.
     fn add(&mut self, claim: Claim, doubt: Option<String>) {
         self.add_trusting(claim, doubt, Trust::Claimed);
     }
@@ -274,19 +365,35 @@ impl Gathered {
         self.add_fact(claim, if believed { trust } else { Trust::Untrusted });
         if let Some(doubt) = doubt {
             // These two alone decide the boundaries that everything else is judged by.
-            let severity = if matches!(claim.why, Why::Logical | Why::Physical) { Severity::Warning } else { Severity::Note };
-            self.find(severity, claim.size, format!("{} is {} bytes, which cannot be: {doubt}", claim.name, claim.size));
+            let severity = if matches!(claim.why, Why::Logical | Why::Physical) {
+                Severity::Warning
+            } else {
+                Severity::Note
+            };
+            self.find(
+                severity,
+                claim.size,
+                format!("{} is {} bytes, which cannot be: {doubt}", claim.name, claim.size),
+            );
         }
     }
 
     fn add_fact(&mut self, claim: Claim, trust: Trust) {
         let grain = Grain::new(claim.size, claim.phase.unwrap_or(0));
-        self.topology.facts.extend(grain.map(|grain| Fact { grain, why: claim.why, source: self.source, trust }));
+        self.topology.facts.extend(grain.map(|grain| Fact {
+            grain,
+            why: claim.why,
+            source: self.source,
+            trust,
+        }));
     }
 
     fn find(&mut self, severity: Severity, unit: u64, message: String) {
-        let fix = "nothing is judged by it; say what the disk is with --physical or --grain if you know";
-        self.findings.push(Finding::new(&finding::LIMITS, severity, 0, message).against(unit, 0, None).fix(fix));
+        let fix =
+            "nothing is judged by it; say what the disk is with --physical or --grain if you know";
+        self.findings.push(
+            Finding::new(&finding::LIMITS, severity, 0, message).against(unit, 0, None).fix(fix),
+        );
     }
 
     /// The reason for which a size other than a block's cannot be a boundary; `None` if it can.
@@ -309,8 +416,8 @@ impl Gathered {
     }
 }
 
-/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a proposed kernel change) to
-/// 4 KiB.
+/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a
+/// proposed kernel change) to 4 KiB.
 fn largest_transfer(size: u64, physical: u64) -> Option<u64> {
     (9..=16).map(|shift| 1 << shift).find(|block| {
         let largest = 65535 * block;

@@ -1,5 +1,5 @@
-//! Objections to a set of given providers: contents that would be lost, and boundaries that no address of the set could
-//! be on.
+//! Objections to a set of given providers: contents that would be lost, and boundaries that no
+//! address of the set could be on.
 
 use super::{clash, hides};
 use crate::base::finding::Fix;
@@ -34,8 +34,14 @@ impl Objection {
     }
 }
 
-/// Objections to a set of `class` over the providers `ids`, with the labels `members`, the heaviest first.
-pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Member]) -> Vec<Objection> {
+/// Objections to a set of `class` over the providers `ids`, with the labels `members`, the heaviest
+/// first.
+pub fn objections(
+    graph: &Graph,
+    class: &dyn Class,
+    ids: &[Id],
+    members: &[Member],
+) -> Vec<Objection> {
     let mut found = shared(graph, ids);
     for &id in ids {
         let taken = taken(graph, id);
@@ -46,7 +52,11 @@ pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Membe
     found.extend(units(graph, ids, members.first().map_or(0, |m| m.chunk)));
     match class.assemble(members) {
         Some(geom) => found.extend(grains(graph, class, ids, &below, &geom.topology(0, &below))),
-        None => found.push(Objection::new(Weight::Bar, "the set would be larger than 2^64 bytes", "use fewer or smaller members")),
+        None => found.push(Objection::new(
+            Weight::Bar,
+            "the set would be larger than 2^64 bytes",
+            "use fewer or smaller members",
+        )),
     }
     found.sort_by_key(|o| std::cmp::Reverse(o.weight));
     found
@@ -68,9 +78,12 @@ fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
     };
     let meet = |a: Id, b: Id| {
         let ((from, to), (start, end)) = (range(a), range(b));
-        graph.root(a) == graph.root(b) && from < end && start < to || stands_on(graph, a, b) || stands_on(graph, b, a)
+        graph.root(a) == graph.root(b) && from < end && start < to
+            || stands_on(graph, a, b)
+            || stands_on(graph, b, a)
     };
-    let pairs = ids.iter().enumerate().flat_map(|(i, &a)| ids[i + 1..].iter().map(move |&b| (a, b)));
+    let pairs =
+        ids.iter().enumerate().flat_map(|(i, &a)| ids[i + 1..].iter().map(move |&b| (a, b)));
     let meeting = pairs.filter(|&(a, b)| meet(a, b));
     meeting
         .map(|(a, b)| {
@@ -86,7 +99,8 @@ fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
 
 /// True if `id` stands on `below`, however far down.
 fn stands_on(graph: &Graph, id: Id, below: Id) -> bool {
-    // A provider comes after those it stands on, so one pass is enough, however many paths there are.
+    // A provider comes after those it stands on, so one pass is enough, however many paths there
+    // are.
     let mut under = vec![false; id + 1];
     under[id] = true;
     for at in (0..=id).rev().filter(|&at| at > below) {
@@ -97,12 +111,19 @@ fn stands_on(graph: &Graph, id: Id, below: Id) -> bool {
     id > below && under[below]
 }
 
-/// Objection to overwriting the last sector of a member, which the label takes; `None` if it holds no metadata.
+/// Objection to overwriting the last sector of a member, which the label takes; `None` if it holds
+/// no metadata.
 fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     let (probe, name) = (graph.probe(id), name(graph, id));
-    let sector = probe.from_end(probe.sector()).and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
+    let sector = probe
+        .from_end(probe.sector())
+        .and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
     let Some(sector) = sector else {
-        return Some(Objection::new(Weight::Bar, format!("the last sector of {name} cannot be read"), "leave it out"));
+        return Some(Objection::new(
+            Weight::Bar,
+            format!("the last sector of {name} cannot be read"),
+            "leave it out",
+        ));
     };
     if let Some(magic) = metadata::magic(&sector) {
         let advice = match magic.as_str() {
@@ -111,7 +132,11 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
             "GEOM::CONCAT" => "clear it first: trueline concat clear",
             _ => "clear it first, with the tool that it belongs to",
         };
-        return Some(Objection::new(Weight::Bar, format!("the last sector of {name} holds {magic} metadata"), advice));
+        return Some(Objection::new(
+            Weight::Bar,
+            format!("the last sector of {name} holds {magic} metadata"),
+            advice,
+        ));
     }
     let gpt = sector.starts_with(b"EFI PART");
     gpt.then(|| {
@@ -120,15 +145,16 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     })
 }
 
-/// Objections to contents of a member that would be lost, or shown by the set in its place. `taken`: an objection to
-/// its last sector exists, so its table or set need not be named.
+/// Objections to contents of a member that would be lost, or shown by the set in its place.
+/// `taken`: an objection to its last sector exists, so its table or set need not be named.
 fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection> {
     let (p, name) = (&graph.providers[id], name(graph, id));
     let fate = match class.name() {
         "stripe" => "its bytes would be those of other places of the set",
         _ => "the set would show it, or the part of it that is on this member",
     };
-    let mut found: Vec<String> = p.in_use().map(|s| format!("there is {} on {name}", s.kind)).collect();
+    let mut found: Vec<String> =
+        p.in_use().map(|s| format!("there is {} on {name}", s.kind)).collect();
     found.extend(p.table.as_ref().filter(|_| !taken).map(|(scheme, _)| {
         let entries = p.slices().map_or(0, |s| s.entries.len());
         format!("there is a partition table on {name} ({scheme}, entries in use: {entries})")
@@ -137,18 +163,33 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection>
         found.push(format!("{name} is the extended partition, which holds others"));
     }
     // Contents that could not be read may be of value.
-    found.extend(p.findings.iter().filter(|f| p.table.is_none() && hides(f)).map(|f| format!("{name}: {}", f.message)));
+    found.extend(
+        p.findings
+            .iter()
+            .filter(|f| p.table.is_none() && hides(f))
+            .map(|f| format!("{name}: {}", f.message)),
+    );
     let nothing = found.is_empty() && !taken && p.member.is_none() && graph.veil(id).is_none();
-    found.extend(occupant::remains(&graph.probe(id), &[]).filter(|_| nothing).map(|what| format!("{name}: {what}")));
-    let objection = |found| Objection::new(Weight::Doubt, format!("{found}: {fate}"), "use another, or wipe it first");
+    found.extend(
+        occupant::remains(&graph.probe(id), &[])
+            .filter(|_| nothing)
+            .map(|what| format!("{name}: {what}")),
+    );
+    let objection = |found| {
+        Objection::new(Weight::Doubt, format!("{found}: {fate}"), "use another, or wipe it first")
+    };
     found.into_iter().map(objection).collect()
 }
 
 /// Objections to units of the members that do not divide the chunk, each unit once.
 fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
     let (mut found, mut seen) = (Vec::new(), Vec::new());
-    let facts = ids.iter().flat_map(|&id| graph.providers[id].topology.counting().map(move |fact| (id, fact)));
-    for (id, fact) in facts.filter(|(_, f)| chunk > 0 && f.why.is_rmw() && !is_whole(chunk, f.grain.size())) {
+    let facts = ids
+        .iter()
+        .flat_map(|&id| graph.providers[id].topology.counting().map(move |fact| (id, fact)));
+    for (id, fact) in
+        facts.filter(|(_, f)| chunk > 0 && f.why.is_rmw() && !is_whole(chunk, f.grain.size()))
+    {
         let unit = fact.grain.size();
         if seen.contains(&(fact.why, unit)) {
             continue;
@@ -162,33 +203,53 @@ fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
         );
         // A row may still fill units that a chunk does not.
         let weight = if fact.why == Why::Physical { Weight::Doubt } else { Weight::Warning };
-        let advice = unit.checked_next_power_of_two().map_or(String::new(), |size| format!("use -s {size} or a multiple of it"));
+        let advice = unit
+            .checked_next_power_of_two()
+            .map_or(String::new(), |size| format!("use -s {size} or a multiple of it"));
         found.push(Objection::new(weight, said, advice));
     }
     found
 }
 
 fn times(cost: Option<Cost>) -> String {
-    cost.filter(|c| c.rmw_factor > 1.0).map_or(String::new(), |c| format!(", {:.2} x the device operations", c.rmw_factor))
+    cost.filter(|c| c.rmw_factor > 1.0)
+        .map_or(String::new(), |c| format!(", {:.2} x the device operations", c.rmw_factor))
 }
 
 /// Objections to clashes of the members' boundaries, and to those that byte 0 of the set misses.
-fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top: &Topology) -> Vec<Objection> {
+fn grains(
+    graph: &Graph,
+    class: &dyn Class,
+    ids: &[Id],
+    below: &[Topology],
+    top: &Topology,
+) -> Vec<Objection> {
     let mut found: Vec<Objection> = Vec::new();
     for c in top.clashes.iter().filter(|c| c.why.costs()) {
         let member = ids.get(c.member).map_or("?", |&id| name(graph, id));
         let finding = clash(c, class.name(), member);
-        let assumed = below.iter().flat_map(|t| &t.facts).any(|f| f.why == c.why && f.trust == Trust::Assumed);
+        let assumed = below
+            .iter()
+            .flat_map(|t| &t.facts)
+            .any(|f| f.why == c.why && f.trust == Trust::Assumed);
         let advice = match below.get(c.member) {
             // The sector of its metadata makes it end off the boundary.
             Some(t) if class.name() == "concat" && t.counting().all(|f| f.grain.contains(0)) => {
-                let whole = round_down(t.length.saturating_sub(t.sector), c.unit).saturating_add(t.sector);
-                format!("give {member} {whole} bytes ({} sectors): whole units, and one sector for the metadata", whole / t.sector)
+                let whole =
+                    round_down(t.length.saturating_sub(t.sector), c.unit).saturating_add(t.sector);
+                format!(
+                    "give {member} {whole} bytes ({} sectors): whole units, and one sector for the metadata",
+                    whole / t.sector
+                )
             }
             _ => finding.fix.iter().filter_map(Fix::words).collect::<Vec<_>>().join("; "),
         };
         let or = if assumed { "; or say what the drives are: --physical 512" } else { "" };
-        found.push(Objection::new(Weight::Doubt, format!("{}{}", finding.message, times(finding.cost)), format!("{advice}{or}")));
+        found.push(Objection::new(
+            Weight::Doubt,
+            format!("{}{}", finding.message, times(finding.cost)),
+            format!("{advice}{or}"),
+        ));
     }
     for (fact, cost) in top.missed(super::PAGE) {
         let said = format!(
@@ -197,7 +258,11 @@ fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top:
             super::name_of(&fact),
             times(cost).replacen(',', ": what uses it whole does", 1),
         );
-        found.push(Objection::new(Weight::Warning, said, "partition it: trueline part add finds the boundary"));
+        found.push(Objection::new(
+            Weight::Warning,
+            said,
+            "partition it: trueline part add finds the boundary",
+        ));
     }
     found
 }

@@ -1,4 +1,5 @@
-//! The data path's error. Damage on a disk is never an error: it is a [`crate::base::finding::Finding`].
+//! The data path's error. Damage on a disk is never an error: it is a
+//! [`crate::base::finding::Finding`].
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ pub enum Errno {
     Range,
     /// Absent provider, or an absent member of one (ENODEV).
     NoDevice,
-    /// Write to a provider that was opened for reading only, or that cannot be written at all (EROFS).
+    /// Write to a provider that was opened for reading only, or that cannot be written at all
+    /// (EROFS).
     ReadOnly,
     /// Full file system beneath an image (ENOSPC).
     NoSpace,

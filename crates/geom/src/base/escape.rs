@@ -1,10 +1,15 @@
 //! Text from disks and people, made harmless before it is part of a message.
 
-/// Text for a line: control characters are spelt out, and so are those that [hide or reorder](is_treacherous) what stands around them.
+/// Text for a line: control characters are spelt out, and so are those that [hide or
+/// reorder](is_treacherous) what stands around them.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || is_treacherous(c) { out.extend(c.escape_default()) } else { out.push(c) }
+        if c.is_control() || is_treacherous(c) {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
     }
     out
 }

@@ -81,7 +81,16 @@ pub struct Finding {
 impl Finding {
     /// A finding without a unit or cost, as the table classes make.
     pub fn new(rule: &'static Rule, severity: Severity, offset: u64, message: String) -> Finding {
-        Finding { rule, severity, offset, unit: 0, remainder: 0, cost: None, message, fix: Vec::new() }
+        Finding {
+            rule,
+            severity,
+            offset,
+            unit: 0,
+            remainder: 0,
+            cost: None,
+            message,
+            fix: Vec::new(),
+        }
     }
 
     /// This finding with one more cure, after those it has.

@@ -1,12 +1,14 @@
-//! Shared parts of on-disk declarations: GUIDs, fixed text, and a compile-time check of the offsets of fields.
+//! Shared parts of on-disk declarations: GUIDs, fixed text, and a compile-time check of the offsets
+//! of fields.
 //!
-//! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends with
-//! [`assert_offsets!`](macro@crate::assert_offsets) so that a wrong offset does not compile.
+//! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends
+//! with [`assert_offsets!`](macro@crate::assert_offsets) so that a wrong offset does not compile.
 
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Checks at compile time the size of an on-disk structure and the offsets the specification prints.
+/// Checks at compile time the size of an on-disk structure and the offsets the specification
+/// prints.
 #[macro_export]
 macro_rules! assert_offsets {
     ($name:ty, $size:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
@@ -18,7 +20,20 @@ macro_rules! assert_offsets {
 }
 
 /// A GUID as UEFI stores it: the first three fields little-endian (UEFI 2.10, appendix A).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(transparent)]
 pub struct Guid(pub [u8; 16]);
 
@@ -31,7 +46,8 @@ impl Guid {
     /// A random GUID (RFC 9562, version 4) of 16 random bytes.
     pub fn random(bytes: [u8; 16]) -> Guid {
         let mut guid = Guid(bytes);
-        // The version and the variant, in storage order: byte 7 holds the high half of the third field.
+        // The version and the variant, in storage order: byte 7 holds the high half of the third
+        // field.
         guid.0[7] = guid.0[7] & 0x0f | 0x40;
         guid.0[8] = guid.0[8] & 0x3f | 0x80;
         guid
@@ -80,8 +96,8 @@ pub fn uuid(bytes: &[u8; 16]) -> Option<String> {
     Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
-/// Text in a fixed field, up to the first NUL, without trailing blanks; control characters and invalid UTF-8 are
-/// replaced. `None` if nothing is left.
+/// Text in a fixed field, up to the first NUL, without trailing blanks; control characters and
+/// invalid UTF-8 are replaced. `None` if nothing is left.
 pub fn text(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
     printable(&String::from_utf8_lossy(&field[..end]))
@@ -99,13 +115,19 @@ pub fn text_utf16be(field: &[u8]) -> Option<String> {
 
 /// Text of UTF-16 code units up to the first NUL, cleaned as [`text`] does.
 pub fn text_units(units: impl Iterator<Item = u16>) -> Option<String> {
-    let text: String = char::decode_utf16(units.take_while(|&u| u != 0)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    let text: String = char::decode_utf16(units.take_while(|&u| u != 0))
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
     printable(&text)
 }
 
-/// Cleaned text; `None` if nothing is left. Labels come from hostile disks and go to terminals, so no control character
-/// survives.
+/// Cleaned text; `None` if nothing is left. Labels come from hostile disks and go to terminals, so
+/// no control character survives.
 fn printable(text: &str) -> Option<String> {
-    let clean: String = text.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let clean: String = text
+        .trim_end()
+        .chars()
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
     (!clean.is_empty()).then_some(clean)
 }

@@ -1,7 +1,8 @@
 //! Ordered writes: the form in which an edit reaches the disk.
 //!
-//! A scheme orders its patches so that after every prefix of them a reader finds either the old table or the new one. A
-//! disk's write-back cache ignores that order, so a patch states if earlier patches must have reached the medium.
+//! A scheme orders its patches so that after every prefix of them a reader finds either the old
+//! table or the new one. A disk's write-back cache ignores that order, so a patch states if earlier
+//! patches must have reached the medium.
 
 use crate::base::error::Errno;
 use crate::base::topology::round_down;
@@ -46,8 +47,8 @@ impl Patch {
 /// A reader that fills a buffer from the given byte of the provider.
 pub type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), Errno> + 'a;
 
-/// The patches that put back what `patches` overwrite, in the order in which they must be undone. `read` fills a buffer from
-/// the provider as it is before the first of them.
+/// The patches that put back what `patches` overwrite, in the order in which they must be undone.
+/// `read` fills a buffer from the provider as it is before the first of them.
 pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
     let before = |patch: &Patch| {
         let mut bytes = vec![0; patch.bytes.len()];
@@ -66,8 +67,8 @@ pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno>
     Ok(back)
 }
 
-/// Those of `patches` that change anything, given the bytes on the disk and the writes of earlier patches. A patch that
-/// changes nothing is dropped and passes its flush on to the next.
+/// Those of `patches` that change anything, given the bytes on the disk and the writes of earlier
+/// patches. A patch that changes nothing is dropped and passes its flush on to the next.
 pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
     let (mut kept, mut flush): (Vec<Patch>, bool) = (Vec::new(), false);
     for mut patch in patches {
@@ -83,24 +84,32 @@ pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, E
     Ok(kept)
 }
 
-/// The parts of `patches` outside everything that `others` write: an old table is removed around the new one.
+/// The parts of `patches` outside everything that `others` write: an old table is removed around
+/// the new one.
 pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
     let mut left = patches;
     for other in others {
         let cut = |p: Patch| {
             let length = p.bytes.len();
-            let index = |byte: u64| usize::try_from(byte.saturating_sub(p.offset)).unwrap_or(usize::MAX).min(length);
+            let index = |byte: u64| {
+                usize::try_from(byte.saturating_sub(p.offset)).unwrap_or(usize::MAX).min(length)
+            };
             let (from, to) = (index(other.offset), index(other.end()));
             let front = Patch { bytes: p.bytes[..from].to_vec(), ..p.clone() };
             let back = Patch { offset: p.offset + to as u64, bytes: p.bytes[to..].to_vec(), ..p };
-            if from < to { [Some(front), Some(back)] } else { [Some(Patch { bytes: [front.bytes, back.bytes].concat(), ..front }), None] }
+            if from < to {
+                [Some(front), Some(back)]
+            } else {
+                [Some(Patch { bytes: [front.bytes, back.bytes].concat(), ..front }), None]
+            }
         };
         left = left.into_iter().flat_map(cut).flatten().filter(|p| !p.bytes.is_empty()).collect();
     }
     left
 }
 
-/// `new`, then those parts of `old` that lie around it. A reader in between finds the old contents or the new ones.
+/// `new`, then those parts of `old` that lie around it. A reader in between finds the old contents
+/// or the new ones.
 pub fn instead(new: Vec<Patch>, old: Vec<Patch>) -> Vec<Patch> {
     let mut rest = outside(old, &new);
     rest.iter_mut().take(1).for_each(|patch| patch.after_flush = true);
@@ -110,21 +119,26 @@ pub fn instead(new: Vec<Patch>, old: Vec<Patch>) -> Vec<Patch> {
 /// Bytes at either end of a provider in which every format keeps its signature, or a copy of it.
 const KNOWN_BY: u64 = 1 << 20;
 
-/// The two ends of a provider of `length` bytes, in pieces of (first byte, bytes). Every signature lies in them.
+/// The two ends of a provider of `length` bytes, in pieces of (first byte, bytes). Every signature
+/// lies in them.
 pub fn ends(length: u64) -> impl Iterator<Item = (u64, usize)> {
     const PIECE: usize = 64 << 10;
-    let (front, back) = (KNOWN_BY.min(length), round_down(length.saturating_sub(KNOWN_BY), PIECE as u64));
+    let (front, back) =
+        (KNOWN_BY.min(length), round_down(length.saturating_sub(KNOWN_BY), PIECE as u64));
     let starts = (0..front).step_by(PIECE).chain((back.max(front)..length).step_by(PIECE));
     starts.map(move |at| (at, usize::try_from(length - at).unwrap_or(PIECE).min(PIECE)))
 }
 
-/// Zeroes over the [`ends`] of a provider of `length` bytes, and over sectors of `sector` bytes between them at the
-/// offsets in `magic`. [`changes`] drops those that are zero already.
+/// Zeroes over the [`ends`] of a provider of `length` bytes, and over sectors of `sector` bytes
+/// between them at the offsets in `magic`. [`changes`] drops those that are zero already.
 pub fn blank(length: u64, magic: &[u64], sector: u64) -> Vec<Patch> {
     let nothing = |(at, bytes)| Patch::new(at, vec![0; bytes], "nothing, over what was there");
     let between = KNOWN_BY..length.saturating_sub(KNOWN_BY);
     let sectors = magic.iter().filter(|&at| between.contains(at)).map(|&at| round_down(at, sector));
-    ends(length).chain(sectors.filter_map(|at| Some((at, usize::try_from(sector).ok()?)))).map(nothing).collect()
+    ends(length)
+        .chain(sectors.filter_map(|at| Some((at, usize::try_from(sector).ok()?))))
+        .map(nothing)
+        .collect()
 }
 
 /// Turns `bytes`, read at `offset` before `patches`, into the contents after them.
@@ -133,8 +147,11 @@ pub fn lay_over(patches: &[Patch], offset: u64, bytes: &mut [u8]) {
     for patch in patches {
         let (from, to) = (patch.offset.max(offset), patch.end().min(end));
         let index = |at: u64, base: u64| usize::try_from(at.checked_sub(base)?).ok();
-        let into = index(from, offset).zip(index(to, offset)).and_then(|(a, b)| bytes.get_mut(a..b));
-        let out = index(from, patch.offset).zip(index(to, patch.offset)).and_then(|(a, b)| patch.bytes.get(a..b));
+        let into =
+            index(from, offset).zip(index(to, offset)).and_then(|(a, b)| bytes.get_mut(a..b));
+        let out = index(from, patch.offset)
+            .zip(index(to, patch.offset))
+            .and_then(|(a, b)| patch.bytes.get(a..b));
         if let (Some(into), Some(out)) = (into, out) {
             into.copy_from_slice(out);
         }
@@ -154,8 +171,13 @@ mod tests {
 
     #[test]
     fn what_is_written_twice_is_compared_with_what_was_written_first() {
-        // Erased and made anew: the second write equals the bytes that stand there before the first.
-        let patches = vec![Patch::new(0, vec![0; 8], "erased"), Patch::new(4, vec![5; 8], "anew"), Patch::new(4, vec![5; 4], "again")];
+        // Erased and made anew: the second write equals the bytes that stand there before the
+        // first.
+        let patches = vec![
+            Patch::new(0, vec![0; 8], "erased"),
+            Patch::new(4, vec![5; 8], "anew"),
+            Patch::new(4, vec![5; 4], "again"),
+        ];
         let mut read = |_: u64, out: &mut [u8]| {
             out.fill(5);
             Ok(())
@@ -185,19 +207,31 @@ mod tests {
         let mut less = first.clone();
         write(&mut less, &kept);
         assert_eq!(disk, less);
-        assert_eq!(kept.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(), [("a", false), ("over a", true), ("b", true)]);
-        assert_eq!(back.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>()[..2], [("b", false), ("over a", true)]);
+        assert_eq!(
+            kept.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(),
+            [("a", false), ("over a", true), ("b", true)]
+        );
+        assert_eq!(
+            back.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>()[..2],
+            [("b", false), ("over a", true)]
+        );
         write(&mut disk, &back);
         assert_eq!(disk, first);
     }
 
     #[test]
     fn what_is_known_by_its_ends_is_blanked_there() {
-        for length in [1, 511, 4096, (1 << 20) + 512, (2 << 20) - 512, 64 << 20, (64 << 20) + 7 * 512] {
+        for length in
+            [1, 511, 4096, (1 << 20) + 512, (2 << 20) - 512, 64 << 20, (64 << 20) + 7 * 512]
+        {
             let mut at = 0;
             for p in blank(length, &[], 512) {
                 let skipped = at..p.offset;
-                assert!(p.offset >= at && (skipped.is_empty() || skipped.start >= 1 << 20 && skipped.end + (1 << 20) <= length));
+                assert!(
+                    p.offset >= at
+                        && (skipped.is_empty()
+                            || skipped.start >= 1 << 20 && skipped.end + (1 << 20) <= length)
+                );
                 assert!(!p.bytes.is_empty() && p.bytes.iter().all(|b| *b == 0));
                 at = p.end();
             }
@@ -214,16 +248,21 @@ mod tests {
     #[test]
     fn outside_of_another_nothing_is_lost_and_nothing_shared() {
         let others = [Patch::new(10, vec![1; 10], "new"), Patch::new(30, vec![1; 5], "new")];
-        for (offset, length) in [(0, 5), (0, 10), (0, 50), (5, 10), (12, 4), (15, 20), (20, 10), (35, 5)] {
+        for (offset, length) in
+            [(0, 5), (0, 10), (0, 50), (5, 10), (12, 4), (15, 20), (20, 10), (35, 5)]
+        {
             let bytes: Vec<u8> = (offset..offset + length).collect();
             let left = outside(vec![Patch::new(u64::from(offset), bytes, "old")], &others);
             let mut found: Vec<u64> = Vec::new();
             for p in &left {
                 let places = p.offset..p.end();
-                assert!(places.clone().map(|x| u8::try_from(x).unwrap()).eq(p.bytes.iter().copied()));
+                assert!(
+                    places.clone().map(|x| u8::try_from(x).unwrap()).eq(p.bytes.iter().copied())
+                );
                 found.extend(places);
             }
-            let want = (u64::from(offset)..u64::from(offset + length)).filter(|x| !(10..20).contains(x) && !(30..35).contains(x));
+            let want = (u64::from(offset)..u64::from(offset + length))
+                .filter(|x| !(10..20).contains(x) && !(30..35).contains(x));
             assert!(found.iter().copied().eq(want), "{offset} {length}");
         }
     }

@@ -1,7 +1,7 @@
 //! Numbers in users' notation: sizes with a unit, decimals in fixed units.
 
-/// Bytes of a size such as `4096`, `4k`, `1MiB`, `90g`: binary unless written `kB`/`MB`; `8s` are sectors of 512 bytes.
-/// `None` for other text, or from 2^64 on.
+/// Bytes of a size such as `4096`, `4k`, `1MiB`, `90g`: binary unless written `kB`/`MB`; `8s` are
+/// sectors of 512 bytes. `None` for other text, or from 2^64 on.
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
@@ -11,7 +11,10 @@ pub fn bytes(text: &str) -> Option<u64> {
     }
     let decimal = matches!(suffix, "kB" | "KB" | "MB" | "GB" | "TB" | "PB" | "EB");
     let lower = suffix.to_ascii_lowercase();
-    let letter = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b').filter(|_| decimal)).unwrap_or(&lower);
+    let letter = lower
+        .strip_suffix("ib")
+        .or_else(|| lower.strip_suffix('b').filter(|_| decimal))
+        .unwrap_or(&lower);
     let power = match letter {
         "" | "b" => 0,
         "k" => 1,
@@ -26,8 +29,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(base.checked_pow(power)?)
 }
 
-/// A decimal number in units of 10^-`places`: `1.5` with 3 places is 1500. `None` for other text, or one with more
-/// digits after the point.
+/// A decimal number in units of 10^-`places`: `1.5` with 3 places is 1500. `None` for other text,
+/// or one with more digits after the point.
 pub fn decimal(text: &str, places: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -43,7 +46,10 @@ mod tests {
 
     #[test]
     fn decimals_are_exact() {
-        assert_eq!(["1.5", "0", "10", "0.001", "2."].map(|text| decimal(text, 3)), [1500, 0, 10_000, 1, 2000].map(Some));
+        assert_eq!(
+            ["1.5", "0", "10", "0.001", "2."].map(|text| decimal(text, 3)),
+            [1500, 0, 10_000, 1, 2000].map(Some)
+        );
         for text in ["", ".", ".5", "-1", "+1", "1e3", "0.0001", "1.5.5", "99999999999999999999"] {
             assert_eq!(decimal(text, 3), None, "{text}");
         }

@@ -1,4 +1,5 @@
-//! Leaf bytes: what a disk is read from and written to. Files and devices are in `crates/host`; here is memory.
+//! Leaf bytes: what a disk is read from and written to. Files and devices are in `crates/host`;
+//! here is memory.
 
 use crate::base::error::Errno;
 use std::collections::BTreeMap;
@@ -8,14 +9,15 @@ pub mod filter;
 
 /// A run of bytes that can be read at any offset, and perhaps written.
 ///
-/// Five methods must be written. What carries bytes and is left out is made of these five of the same store: slower, and never past it. What
-/// is a hint and is left out is not taken. A layer that sees requests at the addresses of the store beneath is a
-/// [`Filter`](filter::Filter) instead.
+/// Five methods must be written. What carries bytes and is left out is made of these five of the
+/// same store: slower, and never past it. What is a hint and is left out is not taken. A layer that
+/// sees requests at the addresses of the store beneath is a [`Filter`](filter::Filter) instead.
 pub trait Store: Send + Sync {
     /// The length in bytes.
     fn length(&self) -> u64;
 
-    /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is [`Errno::Range`].
+    /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is
+    /// [`Errno::Range`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
 
     /// Writes all of `bytes` at `offset`; [`Errno::ReadOnly`] where nothing can be written.
@@ -24,7 +26,8 @@ pub trait Store: Send + Sync {
     /// Returns when everything written so far would survive a loss of power.
     fn flush(&self) -> Result<(), Errno>;
 
-    /// Gives up `length` bytes from `offset`: what they read as from now on is not said. A hint: a store that cannot says it has.
+    /// Gives up `length` bytes from `offset`: what they read as from now on is not said. A hint: a
+    /// store that cannot says it has.
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno>;
 
     /// Properties, which stay the same for as long as the store is there.
@@ -32,7 +35,8 @@ pub trait Store: Send + Sync {
         Properties::default()
     }
 
-    /// Writes all of `bytes` at `offset` and returns when they would survive a loss of power (forced unit access).
+    /// Writes all of `bytes` at `offset` and returns when they would survive a loss of power
+    /// (forced unit access).
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.write_at(bytes, offset)?;
         self.flush()
@@ -41,45 +45,50 @@ pub trait Store: Send + Sync {
     /// Makes `length` bytes from `offset` zero, without writing them where that can be had.
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
         match self.try_zero(offset, length, false) {
-            Err(Errno::Unsupported) => {
-                write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?))
-            }
+            Err(Errno::Unsupported) => write_zeros(length, &mut |done, zeros| {
+                self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?)
+            }),
             done => done,
         }
     }
 
-    /// Makes `length` bytes from `offset` zero without sending them, or does nothing and says [`Errno::Unsupported`]. `keep`: their room
-    /// stays theirs.
+    /// Makes `length` bytes from `offset` zero without sending them, or does nothing and says
+    /// [`Errno::Unsupported`]. `keep`: their room stays theirs.
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let _ = (offset, length, keep);
         Err(Errno::Unsupported)
     }
 
-    /// Reads as [`Store::read_at`] if that need not wait for a device; `false` if it must, and what is in `buffer` then means nothing.
+    /// Reads as [`Store::read_at`] if that need not wait for a device; `false` if it must, and what
+    /// is in `buffer` then means nothing.
     fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let _ = (buffer, offset);
         Ok(false)
     }
 
-    /// Borrows the `length` bytes from `offset` themselves, where they are memory, in one piece; others may write them meanwhile. A borrower
-    /// reads all of them. [`None`]: they are to be read.
+    /// Borrows the `length` bytes from `offset` themselves, where they are memory, in one piece;
+    /// others may write them meanwhile. A borrower reads all of them. [`None`]: they are to be
+    /// read.
     fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
         let _ = (offset, length);
         Ok(None)
     }
 
-    /// Content at `offset`, and for how many of the next `length` bytes at least; `length` is not 0.
+    /// Content at `offset`, and for how many of the next `length` bytes at least; `length` is not
+    /// 0.
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let _ = offset;
         Ok(Run { content: Content::Data, length })
     }
 
-    /// Starts to bring the `length` bytes from `offset` into memory, where there is one, because they will be read. A hint.
+    /// Starts to bring the `length` bytes from `offset` into memory, where there is one, because
+    /// they will be read. A hint.
     fn prefetch(&self, offset: u64, length: u64) {
         let _ = (offset, length);
     }
 
-    /// Starts to bring what was written in the `length` bytes from `offset` to the medium, so that a flush has less to wait for. A hint.
+    /// Starts to bring what was written in the `length` bytes from `offset` to the medium, so that
+    /// a flush has less to wait for. A hint.
     fn start_writeback(&self, offset: u64, length: u64) {
         let _ = (offset, length);
     }
@@ -90,7 +99,8 @@ pub trait Store: Send + Sync {
 pub struct Properties {
     /// The unit of reads and writes in bytes: 1 where any byte will do.
     pub unit: u64,
-    /// Requests that it works on at one time: a server keeps so many threads waiting for it at most.
+    /// Requests that it works on at one time: a server keeps so many threads waiting for it at
+    /// most.
     pub depth: usize,
     /// A write goes to memory and is done: a server does it at once and keeps no thread for it.
     pub write_back: bool,
@@ -142,8 +152,8 @@ pub fn write_zeros(length: u64, write: &mut Put<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The most that every `*` in a hexdump may stand for together, in bytes, unless they are zero: a few lines of text must not
-/// fill the memory.
+/// The most that every `*` in a hexdump may stand for together, in bytes, unless they are zero: a
+/// few lines of text must not fill the memory.
 const REPEAT: u64 = 16 << 20;
 
 /// Memory in which only what is not zero takes room.
@@ -203,9 +213,9 @@ impl Sparse {
         self.runs.iter().map(|(&at, bytes)| (at, bytes.as_slice()))
     }
 
-    /// Reads `hexdump -C` text. Lines that begin with `#` are comments; `*` repeats the line before it up to the next
-    /// offset; a last line with an offset alone is the length. `Err` names the first line that is none of these, goes back,
-    /// or repeats more than 16 MiB that are not zero.
+    /// Reads `hexdump -C` text. Lines that begin with `#` are comments; `*` repeats the line before
+    /// it up to the next offset; a last line with an offset alone is the length. `Err` names the
+    /// first line that is none of these, goes back, or repeats more than 16 MiB that are not zero.
     pub fn from_hexdump(text: &str) -> Result<Sparse, String> {
         let mut disk = Sparse::new(u64::MAX);
         let (mut previous, mut repeat, mut end, mut repeatable) = (Vec::new(), false, 0, REPEAT);
@@ -221,12 +231,15 @@ impl Sparse {
             }
             let mut words = line.split_whitespace();
             let at = words.next().and_then(|w| u64::from_str_radix(w, 16).ok()).ok_or_else(bad)?;
-            let bytes: Vec<u8> = words.map(|w| u8::from_str_radix(w, 16).map_err(|_| bad())).collect::<Result<_, _>>()?;
+            let bytes: Vec<u8> = words
+                .map(|w| u8::from_str_radix(w, 16).map_err(|_| bad()))
+                .collect::<Result<_, _>>()?;
             let gap = at.checked_sub(end).ok_or_else(bad)?;
             let next = at.checked_add(bytes.len() as u64).ok_or_else(bad)?;
             if repeat && previous.iter().any(|&b| b != 0) {
                 repeatable = repeatable.checked_sub(gap).ok_or_else(bad)?;
-                let filling: Vec<u8> = previous.iter().copied().cycle().take(to_index(gap)).collect();
+                let filling: Vec<u8> =
+                    previous.iter().copied().cycle().take(to_index(gap)).collect();
                 disk.put(end, &filling);
             }
             if bytes.iter().any(|&b| b != 0) {
@@ -238,8 +251,8 @@ impl Sparse {
         Ok(disk)
     }
 
-    /// Reads the dumps of a set, each as [`Sparse::from_hexdump`], and their names: a line `# disk: NAME` begins a further one
-    /// after the first, which is called `disk`.
+    /// Reads the dumps of a set, each as [`Sparse::from_hexdump`], and their names: a line `# disk:
+    /// NAME` begins a further one after the first, which is called `disk`.
     pub fn from_hexdumps(text: &str) -> Result<Vec<(String, Sparse)>, String> {
         let (mut disks, mut name, mut rest) = (Vec::new(), "disk", text);
         while let Some((dump, next)) = rest.split_once("\n# disk: ") {
@@ -262,7 +275,10 @@ impl Store for Sparse {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let end = offset.checked_add(buffer.len() as u64).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end = offset
+            .checked_add(buffer.len() as u64)
+            .filter(|&end| end <= self.length)
+            .ok_or(Errno::Range)?;
         buffer.fill(0);
         for (&at, run) in self.runs.range(..end).rev() {
             let run_end = at + run.len() as u64;
@@ -298,7 +314,11 @@ mod tests {
     fn puts_join_and_read_back() {
         let mut disk = Sparse::new(100);
         let mut model = [0u8; 100];
-        for (i, (at, len)) in [(10, 5), (20, 5), (12, 10), (0, 3), (95, 20), (3, 7), (50, 1), (9, 60)].into_iter().enumerate() {
+        for (i, (at, len)) in
+            [(10, 5), (20, 5), (12, 10), (0, 3), (95, 20), (3, 7), (50, 1), (9, 60)]
+                .into_iter()
+                .enumerate()
+        {
             let bytes = vec![u8::try_from(i + 1).unwrap(); len];
             disk.put(at, &bytes);
             let at = usize::try_from(at).unwrap();
@@ -341,10 +361,13 @@ mod tests {
         let mut all = [9; 16];
         disk.read_at(&mut all, 0).unwrap();
         assert_eq!((disk.length(), &all), (16, b"\0\0\0\0\0\0\0\0ABCDABCD"));
-        let set = Sparse::from_hexdumps(&format!("{text}# disk: disk1\n00000000  41\n00000001\n")).unwrap();
-        let found: Vec<(&str, u64)> = set.iter().map(|(name, disk)| (name.as_str(), disk.length())).collect();
+        let set = Sparse::from_hexdumps(&format!("{text}# disk: disk1\n00000000  41\n00000001\n"))
+            .unwrap();
+        let found: Vec<(&str, u64)> =
+            set.iter().map(|(name, disk)| (name.as_str(), disk.length())).collect();
         assert_eq!(found, [("disk", 16), ("disk1", 1)]);
-        for bad in ["zz\n", "10 01\n00 01\n", "00 01\n*\n8000000000\n", "ffffffffffffffff 01 02\n"] {
+        for bad in ["zz\n", "10 01\n00 01\n", "00 01\n*\n8000000000\n", "ffffffffffffffff 01 02\n"]
+        {
             assert!(Sparse::from_hexdump(bad).is_err(), "{bad}");
         }
     }

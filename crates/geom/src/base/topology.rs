@@ -1,20 +1,23 @@
-//! All alignment arithmetic. Nothing outside this file and its folder divides an address by a grain.
+//! All alignment arithmetic. Nothing outside this file and its folder divides an address by a
+//! grain.
 //!
-//! A [`Grain`] is a residue class of byte addresses, as libparted's `PedAlignment`. A [`Topology`] holds the boundaries
-//! beneath a provider, in **its own** addresses: slices shift it, stripes stretch or break it, mirrors and
-//! concatenations intersect it.
+//! A [`Grain`] is a residue class of byte addresses, as libparted's `PedAlignment`. A [`Topology`]
+//! holds the boundaries beneath a provider, in **its own** addresses: slices shift it, stripes
+//! stretch or break it, mirrors and concatenations intersect it.
 //!
 //! # What a topology promises
 //!
-//! If both ends of an I/O lie on a grain, the bytes it touches on every member are whole units of that grain
-//! there. The promise is sound and, as a residue class, tight: it cannot be thinned out to a smaller size. A clash says that
-//! no class finer than a row of the set could be promised; I/O in whole rows from some odd address may still happen to fit.
-//! `tests/laws.rs` checks both by brute force for every class.
+//! If both ends of an I/O lie on a grain, the bytes it touches on every member are whole units of
+//! that grain there. The promise is sound and, as a residue class, tight: it cannot be thinned out
+//! to a smaller size. A clash says that no class finer than a row of the set could be promised; I/O
+//! in whole rows from some odd address may still happen to fit. `tests/laws.rs` checks both by
+//! brute force for every class.
 //!
 //! # Sources
 //!
-//! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
-//! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
+//! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset`
+//! (`Documentation/ABI/stable/sysfs-block`): `phase = alignment_offset = (stripesize −
+//! stripeoffset) mod stripesize`.
 
 pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
@@ -34,13 +37,15 @@ pub enum Why {
     Atomic,
     /// Physical sector, the read-modify-write unit: a smaller write makes the device read first.
     Physical,
-    /// Write granularity that the device prefers (NVMe NPWG/NPWA, `minimum_io_size`), above the physical unit.
+    /// Write granularity that the device prefers (NVMe NPWG/NPWA, `minimum_io_size`), above the
+    /// physical unit.
     Preferred,
     /// Best I/O size that the device names (`optimal_io_size`, NVMe NOWS).
     Optimal,
     /// Chunk of a striped set: the bytes on one member before the next one follows.
     Chunk,
-    /// Row of a striped set without parity, one chunk of every member. Layouts are made for it; none is judged by it.
+    /// Row of a striped set without parity, one chunk of every member. Layouts are made for it;
+    /// none is judged by it.
     Row,
     /// Row of a set with parity: a write of less makes the set read first.
     FullStripe,
@@ -89,15 +94,25 @@ impl Why {
         }
     }
 
-    /// True if a start off this boundary costs I/O. The others inform: an address off the logical sector cannot exist,
-    /// and missing an atomic, discard or conventional boundary, or the row of a set without parity, slows no I/O.
+    /// True if a start off this boundary costs I/O. The others inform: an address off the logical
+    /// sector cannot exist, and missing an atomic, discard or conventional boundary, or the row of
+    /// a set without parity, slows no I/O.
     pub fn costs(self) -> bool {
         !matches!(self, Why::Logical | Why::Atomic | Why::Row | Why::Discard | Why::Convention)
     }
 
-    /// True if the device reads before it writes part of such a unit; false if a part merely uses one more member.
+    /// True if the device reads before it writes part of such a unit; false if a part merely uses
+    /// one more member.
     pub fn is_rmw(self) -> bool {
-        matches!(self, Why::Physical | Why::Preferred | Why::Optimal | Why::FullStripe | Why::Erase | Why::Cluster)
+        matches!(
+            self,
+            Why::Physical
+                | Why::Preferred
+                | Why::Optimal
+                | Why::FullStripe
+                | Why::Erase
+                | Why::Cluster
+        )
     }
 }
 
@@ -201,21 +216,23 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// True if a start off this grain is a fault: it costs I/O, is more than one address, and is believed. An optimal
-    /// I/O size that only a device claims is a hint: many name a transfer limit there (`docs/decisions/0007`).
+    /// True if a start off this grain is a fault: it costs I/O, is more than one address, and is
+    /// believed. An optimal I/O size that only a device claims is a hint: many name a transfer
+    /// limit there (`docs/decisions/0007`).
     pub fn counts(&self) -> bool {
         let least = if self.why == Why::Optimal { Trust::Claimed } else { Trust::Untrusted };
         self.why.costs() && self.trust > least && self.grain.size > 1
     }
 
-    /// Cost to a layer that begins at address 0 and does I/O in `block` bytes; `None` as in [`cost()`].
+    /// Cost to a layer that begins at address 0 and does I/O in `block` bytes; `None` as in
+    /// [`cost()`].
     pub fn cost(&self, block: u64) -> Option<Cost> {
         cost(block, self.grain.size, self.grain.remainder(0), self.why.is_rmw())
     }
 }
 
-/// Boundary that members can never agree on: no class of addresses finer than a row of the set is on it for all of
-/// them.
+/// Boundary that members can never agree on: no class of addresses finer than a row of the set is
+/// on it for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clash {
     /// Purpose of the boundary.
@@ -260,10 +277,14 @@ impl Topology {
         Topology { sector: self.sector, length, facts, clashes: self.clashes.clone() }
     }
 
-    /// The topology of a slice of `length` bytes that begins somewhere on `starts` (`None`: anywhere). Boundaries whose
-    /// size divides that grain's lie as seen from any such start; the others are not known, so not believed.
+    /// The topology of a slice of `length` bytes that begins somewhere on `starts` (`None`:
+    /// anywhere). Boundaries whose size divides that grain's lie as seen from any such start; the
+    /// others are not known, so not believed.
     pub fn shift_somewhere(&self, starts: Option<Grain>, length: u64) -> Topology {
-        let known = |f: &Fact| f.grain.size == self.sector || starts.is_some_and(|s| s.size.is_multiple_of(f.grain.size));
+        let known = |f: &Fact| {
+            f.grain.size == self.sector
+                || starts.is_some_and(|s| s.size.is_multiple_of(f.grain.size))
+        };
         let mut top = self.shift(starts.map_or(0, |s| s.phase), length);
         for (own, fact) in self.facts.iter().zip(&mut top.facts) {
             fact.trust = if known(own) { own.trust } else { Trust::Untrusted };
@@ -271,17 +292,24 @@ impl Topology {
         top
     }
 
-    /// The topology of a stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and
-    /// the row.
+    /// The topology of a stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks;
+    /// adds the chunk and the row.
     pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
         let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
-        let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members).ok_or(grain.remainder(0)));
+        let mut top = Topology::combine(below, length, |_, grain| {
+            grain.stretch(chunk, members).ok_or(grain.remainder(0))
+        });
         for fact in &mut top.facts {
-            let grains: Vec<(u64, Grain)> = (0..).zip(below).flat_map(|(i, t)| t.grains(fact.why).map(move |g| (i, g))).collect();
+            let grains: Vec<(u64, Grain)> = (0..)
+                .zip(below)
+                .flat_map(|(i, t)| t.grains(fact.why).map(move |g| (i, g)))
+                .collect();
             fact.grain = fact.grain.tighten(chunk, members, &grains);
         }
         let of = |size| Grain::new(size, 0);
-        for (why, grain) in [(Why::Chunk, of(chunk)), (Why::Row, chunk.checked_mul(members).and_then(of))] {
+        for (why, grain) in
+            [(Why::Chunk, of(chunk)), (Why::Row, chunk.checked_mul(members).and_then(of))]
+        {
             top.facts.extend(grain.map(|grain| Fact { grain, why, source, trust: Trust::Trusted }));
         }
         top
@@ -289,7 +317,10 @@ impl Topology {
 
     /// Every believed grain of one purpose.
     fn grains(&self, why: Why) -> impl Iterator<Item = Grain> {
-        self.facts.iter().filter(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain)
+        self.facts
+            .iter()
+            .filter(move |f| f.why == why && f.trust > Trust::Untrusted)
+            .map(|f| f.grain)
     }
 
     /// The topology of a mirror over `below`: the boundaries that all members share.
@@ -297,10 +328,11 @@ impl Topology {
         Topology::combine(below, length, |_, grain| Ok(grain))
     }
 
-    /// The topology of members one after another; member `i` begins at `starts[i]` and ends where the next begins.
+    /// The topology of members one after another; member `i` begins at `starts[i]` and ends where
+    /// the next begins.
     ///
-    /// An I/O across a seam begins member `i` at its byte 0 and ends the one before at its last, so both must be on the
-    /// grain, or that member clashes.
+    /// An I/O across a seam begins member `i` at its byte 0 and ends the one before at its last, so
+    /// both must be on the grain, or that member clashes.
     pub fn concat(below: &[Topology], starts: &[u64], length: u64) -> Topology {
         let last = below.len().saturating_sub(1);
         Topology::combine(below, length, |i, grain| {
@@ -311,15 +343,20 @@ impl Topology {
             match (i == 0 || before == 0, i == last || after == 0) {
                 (false, _) => Err(before),
                 (_, false) => Err(after),
-                // The member's address 0 is the set's address `start`: a slice's shift, the other way round.
+                // The member's address 0 is the set's address `start`: a slice's shift, the other
+                // way round.
                 _ => Ok(grain.shift(grain.size - start % grain.size)),
             }
         })
     }
 
-    /// Intersects the grains that `lift` makes of each member's facts, purpose by purpose. An `Err` is the member's
-    /// distance past the boundary in bytes.
-    fn combine(below: &[Topology], length: u64, lift: impl Fn(usize, Grain) -> Result<Grain, u64>) -> Topology {
+    /// Intersects the grains that `lift` makes of each member's facts, purpose by purpose. An `Err`
+    /// is the member's distance past the boundary in bytes.
+    fn combine(
+        below: &[Topology],
+        length: u64,
+        lift: impl Fn(usize, Grain) -> Result<Grain, u64>,
+    ) -> Topology {
         let sector = below.iter().try_fold(1, |a, t| lcm(a, t.sector)).unwrap_or(1);
         let mut top = Topology::new(sector, length);
         for clash in below.iter().flat_map(|t| &t.clashes) {
@@ -329,11 +366,14 @@ impl Topology {
         }
         // The convention for starts of partitions on a drive says nothing of a set.
         for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention) {
-            let of_why = below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
+            let of_why =
+                below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
             let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);
             let joined = believed.try_fold(None, |so_far, (member, fact)| {
                 let clash = |remainder| Clash { why, unit: fact.grain.size, member, remainder };
-                join(so_far, Fact { grain: lift(member, fact.grain).map_err(clash)?, ..*fact }).map(Some).map_err(clash)
+                join(so_far, Fact { grain: lift(member, fact.grain).map_err(clash)?, ..*fact })
+                    .map(Some)
+                    .map_err(clash)
             });
             match joined {
                 Ok(fact) => top.facts.extend(fact),
@@ -348,14 +388,17 @@ impl Topology {
         self.facts.iter().filter(|f| f.counts())
     }
 
-    /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the physical unit; 0/0 if unknown.
+    /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the
+    /// physical unit; 0/0 if unknown.
     pub fn stripe_pair(&self) -> (u64, u64) {
         let of = |why| self.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted);
-        of(Why::Chunk).or_else(|| of(Why::Physical)).map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
+        of(Why::Chunk)
+            .or_else(|| of(Why::Physical))
+            .map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
     }
 
-    /// Counting facts that address 0 of this provider misses, with the cost to a layer that does I/O in `block` bytes,
-    /// the costliest first.
+    /// Counting facts that address 0 of this provider misses, with the cost to a layer that does
+    /// I/O in `block` bytes, the costliest first.
     pub fn missed(&self, block: u64) -> Vec<(Fact, Option<Cost>)> {
         let off = self.counting().filter(|f| !f.grain.contains(0));
         let mut missed: Vec<(Fact, Option<Cost>)> = off.map(|f| (*f, f.cost(block))).collect();
@@ -364,30 +407,35 @@ impl Topology {
         missed
     }
 
-    /// Addresses on a whole sector and on every counting grain of this topology; `None` if there are none.
+    /// Addresses on a whole sector and on every counting grain of this topology; `None` if there
+    /// are none.
     pub fn common(&self) -> Option<Grain> {
         self.counting().try_fold(Grain { size: self.sector, phase: 0 }, |a, f| a.intersect(f.grain))
     }
 
-    /// Addresses on [`Topology::common`] and on the convention for partitions; `None` without a convention, or if the
-    /// two never meet.
+    /// Addresses on [`Topology::common`] and on the convention for partitions; `None` without a
+    /// convention, or if the two never meet.
     pub fn usual(&self) -> Option<Grain> {
-        let fact = self.facts.iter().filter(|f| f.why == Why::Convention).max_by_key(|f| f.grain.size)?;
+        let fact =
+            self.facts.iter().filter(|f| f.why == Why::Convention).max_by_key(|f| f.grain.size)?;
         self.common()?.intersect(fact.grain)
     }
 
-    /// Grains on which a new partition may begin, the best first, in this provider's addresses. `base` is its byte 0 on
-    /// the medium: a table inside a table agrees with the medium, not with the start of the one above.
+    /// Grains on which a new partition may begin, the best first, in this provider's addresses.
+    /// `base` is its byte 0 on the medium: a table inside a table agrees with the medium, not with
+    /// the start of the one above.
     ///
-    /// The best is on 1 MiB of the medium, on every counting grain, and on hints and the row of the set, as far as
-    /// these can agree; where no boundary is on 1 MiB, the first after it. The last is a whole sector, for a medium too
-    /// small or too contradictory for anything better.
+    /// The best is on 1 MiB of the medium, on every counting grain, and on hints and the row of the
+    /// set, as far as these can agree; where no boundary is on 1 MiB, the first after it. The last
+    /// is a whole sector, for a medium too small or too contradictory for anything better.
     pub fn places(&self, base: u64) -> Vec<Grain> {
         let sector = Grain { size: self.sector, phase: 0 };
         let Some(common) = self.common() else { return vec![sector] };
         let mut places = vec![sector, common];
         let convention = Grain { size: 1 << 20, phase: 0 }.shift(base);
-        let hints = self.facts.iter().filter(|f| f.trust > Trust::Untrusted && matches!(f.why, Why::Row | Why::Optimal | Why::Convention));
+        let hints = self.facts.iter().filter(|f| {
+            f.trust > Trust::Untrusted && matches!(f.why, Why::Row | Why::Optimal | Why::Convention)
+        });
         for grain in std::iter::once(convention).chain(hints.map(|f| f.grain)) {
             let best = places[places.len() - 1];
             // A unit of which the medium holds only a few would waste too much of it.
@@ -398,8 +446,8 @@ impl Topology {
         places
     }
 
-    /// Starts nearest to `start` that are on [`Topology::common`]: at or below it, and at or above it within the
-    /// provider.
+    /// Starts nearest to `start` that are on [`Topology::common`]: at or below it, and at or above
+    /// it within the provider.
     pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {
         match self.common() {
             Some(g) => (g.previous(start), g.next(start).filter(|&x| x < self.length)),
@@ -408,14 +456,17 @@ impl Topology {
     }
 }
 
-/// Combines two members' facts for one purpose; an `Err` is the distance of the second past the first's boundary, in
-/// bytes.
+/// Combines two members' facts for one purpose; an `Err` is the distance of the second past the
+/// first's boundary, in bytes.
 fn join(first: Option<Fact>, second: Fact) -> Result<Fact, u64> {
     let Some(first) = first else { return Ok(second) };
     match first.grain.intersect(second.grain) {
         Some(grain) => Ok(Fact { grain, trust: first.trust.min(second.trust), ..first }),
         // They meet where their phases are equal modulo what their sizes have in common: nowhere.
-        None => Err(first.grain.remainder(second.grain.phase) % gcd(first.grain.size, second.grain.size)),
+        None => {
+            Err(first.grain.remainder(second.grain.phase)
+                % gcd(first.grain.size, second.grain.size))
+        }
     }
 }
 

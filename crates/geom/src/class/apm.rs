@@ -1,22 +1,25 @@
 //! `apm`: the Apple partition map.
 //!
 //! # On disk
-//! Block 0 is the driver descriptor, big-endian: `ER`, the size of a block at 2. From block 1 on, one entry a block: `PM`, the count of
-//! entries at 4 (the same in each), first block at 8, blocks at 12, a name at 16 and a type at 48, both text of up to 32 bytes. The map
-//! is an entry of its own (`Apple_partition_map`), free space is one too (`Apple_Free`); neither is a provider here, nor is
-//! `Apple_Void`.
+//! Block 0 is the driver descriptor, big-endian: `ER`, the size of a block at 2. From block 1 on,
+//! one entry a block: `PM`, the count of entries at 4 (the same in each), first block at 8, blocks
+//! at 12, a name at 16 and a type at 48, both text of up to 32 bytes. The map is an entry of its
+//! own (`Apple_partition_map`), free space is one too (`Apple_Free`); neither is a provider here,
+//! nor is `Apple_Void`.
 //!
 //! # Topology
 //! Slices.
 //!
 //! # Limits
-//! Blocks are 512, 1024, 2048 or 4096 bytes, as the descriptor says, whatever the device's sectors are. Of a map of more than 256
-//! entries, Linux's limit, the first 256 are read. A map behind the boot signature of an MBR is a hybrid's, and not read: the MBR or the
-//! GPT is. The old map (`TS`) is refused. A second map for other blocks, as CDs have, is not looked for. It is not edited.
+//! Blocks are 512, 1024, 2048 or 4096 bytes, as the descriptor says, whatever the device's sectors
+//! are. Of a map of more than 256 entries, Linux's limit, the first 256 are read. A map behind the
+//! boot signature of an MBR is a hybrid's, and not read: the MBR or the GPT is. The old map (`TS`)
+//! is refused. A second map for other blocks, as CDs have, is not looked for. It is not edited.
 //!
 //! # Sources
-//! Apple, "Inside Macintosh: Devices", chapter 3 (`Block0`, `Partition`); Linux `block/partitions/mac.c`; FreeBSD `sys/sys/disk/apm.h`
-//! `sys/geom/part/g_part_apm.c` (the map's own entry and `Apple_Free` are passed over, `sN` counts entries) and `g_part.c` (names); parted
+//! Apple, "Inside Macintosh: Devices", chapter 3 (`Block0`, `Partition`); Linux
+//! `block/partitions/mac.c`; FreeBSD `sys/sys/disk/apm.h` `sys/geom/part/g_part_apm.c` (the map's
+//! own entry and `Apple_Free` are passed over, `sN` counts entries) and `g_part.c` (names); parted
 //! `libparted/labels/mac.c` (`Apple_Void`).
 
 use super::{Class, Taste};
@@ -92,12 +95,21 @@ impl Class for Apm {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let descriptor = probe.read::<Descriptor>(0).filter(|found| &found.signature == b"ER" && !probe.has(510, b"\x55\xaa"));
+        let descriptor = probe
+            .read::<Descriptor>(0)
+            .filter(|found| &found.signature == b"ER" && !probe.has(510, b"\x55\xaa"));
         let block = descriptor.map(|found| u64::from(found.block_size.get()));
-        let Some(block) = block.filter(|&size| matches!(size, 512 | 1024 | 2048 | 4096)) else { return Taste::No };
+        let Some(block) = block.filter(|&size| matches!(size, 512 | 1024 | 2048 | 4096)) else {
+            return Taste::No;
+        };
         if probe.has(block, b"TS") {
             let message = "a partition map of the first Macintoshes, before the Apple partition map: it is not read".to_string();
-            return Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, block, message)]);
+            return Taste::Refused(vec![Finding::new(
+                &finding::LABEL,
+                Severity::Error,
+                block,
+                message,
+            )]);
         }
         match entry(probe, block) {
             Some(first) => slices(probe, block, first.map_block_count.get()),
@@ -114,7 +126,10 @@ fn entry(probe: &Probe<'_>, at: u64) -> Option<Entry> {
 fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
     let mut listing = Listing::new(probe.length(), probe.sector());
     if count > MOST {
-        listing.damaged(block, format!("the Apple partition map counts {count} entries: the first {MOST} are read"));
+        listing.damaged(
+            block,
+            format!("the Apple partition map counts {count} entries: the first {MOST} are read"),
+        );
     }
     for index in 1..=count.min(MOST) {
         let at = u64::from(index) * block;
@@ -123,10 +138,21 @@ fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
             break;
         };
         let kind = text(&entry.kind).unwrap_or_default();
-        let (start, length) = (u64::from(entry.physical_start.get()) * block, u64::from(entry.block_count.get()) * block);
+        let (start, length) = (
+            u64::from(entry.physical_start.get()) * block,
+            u64::from(entry.block_count.get()) * block,
+        );
         if length > 0 && !NONE.iter().any(|none| none.eq_ignore_ascii_case(&kind)) {
             let kind = Kind::Tag(named(entry.kind, &kind));
-            listing.add(Slice { suffix: format!("s{index}"), index, start, length, kind, label: text(&entry.name), uuid: None });
+            listing.add(Slice {
+                suffix: format!("s{index}"),
+                index,
+                start,
+                length,
+                kind,
+                label: text(&entry.name),
+                uuid: None,
+            });
         }
     }
     let used = (u64::from(count) + 1) * block;
@@ -176,11 +202,16 @@ mod tests {
     #[test]
     fn partitions_are_read_in_blocks_of_every_size() {
         for block in [512, 1024, 2048, 4096] {
-            let (slices, messages) = read(&Apm, disk(16 << 20, &[(0, &map(block, ENTRIES))]), None).expect("a map");
+            let (slices, messages) =
+                read(&Apm, disk(16 << 20, &[(0, &map(block, ENTRIES))]), None).expect("a map");
             let unit = block as u64;
-            let places: Vec<_> = slices.iter().map(|s| (s.suffix.as_str(), s.start / unit, s.length / unit)).collect();
+            let places: Vec<_> = slices
+                .iter()
+                .map(|s| (s.suffix.as_str(), s.start / unit, s.length / unit))
+                .collect();
             assert_eq!(places, [("s2", 64, 32), ("s3", 128, 512), ("s6", 740, 10)]);
-            let kinds: Vec<String> = slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
+            let kinds: Vec<String> =
+                slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
             assert_eq!(kinds, ["apple-driver", "apple-hfs", "!Tivo_Ext2"]);
             assert_eq!((slices[1].label.as_deref(), messages.len()), (Some("Macintosh HD"), 0));
         }
@@ -188,13 +219,26 @@ mod tests {
 
     #[test]
     fn what_a_map_cannot_hold_is_left_out() {
-        let (slices, messages) = read(&Apm, disk(300_000, &[(0, &map(512, ENTRIES))]), None).expect("a map");
+        let (slices, messages) =
+            read(&Apm, disk(300_000, &[(0, &map(512, ENTRIES))]), None).expect("a map");
         assert_eq!(slices.len(), 1);
-        assert!(messages.len() == 2 && messages.iter().all(|m| m.contains("does not lie within")), "{messages:?}");
+        assert!(
+            messages.len() == 2 && messages.iter().all(|m| m.contains("does not lie within")),
+            "{messages:?}"
+        );
         let mut short = map(512, ENTRIES);
         short[512 * 3] = 0;
         let (slices, messages) = read(&Apm, disk(16 << 20, &[(0, &short)]), None).expect("a map");
-        assert_eq!((slices.len(), messages), (1, vec!["entry 3 of the 6 in the Apple partition map is none: the rest is not read".into()]));
+        assert_eq!(
+            (slices.len(), messages),
+            (
+                1,
+                vec![
+                    "entry 3 of the 6 in the Apple partition map is none: the rest is not read"
+                        .into()
+                ]
+            )
+        );
         let both = map(512, &[("Apple_HFS", "", 10, 10), ("Apple_HFS", "", 15, 10)]);
         let (slices, messages) = read(&Apm, disk(16 << 20, &[(0, &both)]), None).expect("a map");
         assert!(slices.len() == 2 && messages[0].contains("share"), "{messages:?}");
@@ -206,7 +250,8 @@ mod tests {
         let mut image = map(512, &many);
         for count in [300, u32::MAX] {
             image[516..520].copy_from_slice(&count.to_be_bytes());
-            let (slices, messages) = read(&Apm, disk(16 << 20, &[(0, &image)]), None).expect("a map");
+            let (slices, messages) =
+                read(&Apm, disk(16 << 20, &[(0, &image)]), None).expect("a map");
             assert_eq!((slices.len(), messages.len()), (256, 1), "{messages:?}");
         }
     }
@@ -214,9 +259,14 @@ mod tests {
     #[test]
     fn what_is_no_map_is_not_taken_for_one() {
         let map = map(512, ENTRIES);
-        let with = |at: u64, bytes: &[u8]| read(&Apm, disk(16 << 20, &[(0, &map), (at, bytes)]), None);
+        let with =
+            |at: u64, bytes: &[u8]| read(&Apm, disk(16 << 20, &[(0, &map), (at, bytes)]), None);
         assert!(with(510, b"\x55\xaa").is_none(), "a hybrid's");
-        assert!(with(2, &[0, 0]).is_none() && with(2, &[0xff, 0xff]).is_none() && with(512, b"XX").is_none());
+        assert!(
+            with(2, &[0, 0]).is_none()
+                && with(2, &[0xff, 0xff]).is_none()
+                && with(512, b"XX").is_none()
+        );
         let (slices, messages) = with(512, b"TS").expect("an old map");
         assert!(slices.is_empty() && messages[0].contains("first Macintoshes"), "{messages:?}");
     }

@@ -1,31 +1,36 @@
 //! `bsd`: the disklabel of FreeBSD, OpenBSD and NetBSD.
 //!
 //! # On disk
-//! One structure of 148 bytes and 16 for each partition, in either byte order, in LBA 1; some ports keep it in sector 0.
-//! OpenBSD keeps it at byte 512 whatever the sector. Two magics; the XOR of all its 16-bit words is 0. FreeBSD does not look
-//! at the checksum, OpenBSD and NetBSD do.
+//! One structure of 148 bytes and 16 for each partition, in either byte order, in LBA 1; some ports
+//! keep it in sector 0. OpenBSD keeps it at byte 512 whatever the sector. Two magics; the XOR of
+//! all its 16-bit words is 0. FreeBSD does not look at the checksum, OpenBSD and NetBSD do.
 //!
 //! Offsets and sizes are in units of `d_secsize`. The origin of offsets is the dialect's:
 //! - FreeBSD: entry `c`, whose own offset is the base: 0, or where the slice begins on the disk.
-//! - OpenBSD and NetBSD: the start of the disk. A label may therefore name partitions outside its own slice.
+//! - OpenBSD and NetBSD: the start of the disk. A label may therefore name partitions outside its
+//!   own slice.
 //!
-//! The dialect follows from the table above; else OpenBSD from its version field, NetBSD from an unused `d` at 0 that
-//! holds all others. Entries that stand for the whole (`c`, NetBSD's `d`) are no partitions, as in GEOM.
+//! The dialect follows from the table above; else OpenBSD from its version field, NetBSD from an
+//! unused `d` at 0 that holds all others. Entries that stand for the whole (`c`, NetBSD's `d`) are
+//! no partitions, as in GEOM.
 //!
 //! # Topology
 //! Slices. FreeBSD's `a` may begin at 0 and overlay the label: UFS leaves that room.
 //!
 //! # Limits
-//! 22 partitions: as many as fit the sector. No label is looked for in a label's partition, since `a` shows the same
-//! sector again.
+//! 22 partitions: as many as fit the sector. No label is looked for in a label's partition, since
+//! `a` shows the same sector again.
 //!
 //! # Sources
-//! FreeBSD `sys/sys/disk/bsd.h` (names), `sys/geom/part/g_part_bsd.c`; OpenBSD `sys/sys/disklabel.h`, `kern/subr_disk.c`;
-//! NetBSD `sys/sys/disklabel.h`; Linux `block/partitions/msdos.c` (`parse_bsd`).
+//! FreeBSD `sys/sys/disk/bsd.h` (names), `sys/geom/part/g_part_bsd.c`; OpenBSD
+//! `sys/sys/disklabel.h`, `kern/subr_disk.c`; NetBSD `sys/sys/disklabel.h`; Linux
+//! `block/partitions/msdos.c` (`parse_bsd`).
 
 use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
-use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use crate::mapping::slices::{
+    Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place,
+};
 use crate::probe::Probe;
 use label::{Label, Part};
 use std::ops::Range;
@@ -45,11 +50,11 @@ const D: usize = 3;
 const UNUSED: u8 = 0;
 
 /// GPT types that hold a label: `freebsd`, DragonFly's `label32`, OpenBSD data.
-const GPT_FREEBSD: [&str; 2] = ["516e7cb4-6ecf-11d6-8ff8-00022d09712b", "9d087404-1ca5-11dc-8817-01301bb8a9f5"];
+const GPT_FREEBSD: [&str; 2] =
+    ["516e7cb4-6ecf-11d6-8ff8-00022d09712b", "9d087404-1ca5-11dc-8817-01301bb8a9f5"];
 const GPT_OPENBSD: &str = "824cc7a0-36a8-11e3-890a-952519ad3f61";
 
-const REPAIR: &str =
-    "look at it with the system that wrote it, and write it anew from a saved copy: disklabel -R, bsdlabel -R, gpart restore";
+const REPAIR: &str = "look at it with the system that wrote it, and write it anew from a saved copy: disklabel -R, bsdlabel -R, gpart restore";
 
 impl Class for Bsd {
     fn name(&self) -> &'static str {
@@ -81,10 +86,19 @@ fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
     })
 }
 
-/// True if entry `i` is unused, begins at 0 and contains every partition of the label: NetBSD's `d`, on a disk of whatever size.
+/// True if entry `i` is unused, begins at 0 and contains every partition of the label: NetBSD's
+/// `d`, on a disk of whatever size.
 fn holds_all(label: &Label, i: usize) -> bool {
-    let Some(whole) = label.entries.get(i).filter(|e| e.offset == 0 && e.length > 0 && e.fstype == UNUSED) else { return false };
-    label.entries.iter().filter(|e| e.length > 0 && e.fstype != UNUSED).all(|e| e.end() <= whole.end())
+    let Some(whole) =
+        label.entries.get(i).filter(|e| e.offset == 0 && e.length > 0 && e.fstype == UNUSED)
+    else {
+        return false;
+    };
+    label
+        .entries
+        .iter()
+        .filter(|e| e.length > 0 && e.fstype != UNUSED)
+        .all(|e| e.end() <= whole.end())
 }
 
 /// The dialect of labels in a partition of that kind; `None` where the kind does not decide it.
@@ -102,7 +116,8 @@ fn dialect_of(kind: &Kind) -> Option<Dialect> {
     }
 }
 
-/// True if entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into FreeBSD labels too.
+/// True if entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into
+/// FreeBSD labels too.
 fn is_raw(label: &Label, dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
     let covers = part.offset <= slice.start && part.end() >= slice.end;
     let unused = part.fstype == UNUSED;
@@ -118,17 +133,27 @@ fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
     if dialect == Dialect::FreeBsd {
         return c.start;
     }
-    // The slice's place by the label itself. If that is as long as this slice it is this one. This holds in an image of
-    // the slice alone too, and on a disk within a disk, where the medium is another disk than the label's.
+    // The slice's place by the label itself. If that is as long as this slice it is this one. This
+    // holds in an image of the slice alone too, and on a disk within a disk, where the medium is
+    // another disk than the label's.
     let bytes = |n: u64| n.saturating_mul(label.sector);
-    let own = if dialect == Dialect::OpenBsd { bytes(label.bounds.start)..bytes(label.bounds.end) } else { c };
+    let own = if dialect == Dialect::OpenBsd {
+        bytes(label.bounds.start)..bytes(label.bounds.end)
+    } else {
+        c
+    };
     if own.end.checked_sub(own.start) == Some(probe.length()) {
         return own.start;
     }
     let fits = |&origin: &u64| {
         let slice = origin..origin.saturating_add(probe.length());
         let inside = |part: &Part| slice.start <= part.offset && part.end() <= slice.end;
-        label.entries.iter().enumerate().filter(|(i, p)| p.length > 0 && !is_raw(label, dialect, *i, p, &slice) && inside(p)).count()
+        label
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(i, p)| p.length > 0 && !is_raw(label, dialect, *i, p, &slice) && inside(p))
+            .count()
     };
     let places = [Some(0), Some(own.start), probe.start()];
     // Of equals `max_by_key` takes the last: the medium.
@@ -143,8 +168,8 @@ enum Place {
     Foreign,
     /// Partition that begins in the slice and reaches past it, in a dialect that allows that.
     Past,
-    /// Partition outside the slice, with the byte of the slice at which it would begin; `None` if that is before the
-    /// slice.
+    /// Partition outside the slice, with the byte of the slice at which it would begin; `None` if
+    /// that is before the slice.
     Outside(Option<u64>),
     /// Partition that begins at this byte of the slice.
     At(u64),
@@ -154,7 +179,8 @@ enum Place {
 fn placed(label: &Label, dialect: Dialect, i: usize, slice: &Range<u64>) -> Place {
     let Some(part) = label.entries.get(i) else { return Place::Nothing };
     let free = dialect == Dialect::FreeBsd;
-    if part.length == 0 || part.fstype == UNUSED && !free || is_raw(label, dialect, i, part, slice) {
+    if part.length == 0 || part.fstype == UNUSED && !free || is_raw(label, dialect, i, part, slice)
+    {
         return Place::Nothing;
     }
     if !free && (part.end() <= slice.start || part.offset >= slice.end) {
@@ -183,18 +209,27 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
         let start = match placed(label, dialect, i, &slice) {
             Place::Nothing => continue,
             Place::Foreign => {
-                let message = format!("{letter} is elsewhere on the disk, at {at}, outside the label's own slice");
+                let message = format!(
+                    "{letter} is elsewhere on the disk, at {at}, outside the label's own slice"
+                );
                 findings.push(Finding::new(&finding::RANGE, Severity::Note, 0, message));
                 continue;
             }
             Place::Past => {
-                let message =
-                    format!("{letter} at {at} reaches past its slice, as what lies beyond 2 TiB of an MBR disk must: not looked into");
+                let message = format!(
+                    "{letter} at {at} reaches past its slice, as what lies beyond 2 TiB of an MBR disk must: not looked into"
+                );
                 findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
                 continue;
             }
             Place::Outside(start) => {
-                findings.push(out_of_range(&letter.to_string(), start.unwrap_or(0), length, sector, "left out"));
+                findings.push(out_of_range(
+                    &letter.to_string(),
+                    start.unwrap_or(0),
+                    length,
+                    sector,
+                    "left out",
+                ));
                 continue;
             }
             Place::At(start) => start,
@@ -202,25 +237,38 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
         ranges.push((letter.to_string(), start..start + part.length));
         let index = u32::try_from(i + 1).unwrap_or(u32::MAX);
         let kind = Kind::Bsd(dialect, part.fstype);
-        entries.push(Slice { suffix: letter.to_string(), index, start, length: part.length, kind, label: None, uuid: None });
+        entries.push(Slice {
+            suffix: letter.to_string(),
+            index,
+            start,
+            length: part.length,
+            kind,
+            label: None,
+            uuid: None,
+        });
     }
     if is_remains(label, dialect, &slice) {
         return Taste::Refused(damage(label, dialect));
     }
     findings.extend(overlaps(&ranges, sector));
     findings.extend(damage(label, dialect));
-    Taste::Geom(Arc::new(Slices { usable: usable(label, dialect, origin, length), entries }), bounded(findings))
+    Taste::Geom(
+        Arc::new(Slices { usable: usable(label, dialect, origin, length), entries }),
+        bounded(findings),
+    )
 }
 
 /// True if a label is neither whole nor of this size: the remains of another one.
 fn is_remains(label: &Label, dialect: Dialect, slice: &Range<u64>) -> bool {
-    let places: Vec<Place> = (0..label.entries.len()).map(|i| placed(label, dialect, i, slice)).collect();
+    let places: Vec<Place> =
+        (0..label.entries.len()).map(|i| placed(label, dialect, i, slice)).collect();
     let here = places.iter().any(|p| matches!(p, Place::At(_)));
     let meant = places.iter().any(|p| matches!(p, Place::Past | Place::Outside(_)));
     label.stored != label.computed && meant && !here
 }
 
-/// The range in which partitions may lie, in bytes of the slice: all of it, or the part that OpenBSD's label gives.
+/// The range in which partitions may lie, in bytes of the slice: all of it, or the part that
+/// OpenBSD's label gives.
 fn usable(label: &Label, dialect: Dialect, origin: u64, length: u64) -> Range<u64> {
     let bound = |n: u64| n.saturating_mul(label.sector).saturating_sub(origin).min(length);
     match dialect {
@@ -246,13 +294,17 @@ fn checksum(label: &Label) -> Option<Finding> {
     let message = format!(
         "disklabel{named} checksum is {stored:04x}, computed {computed:04x}: OpenBSD and NetBSD refuse it, FreeBSD and Linux do not look"
     );
-    (stored != computed).then(|| Finding::new(&finding::LABEL, Severity::Warning, label.at, message).fix(REPAIR))
+    (stored != computed)
+        .then(|| Finding::new(&finding::LABEL, Severity::Warning, label.at, message).fix(REPAIR))
 }
 
 fn geometry(label: &Label, dialect: Dialect) -> Option<Finding> {
     let (named, (sectors, tracks)) = (named(label), label.tracks);
-    let refused = dialect == Dialect::FreeBsd && !((1..=255).contains(&sectors) && (1..=255).contains(&tracks));
-    let message = format!("disklabel{named} names {sectors} sectors a track and {tracks} tracks: FreeBSD refuses a label beyond 1 to 255");
+    let refused = dialect == Dialect::FreeBsd
+        && !((1..=255).contains(&sectors) && (1..=255).contains(&tracks));
+    let message = format!(
+        "disklabel{named} names {sectors} sectors a track and {tracks} tracks: FreeBSD refuses a label beyond 1 to 255"
+    );
     refused.then(|| Finding::new(&finding::LABEL, Severity::Warning, label.at, message).fix(REPAIR))
 }
 

@@ -1,8 +1,9 @@
 //! `bsd64`: DragonFly's 64-bit disklabel.
 //!
 //! # On disk
-//! At byte 0 of the slice, behind 512 bytes for a boot sector: magic, CRC-32 from the magic through the last partition with
-//! its own field zero, 16 partitions of 64 bytes. All offsets are bytes from the start of the slice.
+//! At byte 0 of the slice, behind 512 bytes for a boot sector: magic, CRC-32 from the magic through
+//! the last partition with its own field zero, 16 partitions of 64 bytes. All offsets are bytes
+//! from the start of the slice.
 //!
 //! # Topology
 //! Slices.
@@ -72,16 +73,27 @@ impl Class for Bsd64 {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let nested = matches!(probe.kind(), Some(Kind::Bsd(..)));
-        let Some(label) = probe.read::<Disklabel64>(0).filter(|d| !nested && d.d_magic.get() == MAGIC) else { return Taste::No };
+        let Some(label) =
+            probe.read::<Disklabel64>(0).filter(|d| !nested && d.d_magic.get() == MAGIC)
+        else {
+            return Taste::No;
+        };
         let refuse = |what: String| {
-            let finding = Finding::new(&finding::LABEL, Severity::Error, MAGIC_AT as u64, format!("DragonFly disklabel {what}"));
+            let finding = Finding::new(
+                &finding::LABEL,
+                Severity::Error,
+                MAGIC_AT as u64,
+                format!("DragonFly disklabel {what}"),
+            );
             Taste::Refused(vec![finding.fix("write it anew from a saved copy: disklabel64 -R")])
         };
         let count = usize::try_from(label.d_npartitions.get()).unwrap_or(usize::MAX);
         if count > MOST {
             return refuse(format!("has {count} partitions, more than {MOST}"));
         }
-        let Some(raw) = probe.bytes(0, HEAD + count * size_of::<Partition64>()) else { return Taste::No };
+        let Some(raw) = probe.bytes(0, HEAD + count * size_of::<Partition64>()) else {
+            return Taste::No;
+        };
         let mut crc = crc32fast::Hasher::new();
         crc.update(&raw[MAGIC_AT..MAGIC_AT + 4]);
         crc.update(&[0; 4]);
@@ -97,7 +109,9 @@ impl Class for Bsd64 {
 fn slices(probe: &Probe<'_>, label: &Disklabel64, table: &[u8]) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
-    for ((index, letter), raw) in (1..).zip('a'..='p').zip(table.chunks_exact(size_of::<Partition64>())) {
+    for ((index, letter), raw) in
+        (1..).zip('a'..='p').zip(table.chunks_exact(size_of::<Partition64>()))
+    {
         let Ok(p) = Partition64::read_from_bytes(raw) else { continue };
         let (start, size) = (p.p_boffset.get(), p.p_bsize.get());
         if size == 0 {
@@ -110,7 +124,15 @@ fn slices(probe: &Probe<'_>, label: &Disklabel64, table: &[u8]) -> Taste {
         };
         ranges.push((suffix.clone(), start..end));
         let uuid = (!p.p_stor_uuid.is_nil()).then(|| p.p_stor_uuid.to_string());
-        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype), label: None, uuid });
+        entries.push(Slice {
+            suffix,
+            index,
+            start,
+            length: size,
+            kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype),
+            label: None,
+            uuid,
+        });
     }
     findings.extend(overlaps(&ranges, sector));
     let end = label.d_pstop.get().min(length);

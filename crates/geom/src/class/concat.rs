@@ -1,11 +1,13 @@
 //! `concat`: one member after another (gconcat).
 //!
 //! # On disk
-//! Last sector of every member: magic `GEOM::CONCAT`, version 4. The metadata sector is not part of the set, so on 512-byte
-//! sectors the second member's data begins one sector off every larger boundary: see rule TL0006.
+//! Last sector of every member: magic `GEOM::CONCAT`, version 4. The metadata sector is not part of
+//! the set, so on 512-byte sectors the second member's data begins one sector off every larger
+//! boundary: see rule TL0006.
 //!
 //! # Topology
-//! Each member's grains, moved to where it begins; a seam off the grain is a clash. GEOM shows those of the first member.
+//! Each member's grains, moved to where it begins; a seam off the grain is a clash. GEOM shows
+//! those of the first member.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
@@ -49,7 +51,10 @@ impl Class for Concat {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
+        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
+        else {
+            return Taste::No;
+        };
         md.member(probe.length(), probe.sector()).map_or(Taste::No, Taste::Member)
     }
 
@@ -60,7 +65,8 @@ impl Class for Concat {
 }
 
 impl Metadata {
-    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a field is wrong.
+    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a
+    /// field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let (number, count) = (usize::from(self.md_no.get()), usize::from(self.md_all.get()));
         let valid = self.md_magic == *MAGIC
@@ -99,7 +105,11 @@ pub fn label(label: &Label<'_>) -> Result<Vec<Labelled>, Refusal> {
             md_provider: metadata::field(c.hardcoded.as_deref().unwrap_or_default()),
             md_provsize: c.length.into(),
         };
-        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+        metadata::labelled(
+            metadata::sector_of(&md, c.sector),
+            md.member(c.length, c.sector),
+            c.length,
+        )
     };
     (0..).zip(label.components).map(one).collect()
 }
@@ -150,6 +160,10 @@ impl Geom for Linear {
     fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
         let consumer = self.starts.partition_point(|&start| start <= offset) - 1;
         let end = self.starts.get(consumer + 1).copied().unwrap_or(self.length);
-        Extent::At { consumer, offset: offset - self.starts[consumer], length: length.min(end - offset) }
+        Extent::At {
+            consumer,
+            offset: offset - self.starts[consumer],
+            length: length.min(end - offset),
+        }
     }
 }

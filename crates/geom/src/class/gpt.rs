@@ -1,20 +1,22 @@
 //! `gpt`: the GUID partition table.
 //!
 //! # On disk
-//! Two copies. The primary header is in LBA 1, the backup in the last LBA; each names its own array of entries. Both the
-//! header and the array have a CRC-32. An MBR in LBA 0 protects it with one entry of type EE.
+//! Two copies. The primary header is in LBA 1, the backup in the last LBA; each names its own array
+//! of entries. Both the header and the array have a CRC-32. An MBR in LBA 0 protects it with one
+//! entry of type EE.
 //!
-//! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux reads a GPT only
-//! behind a protective entry; an MBR with partitions of its own and no such entry hides the GPT from every kernel, and
-//! from this class. A backup alone, with nothing in front that refers to it, is left over from an old table. A primary
-//! that names itself as the backup has none: Linux, blkid and GPT fdisk read it, FreeBSD and parted do not.
+//! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux
+//! reads a GPT only behind a protective entry; an MBR with partitions of its own and no such entry
+//! hides the GPT from every kernel, and from this class. A backup alone, with nothing in front that
+//! refers to it, is left over from an old table. A primary that names itself as the backup has
+//! none: Linux, blkid and GPT fdisk read it, FreeBSD and parted do not.
 //!
 //! # Topology
 //! Slices of the disk.
 //!
 //! # Limits
-//! 4096 entries of 128 to 1024 bytes, as FreeBSD. A table for another sector size is recognised, not read: its numbers are
-//! true only on a disk with that sector.
+//! 4096 entries of 128 to 1024 bytes, as FreeBSD. A table for another sector size is recognised,
+//! not read: its numbers are true only on a disk with that sector.
 //!
 //! # Sources
 //! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`; Linux `block/partitions/efi.c`.
@@ -38,8 +40,11 @@ pub struct Gpt;
 
 /// Sector sizes in bytes that a table may have been written for.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
-/// The type `freebsd`, whose partitions GEOM names as slices (516e7cb4-6ecf-11d6-8ff8-00022d09712b).
-const FREEBSD: Guid = Guid([0xb4, 0x7c, 0x6e, 0x51, 0xcf, 0x6e, 0xd6, 0x11, 0x8f, 0xf8, 0x00, 0x02, 0x2d, 0x09, 0x71, 0x2b]);
+/// The type `freebsd`, whose partitions GEOM names as slices
+/// (516e7cb4-6ecf-11d6-8ff8-00022d09712b).
+const FREEBSD: Guid = Guid([
+    0xb4, 0x7c, 0x6e, 0x51, 0xcf, 0x6e, 0xd6, 0x11, 0x8f, 0xf8, 0x00, 0x02, 0x2d, 0x09, 0x71, 0x2b,
+]);
 
 /// Relation of LBA 0 to a GPT.
 enum Guard {
@@ -54,7 +59,9 @@ enum Guard {
 impl Guard {
     fn read(probe: &Probe<'_>) -> Guard {
         match Record::read(probe) {
-            Some(record) if record.entries().iter().any(mbr::Entry::is_protective) => Guard::Protective(Box::new(record)),
+            Some(record) if record.entries().iter().any(mbr::Entry::is_protective) => {
+                Guard::Protective(Box::new(record))
+            }
             Some(record) if record.is_table(probe.length() / probe.sector()) => Guard::Mbr,
             _ => Guard::Absent,
         }
@@ -75,18 +82,22 @@ impl Guard {
     }
 }
 
-/// The sector size in bytes that a GPT here was written for: the provider's own if a copy of the table is valid in it,
-/// else another. `None` where there is no GPT, or an MBR hides it. An image without a named sector is best opened with
-/// this one.
+/// The sector size in bytes that a GPT here was written for: the provider's own if a copy of the
+/// table is valid in it, else another. `None` where there is no GPT, or an MBR hides it. An image
+/// without a named sector is best opened with this one.
 pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
     let guard = Guard::read(probe);
     let valid = |unit: u64| {
         let last = (probe.length() / unit).saturating_sub(1);
-        let backup = || matches!(guard, Guard::Protective(_)) && header(probe, unit, last, "backup").is_ok();
+        let backup =
+            || matches!(guard, Guard::Protective(_)) && header(probe, unit, last, "backup").is_ok();
         header(probe, unit, 1, "primary").is_ok() || backup()
     };
     let others = SECTORS.into_iter().filter(|&s| s != probe.sector());
-    std::iter::once(probe.sector()).chain(others).find(|&unit| valid(unit)).filter(|_| !matches!(guard, Guard::Mbr))
+    std::iter::once(probe.sector())
+        .chain(others)
+        .find(|&unit| valid(unit))
+        .filter(|_| !matches!(guard, Guard::Mbr))
 }
 
 impl Class for Gpt {
@@ -114,7 +125,11 @@ fn hidden(copies: &Copies, name: &str) -> Taste {
         "a valid {name} GPT of {} stands behind an MBR that has partitions and no protective entry: kernels read the MBR",
         copies.describe()
     );
-    let remove = if copies.is_single() { format!("wipefs --offset {} --backup", copies.unit) } else { "wipefs --all --types gpt".into() };
+    let remove = if copies.is_single() {
+        format!("wipefs --offset {} --backup", copies.unit)
+    } else {
+        "wipefs --all --types gpt".into()
+    };
     Taste::Refused(vec![
         Finding::new(&finding::STALE, Severity::Warning, copies.unit, message)
             .fix(format!("if the MBR is right, remove the GPT: {remove}; if the GPT is right, write a protective MBR: gdisk, x, n, w")),
@@ -133,11 +148,13 @@ fn left_behind(copies: &Copies) -> Taste {
     ])
 }
 
-/// The answer where no copy is valid in the provider's own sectors: a table in another size, a damaged one, or none.
+/// The answer where no copy is valid in the provider's own sectors: a table in another size, a
+/// damaged one, or none.
 fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
     let own = probe.sector();
     for unit in SECTORS.into_iter().filter(|&unit| unit != own && probe.length() >= 4 * unit) {
-        // Without a protective entry only a primary counts: a header at the end may belong to another disk.
+        // Without a protective entry only a primary counts: a header at the end may belong to
+        // another disk.
         let protected = matches!(guard, Guard::Protective(_));
         if !protected && header(probe, unit, 1, "primary").is_err() {
             continue;
@@ -161,7 +178,9 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
         (Guard::Protective(_), Err(primary), Err(backup)) => {
             format!("a protective MBR, but no valid GPT: {}; {}", primary.text(), backup.text())
         }
-        (Guard::Absent, Err(primary), Err(backup)) if remains => format!("no valid GPT: {}; {}", primary.text(), backup.text()),
+        (Guard::Absent, Err(primary), Err(backup)) if remains => {
+            format!("no valid GPT: {}; {}", primary.text(), backup.text())
+        }
         _ => return Taste::No,
     };
     Taste::Refused(vec![
@@ -184,17 +203,32 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
         let suffix = format!("{prefix}{index}");
         let (from, to) = (entry.starting_lba.get(), entry.ending_lba.get());
         if from > to {
-            let message = format!("{suffix} begins at LBA {from} and ends before that, at LBA {to}: left out");
-            findings.push(Finding::new(&finding::RANGE, Severity::Error, byte(from), message).fix("correct the entry or delete it"));
+            let message = format!(
+                "{suffix} begins at LBA {from} and ends before that, at LBA {to}: left out"
+            );
+            findings.push(
+                Finding::new(&finding::RANGE, Severity::Error, byte(from), message)
+                    .fix("correct the entry or delete it"),
+            );
             continue;
         }
-        let Some(end) = to.checked_add(1).and_then(|end| end.checked_mul(sector)).filter(|&end| end <= length) else {
-            findings.push(out_of_range(&suffix, from.saturating_mul(sector), length, sector, "left out"));
+        let Some(end) =
+            to.checked_add(1).and_then(|end| end.checked_mul(sector)).filter(|&end| end <= length)
+        else {
+            findings.push(out_of_range(
+                &suffix,
+                from.saturating_mul(sector),
+                length,
+                sector,
+                "left out",
+            ));
             continue;
         };
         let start = from * sector;
         if from < first || to > last {
-            let message = format!("{suffix} is in LBA {from} to {to}, not within the usable LBA {first} to {last}");
+            let message = format!(
+                "{suffix} is in LBA {from} to {to}, not within the usable LBA {first} to {last}"
+            );
             findings.push(
                 Finding::new(&finding::RANGE, Severity::Warning, start, message)
                     .fix("move or shrink the partition; FreeBSD refuses the whole table"),
@@ -208,7 +242,8 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
             length: end - start,
             kind: Kind::Gpt(entry.partition_type_guid),
             label: ondisk::text_utf16(&entry.partition_name),
-            uuid: (!entry.unique_partition_guid.is_nil()).then(|| entry.unique_partition_guid.to_string()),
+            uuid: (!entry.unique_partition_guid.is_nil())
+                .then(|| entry.unique_partition_guid.to_string()),
         });
     }
     findings.extend(overlaps(&ranges, sector));
@@ -235,9 +270,15 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     let recover = |or: &str| vec![Fix::Recover, or.into()];
     match (&copies.primary, &copies.backup) {
         (Err(flaw), _) => {
-            // Tools look for a backup in the last sector only: sgdisk -e would write an empty table here.
+            // Tools look for a backup in the last sector only: sgdisk -e would write an empty table
+            // here.
             let fix = moved.map_or_else(|| REPAIR.into(), |at| shorten((at + 1) * sector));
-            say(&finding::GPT, sector, format!("{}; the backup is used", flaw.text()), recover(&fix));
+            say(
+                &finding::GPT,
+                sector,
+                format!("{}; the backup is used", flaw.text()),
+                recover(&fix),
+            );
         }
         (Ok(_), Err(_)) if copies.is_single() => {
             let message = "the primary header names itself as the backup (AlternateLBA 1), so there is no backup: Linux, blkid, sfdisk and gdisk read this table, FreeBSD and parted do not";
@@ -251,21 +292,28 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
         (Ok(primary), Ok(backup)) => {
             let differ = differences(&primary.header, &backup.header);
             if !differ.is_empty() {
-                let message = format!("primary and backup are both valid and differ in {}; the primary is used", differ.join(", "));
+                let message = format!(
+                    "primary and backup are both valid and differ in {}; the primary is used",
+                    differ.join(", ")
+                );
                 say(&finding::GPT, sector, message, vec![CHOOSE.into()]);
             }
         }
     }
     match guard {
         Guard::Protective(record) => {
-            let start = record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
+            let start =
+                record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
             if start != 1 {
-                let message = format!("the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table");
+                let message = format!(
+                    "the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table"
+                );
                 say(&finding::GPT, 0, message, recover(GUARD));
             }
         }
         Guard::Absent | Guard::Mbr => {
-            let message = "the protective MBR is missing: Linux does not read this table, FreeBSD does";
+            let message =
+                "the protective MBR is missing: Linux does not read this table, FreeBSD does";
             say(&finding::GPT, 0, message.into(), recover(GUARD));
         }
     }
@@ -284,7 +332,8 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
 const REPAIR: &str = "write both copies anew from the good one: gdisk, w";
 const BACK_UP: &str = "write a backup, if no partition is in the last sectors: gdisk, w";
 const CHOOSE: &str = "find out which one is right (gdisk, r, then c or e, p): trueline part recover writes both anew from the primary";
-const LENGTHEN: &str = "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
+const LENGTHEN: &str =
+    "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
 const MOVE: &str = "move the backup to the end: sgdisk -e, or sfdisk --relocate gpt-bak-std";
 const GUARD: &str = "write a protective MBR: gdisk, x, n, w";
 
@@ -310,16 +359,21 @@ fn differences(a: &Header, b: &Header) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }
 
-/// The finding that the protective entry covers neither the disk of `sectors` nor all that 32 bits can hold. A hybrid's
-/// entry covers the range its maker chose.
+/// The finding that the protective entry covers neither the disk of `sectors` nor all that 32 bits
+/// can hold. A hybrid's entry covers the range its maker chose.
 fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
-    let entry = record.entries().iter().find(|e| e.is_protective()).filter(|_| record.used().next().is_none())?;
+    let entry = record
+        .entries()
+        .iter()
+        .find(|e| e.is_protective())
+        .filter(|_| record.used().next().is_none())?;
     let (says, wanted) = (entry.size(), sectors.saturating_sub(1).min(u64::from(u32::MAX)));
     let message = format!(
         "the protective entry of the MBR covers {says} sectors, and the disk has {wanted} behind it: old tools may take the rest for free"
     );
     (says != wanted && says != u64::from(u32::MAX)).then(|| {
-        Finding::new(&finding::GPT, Severity::Note, 0, message).fix("write the table anew: sfdisk --relocate gpt-bak-std, or gdisk, w")
+        Finding::new(&finding::GPT, Severity::Note, 0, message)
+            .fix("write the table anew: sfdisk --relocate gpt-bak-std, or gdisk, w")
     })
 }
 
@@ -327,20 +381,32 @@ fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
 fn hybrid(record: &Record, entries: &[Slice], sector: u64) -> Option<Finding> {
     let (mut same, mut other) = (Vec::new(), Vec::new());
     for (number, entry) in record.used() {
-        let twin = entries.iter().find(|s| s.start == entry.start() * sector && s.length == entry.size() * sector);
+        let twin = entries
+            .iter()
+            .find(|s| s.start == entry.start() * sector && s.length == entry.size() * sector);
         match twin {
             Some(twin) => same.push(format!("{number} is {}", twin.suffix)),
-            None => other.push(format!("{number} at {}, {} bytes", place(entry.start() * sector, sector), entry.size() * sector)),
+            None => other.push(format!(
+                "{number} at {}, {} bytes",
+                place(entry.start() * sector, sector),
+                entry.size() * sector
+            )),
         }
     }
     if !other.is_empty() {
-        let message = format!("the MBR beside the GPT has partitions the GPT does not have: {}", other.join("; "));
+        let message = format!(
+            "the MBR beside the GPT has partitions the GPT does not have: {}",
+            other.join("; ")
+        );
         return Some(
             Finding::new(&finding::HYBRID, Severity::Error, 0, message)
                 .fix("make the two agree (gdisk, r, h), or go back to a plain protective MBR (gdisk, x, n, w)"),
         );
     }
-    let message = format!("hybrid MBR: its entry {}; what edits one table must edit the other", same.join(", entry "));
+    let message = format!(
+        "hybrid MBR: its entry {}; what edits one table must edit the other",
+        same.join(", entry ")
+    );
     (!same.is_empty()).then(|| {
         Finding::new(&finding::HYBRID, Severity::Note, 0, message)
             .fix("a plain protective MBR, where nothing boots by the MBR: gdisk, x, n, w")

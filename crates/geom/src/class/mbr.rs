@@ -1,23 +1,27 @@
 //! `mbr`: the PC's partition table, with the chain of logical partitions (`ebr.rs`).
 //!
 //! # On disk
-//! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in the provider's logical
-//! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in the provider's
-//! logical sectors. The same two bytes end every boot sector, so a table is distinguished by its entries: flags are 00
-//! or 80, and a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The
-//! fake entry of FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the
-//! end is cut, as Linux does; one that begins past the end is left out. The sector size that entries count in is not
-//! recorded: an image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and
-//! nothing on sectors of 512. A provider whose sector is named is read as named, and the contradiction is a finding.
+//! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in
+//! the provider's logical Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts
+//! and sizes are 32-bit, in the provider's logical sectors. The same two bytes end every boot
+//! sector, so a table is distinguished by its entries: flags are 00 or 80, and a sector that holds
+//! a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The fake entry
+//! of FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends
+//! past the end is cut, as Linux does; one that begins past the end is left out. The sector size
+//! that entries count in is not recorded: an image is taken to be of 4096-byte sectors where its
+//! partitions hold something recognised there, and nothing on sectors of 512. A provider whose
+//! sector is named is read as named, and the contradiction is a finding.
 //!
 //! # Topology
 //! Slices of the disk.
 //!
 //! # Limits
-//! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not read, only written.
+//! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not
+//! read, only written.
 //!
 //! # Sources
-//! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
+//! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux
+//! `block/partitions/msdos.c`, `core.c`.
 
 use self::ebr::Medium;
 use super::{Class, Recognises, Taste, gpt};
@@ -38,7 +42,8 @@ mod edit_ebr;
 /// The class `mbr`, for the PC's tables.
 pub struct Mbr;
 
-/// Scheme for the chain inside an extended partition, as a table of its own: it is edited, not tasted.
+/// Scheme for the chain inside an extended partition, as a table of its own: it is edited, not
+/// tasted.
 pub struct Ebr;
 
 /// One partition record (UEFI 2.10, table 5.2).
@@ -132,26 +137,38 @@ impl Record {
         (1..).zip(&self.partition_record).filter(|(_, e)| e.is_used())
     }
 
-    /// True if this is a table that kernels read partitions from, on a provider of `sectors` sectors.
+    /// True if this is a table that kernels read partitions from, on a provider of `sectors`
+    /// sectors.
     pub(super) fn is_table(&self, sectors: u64) -> bool {
         let flags = self.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
         let any = self.used().any(|(_, e)| e.start() < sectors);
-        flags && any && (!self.is_boot_sector() || self.is_tidy() && self.used().all(|(_, e)| e.end() <= sectors))
+        flags
+            && any
+            && (!self.is_boot_sector()
+                || self.is_tidy() && self.used().all(|(_, e)| e.end() <= sectors))
     }
 
-    /// True if unused entries are blank and used ones do not overlap: boot code or text never looks so.
+    /// True if unused entries are blank and used ones do not overlap: boot code or text never looks
+    /// so.
     fn is_tidy(&self) -> bool {
         let blank = |e: &Entry| e.boot_indicator == 0 && e.start() == 0 && e.size() == 0;
-        let ranges: Vec<_> = self.used().map(|(_, e)| (String::new(), e.start()..e.end())).collect();
-        self.entries().iter().all(|e| e.is_used() || e.is_protective() || blank(e)) && overlaps(&ranges, 1).is_empty()
+        let ranges: Vec<_> =
+            self.used().map(|(_, e)| (String::new(), e.start()..e.end())).collect();
+        self.entries().iter().all(|e| e.is_used() || e.is_protective() || blank(e))
+            && overlaps(&ranges, 1).is_empty()
     }
 
-    /// True if a file system's parameter block stands where an MBR has boot code (FreeBSD's test, and the names).
+    /// True if a file system's parameter block stands where an MBR has boot code (FreeBSD's test,
+    /// and the names).
     pub(super) fn is_boot_sector(&self) -> bool {
         let b = &self.boot_code;
-        let named = matches!(&b[3..11], b"NTFS    " | b"EXFAT   ") || &b[54..57] == b"FAT" || &b[82..85] == b"FAT";
+        let named = matches!(&b[3..11], b"NTFS    " | b"EXFAT   ")
+            || &b[54..57] == b"FAT"
+            || &b[82..85] == b"FAT";
         let bytes_per_sector = u16::from_le_bytes([b[11], b[12]]);
-        let sizes = bytes_per_sector.is_power_of_two() && (512..=4096).contains(&bytes_per_sector) && b[13].is_power_of_two();
+        let sizes = bytes_per_sector.is_power_of_two()
+            && (512..=4096).contains(&bytes_per_sector)
+            && b[13].is_power_of_two();
         named || sizes
     }
 }
@@ -163,12 +180,15 @@ impl Class for Mbr {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let nested = matches!(probe.kind(), Some(Kind::Mbr(_)));
-        let Some(record) = Record::read(probe).filter(|_| !nested && (512..=4096).contains(&probe.sector())) else {
+        let Some(record) =
+            Record::read(probe).filter(|_| !nested && (512..=4096).contains(&probe.sector()))
+        else {
             return Taste::No;
         };
-        // A protective entry belongs to a GPT; only when there is none left do the other entries count. An MBR without
-        // partitions hides no GPT.
-        let yields = record.entries().iter().any(Entry::is_protective) || record.used().next().is_none();
+        // A protective entry belongs to a GPT; only when there is none left do the other entries
+        // count. An MBR without partitions hides no GPT.
+        let yields =
+            record.entries().iter().any(Entry::is_protective) || record.used().next().is_none();
         if yields && gpt::sector_of(probe).is_some() {
             return Taste::No;
         }
@@ -198,16 +218,31 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
             continue;
         }
         if end > length {
-            findings.push(out_of_range(&suffix, start, length, sector, "cut at the end, as Linux does"));
+            findings.push(out_of_range(
+                &suffix,
+                start,
+                length,
+                sector,
+                "cut at the end, as Linux does",
+            ));
         }
         primaries.push((suffix.clone(), start..end));
         let length = end.min(length) - start;
         let uuid = partuuid(record, number);
-        entries.push(Slice { suffix, index: number, start, length, kind: entry.kind(), label: None, uuid });
+        entries.push(Slice {
+            suffix,
+            index: number,
+            start,
+            length,
+            kind: entry.kind(),
+            label: None,
+            uuid,
+        });
     }
     findings.extend(overlaps(&primaries, sector));
     let mut inner = Vec::new();
-    let extended: Vec<Slice> = entries.iter().filter(|s: &&Slice| s.kind.is_extended()).cloned().collect();
+    let extended: Vec<Slice> =
+        entries.iter().filter(|s: &&Slice| s.kind.is_extended()).cloned().collect();
     for extended in extended {
         let number = entries.last().map_or(5, |s| s.index.max(4) + 1);
         let read = |at| probe.read(at);
@@ -227,43 +262,56 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
     Taste::Geom(Arc::new(Slices { usable: first..end.max(first), entries }), bounded(findings))
 }
 
-/// The answer to a sector with `55 AA` that holds no partition: an empty table, a table for a larger disk, or none.
+/// The answer to a sector with `55 AA` that holds no partition: an empty table, a table for a
+/// larger disk, or none.
 fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let flags = record.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
     let protective = record.entries().iter().any(Entry::is_protective);
     // Tools that make a table give the disk a signature; boot sectors have code or zeros there.
-    let made = flags && record.is_tidy() && record.unique_mbr_disk_signature.get() != 0 && !record.is_boot_sector();
+    let made = flags
+        && record.is_tidy()
+        && record.unique_mbr_disk_signature.get() != 0
+        && !record.is_boot_sector();
     if !made || protective {
         return Taste::No;
     }
     if record.used().next().is_some() {
-        let out = |(n, e): (u32, &Entry)| out_of_range(&format!("s{n}"), e.start() * sector, length, sector, "left out");
+        let out = |(n, e): (u32, &Entry)| {
+            out_of_range(&format!("s{n}"), e.start() * sector, length, sector, "left out")
+        };
         return Taste::Refused(record.used().map(out).collect());
     }
     let end = round_down(length, sector);
-    Taste::Geom(Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }), Vec::new())
+    Taste::Geom(
+        Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }),
+        Vec::new(),
+    )
 }
 
 /// Sector sizes in bytes that drives show, and that an MBR may have been written for.
 const SECTORS: [u64; 2] = [512, 4096];
 
-/// The sector size in bytes that an MBR was written for, by the contents of its partitions: a format that fits is
-/// recognised at their starts in that size, and none at their starts in the provider's. `None` if that does not decide
-/// it. An image without a named sector is best opened with this one; a device has the sectors it has.
+/// The sector size in bytes that an MBR was written for, by the contents of its partitions: a
+/// format that fits is recognised at their starts in that size, and none at their starts in the
+/// provider's. `None` if that does not decide it. An image without a named sector is best opened
+/// with this one; a device has the sectors it has.
 pub fn sector_of(probe: &Probe<'_>, recognises: Recognises) -> Option<u64> {
-    let record = Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
+    let record =
+        Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
     let mut others = SECTORS.into_iter().filter(fits).peekable();
     // The places read first are those that tasting reads in any case.
-    let doubtful = others.peek().is_some() && record.is_table(length / own) && !holds(probe, &record, own, recognises);
+    let doubtful = others.peek().is_some()
+        && record.is_table(length / own)
+        && !holds(probe, &record, own, recognises);
     others.find(|&unit| doubtful && holds(probe, &record, unit, recognises))
 }
 
-/// The finding that its partitions hold something in sectors of another size only: a table that was written through a USB bridge of
-/// 4096-byte sectors, as it is seen without the bridge.
+/// The finding that its partitions hold something in sectors of another size only: a table that was
+/// written through a USB bridge of 4096-byte sectors, as it is seen without the bridge.
 fn contradicted(probe: &Probe<'_>, record: &Record, recognises: Recognises) -> Option<Finding> {
     let (made, sector) = (sector_of(probe, recognises)?, probe.sector());
     let (number, first) = record.used().find(|(_, e)| holds_in(probe, e, made, recognises))?;
@@ -272,8 +320,12 @@ fn contradicted(probe: &Probe<'_>, record: &Record, recognises: Recognises) -> O
         place(first.start() * sector, sector),
         place(first.start() * made, made),
     );
-    let fix = format!("attach the disk so that it shows {made}-byte sectors, or open the image with --logical {made}");
-    Some(Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(made, 0, None).fix(fix))
+    let fix = format!(
+        "attach the disk so that it shows {made}-byte sectors, or open the image with --logical {made}"
+    );
+    Some(
+        Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(made, 0, None).fix(fix),
+    )
 }
 
 /// True if something is recognised in a partition, where the entries count sectors of `unit` bytes.
@@ -289,7 +341,8 @@ fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64, recognises: Recognises)
     kind.is_extended() && inside.has(510, &[0x55, 0xaa]) || recognises(&inside)
 }
 
-/// The finding of a table whose entries lie inside only when they count 512-byte sectors, on larger ones.
+/// The finding of a table whose entries lie inside only when they count 512-byte sectors, on larger
+/// ones.
 fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
     let (sector, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
@@ -304,14 +357,13 @@ fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
         place(first.start() * 512, 512),
         place(first.start() * sector, sector),
     );
-    Some(
-        Finding::new(&finding::SECTOR, Severity::Error, 0, message)
-            .against(512, 0, None)
-            .fix("attach the disk so that it shows 512-byte sectors, or open the image with --logical 512"),
-    )
+    Some(Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(512, 0, None).fix(
+        "attach the disk so that it shows 512-byte sectors, or open the image with --logical 512",
+    ))
 }
 
-/// The UUID that Linux makes of the disk's signature and the partition's number; `None` without a signature.
+/// The UUID that Linux makes of the disk's signature and the partition's number; `None` without a
+/// signature.
 fn partuuid(record: &Record, number: u32) -> Option<String> {
     let id = record.unique_mbr_disk_signature.get();
     (id != 0).then(|| format!("{id:08x}-{number:02x}"))

@@ -1,14 +1,16 @@
-//! Metadata of GEOM's sets: the last sector of every member, as `label` writes it and `dump` shows it.
+//! Metadata of GEOM's sets: the last sector of every member, as `label` writes it and `dump` shows
+//! it.
 //!
 //! Each class encodes its own ([`crate::class::stripe::label`], [`crate::class::mirror::label`],
 //! [`crate::class::concat::label`]); the shared parts are here.
 //!
 //! # Limits
-//! Names have 15 bytes at most, as GEOM cuts longer ones off in silence. Sectors of 512 bytes or more.
+//! Names have 15 bytes at most, as GEOM cuts longer ones off in silence. Sectors of 512 bytes or
+//! more.
 //!
 //! # Sources
-//! FreeBSD `lib/geom/stripe/geom_stripe.c`, `lib/geom/mirror/geom_mirror.c`, `lib/geom/concat/geom_concat.c`,
-//! `lib/geom/misc/subr.c`.
+//! FreeBSD `lib/geom/stripe/geom_stripe.c`, `lib/geom/mirror/geom_mirror.c`,
+//! `lib/geom/concat/geom_concat.c`, `lib/geom/misc/subr.c`.
 
 use super::Member;
 use crate::base::ondisk;
@@ -58,29 +60,46 @@ pub struct Labelled {
 const NAME: usize = 15;
 
 impl Label<'_> {
-    /// The sector of the set, as the least common multiple of its members'. Refused without `least` to `most` members,
-    /// or with names that do not fit.
+    /// The sector of the set, as the least common multiple of its members'. Refused without `least`
+    /// to `most` members, or with names that do not fit.
     pub(super) fn sector(&self, least: usize, most: usize) -> Result<u64, Refusal> {
         let count = self.components.len();
         if !(least..=most).contains(&count) {
-            return Err(Refusal::new(format!("{count} members"), format!("name {least} to {most}")));
+            return Err(Refusal::new(
+                format!("{count} members"),
+                format!("name {least} to {most}"),
+            ));
         }
-        let bad = |name: &str| name.is_empty() || name.contains(|c: char| c.is_control() || c.is_whitespace());
+        let bad = |name: &str| {
+            name.is_empty() || name.contains(|c: char| c.is_control() || c.is_whitespace())
+        };
         if bad(self.name) || self.name.contains('/') {
-            return Err(Refusal::new(format!("'{}' is no name for a set", self.name), "use letters, digits and signs but for /"));
+            return Err(Refusal::new(
+                format!("'{}' is no name for a set", self.name),
+                "use letters, digits and signs but for /",
+            ));
         }
-        for name in self.components.iter().filter_map(|c| c.hardcoded.as_deref()).chain([self.name]) {
+        for name in self.components.iter().filter_map(|c| c.hardcoded.as_deref()).chain([self.name])
+        {
             if name.len() > NAME {
                 let found = format!("the name '{name}' has {} bytes", name.len());
                 return Err(Refusal::new(found, format!("GEOM's metadata has room for {NAME}")));
             }
             if bad(name) {
-                return Err(Refusal::new(format!("'{name}' is no provider's name"), "leave out -h"));
+                return Err(Refusal::new(
+                    format!("'{name}' is no provider's name"),
+                    "leave out -h",
+                ));
             }
         }
         let sectors = self.components.iter().map(|c| Some(c.sector).filter(|&s| s >= 512));
         let sector = sectors.reduce(|a, b| lcm(a?, b?)).flatten();
-        sector.ok_or_else(|| Refusal::new("sectors that cannot be joined", "use members of like sectors of 512 bytes or more"))
+        sector.ok_or_else(|| {
+            Refusal::new(
+                "sectors that cannot be joined",
+                "use members of like sectors of 512 bytes or more",
+            )
+        })
     }
 
     /// Least number of bytes that any member has before its metadata.
@@ -105,9 +124,13 @@ pub(super) fn sector_of(metadata: &(impl IntoBytes + Immutable), size: u64) -> V
     sector
 }
 
-/// The label with the membership that its own class reads from it; a refusal if it reads none, for numbers that no disk
-/// has.
-pub(super) fn labelled(sector: Vec<u8>, member: Option<Member>, length: u64) -> Result<Labelled, Refusal> {
+/// The label with the membership that its own class reads from it; a refusal if it reads none, for
+/// numbers that no disk has.
+pub(super) fn labelled(
+    sector: Vec<u8>,
+    member: Option<Member>,
+    length: u64,
+) -> Result<Labelled, Refusal> {
     let refusal = || Refusal::new(format!("a member of {length} bytes"), "use a larger one");
     member.map(|member| Labelled { sector, member }).ok_or_else(refusal)
 }
@@ -165,7 +188,9 @@ pub(super) fn text(name: &'static str, key: &'static str, field: &[u8]) -> Field
 pub(super) fn read<T: FromBytes>(sector: &[u8], magic: &[u8; 16]) -> Result<T, Refusal> {
     let wanted = || ondisk::text(magic).unwrap_or_default();
     let found = match self::magic(sector) {
-        Some(found) if found == wanted() => return T::read_from_prefix(sector).map(|(md, _)| md).map_err(|_| too_short()),
+        Some(found) if found == wanted() => {
+            return T::read_from_prefix(sector).map(|(md, _)| md).map_err(|_| too_short());
+        }
         Some(found) => format!("its last sector holds {found}"),
         None => "its last sector holds no metadata".into(),
     };
@@ -176,7 +201,8 @@ fn too_short() -> Refusal {
     Refusal::new("its last sector is too short for metadata", "")
 }
 
-/// The magic of the GEOM class whose metadata are in this last sector, such as `GEOM::ELI`; `None` if there are none.
+/// The magic of the GEOM class whose metadata are in this last sector, such as `GEOM::ELI`; `None`
+/// if there are none.
 pub fn magic(sector: &[u8]) -> Option<String> {
     let field = sector.get(..16).filter(|field| field.starts_with(b"GEOM::"))?;
     ondisk::text(field)

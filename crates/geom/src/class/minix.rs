@@ -1,15 +1,16 @@
 //! `minix`: the subpartitions of a Minix partition.
 //!
 //! # On disk
-//! An MBR partition of type 81 begins either with a boot sector or with a table of the MBR's shape: four entries at byte 446, `55 AA`
-//! at 510. Entries of type 81 are subpartitions; if the first is of another type, it is no table. Starts are sectors of the disk, not of
-//! the partition.
+//! An MBR partition of type 81 begins either with a boot sector or with a table of the MBR's shape:
+//! four entries at byte 446, `55 AA` at 510. Entries of type 81 are subpartitions; if the first is
+//! of another type, it is no table. Starts are sectors of the disk, not of the partition.
 //!
 //! # Topology
 //! Slices of the partition.
 //!
 //! # Limits
-//! Where the partition has no place on a medium, as on a stripe, starts are counted from its set. It is not edited.
+//! Where the partition has no place on a medium, as on a stripe, starts are counted from its set.
+//! It is not edited.
 //!
 //! # Sources
 //! Linux `block/partitions/msdos.c` (`parse_minix`); Minix 3 `minix/commands/part`.
@@ -48,7 +49,18 @@ fn slices(probe: &Probe<'_>, record: &Record) -> Taste {
         // 32-bit counts of sectors of at most 4096 bytes.
         let (start, length) = (entry.start() * sector, entry.size() * sector);
         let kind = Kind::Mbr(MINIX);
-        listing.add_from(base, Slice { suffix: format!("s{index}"), index, start, length, kind, label: None, uuid: None });
+        listing.add_from(
+            base,
+            Slice {
+                suffix: format!("s{index}"),
+                index,
+                start,
+                length,
+                kind,
+                label: None,
+                uuid: None,
+            },
+        );
     }
     let (slices, findings) = listing.finish(sector..length.max(sector));
     match (slices.entries.is_empty(), findings.is_empty()) {

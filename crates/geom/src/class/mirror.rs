@@ -1,16 +1,16 @@
 //! `mirror`: RAID1 (gmirror).
 //!
 //! # On disk
-//! Last sector of every member: magic `GEOM::MIRROR`, version 4, MD5 of the first 119 bytes at 119. FreeBSD does not take a
-//! member whose MD5 is wrong, and neither is it taken here.
+//! Last sector of every member: magic `GEOM::MIRROR`, version 4, MD5 of the first 119 bytes at 119.
+//! FreeBSD does not take a member whose MD5 is wrong, and neither is it taken here.
 //!
 //! # Topology
 //! The boundaries that all members share.
 //!
 //! # Limits
-//! Members carry a random id, not a number; they are taken in the order in which they were found. Versions 3 and 4, which are
-//! alike; older ones lie otherwise and are not read. A hard-coded provider name is written and shown; a member counts wherever
-//! it is found.
+//! Members carry a random id, not a number; they are taken in the order in which they were found.
+//! Versions 3 and 4, which are alike; older ones lie otherwise and are not read. A hard-coded
+//! provider name is written and shown; a member counts wherever it is found.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/mirror/g_mirror.h`.
@@ -36,7 +36,8 @@ const VERSION: u32 = 4;
 /// Flags of the set by bit: `G_MIRROR_DEVICE_FLAG_*`.
 const MFLAGS: [(u64, &str); 2] = [(2, "NOFAILSYNC"), (1, "NOAUTOSYNC")];
 /// Flags of a member by bit: `G_MIRROR_DISK_FLAG_*`, as far as `gmirror dump` names them.
-const DFLAGS: [(u64, &str); 4] = [(1, "DIRTY"), (2, "SYNCHRONIZING"), (4, "FORCE_SYNC"), (8, "INACTIVE")];
+const DFLAGS: [(u64, &str); 4] =
+    [(1, "DIRTY"), (2, "SYNCHRONIZING"), (4, "FORCE_SYNC"), (8, "INACTIVE")];
 
 /// On-disk metadata, `struct g_mirror_metadata`.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -70,14 +71,22 @@ impl Class for Mirror {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
+        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
+        else {
+            return Taste::No;
+        };
         let Some(member) = md.member(probe.length(), probe.sector()) else { return Taste::No };
         let (found, sum) = (hex(&md.md_hash), hex(&md.sum()));
         if found != sum {
             let at = member.length;
-            let message = format!("the label of a member of {} is damaged: its MD5 is {found}, computed {sum}", member.provider);
+            let message = format!(
+                "the label of a member of {} is damaged: its MD5 is {found}, computed {sum}",
+                member.provider
+            );
             let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, at, message);
-            return Taste::Refused(vec![finding.fix("insert it into its mirror anew: gmirror forget, then gmirror insert")]);
+            return Taste::Refused(vec![
+                finding.fix("insert it into its mirror anew: gmirror forget, then gmirror insert"),
+            ]);
         }
         Taste::Member(member)
     }
@@ -89,8 +98,8 @@ impl Class for Mirror {
 }
 
 impl Metadata {
-    /// The membership of a provider of `length` bytes with this in its last sector, apart from the MD5; `None` if a
-    /// field is wrong.
+    /// The membership of a provider of `length` bytes with this in its last sector, apart from the
+    /// MD5; `None` if a field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let valid = self.md_magic == *MAGIC
             && (3..=VERSION).contains(&self.md_version.get())
@@ -138,17 +147,29 @@ pub struct Options<'a> {
 /// The labels that `gmirror label` writes, member by member.
 pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, Refusal> {
     let sector = label.sector(1, usize::from(u8::MAX))?;
-    let Some(balance) = BALANCES.iter().zip(0..).find_map(|(name, number)| (*name == options.balance).then_some(number)) else {
-        return Err(Refusal::new(format!("the balance '{}'", options.balance), format!("use one of {}", BALANCES.join(", "))));
+    let Some(balance) = BALANCES
+        .iter()
+        .zip(0..)
+        .find_map(|(name, number)| (*name == options.balance).then_some(number))
+    else {
+        return Err(Refusal::new(
+            format!("the balance '{}'", options.balance),
+            format!("use one of {}", BALANCES.join(", ")),
+        ));
     };
     let length = round_down(label.smallest(), sector);
     if length == 0 {
         return Err(Refusal::new("a member of one sector or less", "leave it out"));
     }
-    let flags = [(2, options.no_failsync), (1, options.no_autosync)].into_iter().filter(|(_, on)| *on).map(|(bit, _)| bit).sum::<u64>();
+    let flags = [(2, options.no_failsync), (1, options.no_autosync)]
+        .into_iter()
+        .filter(|(_, on)| *on)
+        .map(|(bit, _)| bit)
+        .sum::<u64>();
     let count = u8::try_from(label.components.len()).unwrap_or(u8::MAX);
-    let set_sector =
-        u32::try_from(sector).map_err(|_| Refusal::new(format!("sectors of {sector} bytes"), "use members of like sectors"))?;
+    let set_sector = u32::try_from(sector).map_err(|_| {
+        Refusal::new(format!("sectors of {sector} bytes"), "use members of like sectors")
+    })?;
     let one = |(number, (c, id)): (u8, (&metadata::Component, &u32))| {
         let mut md = Metadata {
             md_magic: *MAGIC,
@@ -173,7 +194,11 @@ pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, 
             md_hash: [0; 16],
         };
         md.md_hash = md.sum();
-        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+        metadata::labelled(
+            metadata::sector_of(&md, c.sector),
+            md.member(c.length, c.sector),
+            c.length,
+        )
     };
     (0..).zip(label.components.iter().zip(options.ids)).map(one).collect()
 }
@@ -183,7 +208,10 @@ pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     let md: Metadata = metadata::read(sector, MAGIC)?;
     let (found, sum) = (hex(&md.md_hash), hex(&md.sum()));
     if found != sum {
-        return Err(Refusal::new(format!("the MD5 of its metadata is {found}, computed {sum}"), "FreeBSD does not take it either"));
+        return Err(Refusal::new(
+            format!("the MD5 of its metadata is {found}, computed {sum}"),
+            "FreeBSD does not take it either",
+        ));
     }
     let balance = BALANCES.get(usize::from(md.md_balance)).unwrap_or(&"unknown");
     let flags = |name, key, bits: u64, names: &[(u64, &'static str)]| {

@@ -1,22 +1,27 @@
 //! `rdb`: the rigid disk block of the Amiga.
 //!
 //! # On disk
-//! In one of the first 16 sectors of 512 bytes `RDSK`, big-endian: a count of 32-bit words at 4, which add up to zero; bytes of a block
-//! at 16; at 28 the first of a chain of `PART` blocks, counted from byte 0, whose end is `FFFFFFFF`. A `PART` block adds up to zero too;
-//! it has the next at 16, the drive's name at 36 (its length first), and from 128 on the environment: at 12 the surfaces, at 20 blocks
-//! of a track, at 36 and 40 the first and the last cylinder, at 64 the file system.
+//! In one of the first 16 sectors of 512 bytes `RDSK`, big-endian: a count of 32-bit words at 4,
+//! which add up to zero; bytes of a block at 16; at 28 the first of a chain of `PART` blocks,
+//! counted from byte 0, whose end is `FFFFFFFF`. A `PART` block adds up to zero too; it has the
+//! next at 16, the drive's name at 36 (its length first), and from 128 on the environment: at 12
+//! the surfaces, at 20 blocks of a track, at 36 and 40 the first and the last cylinder, at 64 the
+//! file system.
 //!
 //! # Topology
 //! Slices.
 //!
 //! # Limits
-//! In a partition the block is looked for in the first 8 sectors only. At most 128 partitions are read, each block of the chain once; a
-//! block with a wrong checksum is left out. Partitions are numbered as they follow each other, as Linux does. A word that Windows
-//! overwrites (at 220) does not count against the sum. Bad blocks, file systems and boot code of the disk are not read. It is not edited.
+//! In a partition the block is looked for in the first 8 sectors only. At most 128 partitions are
+//! read, each block of the chain once; a block with a wrong checksum is left out. Partitions are
+//! numbered as they follow each other, as Linux does. A word that Windows overwrites (at 220) does
+//! not count against the sum. Bad blocks, file systems and boot code of the disk are not read. It
+//! is not edited.
 //!
 //! # Sources
-//! AmigaOS `devices/hardblocks.h` (`RigidDiskBlock`, `PartitionBlock`), `dos/filehandler.h` (`DosEnvec`); Linux
-//! `block/partitions/amiga.c`; parted `libparted/labels/rdb.c`; "Amiga ROM Kernel Reference Manual: Devices", RDB.
+//! AmigaOS `devices/hardblocks.h` (`RigidDiskBlock`, `PartitionBlock`), `dos/filehandler.h`
+//! (`DosEnvec`); Linux `block/partitions/amiga.c`; parted `libparted/labels/rdb.c`; "Amiga ROM
+//! Kernel Reference Manual: Devices", RDB.
 
 use super::{Class, Taste};
 use crate::assert_offsets;
@@ -81,7 +86,8 @@ assert_offsets!(Part, 196, pb_next @ 16, pb_drive_name @ 36, de_table_size @ 128
 
 const SECTOR_BYTES: usize = 512;
 const SECTOR: u64 = SECTOR_BYTES as u64;
-/// Number of sectors in which the block may be; below, those that are read in a partition, whose head is read anyway.
+/// Number of sectors in which the block may be; below, those that are read in a partition, whose
+/// head is read anyway.
 const PLACES: u64 = 16;
 const PLACES_WITHIN: u64 = 8;
 /// Offset of the word that Windows overwrites.
@@ -117,10 +123,15 @@ impl Class for Rdb {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let places = if probe.kind().is_none() { PLACES } else { PLACES_WITHIN };
-        let found: Vec<u64> = (0..places).map(|n| n * SECTOR).filter(|&at| probe.has(at, b"RDSK")).collect();
+        let found: Vec<u64> =
+            (0..places).map(|n| n * SECTOR).filter(|&at| probe.has(at, b"RDSK")).collect();
         let Some(&first) = found.first() else { return Taste::No };
-        let whole = found.iter().find_map(|&at| Some((at, probe.read::<Disk>(at).filter(|_| is_whole(probe, at))?)));
-        let refused = |at, message: String| Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, at, message)]);
+        let whole = found
+            .iter()
+            .find_map(|&at| Some((at, probe.read::<Disk>(at).filter(|_| is_whole(probe, at))?)));
+        let refused = |at, message: String| {
+            Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, at, message)])
+        };
         match whole {
             None => refused(first, "a rigid disk block of an Amiga stands here whose checksum is wrong: it is not read".into()),
             Some((at, disk)) => match u64::from(disk.rdb_block_bytes.get()) {
@@ -131,11 +142,15 @@ impl Class for Rdb {
     }
 }
 
-/// True if the words of the block at byte `at` add up to zero, if need be without the one that Windows overwrites.
+/// True if the words of the block at byte `at` add up to zero, if need be without the one that
+/// Windows overwrites.
 fn is_whole(probe: &Probe<'_>, at: u64) -> bool {
     let words = probe.bytes(at, SECTOR_BYTES).and_then(|bytes| {
         let count = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-        let length = usize::try_from(count).ok()?.checked_mul(4).filter(|length| (16..=bytes.len()).contains(length))?;
+        let length = usize::try_from(count)
+            .ok()?
+            .checked_mul(4)
+            .filter(|length| (16..=bytes.len()).contains(length))?;
         Some(bytes[..length].to_vec())
     });
     let sum = |bytes: &[u8]| {
@@ -158,12 +173,26 @@ fn slices(probe: &Probe<'_>, disk: &Disk, block: u64) -> Taste {
         // A 32-bit count of blocks of at most 4096 bytes.
         let at = u64::from(next) * block;
         let Some(part) = probe.read::<Part>(at).filter(|part| &part.pb_id == b"PART") else {
-            listing.damaged(at, format!("block {next} of the chain of Amiga partitions is none: the rest is not read"));
+            listing.damaged(
+                at,
+                format!(
+                    "block {next} of the chain of Amiga partitions is none: the rest is not read"
+                ),
+            );
             break;
         };
         if seen.contains(&next) || seen.len() == MOST {
-            let why = if seen.len() == MOST { "has more blocks than any disk" } else { "returns to a block before" };
-            listing.damaged(at, format!("the chain of Amiga partitions {why}, at block {next}: the rest is not read"));
+            let why = if seen.len() == MOST {
+                "has more blocks than any disk"
+            } else {
+                "returns to a block before"
+            };
+            listing.damaged(
+                at,
+                format!(
+                    "the chain of Amiga partitions {why}, at block {next}: the rest is not read"
+                ),
+            );
             break;
         }
         seen.push(next);
@@ -181,25 +210,40 @@ fn slices(probe: &Probe<'_>, disk: &Disk, block: u64) -> Taste {
 }
 
 impl Part {
-    /// The partition, as the `index`th of those that are read, where a block has so many bytes. A place past 2^64 bytes is past the end
-    /// too, and so is one whose last cylinder comes before its first.
+    /// The partition, as the `index`th of those that are read, where a block has so many bytes. A
+    /// place past 2^64 bytes is past the end too, and so is one whose last cylinder comes before
+    /// its first.
     fn slice(&self, index: u32, block: u64) -> Slice {
-        let cylinder = (u64::from(self.de_surfaces.get()) * u64::from(self.de_blocks_per_track.get())).checked_mul(block);
-        let bytes = |cylinders: Option<u64>| cylinders.and_then(|n| n.checked_mul(cylinder?)).unwrap_or(u64::MAX);
+        let cylinder = (u64::from(self.de_surfaces.get())
+            * u64::from(self.de_blocks_per_track.get()))
+        .checked_mul(block);
+        let bytes = |cylinders: Option<u64>| {
+            cylinders.and_then(|n| n.checked_mul(cylinder?)).unwrap_or(u64::MAX)
+        };
         let (low, high) = (u64::from(self.de_low_cyl.get()), u64::from(self.de_high_cyl.get()));
         let (start, length) = (bytes(Some(low)), bytes((high + 1).checked_sub(low)));
         let name = usize::from(self.pb_drive_name[0]).min(self.pb_drive_name.len() - 1);
         let kind = Kind::Tag(named(self.de_dos_type));
-        Slice { suffix: format!("p{index}"), index, start, length, kind, label: text(&self.pb_drive_name[1..=name]), uuid: None }
+        Slice {
+            suffix: format!("p{index}"),
+            index,
+            start,
+            length,
+            kind,
+            label: text(&self.pb_drive_name[1..=name]),
+            uuid: None,
+        }
     }
 }
 
-/// The type for the four bytes of a file system's type; an unknown one is shown as AmigaOS writes it, letters and a
-/// number.
+/// The type for the four bytes of a file system's type; an unknown one is shown as AmigaOS writes
+/// it, letters and a number.
 fn named(kind: [u8; 4]) -> Tag {
     let known = TYPES.iter().find(|(name, ..)| kind.starts_with(name));
     let mut field = [0; 32];
-    let shown = kind.iter().map(|&byte| if byte.is_ascii_graphic() { char::from(byte).to_string() } else { format!("\\{byte}") });
+    let shown = kind.iter().map(|&byte| {
+        if byte.is_ascii_graphic() { char::from(byte).to_string() } else { format!("\\{byte}") }
+    });
     let shown: String = shown.collect();
     field[..shown.len()].copy_from_slice(shown.as_bytes());
     let purpose = known.map_or(Purpose::Data, |(.., purpose)| *purpose);
@@ -217,9 +261,13 @@ mod tests {
 
     /// Writes the checksum of every block that has one.
     fn seal(image: &mut [u8]) {
-        for block in image.chunks_mut(BLOCK).filter(|block| block.starts_with(b"RDSK") || block.starts_with(b"PART")) {
+        for block in image
+            .chunks_mut(BLOCK)
+            .filter(|block| block.starts_with(b"RDSK") || block.starts_with(b"PART"))
+        {
             block[8..12].fill(0);
-            let words = block[..256].chunks_exact(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]));
+            let words =
+                block[..256].chunks_exact(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]));
             let rest = words.fold(0, u32::wrapping_add).wrapping_neg();
             block[8..12].copy_from_slice(&rest.to_be_bytes());
         }
@@ -229,20 +277,28 @@ mod tests {
         image[BLOCK * block + at..BLOCK * block + at + 4].copy_from_slice(&number.to_be_bytes());
     }
 
-    /// A disk's front with the disk's block at `place` and a chain of partitions behind it: name, type, first and last cylinder. A
-    /// cylinder has 4 surfaces of 32 blocks.
+    /// A disk's front with the disk's block at `place` and a chain of partitions behind it: name,
+    /// type, first and last cylinder. A cylinder has 4 surfaces of 32 blocks.
     fn chain(place: usize, parts: &[(&str, &[u8; 4], u32, u32)]) -> Vec<u8> {
         let mut image = vec![0; BLOCK * (place + parts.len() + 1)];
         image[BLOCK * place..BLOCK * place + 4].copy_from_slice(b"RDSK");
-        let next = |nth: usize| if nth < parts.len() { u32::try_from(place + 1 + nth).expect("a block") } else { END };
+        let next = |nth: usize| {
+            if nth < parts.len() { u32::try_from(place + 1 + nth).expect("a block") } else { END }
+        };
         for (at, number) in [(4, 64), (16, 512), (28, next(0)), (132, 383)] {
             put(&mut image, place, at, number);
         }
         for (nth, (name, kind, low, high)) in parts.iter().enumerate() {
             let block = place + 1 + nth;
-            for (at, number) in
-                [(4, 64), (16, next(nth + 1)), (140, 4), (148, 32), (164, *low), (168, *high), (192, u32::from_be_bytes(**kind))]
-            {
+            for (at, number) in [
+                (4, 64),
+                (16, next(nth + 1)),
+                (140, 4),
+                (148, 32),
+                (164, *low),
+                (168, *high),
+                (192, u32::from_be_bytes(**kind)),
+            ] {
                 put(&mut image, block, at, number);
             }
             let part = &mut image[BLOCK * block..];
@@ -254,16 +310,24 @@ mod tests {
         image
     }
 
-    const PARTS: &[(&str, &[u8; 4], u32, u32)] =
-        &[("DH0", b"DOS\x03", 16, 319), ("DH1", b"DOS\x04", 320, 400), ("SYS", b"XYZ\x01", 500, 600)];
+    const PARTS: &[(&str, &[u8; 4], u32, u32)] = &[
+        ("DH0", b"DOS\x03", 16, 319),
+        ("DH1", b"DOS\x04", 320, 400),
+        ("SYS", b"XYZ\x01", 500, 600),
+    ];
 
     #[test]
     fn partitions_are_found_from_every_place_of_the_block() {
         for place in 0..16 {
-            let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &chain(place, PARTS))]), None).expect("a block");
-            let places: Vec<_> = slices.iter().map(|s| (s.suffix.as_str(), s.start / 65536, s.length / 65536)).collect();
+            let (slices, messages) =
+                read(&Rdb, disk(64 << 20, &[(0, &chain(place, PARTS))]), None).expect("a block");
+            let places: Vec<_> = slices
+                .iter()
+                .map(|s| (s.suffix.as_str(), s.start / 65536, s.length / 65536))
+                .collect();
             assert_eq!(places, [("p1", 16, 304), ("p2", 320, 81), ("p3", 500, 101)]);
-            let kinds: Vec<String> = slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
+            let kinds: Vec<String> =
+                slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
             assert_eq!(kinds, ["amiga-ffs", "amiga-ofs", "!XYZ\\1"]);
             assert_eq!((slices[0].label.as_deref(), messages.len()), (Some("DH0"), 0));
         }
@@ -276,11 +340,18 @@ mod tests {
             let mut image = chain(0, PARTS);
             put(&mut image, block, 16, next);
             seal(&mut image);
-            let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &image)]), None).expect("a block");
-            assert!(slices.len() == block && messages.len() == 1 && messages[0].contains("returns to a block before"), "{messages:?}");
+            let (slices, messages) =
+                read(&Rdb, disk(64 << 20, &[(0, &image)]), None).expect("a block");
+            assert!(
+                slices.len() == block
+                    && messages.len() == 1
+                    && messages[0].contains("returns to a block before"),
+                "{messages:?}"
+            );
         }
         let many = vec![("D", b"DOS\0", 1000, 1000); 200];
-        let (_, messages) = read(&Rdb, disk(1 << 30, &[(0, &chain(0, &many))]), None).expect("a block");
+        let (_, messages) =
+            read(&Rdb, disk(1 << 30, &[(0, &chain(0, &many))]), None).expect("a block");
         assert!(messages.iter().any(|m| m.contains("more blocks than any disk")), "{messages:?}");
     }
 
@@ -289,7 +360,12 @@ mod tests {
         let mut image = chain(2, PARTS);
         image[BLOCK * 4 + 200] ^= 1;
         let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &image)]), None).expect("a block");
-        assert!(slices.len() == 2 && slices[1].label.as_deref() == Some("SYS") && messages[0].contains("wrong checksum"), "{messages:?}");
+        assert!(
+            slices.len() == 2
+                && slices[1].label.as_deref() == Some("SYS")
+                && messages[0].contains("wrong checksum"),
+            "{messages:?}"
+        );
         image[BLOCK * 4] = 0;
         let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &image)]), None).expect("a block");
         assert!(slices.len() == 1 && messages[0].contains("the rest is not read"), "{messages:?}");
@@ -298,14 +374,28 @@ mod tests {
         assert!(slices.is_empty() && messages[0].contains("checksum"), "{messages:?}");
         let mut trashed = chain(0, PARTS);
         put(&mut trashed, 0, TRASHED, 0xdead_beef);
-        assert_eq!(read(&Rdb, disk(64 << 20, &[(0, &trashed)]), None).map(|(slices, _)| slices.len()), Some(3), "as Windows leaves it");
+        assert_eq!(
+            read(&Rdb, disk(64 << 20, &[(0, &trashed)]), None).map(|(slices, _)| slices.len()),
+            Some(3),
+            "as Windows leaves it"
+        );
     }
 
     #[test]
     fn hostile_numbers_are_survived() {
-        let worst = chain(0, &[("A", b"DOS\0", u32::MAX, u32::MAX), ("B", b"DOS\0", 9, 3), ("C", b"DOS\0", 1000, 2000)]);
+        let worst = chain(
+            0,
+            &[
+                ("A", b"DOS\0", u32::MAX, u32::MAX),
+                ("B", b"DOS\0", 9, 3),
+                ("C", b"DOS\0", 1000, 2000),
+            ],
+        );
         let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &worst)]), None).expect("a block");
-        assert!(slices.is_empty() && messages.iter().all(|m| m.contains("does not lie within")), "{messages:?}");
+        assert!(
+            slices.is_empty() && messages.iter().all(|m| m.contains("does not lie within")),
+            "{messages:?}"
+        );
         survives(&Rdb, None, &chain(0, PARTS), seal);
     }
 }

@@ -1,19 +1,21 @@
 //! `sgi`: the volume header of IRIX.
 //!
 //! # On disk
-//! One sector of 512 bytes at byte 0, big-endian: magic `0BE5A941`, and all 32-bit words add up to zero. At 312 sixteen partitions of 12
-//! bytes: blocks, first block, type. Type 6 ("volume") is the whole disk, and no provider here. Type 0 ("volhdr") begins with this
-//! sector and has the boot files, whose directory is at 72. The partition that is swapped to is named at 6.
+//! One sector of 512 bytes at byte 0, big-endian: magic `0BE5A941`, and all 32-bit words add up to
+//! zero. At 312 sixteen partitions of 12 bytes: blocks, first block, type. Type 6 ("volume") is the
+//! whole disk, and no provider here. Type 0 ("volhdr") begins with this sector and has the boot
+//! files, whose directory is at 72. The partition that is swapped to is named at 6.
 //!
 //! # Topology
 //! Slices.
 //!
 //! # Limits
-//! Blocks are 512 bytes, whatever the device's are. Partitions are numbered from 1, as Linux does; IRIX begins with 0. The directory
-//! of boot files is not read. It is not edited.
+//! Blocks are 512 bytes, whatever the device's are. Partitions are numbered from 1, as Linux does;
+//! IRIX begins with 0. The directory of boot files is not read. It is not edited.
 //!
 //! # Sources
-//! IRIX `sys/dvh.h`; Linux `block/partitions/sgi.c`; util-linux `include/pt-sgi.h` and fdisk's names of the types.
+//! IRIX `sys/dvh.h`; Linux `block/partitions/sgi.c`; util-linux `include/pt-sgi.h` and fdisk's
+//! names of the types.
 
 use super::{Class, Taste};
 use crate::assert_offsets;
@@ -88,16 +90,40 @@ impl Class for Sgi {
         // The volume header's partition begins with the header that it is in.
         let nested = matches!(probe.kind(), Some(Kind::Tag(tag)) if tag.class == "sgi");
         let magic = !nested && probe.has(0, &MAGIC.to_be_bytes());
-        let Some(header) = (if magic { probe.read::<Header>(0) } else { None }) else { return Taste::No };
+        let Some(header) = (if magic { probe.read::<Header>(0) } else { None }) else {
+            return Taste::No;
+        };
         if probe.bytes(0, size_of::<Header>()).is_some_and(|bytes| sum(&bytes) != 0) {
-            let message = "a volume header of SGI stands here whose checksum is wrong: it is not read".to_string();
-            return Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, 0, message)]);
+            let message =
+                "a volume header of SGI stands here whose checksum is wrong: it is not read"
+                    .to_string();
+            return Taste::Refused(vec![Finding::new(
+                &finding::LABEL,
+                Severity::Error,
+                0,
+                message,
+            )]);
         }
         let mut listing = Listing::new(probe.length(), probe.sector());
-        for (index, part) in (1..).zip(&header.vh_pt).filter(|(_, part)| part.pt_nblks.get() > 0 && part.pt_type.get() != VOLUME) {
-            let (start, length) = (u64::from(part.pt_firstlbn.get()) * BLOCK, u64::from(part.pt_nblks.get()) * BLOCK);
-            let kind = Kind::Tag(named(part.pt_type.get(), index == u32::from(header.vh_swappt.get()) + 1));
-            listing.add(Slice { suffix: format!("p{index}"), index, start, length, kind, label: None, uuid: None });
+        for (index, part) in (1..)
+            .zip(&header.vh_pt)
+            .filter(|(_, part)| part.pt_nblks.get() > 0 && part.pt_type.get() != VOLUME)
+        {
+            let (start, length) =
+                (u64::from(part.pt_firstlbn.get()) * BLOCK, u64::from(part.pt_nblks.get()) * BLOCK);
+            let kind = Kind::Tag(named(
+                part.pt_type.get(),
+                index == u32::from(header.vh_swappt.get()) + 1,
+            ));
+            listing.add(Slice {
+                suffix: format!("p{index}"),
+                index,
+                start,
+                length,
+                kind,
+                label: None,
+                uuid: None,
+            });
         }
         let (slices, findings) = listing.finish(0..probe.length());
         Taste::Geom(Arc::new(slices), findings)
@@ -136,7 +162,8 @@ mod tests {
         header[504..508].copy_from_slice(&rest.to_be_bytes());
     }
 
-    /// A header with these partitions: number from 0, type, first block, blocks. Partition 1 is swapped to.
+    /// A header with these partitions: number from 0, type, first block, blocks. Partition 1 is
+    /// swapped to.
     fn header(partitions: &[(usize, u32, u32, u32)]) -> Vec<u8> {
         let mut header = vec![0; 512];
         header[7] = 1;
@@ -150,24 +177,44 @@ mod tests {
         header
     }
 
-    const PARTITIONS: &[(usize, u32, u32, u32)] =
-        &[(0, 10, 8192, 65536), (1, RAW, 4096, 4096), (7, RAW, 73728, 100), (8, VOLHDR, 0, 4096), (10, VOLUME, 0, 131_072)];
+    const PARTITIONS: &[(usize, u32, u32, u32)] = &[
+        (0, 10, 8192, 65536),
+        (1, RAW, 4096, 4096),
+        (7, RAW, 73728, 100),
+        (8, VOLHDR, 0, 4096),
+        (10, VOLUME, 0, 131_072),
+    ];
 
     #[test]
     fn partitions_are_numbered_from_1_and_the_volume_is_none() {
-        let (slices, messages) = read(&Sgi, disk(64 << 20, &[(0, &header(PARTITIONS))]), None).expect("a header");
-        let places: Vec<_> = slices.iter().map(|s| (s.suffix.as_str(), s.start / BLOCK, s.length / BLOCK)).collect();
-        assert_eq!(places, [("p1", 8192, 65536), ("p2", 4096, 4096), ("p8", 73728, 100), ("p9", 0, 4096)]);
-        let purposes: Vec<_> = slices.iter().map(|s| if let Kind::Tag(tag) = s.kind { Some(tag.purpose) } else { None }).collect();
-        assert_eq!(purposes, [Purpose::Data, Purpose::Swap, Purpose::Data, Purpose::Boot].map(Some));
-        assert_eq!((crate::table::types::name(slices[0].kind), messages.len()), ("sgi-xfs".into(), 0));
+        let (slices, messages) =
+            read(&Sgi, disk(64 << 20, &[(0, &header(PARTITIONS))]), None).expect("a header");
+        let places: Vec<_> =
+            slices.iter().map(|s| (s.suffix.as_str(), s.start / BLOCK, s.length / BLOCK)).collect();
+        assert_eq!(
+            places,
+            [("p1", 8192, 65536), ("p2", 4096, 4096), ("p8", 73728, 100), ("p9", 0, 4096)]
+        );
+        let purposes: Vec<_> = slices
+            .iter()
+            .map(|s| if let Kind::Tag(tag) = s.kind { Some(tag.purpose) } else { None })
+            .collect();
+        assert_eq!(
+            purposes,
+            [Purpose::Data, Purpose::Swap, Purpose::Data, Purpose::Boot].map(Some)
+        );
+        assert_eq!(
+            (crate::table::types::name(slices[0].kind), messages.len()),
+            ("sgi-xfs".into(), 0)
+        );
     }
 
     #[test]
     fn a_header_is_read_whole_or_not_at_all() {
         let mut damaged = header(PARTITIONS);
         damaged[100] = 1;
-        let (slices, messages) = read(&Sgi, disk(64 << 20, &[(0, &damaged)]), None).expect("a damaged header");
+        let (slices, messages) =
+            read(&Sgi, disk(64 << 20, &[(0, &damaged)]), None).expect("a damaged header");
         assert!(slices.is_empty() && messages[0].contains("checksum"), "{messages:?}");
         damaged[0] = 0;
         assert!(read(&Sgi, disk(64 << 20, &[(0, &damaged)]), None).is_none());
@@ -182,9 +229,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_left_out() {
-        let two = header(&[(0, 10, 8192, 65536), (1, 10, 60000, 65536), (2, 10, u32::MAX, u32::MAX)]);
+        let two =
+            header(&[(0, 10, 8192, 65536), (1, 10, 60000, 65536), (2, 10, u32::MAX, u32::MAX)]);
         let (slices, messages) = read(&Sgi, disk(64 << 20, &[(0, &two)]), None).expect("a header");
-        assert!(slices.len() == 2 && messages[0].contains("p3") && messages[1].contains("share"), "{messages:?}");
+        assert!(
+            slices.len() == 2 && messages[0].contains("p3") && messages[1].contains("share"),
+            "{messages:?}"
+        );
         survives(&Sgi, None, &header(PARTITIONS), seal);
     }
 }

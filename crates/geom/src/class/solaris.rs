@@ -1,19 +1,22 @@
 //! `solaris`: the VTOC of Solaris on x86, in an MBR partition.
 //!
 //! # On disk
-//! In sector 1 of a partition of type 82 or BF: magic `600ddeee` at byte 12, version 1, up to 16 slices of 12 bytes (tag, flags, start,
-//! size). Starts are sectors of the partition. Slice 2, tag 5 ("backup"), is the whole of it, and no provider here; slice 8, tag 1, has
-//! the boot blocks and the VTOC itself.
+//! In sector 1 of a partition of type 82 or BF: magic `600ddeee` at byte 12, version 1, up to 16
+//! slices of 12 bytes (tag, flags, start, size). Starts are sectors of the partition. Slice 2, tag
+//! 5 ("backup"), is the whole of it, and no provider here; slice 8, tag 1, has the boot blocks and
+//! the VTOC itself.
 //!
 //! # Topology
 //! Slices.
 //!
 //! # Limits
-//! Little-endian only: SPARC has a label of another shape. It is not edited. Type 82 is Linux's swap too: the magic decides.
+//! Little-endian only: SPARC has a label of another shape. It is not edited. Type 82 is Linux's
+//! swap too: the magic decides.
 //!
 //! # Sources
-//! illumos `usr/src/uts/common/sys/vtoc.h`, `dktp/fdisk.h` (names); Linux `block/partitions/msdos.c` (`parse_solaris_x86`); libblkid
-//! `partitions/solaris_x86.c` for the slice that is left out.
+//! illumos `usr/src/uts/common/sys/vtoc.h`, `dktp/fdisk.h` (names); Linux
+//! `block/partitions/msdos.c` (`parse_solaris_x86`); libblkid `partitions/solaris_x86.c` for the
+//! slice that is left out.
 
 use super::{Class, Taste};
 use crate::assert_offsets;
@@ -70,8 +73,16 @@ impl Class for Solaris {
         let vtoc = if inside { probe.read::<Vtoc>(probe.sector()) } else { None };
         let Some(vtoc) = vtoc.filter(|vtoc| vtoc.v_sanity.get() == SANE) else { return Taste::No };
         if vtoc.v_version.get() != VERSION {
-            let message = format!("Solaris VTOC of version {}: only version {VERSION} is known", vtoc.v_version.get());
-            return Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, probe.sector(), message)]);
+            let message = format!(
+                "Solaris VTOC of version {}: only version {VERSION} is known",
+                vtoc.v_version.get()
+            );
+            return Taste::Refused(vec![Finding::new(
+                &finding::LABEL,
+                Severity::Error,
+                probe.sector(),
+                message,
+            )]);
         }
         slices(probe, &vtoc)
     }
@@ -100,19 +111,38 @@ pub(super) fn tag(class: &'static str, number: u16) -> Tag {
         3 => Purpose::Swap,
         _ => Purpose::Data,
     };
-    Tag { class, code: Code::Number(number.into()), name: TAGS.get(usize::from(number)).copied(), purpose }
+    Tag {
+        class,
+        code: Code::Number(number.into()),
+        name: TAGS.get(usize::from(number)).copied(),
+        purpose,
+    }
 }
 
 fn slices(probe: &Probe<'_>, vtoc: &Vtoc) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let mut listing = Listing::new(length, sector);
     let count = usize::from(vtoc.v_nparts.get()).max(OLD);
-    for ((index, letter), part) in (1..).zip('a'..='p').zip(&vtoc.v_part).take(count).filter(|(_, part)| part.p_tag.get() != BACKUP) {
+    for ((index, letter), part) in (1..)
+        .zip('a'..='p')
+        .zip(&vtoc.v_part)
+        .take(count)
+        .filter(|(_, part)| part.p_tag.get() != BACKUP)
+    {
         // 32-bit counts of sectors of at most 4096 bytes.
-        let (start, size) = (u64::from(part.p_start.get()) * sector, u64::from(part.p_size.get()) * sector);
+        let (start, size) =
+            (u64::from(part.p_start.get()) * sector, u64::from(part.p_size.get()) * sector);
         if size > 0 {
             let kind = Kind::Tag(tag("solaris", part.p_tag.get()));
-            listing.add(Slice { suffix: letter.to_string(), index, start, length: size, kind, label: None, uuid: None });
+            listing.add(Slice {
+                suffix: letter.to_string(),
+                index,
+                start,
+                length: size,
+                kind,
+                label: None,
+                uuid: None,
+            });
         }
     }
     let (slices, findings) = listing.finish(0..length);
@@ -128,7 +158,9 @@ mod tests {
     /// A partition's first sectors with a VTOC of these slices: tag, start, size in sectors.
     fn vtoc(slices: &[(u16, u32, u32)]) -> Vec<u8> {
         let mut image = vec![0; 1024];
-        let mut put = |at: usize, bytes: &[u8]| image[512 + at..512 + at + bytes.len()].copy_from_slice(bytes);
+        let mut put = |at: usize, bytes: &[u8]| {
+            image[512 + at..512 + at + bytes.len()].copy_from_slice(bytes)
+        };
         put(12, &SANE.to_le_bytes());
         put(16, &VERSION.to_le_bytes());
         put(30, &[16, 0]);
@@ -142,10 +174,18 @@ mod tests {
 
     #[test]
     fn types_tell_swap_and_boot_blocks() {
-        let found = [(2, 100, 10), (3, 110, 10), (5, 0, 1000), (1, 0, 10), (99, 120, 10), (4, 999, 2)];
-        let (slices, messages) = read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(Kind::Mbr(0xbf))).expect("a VTOC");
-        let tags =
-            slices.iter().filter_map(|s| if let Kind::Tag(tag) = s.kind { Some((s.suffix.as_str(), tag.name, tag.purpose)) } else { None });
+        let found =
+            [(2, 100, 10), (3, 110, 10), (5, 0, 1000), (1, 0, 10), (99, 120, 10), (4, 999, 2)];
+        let (slices, messages) =
+            read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(Kind::Mbr(0xbf)))
+                .expect("a VTOC");
+        let tags = slices.iter().filter_map(|s| {
+            if let Kind::Tag(tag) = s.kind {
+                Some((s.suffix.as_str(), tag.name, tag.purpose))
+            } else {
+                None
+            }
+        });
         let want = [
             ("a", Some("solaris-root"), Purpose::Data),
             ("b", Some("solaris-swap"), Purpose::Swap),

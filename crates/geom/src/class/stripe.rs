@@ -4,13 +4,13 @@
 //! Last sector of every member: magic `GEOM::STRIPE`, version 3.
 //!
 //! # Topology
-//! The chunk and the row are the set's own grains. A member's grain that divides the chunk holds on the set if the
-//! member's data begins on it; one larger than the chunk is stretched to whole rows; members that differ clash. GEOM
-//! itself drops what its members say.
+//! The chunk and the row are the set's own grains. A member's grain that divides the chunk holds on
+//! the set if the member's data begins on it; one larger than the chunk is stretched to whole rows;
+//! members that differ clash. GEOM itself drops what its members say.
 //!
 //! # Limits
-//! Two members or more; a chunk is a power of two; every member is cut to whole chunks of the smallest. A hard-coded provider
-//! name is written and shown; a member counts wherever it is found.
+//! Two members or more; a chunk is a power of two; every member is cut to whole chunks of the
+//! smallest. A hard-coded provider name is written and shown; a member counts wherever it is found.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/stripe/g_stripe.h`, `g_stripe.c`.
@@ -55,7 +55,10 @@ impl Class for Stripe {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
+        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
+        else {
+            return Taste::No;
+        };
         md.member(probe.length(), probe.sector()).map_or(Taste::No, Taste::Member)
     }
 
@@ -70,7 +73,8 @@ impl Class for Stripe {
 }
 
 impl Metadata {
-    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a field is wrong.
+    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a
+    /// field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let (chunk, count) = (u64::from(self.md_stripesize.get()), usize::from(self.md_all.get()));
         let number = usize::from(self.md_no.get());
@@ -98,14 +102,24 @@ impl Metadata {
 pub fn label(label: &Label<'_>, chunk: u64) -> Result<Vec<Labelled>, Refusal> {
     let sector = label.sector(2, usize::from(u16::MAX))?;
     let Some(size) = u32::try_from(chunk).ok().filter(|_| chunk.is_power_of_two()) else {
-        return Err(Refusal::new(format!("a chunk of {chunk} bytes"), format!("use a power of two, {sector} to {}", 1u64 << 31)));
+        return Err(Refusal::new(
+            format!("a chunk of {chunk} bytes"),
+            format!("use a power of two, {sector} to {}", 1u64 << 31),
+        ));
     };
     if !is_whole(chunk, sector) {
-        return Err(Refusal::new(format!("a chunk of {chunk} bytes"), format!("it has to be a multiple of {sector}, the members' sector")));
+        return Err(Refusal::new(
+            format!("a chunk of {chunk} bytes"),
+            format!("it has to be a multiple of {sector}, the members' sector"),
+        ));
     }
     if label.smallest() < chunk {
-        let found = format!("the smallest member has {} bytes before its metadata", label.smallest());
-        return Err(Refusal::new(found, format!("a chunk is {chunk} bytes: use a smaller one, or larger members")));
+        let found =
+            format!("the smallest member has {} bytes before its metadata", label.smallest());
+        return Err(Refusal::new(
+            found,
+            format!("a chunk is {chunk} bytes: use a smaller one, or larger members"),
+        ));
     }
     let count = u16::try_from(label.components.len()).unwrap_or(u16::MAX);
     let one = |(number, c): (u16, &metadata::Component)| {
@@ -120,7 +134,11 @@ pub fn label(label: &Label<'_>, chunk: u64) -> Result<Vec<Labelled>, Refusal> {
             md_provider: metadata::field(c.hardcoded.as_deref().unwrap_or_default()),
             md_provsize: c.length.into(),
         };
-        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+        metadata::labelled(
+            metadata::sector_of(&md, c.sector),
+            md.member(c.length, c.sector),
+            c.length,
+        )
     };
     (0..).zip(label.components).map(one).collect()
 }
@@ -149,8 +167,8 @@ pub struct Raid0 {
 }
 
 impl Raid0 {
-    /// A set of `members` members of `share` bytes each, a whole number of chunks; `None` if it would be empty or too
-    /// large.
+    /// A set of `members` members of `share` bytes each, a whole number of chunks; `None` if it
+    /// would be empty or too large.
     pub fn new(name: String, chunk: u64, members: usize, share: u64) -> Option<Raid0> {
         let members = u64::try_from(members).ok()?;
         let length = round_down(share, chunk).checked_mul(members)?;

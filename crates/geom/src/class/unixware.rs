@@ -1,19 +1,22 @@
 //! `unixware`: the disklabel of SCO UnixWare, in an MBR partition.
 //!
 //! # On disk
-//! In sector 29 of a partition of type 63: magics `ca5e600d` at byte 4 and `600ddeee` at byte 156, then 16 slices of 12 bytes (tag,
-//! flags, start, size). Starts are sectors of the disk, not of the partition. Slice 0 is the whole of it, and no provider here, nor is one
-//! that is not marked valid.
+//! In sector 29 of a partition of type 63: magics `ca5e600d` at byte 4 and `600ddeee` at byte 156,
+//! then 16 slices of 12 bytes (tag, flags, start, size). Starts are sectors of the disk, not of the
+//! partition. Slice 0 is the whole of it, and no provider here, nor is one that is not marked
+//! valid.
 //!
 //! # Topology
 //! Slices.
 //!
 //! # Limits
-//! Type 63 is also that of other System V systems (SCO, ISC, Mach), whose divisions are not read: the magics decide. Where the partition has
-//! no place on a medium, as on a stripe, starts are counted from its set. It is not edited.
+//! Type 63 is also that of other System V systems (SCO, ISC, Mach), whose divisions are not read:
+//! the magics decide. Where the partition has no place on a medium, as on a stripe, starts are
+//! counted from its set. It is not edited.
 //!
 //! # Sources
-//! Linux `block/partitions/msdos.c` (`parse_unixware`); libblkid `partitions/unixware.c` (tags, the valid flag); UnixWare vtoc(7).
+//! Linux `block/partitions/msdos.c` (`parse_unixware`); libblkid `partitions/unixware.c` (tags, the
+//! valid flag); UnixWare vtoc(7).
 
 use super::{Class, Taste};
 use crate::assert_offsets;
@@ -90,7 +93,9 @@ impl Class for UnixWare {
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let inside = matches!(probe.kind(), Some(Kind::Mbr(0x63)));
         let label = if inside { probe.read::<Disklabel>(SECTOR * probe.sector()) } else { None };
-        match label.filter(|label| label.d_magic.get() == MAGIC && label.v_magic.get() == VTOC_MAGIC) {
+        match label
+            .filter(|label| label.d_magic.get() == MAGIC && label.v_magic.get() == VTOC_MAGIC)
+        {
             Some(label) => slices(probe, &label),
             None => Taste::No,
         }
@@ -104,7 +109,12 @@ fn named(tag: u16) -> Tag {
         SWAP => Purpose::Swap,
         _ => Purpose::Data,
     };
-    Tag { class: "unixware", code: Code::Number(tag.into()), name: TAGS.get(usize::from(tag)).copied(), purpose }
+    Tag {
+        class: "unixware",
+        code: Code::Number(tag.into()),
+        name: TAGS.get(usize::from(tag)).copied(),
+        purpose,
+    }
 }
 
 /// The slices that are in use.
@@ -116,9 +126,21 @@ fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
         if matches!(tag, UNUSED | WHOLE) || part.s_flags.get() != VALID {
             continue;
         }
-        let (start, length) = (u64::from(part.start_sect.get()) * sector, u64::from(part.nr_sects.get()) * sector);
+        let (start, length) =
+            (u64::from(part.start_sect.get()) * sector, u64::from(part.nr_sects.get()) * sector);
         let kind = Kind::Tag(named(tag));
-        listing.add_from(base, Slice { suffix: letter.to_string(), index, start, length, kind, label: None, uuid: None });
+        listing.add_from(
+            base,
+            Slice {
+                suffix: letter.to_string(),
+                index,
+                start,
+                length,
+                kind,
+                label: None,
+                uuid: None,
+            },
+        );
     }
     let (slices, findings) = listing.finish(0..length);
     Taste::Geom(Arc::new(slices), findings)

@@ -1,21 +1,22 @@
 //! `vtoc8`: the disk label of SunOS and Solaris on SPARC.
 //!
 //! # On disk
-//! One sector of 512 bytes at byte 0, big-endian: magic `DABE` at 508, and the XOR of all 16-bit words is zero. At 444 eight slices of
-//! 8 bytes: first cylinder, count of sectors. A cylinder has `nheads × nsecs` sectors (436, 438). The VTOC within, where `600DDEEE`
-//! stands at 188, has a tag of each slice at 142 and their number at 140. Slice 2 (`c`), tag 5 ("backup"), is the whole disk, and no
-//! provider here.
+//! One sector of 512 bytes at byte 0, big-endian: magic `DABE` at 508, and the XOR of all 16-bit
+//! words is zero. At 444 eight slices of 8 bytes: first cylinder, count of sectors. A cylinder has
+//! `nheads × nsecs` sectors (436, 438). The VTOC within, where `600DDEEE` stands at 188, has a tag
+//! of each slice at 142 and their number at 140. Slice 2 (`c`), tag 5 ("backup"), is the whole
+//! disk, and no provider here.
 //!
 //! # Topology
 //! Slices. One that begins with cylinder 0 begins with the label.
 //!
 //! # Limits
-//! Sectors are 512 bytes, whatever the device's are. Of a label without a VTOC, slice 2 is taken for the whole disk. A label that is a
-//! slice's own copy is not read again. It is not edited.
+//! Sectors are 512 bytes, whatever the device's are. Of a label without a VTOC, slice 2 is taken
+//! for the whole disk. A label that is a slice's own copy is not read again. It is not edited.
 //!
 //! # Sources
-//! FreeBSD `sys/sys/disk/vtoc8.h` (`struct vtoc8`), `sys/geom/part/g_part_vtoc8.c`; Linux `block/partitions/sun.c`; util-linux
-//! `include/pt-sun.h` for the tags of Linux.
+//! FreeBSD `sys/sys/disk/vtoc8.h` (`struct vtoc8`), `sys/geom/part/g_part_vtoc8.c`; Linux
+//! `block/partitions/sun.c`; util-linux `include/pt-sun.h` for the tags of Linux.
 
 use super::{Class, Taste, solaris};
 use crate::assert_offsets;
@@ -108,14 +109,23 @@ impl Class for Vtoc8 {
         // A slice that begins with cylinder 0 begins with the label it is described by.
         let nested = matches!(probe.kind(), Some(Kind::Tag(tag)) if tag.class == "vtoc8");
         let magic = !nested && probe.has(508, &MAGIC.to_be_bytes());
-        let Some(label) = (if magic { probe.read::<Label>(0) } else { None }) else { return Taste::No };
-        let sums = probe.bytes(0, size_of::<Label>()).is_some_and(|bytes| checksum(&bytes) == [0, 0]);
-        let refused = |message: &str| Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, 0, message.into())]);
+        let Some(label) = (if magic { probe.read::<Label>(0) } else { None }) else {
+            return Taste::No;
+        };
+        let sums =
+            probe.bytes(0, size_of::<Label>()).is_some_and(|bytes| checksum(&bytes) == [0, 0]);
+        let refused = |message: &str| {
+            Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, 0, message.into())])
+        };
         match (sums, label.sanity.get() == SANE) {
             // Two bytes alone are no label.
             (false, false) => Taste::No,
-            (false, true) => refused("a Sun label stands here whose checksum is wrong: it is not read"),
-            _ if label.sectors() == 0 => refused("a Sun label of no heads or no sectors a track: where its slices begin is not known"),
+            (false, true) => {
+                refused("a Sun label stands here whose checksum is wrong: it is not read")
+            }
+            _ if label.sectors() == 0 => refused(
+                "a Sun label of no heads or no sectors a track: where its slices begin is not known",
+            ),
             _ => label.slices(probe),
         }
     }
@@ -147,8 +157,17 @@ impl Label {
             }
             // A place past 2^64 bytes is past the end too.
             let start = u64::from(map.cyl.get()).saturating_mul(self.sectors() * SECTOR);
-            let (length, kind) = (u64::from(map.nblks.get()) * SECTOR, Kind::Tag(named(tag.unwrap_or_default())));
-            listing.add(Slice { suffix: letter.to_string(), index, start, length, kind, label: None, uuid: None });
+            let (length, kind) =
+                (u64::from(map.nblks.get()) * SECTOR, Kind::Tag(named(tag.unwrap_or_default())));
+            listing.add(Slice {
+                suffix: letter.to_string(),
+                index,
+                start,
+                length,
+                kind,
+                label: None,
+                uuid: None,
+            });
         }
         let (slices, findings) = listing.finish(0..probe.length());
         Taste::Geom(Arc::new(slices), findings)
@@ -179,7 +198,8 @@ mod tests {
         label[510..512].copy_from_slice(&sum);
     }
 
-    /// A label of 4 heads and 32 sectors a track, with these slices: number, tag, first cylinder, sectors.
+    /// A label of 4 heads and 32 sectors a track, with these slices: number, tag, first cylinder,
+    /// sectors.
     fn label(sane: bool, slices: &[(usize, u16, u32, u32)]) -> Vec<u8> {
         let mut label = vec![0; 512];
         let mut put = |at: usize, bytes: &[u8]| label[at..at + bytes.len()].copy_from_slice(bytes);
@@ -198,26 +218,39 @@ mod tests {
         label
     }
 
-    const SLICES: &[(usize, u16, u32, u32)] = &[(0, 2, 0, 16384), (1, 3, 128, 8192), (2, BACKUP, 0, 131_072), (7, 0x83, 192, 65536)];
+    const SLICES: &[(usize, u16, u32, u32)] =
+        &[(0, 2, 0, 16384), (1, 3, 128, 8192), (2, BACKUP, 0, 131_072), (7, 0x83, 192, 65536)];
 
     #[test]
     fn slices_begin_at_cylinders_and_the_whole_disk_is_none() {
-        let (slices, messages) = read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), None).expect("a label");
-        let places: Vec<_> = slices.iter().map(|s| (s.suffix.as_str(), s.index, s.start, s.length)).collect();
+        let (slices, messages) =
+            read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), None).expect("a label");
+        let places: Vec<_> =
+            slices.iter().map(|s| (s.suffix.as_str(), s.index, s.start, s.length)).collect();
         let (cylinder, sector) = (4 * 32 * 512, 512);
         assert_eq!(
             places,
-            [("a", 1, 0, 16384 * sector), ("b", 2, 128 * cylinder, 8192 * sector), ("h", 8, 192 * cylinder, 65536 * sector)]
+            [
+                ("a", 1, 0, 16384 * sector),
+                ("b", 2, 128 * cylinder, 8192 * sector),
+                ("h", 8, 192 * cylinder, 65536 * sector)
+            ]
         );
         let kinds: Vec<String> = slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
-        assert_eq!((kinds, messages.len()), (["solaris-root", "solaris-swap", "linux-data"].map(String::from).to_vec(), 0));
+        assert_eq!(
+            (kinds, messages.len()),
+            (["solaris-root", "solaris-swap", "linux-data"].map(String::from).to_vec(), 0)
+        );
     }
 
     #[test]
     fn without_a_vtoc_the_third_slice_is_the_whole_disk() {
-        let (slices, _) = read(&Vtoc8, disk(64 << 20, &[(0, &label(false, SLICES))]), None).expect("a label");
+        let (slices, _) =
+            read(&Vtoc8, disk(64 << 20, &[(0, &label(false, SLICES))]), None).expect("a label");
         assert_eq!(slices.iter().map(|s| s.suffix.as_str()).collect::<Vec<_>>(), ["a", "b", "h"]);
-        let (slices, _) = read(&Vtoc8, disk(64 << 20, &[(0, &label(true, &[(2, 2, 128, 100)]))]), None).expect("a label");
+        let (slices, _) =
+            read(&Vtoc8, disk(64 << 20, &[(0, &label(true, &[(2, 2, 128, 100)]))]), None)
+                .expect("a label");
         assert_eq!(slices.len(), 1, "another tag makes it a slice like any other");
     }
 
@@ -245,7 +278,10 @@ mod tests {
     fn a_slice_that_begins_with_the_label_has_none() {
         let kind = Kind::Tag(named(2));
         assert!(read(&Vtoc8, disk(8 << 20, &[(0, &label(true, SLICES))]), Some(kind)).is_none());
-        assert!(read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), Some(Kind::Mbr(0x83))).is_some());
+        assert!(
+            read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), Some(Kind::Mbr(0x83)))
+                .is_some()
+        );
     }
 
     #[test]
@@ -255,7 +291,8 @@ mod tests {
         let mut label = label(true, &[(0, 2, u32::MAX, u32::MAX)]);
         label[436..440].fill(0xff);
         seal(&mut label);
-        let (slices, messages) = read(&Vtoc8, disk(1 << 40, &[(0, &label)]), None).expect("a label");
+        let (slices, messages) =
+            read(&Vtoc8, disk(1 << 40, &[(0, &label)]), None).expect("a label");
         assert!(slices.is_empty() && messages[0].contains("does not lie within"), "{messages:?}");
     }
 }

@@ -1,12 +1,12 @@
 //! APFS, the container.
 //!
 //! # On disk
-//! Block 0 is a container superblock. Every object, metadata or data, is a whole number of blocks at a multiple of the block
-//! size from byte 0, and is never overwritten in place.
+//! Block 0 is a container superblock. Every object, metadata or data, is a whole number of blocks
+//! at a multiple of the block size from byte 0, and is never overwritten in place.
 //!
 //! # Limits
-//! Block 0 may be an older copy of the superblock: its size is right, its volumes need not be. Volumes have names; a
-//! container has none. The checksum is not computed.
+//! Block 0 may be an older copy of the superblock: its size is right, its volumes need not be.
+//! Volumes have names; a container has none. The checksum is not computed.
 //!
 //! # Sources
 //! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).

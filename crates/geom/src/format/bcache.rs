@@ -1,18 +1,20 @@
 //! bcache: a backing device or a cache device.
 //!
 //! # On disk
-//! A superblock at byte 4096, little-endian; `version` tells a backing device from a cache. Sectors are of 512 bytes.
+//! A superblock at byte 4096, little-endian; `version` tells a backing device from a cache. Sectors
+//! are of 512 bytes.
 //!
 //! # Topology
-//! A backing device shows its content as it is from `data_offset` (8 KiB by default). A cache is cut into buckets from its
-//! byte 0; inside a bucket it writes in blocks.
+//! A backing device shows its content as it is from `data_offset` (8 KiB by default). A cache is
+//! cut into buckets from its byte 0; inside a bucket it writes in blocks.
 //!
 //! # Limits
-//! The checksum (a CRC-64) is not verified. Where the buckets of very large size keep the high half of their size is not
-//! read, their I/O is then not known.
+//! The checksum (a CRC-64) is not verified. Where the buckets of very large size keep the high half
+//! of their size is not read, their I/O is then not known.
 //!
 //! # Sources
-//! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`; `Documentation/admin-guide/bcache.rst`.
+//! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`;
+//! `Documentation/admin-guide/bcache.rst`.
 
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
@@ -94,7 +96,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
                 sign.inside = Inside::Unknown("the size of its buckets is not known");
             } else {
                 sign.block = Some(bucket);
-                sign.piece = (block > 0 && block < bucket).then_some(Piece { size: block, name: "journal block" });
+                sign.piece = (block > 0 && block < bucket)
+                    .then_some(Piece { size: block, name: "journal block" });
                 sign.size = sb.nbuckets.get().checked_mul(bucket);
             }
             sign.details.push(("role", "cache device".to_string()));

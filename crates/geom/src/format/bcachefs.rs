@@ -1,14 +1,15 @@
 //! bcachefs: one device of a file system.
 //!
 //! # On disk
-//! A superblock at byte 4096, little-endian; sectors are of 512 bytes. Everything lies in buckets, which are cut from byte 0
-//! and hold whole blocks.
+//! A superblock at byte 4096, little-endian; sectors are of 512 bytes. Everything lies in buckets,
+//! which are cut from byte 0 and hold whole blocks.
 //!
 //! # Limits
 //! The bucket size is in a field of variable place and not read; checksums are not verified.
 //!
 //! # Sources
-//! bcachefs "Principles of Operation", On disk format, Superblock; Linux `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
+//! bcachefs "Principles of Operation", On disk format, Superblock; Linux
+//! `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;

@@ -1,15 +1,16 @@
 //! BitLocker: an encrypted NTFS volume, or a FAT one to go.
 //!
 //! # On disk
-//! The boot sector is the file system's with another name; in it the place of the FVE metadata. Windows Vista's has no such
-//! field that is read here.
+//! The boot sector is the file system's with another name; in it the place of the FVE metadata.
+//! Windows Vista's has no such field that is read here.
 //!
 //! # Topology
-//! Sectors are encrypted in place: the file system's clusters are where they would be without it, from byte 0.
+//! Sectors are encrypted in place: the file system's clusters are where they would be without it,
+//! from byte 0.
 //!
 //! # Limits
-//! The cluster size is taken from the boot sector, which a volume to go replaces by that of its visible helper volume; it is
-//! then not known. The content is noise and is not tasted.
+//! The cluster size is taken from the boot sector, which a volume to go replaces by that of its
+//! visible helper volume; it is then not known. The content is noise and is not tasted.
 //!
 //! # Sources
 //! libyal `libbde`, "BitLocker Drive Encryption (BDE) format", Volume header.
@@ -67,8 +68,8 @@ struct Metadata {
 }
 assert_offsets!(Metadata, 12, version @ 10);
 
-/// True if the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then its helper's, not the
-/// volume's.
+/// True if the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then its
+/// helper's, not the volume's.
 pub(super) fn is_bitlocker(probe: &Probe<'_>) -> bool {
     recognise(probe).is_some()
 }
@@ -83,7 +84,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     };
     let mut sign = Sign::new(KIND, 0);
     if let Some(at) = metadata {
-        let metadata: Metadata = probe.read(at).filter(|m: &Metadata| at != 0 && m.signature == *b"-FVE-FS-")?;
+        let metadata: Metadata =
+            probe.read(at).filter(|m: &Metadata| at != 0 && m.signature == *b"-FVE-FS-")?;
         sign.version = Some(metadata.version.get().to_string());
         // blkid prints the serial number as a decimal, and an empty one not at all.
         let serial = header.volume_serial.get().cast_signed();

@@ -1,13 +1,15 @@
 //! Boot fields: start sectors that file systems record (FAT, NTFS, exFAT) and that a move rewrites.
 //!
 //! # On disk
-//! FAT and NTFS keep the number of sectors before them on the medium (`BPB_HiddSec`, byte 28) for their boot code;
-//! FAT32 and NTFS have a copy of that sector. exFAT (`PartitionOffset`, byte 64) has a copy of its first twelve, with a
-//! checksum over eleven of them. Other formats do not record their start.
+//! FAT and NTFS keep the number of sectors before them on the medium (`BPB_HiddSec`, byte 28) for
+//! their boot code; FAT32 and NTFS have a copy of that sector. exFAT (`PartitionOffset`, byte 64)
+//! has a copy of its first twelve, with a checksum over eleven of them. Other formats do not record
+//! their start.
 //!
 //! # Sources
-//! Microsoft "FAT: General Overview of On-Disk Format" 1.03 ("Boot Sector and BPB"); Microsoft "exFAT file system specification" 3.1.2,
-//! 3.4 (`BootChecksum`); ntfs-3g `layout.h` (`BIOS_PARAMETER_BLOCK`, and the copy in the last sector of the volume).
+//! Microsoft "FAT: General Overview of On-Disk Format" 1.03 ("Boot Sector and BPB"); Microsoft
+//! "exFAT file system specification" 3.1.2, 3.4 (`BootChecksum`); ntfs-3g `layout.h`
+//! (`BIOS_PARAMETER_BLOCK`, and the copy in the last sector of the volume).
 
 use crate::base::error::Errno;
 use crate::base::patch::{Patch, Read};
@@ -18,7 +20,8 @@ use std::ops::Range;
 pub struct Rebased {
     /// Writes in addresses of the file system.
     pub patches: Vec<Patch>,
-    /// Byte of the medium that the field names, where that was wrong and so was left alone; `None` otherwise.
+    /// Byte of the medium that the field names, where that was wrong and so was left alone; `None`
+    /// otherwise.
     pub left: Option<u64>,
 }
 
@@ -58,8 +61,13 @@ pub(super) fn word(boot: &[u8; 512], at: usize) -> u64 {
     u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]))
 }
 
-/// The writes that make the start-sector fields true after a move; `field` finds them in the first boot sector.
-pub(super) fn rebase(moved: Moved, read: &mut Read<'_>, field: impl FnOnce(&[u8; 512]) -> Field) -> Result<Rebased, Errno> {
+/// The writes that make the start-sector fields true after a move; `field` finds them in the first
+/// boot sector.
+pub(super) fn rebase(
+    moved: Moved,
+    read: &mut Read<'_>,
+    field: impl FnOnce(&[u8; 512]) -> Field,
+) -> Result<Rebased, Errno> {
     let Moved { from, to, length } = moved;
     let mut boot = [0; 512];
     if length < 512 {
@@ -74,15 +82,24 @@ pub(super) fn rebase(moved: Moved, read: &mut Read<'_>, field: impl FnOnce(&[u8;
     let fits = place.len() == 8 || u32::try_from(to / sector).is_ok();
     if says != from / sector || !fits {
         // A 0 is written by tools that do not know the start.
-        return Ok(Rebased { left: Some(says.saturating_mul(sector)).filter(|&at| at != 0), ..Rebased::default() });
+        return Ok(Rebased {
+            left: Some(says.saturating_mul(sector)).filter(|&at| at != 0),
+            ..Rebased::default()
+        });
     }
     let mut rebased = Rebased::default();
     for copy in copies {
         let whole = sector * sectors;
-        let Some(at) = copy.checked_mul(sector).filter(|at| at.checked_add(whole).is_some_and(|end| end <= length)) else { continue };
+        let Some(at) = copy
+            .checked_mul(sector)
+            .filter(|at| at.checked_add(whole).is_some_and(|end| end <= length))
+        else {
+            continue;
+        };
         let mut bytes = vec![0; usize::try_from(whole).unwrap_or_default()];
         read(at, &mut bytes)?;
-        // A sector that only lies where a copy would says something else, or is of another file system.
+        // A sector that only lies where a copy would says something else, or is of another file
+        // system.
         if bytes[..HEAD] != boot[..HEAD] || number(&bytes[place.clone()]) != says {
             continue;
         }

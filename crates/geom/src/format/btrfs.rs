@@ -1,12 +1,13 @@
 //! btrfs.
 //!
 //! # On disk
-//! The first superblock is at 64 KiB. Data are written in sectors (`sectorsize`, 4 KiB or the page of the machine that made
-//! it), metadata in nodes; chunks, which hold both, begin at multiples of 64 KiB from the device's byte 0.
+//! The first superblock is at 64 KiB. Data are written in sectors (`sectorsize`, 4 KiB or the page
+//! of the machine that made it), metadata in nodes; chunks, which hold both, begin at multiples of
+//! 64 KiB from the device's byte 0.
 //!
 //! # Limits
-//! The checksum is not computed; the copies at 64 MiB and 256 GiB are not looked for. On a zoned device the superblock moves
-//! and is not found.
+//! The checksum is not computed; the copies at 64 MiB and 256 GiB are not looked for. On a zoned
+//! device the superblock moves and is not found.
 //!
 //! # Sources
 //! btrfs documentation, "On-disk Format", sections "Superblock" and "DEV_ITEM"; Linux
@@ -26,7 +27,8 @@ pub struct Btrfs;
 /// The kind that blkid calls `btrfs`.
 pub const KIND: Kind = Kind::new("btrfs", &Btrfs);
 
-static MAKER: Maker = Maker { file: &["-f"], device: &["-f"], ..Maker::new("mkfs.btrfs", "btrfs-progs") };
+static MAKER: Maker =
+    Maker { file: &["-f"], device: &["-f"], ..Maker::new("mkfs.btrfs", "btrfs-progs") };
 
 impl Format for Btrfs {
     fn kinds(&self) -> Vec<Kind> {
@@ -78,7 +80,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;
     let (sector, node) = (u64::from(sb.sectorsize.get()), u64::from(sb.nodesize.get()));
     let sane = |size: u64| size.is_power_of_two() && (512..=65536).contains(&size);
-    // A superblock that says it is elsewhere is a copy, seen through something that begins in the middle.
+    // A superblock that says it is elsewhere is a copy, seen through something that begins in the
+    // middle.
     if sb.magic != *b"_BHRfS_M" || sb.bytenr.get() != AT || !sane(sector) || !sane(node) {
         return None;
     }

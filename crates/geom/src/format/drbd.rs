@@ -1,15 +1,16 @@
 //! DRBD with internal metadata: one side of a replicated device.
 //!
 //! # On disk
-//! Big-endian metadata in the last 4 KiB; activity log and bitmap are before it. The content is at byte 0 as it is.
+//! Big-endian metadata in the last 4 KiB; activity log and bitmap are before it. The content is at
+//! byte 0 as it is.
 //!
 //! # Limits
-//! External metadata are on another device, and nothing is recognised here then. At the end of a disk's last partition
-//! metadata are the partition's.
+//! External metadata are on another device, and nothing is recognised here then. At the end of a
+//! disk's last partition metadata are the partition's.
 //!
 //! # Sources
-//! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct md_on_disk_08`, `struct
-//! meta_data_on_disk_9`).
+//! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct
+//! md_on_disk_08`, `struct meta_data_on_disk_9`).
 
 use super::{Format, Kind, Sign, in_slice};
 use crate::assert_offsets;
@@ -36,8 +37,8 @@ impl Format for Drbd {
 const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
 
-/// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The identity is the
-/// fifth number before version 9, then the sixth.
+/// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The
+/// identity is the fifth number before version 9, then the sixth.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {

@@ -1,15 +1,16 @@
 //! exFAT.
 //!
 //! # On disk
-//! The main boot sector is sector 0. Clusters begin at `ClusterHeapOffset`, in sectors: SD cards are shipped with it on
-//! their allocation unit, and a volume formatted anew may lose that.
+//! The main boot sector is sector 0. Clusters begin at `ClusterHeapOffset`, in sectors: SD cards
+//! are shipped with it on their allocation unit, and a volume formatted anew may lose that.
 //!
 //! # Limits
-//! The boot checksum is not computed. The label is looked for in the first 16 KiB of the root directory's first cluster.
+//! The boot checksum is not computed. The label is looked for in the first 16 KiB of the root
+//! directory's first cluster.
 //!
 //! # Sources
-//! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector Sub-regions" and 7.3 "Volume Label
-//! Directory Entry" (its names in snake case).
+//! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector
+//! Sub-regions" and 7.3 "Volume Label Directory Entry" (its names in snake case).
 
 use super::boot_fields::{Field, rebase};
 use super::maker::Maker;
@@ -29,7 +30,11 @@ pub struct Exfat;
 /// The kind that blkid calls `exfat`.
 pub const KIND: Kind = Kind::new("exfat", &Exfat);
 
-static MAKER: Maker = Maker { clusters_follow: true, sector_is_the_devices: true, ..Maker::new("mkfs.exfat", "exfatprogs") };
+static MAKER: Maker = Maker {
+    clusters_follow: true,
+    sector_is_the_devices: true,
+    ..Maker::new("mkfs.exfat", "exfatprogs")
+};
 
 impl Format for Exfat {
     fn kinds(&self) -> Vec<Kind> {
@@ -57,7 +62,10 @@ impl Format for Exfat {
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
-        format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", area.unit.max(1 << 20))
+        format!(
+            "make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}",
+            area.unit.max(1 << 20)
+        )
     }
 
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
@@ -118,7 +126,8 @@ const DIRECTORY: u64 = 16384;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let boot: BootSector = probe.read(0)?;
-    let (sector_shift, cluster_shift) = (boot.bytes_per_sector_shift, boot.sectors_per_cluster_shift);
+    let (sector_shift, cluster_shift) =
+        (boot.bytes_per_sector_shift, boot.sectors_per_cluster_shift);
     let valid = boot.file_system_name == *b"EXFAT   "
         && boot.jump_boot == [0xeb, 0x76, 0x90]
         && boot.must_be_zero == [0; 53]
@@ -135,7 +144,9 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let clusters = u64::from(boot.cluster_count.get());
     let (serial, [minor, major]) = (boot.volume_serial_number.get(), boot.file_system_revision);
     // Cluster numbers begin at 2.
-    let root = u64::from(boot.first_cluster_of_root_directory.get()).checked_sub(2).filter(|&n| n < clusters);
+    let root = u64::from(boot.first_cluster_of_root_directory.get())
+        .checked_sub(2)
+        .filter(|&n| n < clusters);
     let mut sign = Sign::new(KIND, 3);
     sign.version = Some(format!("{major}.{minor}"));
     sign.label = root.and_then(|n| label(probe, heap + n * cluster, cluster.min(DIRECTORY)));
@@ -158,7 +169,8 @@ fn seal(region: &mut [u8]) {
     sums.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&sum));
 }
 
-/// exFAT's sum of its boot region: `VolumeFlags` and `PercentInUse`, which change in use, are left out.
+/// exFAT's sum of its boot region: `VolumeFlags` and `PercentInUse`, which change in use, are left
+/// out.
 fn checksum(bytes: &[u8]) -> u32 {
     let counted = bytes.iter().enumerate().filter(|(at, _)| !matches!(at, 106 | 107 | 112));
     counted.fold(0, |sum: u32, (_, &byte)| sum.rotate_right(1).wrapping_add(byte.into()))

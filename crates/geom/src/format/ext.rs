@@ -1,13 +1,15 @@
 //! ext2, ext3, ext4.
 //!
 //! # On disk
-//! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from byte 0 of the provider, so
-//! the file system is as aligned as its start. `s_first_data_block` is 1 for 1 KiB blocks: the boot block comes first. With
-//! `bigalloc` space is handed out in clusters; what is written are blocks, as without. A journal on a device of its own (`jbd`) has the same
+//! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from
+//! byte 0 of the provider, so the file system is as aligned as its start. `s_first_data_block` is 1
+//! for 1 KiB blocks: the boot block comes first. With `bigalloc` space is handed out in clusters;
+//! what is written are blocks, as without. A journal on a device of its own (`jbd`) has the same
 //! superblock there.
 //!
 //! # Topology
-//! `s_raid_stride` and `s_raid_stripe_width` are the chunk and the full stripe it was made for, in blocks.
+//! `s_raid_stride` and `s_raid_stripe_width` are the chunk and the full stripe it was made for, in
+//! blocks.
 //!
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
@@ -38,7 +40,9 @@ static MAKER: Maker = Maker {
     // mke2fs takes only the last -E, and of it the last of a name.
     joined: Some('E'),
     // The stride is counted in blocks.
-    gives_way: |option, words| if option == "-E" { words.have_any("b") } else { words.have(option) },
+    gives_way: |option, words| {
+        if option == "-E" { words.have_any("b") } else { words.have(option) }
+    },
     ..Maker::new("mkfs.ext4", "e2fsprogs")
 };
 
@@ -64,14 +68,17 @@ impl Format for Ext {
     }
 
     fn enlarge(&self, sign: &Sign, piece: Piece, unit: u64) -> Option<String> {
-        let is_clustered = || piece.size >= PAGE && sign.cluster.is_some_and(|cluster| cluster >= unit);
+        let is_clustered =
+            || piece.size >= PAGE && sign.cluster.is_some_and(|cluster| cluster >= unit);
         if sign.kind == JBD {
             return None;
         }
         // Few systems mount ext4 blocks larger than a page.
         Some(match unit > PAGE {
             true if sign.kind == EXT4 && is_clustered() => {
-                format!("its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes")
+                format!(
+                    "its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes"
+                )
             }
             true => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
             false => format!("make it with larger blocks: mke2fs -b {unit}"),
@@ -80,7 +87,8 @@ impl Format for Ext {
 
     fn fit_set(&self, sign: &Sign, chunk: u64, stripe: u64) -> Option<String> {
         let block = sign.block.unwrap_or(PAGE).max(1);
-        (sign.kind != JBD).then(|| format!("tune2fs -E stride={},stripe_width={}", chunk / block, stripe / block))
+        (sign.kind != JBD)
+            .then(|| format!("tune2fs -E stride={},stripe_width={}", chunk / block, stripe / block))
     }
 
     fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
@@ -142,7 +150,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if sb.s_magic.get() != 0xef53 || sb.s_log_block_size.get() > 6 {
         return None;
     }
-    let (compat, incompat, ro_compat) = (sb.s_feature_compat.get(), sb.s_feature_incompat.get(), sb.s_feature_ro_compat.get());
+    let (compat, incompat, ro_compat) =
+        (sb.s_feature_compat.get(), sb.s_feature_incompat.get(), sb.s_feature_ro_compat.get());
     let kind = if incompat & INCOMPAT_JOURNAL_DEV != 0 {
         JBD
     } else if incompat & !INCOMPAT_EXT3 != 0 || ro_compat & !RO_COMPAT_EXT3 != 0 {
@@ -153,10 +162,16 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         EXT2
     };
     let block = 1024u64 << sb.s_log_block_size.get();
-    let high = if incompat & INCOMPAT_64BIT != 0 { u64::from(sb.s_blocks_count_hi.get()) << 32 } else { 0 };
+    let high = if incompat & INCOMPAT_64BIT != 0 {
+        u64::from(sb.s_blocks_count_hi.get()) << 32
+    } else {
+        0
+    };
     let blocks = high | u64::from(sb.s_blocks_count_lo.get());
-    let bigalloc = ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= MAX_LOG_CLUSTER;
-    let cluster = bigalloc.then(|| 1024 << sb.s_log_cluster_size.get()).filter(|&cluster| cluster > block);
+    let bigalloc =
+        ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= MAX_LOG_CLUSTER;
+    let cluster =
+        bigalloc.then(|| 1024 << sb.s_log_cluster_size.get()).filter(|&cluster| cluster > block);
     let in_blocks = |n: u64| (n > 0).then(|| n * block);
     let mut sign = Sign::new(kind, MAGIC_AT);
     sign.version = Some(format!("{}.{}", sb.s_rev_level.get(), sb.s_minor_rev_level.get()));

@@ -1,15 +1,16 @@
 //! F2FS.
 //!
 //! # On disk
-//! Two superblocks, in blocks 0 and 1, 1024 bytes in. Blocks are counted from byte 0; the main area begins at
-//! `main_blkaddr`, a whole number of segments (2 MiB) after `segment0_blkaddr`, which `mkfs.f2fs` puts on a zone or segment
-//! of the medium if it is told the partition's start.
+//! Two superblocks, in blocks 0 and 1, 1024 bytes in. Blocks are counted from byte 0; the main area
+//! begins at `main_blkaddr`, a whole number of segments (2 MiB) after `segment0_blkaddr`, which
+//! `mkfs.f2fs` puts on a zone or segment of the medium if it is told the partition's start.
 //!
 //! # Limits
 //! The checksum is not computed; the second superblock is not read.
 //!
 //! # Sources
-//! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct f2fs_super_block`).
+//! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct
+//! f2fs_super_block`).
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;

@@ -1,18 +1,21 @@
 //! FAT12, FAT16, FAT32, all of them `vfat` to blkid.
 //!
 //! # On disk
-//! The BIOS parameter block is in sector 0: reserved sectors, then the FATs, then (FAT12, FAT16) the root directory, then
-//! the clusters. Nothing rounds the sum, so the first cluster is aligned only if the tool that made the file system
-//! arranged it: `mkfs.fat` does so to the cluster's size, no further. An MBR, NTFS or exFAT has the same last two bytes
-//! and sometimes the same jump, so every field of the block is checked.
+//! The BIOS parameter block is in sector 0: reserved sectors, then the FATs, then (FAT12, FAT16)
+//! the root directory, then the clusters. Nothing rounds the sum, so the first cluster is aligned
+//! only if the tool that made the file system arranged it: `mkfs.fat` does so to the cluster's
+//! size, no further. An MBR, NTFS or exFAT has the same last two bytes and sometimes the same jump,
+//! so every field of the block is checked.
 //!
 //! # Limits
-//! The label is looked for in the first 16 KiB of the root directory, and on FAT32 in its first cluster; the one in the
-//! boot sector does not count, for blkid either. Its code page is not recorded: what is not UTF-8 is replaced.
+//! The label is looked for in the first 16 KiB of the root directory, and on FAT32 in its first
+//! cluster; the one in the boot sector does not count, for blkid either. Its code page is not
+//! recorded: what is not UTF-8 is replaced.
 //!
 //! # Sources
-//! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
-//! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
+//! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type
+//! Determination", "FAT Directory Structure" (its names in snake case, without the prefix);
+//! libblkid `superblocks/vfat.c`.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
@@ -37,7 +40,9 @@ static MAKER: Maker = Maker {
     device: &["-I"],
     sectors_before: Some(|sectors| vec![("-h", sectors.to_string())]),
     // Reserved sectors were counted for tables of just that length.
-    gives_way: |option, words| if matches!(option, "-R" | "-a") { words.have_any("RSsfra") } else { words.have(option) },
+    gives_way: |option, words| {
+        if matches!(option, "-R" | "-a") { words.have_any("RSsfra") } else { words.have(option) }
+    },
     clusters_follow: true,
     ..Maker::new("mkfs.vfat", "dosfstools")
 };
@@ -73,12 +78,17 @@ impl Format for Fat {
     }
 
     fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
-        Some(format!("make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)", unit / 512))
+        Some(format!(
+            "make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)",
+            unit / 512
+        ))
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
         let unit = area.unit;
-        let large = format!("make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a");
+        let large = format!(
+            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a"
+        );
         match (unit <= LARGEST_CLUSTER, reserved(area)) {
             (true, Ok(reserved)) => format!("{large}: mkfs.fat -s; or {reserved}"),
             (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
@@ -141,7 +151,8 @@ const ATTR_MASK: u8 = 0x3f;
 const ATTR_LONG_NAME: u8 = 0x0f;
 /// The most of a root directory that is read for a label.
 const DIRECTORY: u64 = 16384;
-/// Volumes with fewer clusters are FAT12, with fewer than the next FAT16. blkid's limits, which are the kernel's.
+/// Volumes with fewer clusters are FAT12, with fewer than the next FAT16. blkid's limits, which are
+/// the kernel's.
 const FAT12_MAX: u64 = 0xff4;
 const FAT16_MAX: u64 = 0xfff4;
 const FAT32_MAX: u64 = 0x0fff_fff6;
@@ -165,11 +176,15 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !valid || bitlocker::is_bitlocker(probe) {
         return None;
     }
-    let either = |short: U16, long: U32| if short.get() > 0 { u64::from(short.get()) } else { u64::from(long.get()) };
+    let either = |short: U16, long: U32| {
+        if short.get() > 0 { u64::from(short.get()) } else { u64::from(long.get()) }
+    };
     // All of these are products of numbers below 2^32 and 2^16, in sectors.
-    let root = u64::from(boot.rsvd_sec_cnt.get()) + either(boot.fat_sz16, boot.fat_sz32) * u64::from(boot.num_fats);
+    let root = u64::from(boot.rsvd_sec_cnt.get())
+        + either(boot.fat_sz16, boot.fat_sz32) * u64::from(boot.num_fats);
     let first = root + (u64::from(boot.root_ent_cnt.get()) * ENTRY).div_ceil(sector);
-    let (total, per_cluster) = (either(boot.tot_sec16, boot.tot_sec32), u64::from(boot.sec_per_clus));
+    let (total, per_cluster) =
+        (either(boot.tot_sec16, boot.tot_sec32), u64::from(boot.sec_per_clus));
     let clusters = total.checked_sub(first)? / per_cluster;
     let (version, serial) = match (boot.fat_sz16.get() > 0, boot.fat_sz32.get() > 0) {
         (true, _) if clusters <= FAT12_MAX => ("FAT12", 39),
@@ -188,7 +203,11 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let mut sign = Sign::new(KIND, magic);
     sign.version = Some(version.into());
     sign.label = directory.and_then(|(at, length)| label(probe, at, length.min(DIRECTORY)));
-    sign.uuid = probe.read::<U32>(serial).map(U32::get).filter(|&n| n != 0).map(|n| format!("{:04X}-{:04X}", n >> 16, n & 0xffff));
+    sign.uuid = probe
+        .read::<U32>(serial)
+        .map(U32::get)
+        .filter(|&n| n != 0)
+        .map(|n| format!("{:04X}-{:04X}", n >> 16, n & 0xffff));
     sign.size = Some(total * sector);
     sign.sector = Some(sector);
     sign.block = Some(cluster);
@@ -196,10 +215,17 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// Where the mark is by which blkid calls it FAT: a type name, or on old volumes only the boot signature.
+/// Where the mark is by which blkid calls it FAT: a type name, or on old volumes only the boot
+/// signature.
 fn magic(probe: &Probe<'_>, boot: &BootSector) -> Option<u64> {
-    let names: [(u64, &[u8]); 6] =
-        [(82, b"MSWIN"), (82, b"FAT32   "), (54, b"MSDOS"), (54, b"FAT16   "), (54, b"FAT12   "), (54, b"FAT     ")];
+    let names: [(u64, &[u8]); 6] = [
+        (82, b"MSWIN"),
+        (82, b"FAT32   "),
+        (54, b"MSDOS"),
+        (54, b"FAT16   "),
+        (54, b"FAT12   "),
+        (54, b"FAT     "),
+    ];
     let named = names.into_iter().find(|(at, name)| probe.has(*at, name)).map(|(at, _)| at);
     // OS/2 puts a parameter block before file systems that are not FAT.
     let other = probe.has(54, b"JFS     ") || probe.has(54, b"HPFS    ");
@@ -210,7 +236,8 @@ fn magic(probe: &Probe<'_>, boot: &BootSector) -> Option<u64> {
 fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
     for n in 0..length / ENTRY {
         let entry: Entry = probe.read(at.checked_add(n * ENTRY)?)?;
-        let free = entry.name[0] == 0xe5 || entry.fst_clus_hi.get() != 0 || entry.fst_clus_lo.get() != 0;
+        let free =
+            entry.name[0] == 0xe5 || entry.fst_clus_hi.get() != 0 || entry.fst_clus_lo.get() != 0;
         match entry.attr & ATTR_MASK {
             _ if entry.name[0] == 0 => return None,
             ATTR_LONG_NAME => {}
@@ -228,10 +255,11 @@ fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
     None
 }
 
-/// The reserved sectors that put the clusters on the boundary, counted in the FAT's own sectors; an error says why no number of them
-/// can.
+/// The reserved sectors that put the clusters on the boundary, counted in the FAT's own sectors; an
+/// error says why no number of them can.
 fn reserved(area: &StrayData<'_>) -> Result<String, String> {
-    let (lacking, sector) = (area.lacking, area.sign.and_then(|sign| sign.sector).unwrap_or(area.sector).max(1));
+    let (lacking, sector) =
+        (area.lacking, area.sign.and_then(|sign| sign.sector).unwrap_or(area.sector).max(1));
     let more = lacking / sector;
     if !is_whole(lacking, sector) {
         return Err(format!(
@@ -263,19 +291,25 @@ mod tests {
     #[test]
     fn the_first_cluster_follows_the_root_directory() {
         let sign = everything(32 << 20, &[(0, &fat16())]).remove(0);
-        assert_eq!((sign.kind.name, sign.magic, sign.version.as_deref()), ("vfat", 510, Some("FAT16")));
+        assert_eq!(
+            (sign.kind.name, sign.magic, sign.version.as_deref()),
+            ("vfat", 510, Some("FAT16"))
+        );
         assert_eq!((sign.data.unwrap().offset, sign.block), (289 * 512, Some(2048)));
     }
 
     #[test]
     fn what_only_ends_as_a_boot_sector_is_not_fat() {
         // Each a field that must not be 0, beginning with all of them: an MBR with boot code.
-        for (at, length) in [(11, 14), (11, 2), (13, 1), (14, 2), (16, 1), (21, 1), (22, 2), (32, 4)] {
+        for (at, length) in
+            [(11, 14), (11, 2), (13, 1), (14, 2), (16, 1), (21, 1), (22, 2), (32, 4)]
+        {
             let mut disk = fat16();
             disk[at..at + length].fill(0);
             assert_eq!(everything(32 << 20, &[(0, &disk)]), [], "{at}");
         }
-        // A code byte where a power of two must be, more FAT than volume, and everything as large as can be.
+        // A code byte where a power of two must be, more FAT than volume, and everything as large
+        // as can be.
         for (at, with) in [(12, &[3][..]), (13, &[3]), (22, &[0xff, 0xff]), (11, &[0xff; 14])] {
             let mut disk = fat16();
             disk[at..at + with.len()].copy_from_slice(with);
@@ -290,7 +324,10 @@ mod tests {
             disk[32..36].copy_from_slice(&(289 + 4 * clusters).to_le_bytes());
             disk[39..43].copy_from_slice(&[0x34, 0x12, 0xcd, 0xab]);
             let sign = everything(256 << 20, &[(0, &disk)]).remove(0);
-            assert_eq!((sign.version.as_deref(), sign.uuid.as_deref()), (Some(version), Some("ABCD-1234")));
+            assert_eq!(
+                (sign.version.as_deref(), sign.uuid.as_deref()),
+                (Some(version), Some("ABCD-1234"))
+            );
             assert_eq!(sign.data.unwrap().length, Some(u64::from(clusters) * 2048));
         }
         // The root directory takes whole sectors.

@@ -1,15 +1,17 @@
 //! HFS+ and HFSX, also wrapped in an HFS volume.
 //!
 //! # On disk
-//! The volume header is 1024 bytes in, big-endian. Allocation blocks are counted from the volume's byte 0; in an HFS wrapper
-//! the volume begins at the wrapper's `drEmbedExtent`, in wrapper blocks after `drAlBlSt` sectors.
+//! The volume header is 1024 bytes in, big-endian. Allocation blocks are counted from the volume's
+//! byte 0; in an HFS wrapper the volume begins at the wrapper's `drEmbedExtent`, in wrapper blocks
+//! after `drAlBlSt` sectors.
 //!
 //! # Limits
-//! The name is read if the catalogue's first leaf lies in its first extent. The UUID that blkid makes of the identifier by
-//! MD5 is not; the identifier is a detail.
+//! The name is read if the catalogue's first leaf lies in its first extent. The UUID that blkid
+//! makes of the identifier by MD5 is not; the identifier is a detail.
 //!
 //! # Sources
-//! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees", "Catalog File", "HFS Wrapper".
+//! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees",
+//! "Catalog File", "HFS Wrapper".
 
 use super::{Data, Format, Inside, Kind, Sign};
 use crate::assert_offsets;
@@ -139,9 +141,12 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 /// Where the volume begins in an HFS wrapper; all products are below 2^49.
 fn wrapped(probe: &Probe<'_>) -> Option<u64> {
     let wrapper: MasterDirectoryBlock = probe.read(HEADER)?;
-    let embedded = wrapper.dr_sig_word == *b"BD" && matches!(&wrapper.dr_embed_sig_word, b"H+" | b"HX");
+    let embedded =
+        wrapper.dr_sig_word == *b"BD" && matches!(&wrapper.dr_embed_sig_word, b"H+" | b"HX");
     let first = u64::from(wrapper.dr_al_bl_st.get()) * HFS_SECTOR;
-    embedded.then(|| first + u64::from(wrapper.dr_embed_start.get()) * u64::from(wrapper.dr_al_blk_siz.get()))
+    embedded.then(|| {
+        first + u64::from(wrapper.dr_embed_start.get()) * u64::from(wrapper.dr_al_blk_siz.get())
+    })
 }
 
 /// The root folder's name, from the key of the catalogue's first record.
@@ -150,8 +155,12 @@ fn name(probe: &Probe<'_>, start: u64, block: u64, extent: &Extent) -> Option<St
     let head: HeaderNode = probe.read(catalogue)?;
     let inside = u64::from(head.first_leaf_node.get()) * u64::from(head.node_size.get());
     let at = catalogue + inside;
-    let leaf: LeafNode = probe.read(at).filter(|_| inside < u64::from(extent.block_count.get()) * block)?;
+    let leaf: LeafNode =
+        probe.read(at).filter(|_| inside < u64::from(extent.block_count.get()) * block)?;
     let length = leaf.node_name_length.get();
-    let root = leaf.kind == LEAF && leaf.num_records.get() > 0 && leaf.parent_id.get() == ROOT_PARENT && length <= MAX_NAME;
+    let root = leaf.kind == LEAF
+        && leaf.num_records.get() > 0
+        && leaf.parent_id.get() == ROOT_PARENT
+        && length <= MAX_NAME;
     ondisk::text_utf16be(&probe.bytes(at + 22, 2 * usize::from(length)).filter(|_| root)?)
 }

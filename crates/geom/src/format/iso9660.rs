@@ -1,15 +1,16 @@
 //! ISO 9660, with or without Joliet.
 //!
 //! # On disk
-//! Volume descriptors of 2048 bytes from byte 32768 on: the primary one, then others, to one of type 255. Never written in
-//! place.
+//! Volume descriptors of 2048 bytes from byte 32768 on: the primary one, then others, to one of
+//! type 255. Never written in place.
 //!
 //! # Limits
 //! High Sierra, its predecessor, is not recognised; 16 descriptors are looked at.
 //!
 //! # Sources
-//! ECMA-119, 8.4 "Primary Volume Descriptor", 8.5 "Supplementary Volume Descriptor"; libblkid `superblocks/iso9660.c` for the
-//! date that serves as UUID and for which of two names is the label.
+//! ECMA-119, 8.4 "Primary Volume Descriptor", 8.5 "Supplementary Volume Descriptor"; libblkid
+//! `superblocks/iso9660.c` for the date that serves as UUID and for which of two names is the
+//! label.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
@@ -38,7 +39,8 @@ impl Format for Iso9660 {
     }
 }
 
-/// A primary or supplementary volume descriptor. Numbers are there in both byte orders, little-endian first.
+/// A primary or supplementary volume descriptor. Numbers are there in both byte orders,
+/// little-endian first.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Descriptor {
@@ -94,13 +96,17 @@ fn joliet(probe: &Probe<'_>) -> Option<Descriptor> {
     (1..DESCRIPTORS)
         .map_while(|n| probe.read::<Descriptor>(AT + n * SECTOR))
         .take_while(|d| d.standard_identifier == *b"CD001" && d.kind != TERMINATOR)
-        .find(|d| d.kind == SUPPLEMENTARY && [b"%/@", b"%/C", b"%/E"].iter().any(|e| d.escape_sequences.starts_with(*e)))
+        .find(|d| {
+            d.kind == SUPPLEMENTARY
+                && [b"%/@", b"%/C", b"%/E"].iter().any(|e| d.escape_sequences.starts_with(*e))
+        })
 }
 
-/// The Joliet name has every character but only 16 of them, the primary one 32 but `_` for what it lacks: where they agree, the
-/// long one with the good characters; else the Joliet one.
+/// The Joliet name has every character but only 16 of them, the primary one 32 but `_` for what it
+/// lacks: where they agree, the long one with the good characters; else the Joliet one.
 fn long_label(primary: &[u8; 32], joliet: &[u8; 32]) -> Option<String> {
-    let units: Vec<u16> = joliet.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+    let units: Vec<u16> =
+        joliet.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
     let agree = units.iter().zip(primary).all(|(&unit, &byte)| {
         let letter = u8::try_from(unit).unwrap_or(b'_');
         byte == b'_' || letter.eq_ignore_ascii_case(&byte)
@@ -111,8 +117,18 @@ fn long_label(primary: &[u8; 32], joliet: &[u8; 32]) -> Option<String> {
 
 /// `YYYYMMDDHHMMSScc` with dashes, or nothing if it is unset: all `0`, offset 0.
 fn date(field: &[u8; 17]) -> Option<String> {
-    let digits: &str = std::str::from_utf8(&field[..16]).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
+    let digits: &str = std::str::from_utf8(&field[..16])
+        .ok()
+        .filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
     let unset = digits.bytes().all(|b| b == b'0') && field[16] == 0;
-    let pairs = [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..12], &digits[12..14], &digits[14..]];
+    let pairs = [
+        &digits[..4],
+        &digits[4..6],
+        &digits[6..8],
+        &digits[8..10],
+        &digits[10..12],
+        &digits[12..14],
+        &digits[14..],
+    ];
     (!unset).then(|| pairs.join("-"))
 }

@@ -1,21 +1,23 @@
 //! Formats, tables and members of firmware RAIDs that are known by their magic alone.
 //!
-//! Nothing here is understood inside: a name keeps a disk from being written over without a word, and says what to look for. One row
-//! of `KNOWN` is one name. Rows are asked only where no class and no other format answers; those of firmware RAIDs, whose
-//! metadata is at the end of a whole disk and whose front is the set's, are a format of their own ([`Firmware`]).
+//! Nothing here is understood inside: a name keeps a disk from being written over without a word,
+//! and says what to look for. One row of `KNOWN` is one name. Rows are asked only where no class
+//! and no other format answers; those of firmware RAIDs, whose metadata is at the end of a whole
+//! disk and whose front is the set's, are a format of their own ([`Firmware`]).
 //!
 //! # On disk
-//! The places and magics are in the table. A magic of two bytes, or one that text or another boot sector has too, has a second
-//! check, as in libblkid: a checksum, or numbers that must agree.
+//! The places and magics are in the table. A magic of two bytes, or one that text or another boot
+//! sector has too, has a second check, as in libblkid: a checksum, or numbers that must agree.
 //!
 //! # Limits
-//! An external log of XFS is looked for in its first 4096 bytes, not in 256 KiB. An Atari table is recognised by the types in use.
-//! Labels and UUIDs are not read.
+//! An external log of XFS is looked for in its first 4096 bytes, not in 256 KiB. An Atari table is
+//! recognised by the types in use. Labels and UUIDs are not read.
 //!
 //! # Sources
-//! libblkid (util-linux 2.38 to 2.41) `superblocks/*.c`, `partitions/*.c` for names, places and checks; each format's own headers:
-//! Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`; SNIA DDF 2.0; dmraid's `format/ataraid`. Compressed files: RFC 1952
-//! (gzip), RFC 8878 (zstd), the format descriptions of xz and LZ4, PKWARE APPNOTE (zip), bzip2's `compress.c`.
+//! libblkid (util-linux 2.38 to 2.41) `superblocks/*.c`, `partitions/*.c` for names, places and
+//! checks; each format's own headers: Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`;
+//! SNIA DDF 2.0; dmraid's `format/ataraid`. Compressed files: RFC 1952 (gzip), RFC 8878 (zstd), the
+//! format descriptions of xz and LZ4, PKWARE APPNOTE (zip), bzip2's `compress.c`.
 
 use super::{Data, Format, Inside, Kind, Sign, xfs};
 use crate::probe::Probe;
@@ -98,9 +100,12 @@ fn alone(_: &Probe<'_>, _: u64) -> bool {
     true
 }
 
-const TABLE: &str = "a partition table that is not read here: where its partitions begin is not known";
-const FILES: &str = "a file system that is known by its magic alone: where its blocks lie is not known";
-const MEMBER: &str = "a member of a set that is known by its magic alone: where its data begin is not known";
+const TABLE: &str =
+    "a partition table that is not read here: where its partitions begin is not known";
+const FILES: &str =
+    "a file system that is known by its magic alone: where its blocks lie is not known";
+const MEMBER: &str =
+    "a member of a set that is known by its magic alone: where its data begin is not known";
 const VOLUME: &str = "a volume that is known by its magic alone: where its data begin is not known";
 const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and their start are not known";
 /// Read-only formats: nothing is written in place.
@@ -175,7 +180,8 @@ static KNOWN: &[Known] = &[
     Known { kind: by_magic("zonefs"), what: FILES, magics: &[(Byte(0), b"SFOZ")], check: alone },
 ];
 
-const PACKED: &str = "a compressed file: what is in it was not looked at; decompress it and check that";
+const PACKED: &str =
+    "a compressed file: what is in it was not looked at; decompress it and check that";
 
 /// Compressed files, which blkid has no names for: an image is often kept as one.
 #[rustfmt::skip]
@@ -228,12 +234,19 @@ impl At {
 impl Known {
     /// The place of its magic on a provider.
     fn at(&self, probe: &Probe<'_>) -> Option<u64> {
-        let mut places = self.magics.iter().filter_map(|(at, magic)| at.byte(probe.length()).filter(|&at| probe.has(at, magic)));
+        let mut places = self
+            .magics
+            .iter()
+            .filter_map(|(at, magic)| at.byte(probe.length()).filter(|&at| probe.has(at, magic)));
         places.find(|&at| (self.check)(probe, at))
     }
 
     fn inside(&self) -> Inside {
-        if READ_ONLY.contains(&self.kind.name) { Inside::ReadOnly } else { Inside::Unknown(self.what) }
+        if READ_ONLY.contains(&self.kind.name) {
+            Inside::ReadOnly
+        } else {
+            Inside::Unknown(self.what)
+        }
     }
 
     fn sign(&self, at: u64) -> Sign {

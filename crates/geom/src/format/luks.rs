@@ -1,21 +1,22 @@
 //! LUKS1 and LUKS2: an encrypted volume.
 //!
 //! # On disk
-//! Big-endian. LUKS1: `LUKS BA BE` and version 1 at byte 0, the payload's offset in 512-byte sectors. LUKS2: a 4096-byte
-//! binary header at byte 0 and JSON behind it, a copy of both (`SKUL BA BE`) at `hdr_size`; in the JSON,
-//! `segments."0"` says where the data begin and in sectors of which size they are encrypted.
+//! Big-endian. LUKS1: `LUKS BA BE` and version 1 at byte 0, the payload's offset in 512-byte
+//! sectors. LUKS2: a 4096-byte binary header at byte 0 and JSON behind it, a copy of both (`SKUL BA
+//! BE`) at `hdr_size`; in the JSON, `segments."0"` says where the data begin and in sectors of
+//! which size they are encrypted.
 //!
 //! # Topology
-//! The encrypted sectors lie at multiples of their size from the payload. dm-crypt passes I/O on in the size it came in, so their
-//! size is not a unit of I/O.
+//! The encrypted sectors lie at multiples of their size from the payload. dm-crypt passes I/O on in
+//! the size it came in, so their size is not a unit of I/O.
 //!
 //! # Limits
-//! At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified. With a detached header the
-//! payload is on another device. The content is noise and is not tasted.
+//! At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified.
+//! With a detached header the payload is on another device. The content is noise and is not tasted.
 //!
 //! # Sources
-//! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format Specification" 1.1, sections 2
-//! and 3.
+//! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format
+//! Specification" 1.1, sections 2 and 3.
 
 use super::{Format, Inside, Kind, Piece, Sign, StrayData};
 use crate::assert_offsets;
@@ -44,12 +45,17 @@ impl Format for Luks {
     }
 
     fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
-        Some(format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {}", unit.min(LARGEST_SECTOR)))
+        Some(format!(
+            "reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {}",
+            unit.min(LARGEST_SECTOR)
+        ))
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
         let sectors = area.unit.max(LARGEST_SECTOR) / 512;
-        format!("make it anew with cryptsetup luksFormat --offset on a multiple of {sectors} sectors of 512 bytes")
+        format!(
+            "make it anew with cryptsetup luksFormat --offset on a multiple of {sectors} sectors of 512 bytes"
+        )
     }
 }
 
@@ -59,11 +65,14 @@ const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
 const MAGIC_2ND: &[u8; 6] = b"SKUL\xba\xbe";
 /// The binary header; the JSON follows.
 const BINARY: u64 = 4096;
-/// The most JSON that is read. The default area is 12 KiB, the largest 4 MiB, nearly all of it empty.
+/// The most JSON that is read. The default area is 12 KiB, the largest 4 MiB, nearly all of it
+/// empty.
 const JSON: u64 = 16 << 10;
 /// The places where the second header may be, one for each size of the first.
-const SECOND: [u64; 9] = [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
-/// Where it is looked for when the first is gone: behind a header of the usual size. Every provider pays for this read.
+const SECOND: [u64; 9] =
+    [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
+/// Where it is looked for when the first is gone: behind a header of the usual size. Every provider
+/// pays for this read.
 const USUAL: u64 = SECOND[0];
 
 /// On-disk header of LUKS1, `struct luks_phdr`.
@@ -132,17 +141,22 @@ fn version_2(probe: &Probe<'_>, at: u64, magic: &[u8; 6]) -> Option<Sign> {
     sign.label = ondisk::text(&header.label);
     sign.uuid = ondisk::text(&header.uuid);
     sign.details.extend(ondisk::text(&header.subsystem).map(|name| ("subsystem", name)));
-    // Damaged JSON has a copy; one hdr_size after the first header or, seen from the copy, nowhere else.
+    // Damaged JSON has a copy; one hdr_size after the first header or, seen from the copy, nowhere
+    // else.
     let size = header.hdr_size.get();
     let second = if at == 0 { Some(size).filter(|size| SECOND.contains(size)) } else { None };
     let segment = segment(probe, at, size).or_else(|| segment(probe, second?, size));
     match segment {
         Some(segment) => {
-            sign.details.extend(segment.sector_size.map(|size| ("encryption sector", size.to_string())));
+            sign.details
+                .extend(segment.sector_size.map(|size| ("encryption sector", size.to_string())));
             sign.details.extend(segment.encryption.map(|cipher| ("encryption", cipher)));
             payload(&mut sign, probe, segment.offset, segment.size);
         }
-        None => sign.inside = Inside::Unknown("its JSON area is damaged, or longer than what is read of it"),
+        None => {
+            sign.inside =
+                Inside::Unknown("its JSON area is damaged, or longer than what is read of it")
+        }
     }
     Some(sign)
 }
@@ -180,8 +194,8 @@ fn segment(probe: &Probe<'_>, at: u64, hdr_size: u64) -> Option<Segment> {
     })
 }
 
-/// The value of `name` in the JSON object that `json` begins with, as text; `None` if it is no object, or cut short before.
-/// Each byte is looked at once: nesting is counted, not followed.
+/// The value of `name` in the JSON object that `json` begins with, as text; `None` if it is no
+/// object, or cut short before. Each byte is looked at once: nesting is counted, not followed.
 fn member<'a>(json: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut rest = json.trim_ascii_start().strip_prefix(b"{")?;
     loop {
@@ -257,10 +271,24 @@ mod tests {
 
     #[test]
     fn members_are_found_and_nothing_else() {
-        let get = |json: &'static str, name| member(json.as_bytes(), name).map(|v| std::str::from_utf8(v).unwrap());
+        let get = |json: &'static str, name| {
+            member(json.as_bytes(), name).map(|v| std::str::from_utf8(v).unwrap())
+        };
         assert_eq!(get(r#"{"a":{"b":1},"b":[2,{"b":3}],"c":"b"}"#, "b"), Some(r#"[2,{"b":3}]"#));
         assert_eq!(get(r#" { "a" : "x\"y" , "b" : 7 }"#, "b"), Some("7 "));
-        for cut in ["", "{", "{}", "[1]", "{,}", "{\"b\"", "{\"b\":", "{\"b\":\"", "{\"b\":{\"b\":1", "{b:1", "{\"a\":1 \"b\":2}"] {
+        for cut in [
+            "",
+            "{",
+            "{}",
+            "[1]",
+            "{,}",
+            "{\"b\"",
+            "{\"b\":",
+            "{\"b\":\"",
+            "{\"b\":{\"b\":1",
+            "{b:1",
+            "{\"a\":1 \"b\":2}",
+        ] {
             assert_eq!(get(cut, "b"), None, "{cut}");
         }
     }
@@ -269,7 +297,8 @@ mod tests {
     fn damaged_json_is_read_from_its_copy() {
         let (first, second) = (header(0, MAGIC), header(0x4000, MAGIC_2ND));
         for at in [0x1000, 0x5000] {
-            let disk = disk(64 << 20, &[(0, &first), (0x4000, &second), (at, JSON_TEXT.as_bytes())]);
+            let disk =
+                disk(64 << 20, &[(0, &first), (0x4000, &second), (at, JSON_TEXT.as_bytes())]);
             let sign = recognised(&Luks, disk).unwrap();
             assert_eq!((sign.data.unwrap().offset, sign.magic), (16 << 20, 0));
             assert!(sign.details.contains(&("encryption sector", "4096".to_string())));
@@ -282,7 +311,9 @@ mod tests {
 
     #[test]
     fn deep_or_endless_json_ends() {
-        for (open, close) in [("{\"a\":", ""), ("[", ""), ("\"\\", "\\"), ("{\"segments\":{\"0\":", "}")] {
+        for (open, close) in
+            [("{\"a\":", ""), ("[", ""), ("\"\\", "\\"), ("{\"segments\":{\"0\":", "}")]
+        {
             let json = format!("{{\"a\":{}{}", open.repeat(3000), close.repeat(3000));
             let disk = disk(1 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())]);
             assert_eq!(recognised(&Luks, disk).unwrap().data, None);
@@ -299,11 +330,18 @@ mod tests {
         let one = [&MAGIC[..], &[0, 1], &[0; 200]].concat();
         assert!(why(disk(1 << 20, &[(0, &one)])).contains("detached"));
         let json = JSON_TEXT.replace("16777216", "0");
-        assert!(why(disk(64 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())])).contains("detached"));
-        // A header that says it is elsewhere is a copy of another; a second one is looked for only where it may be.
+        assert!(
+            why(disk(64 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())]))
+                .contains("detached")
+        );
+        // A header that says it is elsewhere is a copy of another; a second one is looked for only
+        // where it may be.
         assert_eq!(recognised(&Luks, disk(64 << 20, &[(0, &header(0x4000, MAGIC))])), None);
         let mut odd = header(0, MAGIC);
         odd[8..16].copy_from_slice(&0x5000u64.to_be_bytes());
-        assert!(why(disk(64 << 20, &[(0, &odd), (0x6000, JSON_TEXT.as_bytes())])).contains("JSON area is damaged"));
+        assert!(
+            why(disk(64 << 20, &[(0, &odd), (0x6000, JSON_TEXT.as_bytes())]))
+                .contains("JSON area is damaged")
+        );
     }
 }

@@ -1,16 +1,17 @@
 //! LVM2: a physical volume.
 //!
 //! # On disk
-//! A label in one of the first four 512-byte sectors: `LABELONE`, its own sector number, a CRC, then the physical volume's
-//! identity, its size, a list of data areas and a list of metadata areas, each ended by a zero pair. A metadata area begins
-//! with a 512-byte header that points into a circular buffer of text.
+//! A label in one of the first four 512-byte sectors: `LABELONE`, its own sector number, a CRC,
+//! then the physical volume's identity, its size, a list of data areas and a list of metadata
+//! areas, each ended by a zero pair. A metadata area begins with a 512-byte header that points into
+//! a circular buffer of text.
 //!
 //! # Topology
 //! Extents lie at multiples of the extent size from the data area (`pe_start`).
 //!
 //! # Limits
-//! Of the text only its first 4 KiB are looked at, for the volume group's name and extent size; which logical volume holds
-//! which extent is not followed. The text's own CRC is not verified.
+//! Of the text only its first 4 KiB are looked at, for the volume group's name and extent size;
+//! which logical volume holds which extent is not followed. The text's own CRC is not verified.
 //!
 //! # Sources
 //! LVM2 `lib/label/label.h`, `lib/format_text/layout.h`, `lib/misc/crc.c`.
@@ -42,7 +43,10 @@ impl Format for Lvm2 {
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
-        format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {}b and vgextend", area.unit)
+        format!(
+            "empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {}b and vgextend",
+            area.unit
+        )
     }
 }
 
@@ -99,7 +103,10 @@ fn label(probe: &Probe<'_>, sector: u64) -> Option<Sign> {
     let at = sector * SECTOR;
     let raw = probe.bytes(at, 512)?;
     let (label, lists) = Label::read_from_prefix(&raw).ok()?;
-    let valid = label.id == *b"LABELONE" && label.r#type == *b"LVM2 001" && label.sector_xl.get() == sector && label.offset_xl.get() == 32;
+    let valid = label.id == *b"LABELONE"
+        && label.r#type == *b"LVM2 001"
+        && label.sector_xl.get() == sector
+        && label.offset_xl.get() == 32;
     if !valid || crc(raw.get(20..)?) != label.crc_xl.get() {
         return None;
     }
@@ -110,7 +117,12 @@ fn label(probe: &Probe<'_>, sector: u64) -> Option<Sign> {
     sign.uuid = grouped(&label.pv_uuid);
     sign.size = Some(label.device_size_xl.get()).filter(|&size| size > 0);
     match data.first() {
-        Some(area) => sign.data_at(probe, Some(area.offset.get()), Some(area.size.get()).filter(|&size| size > 0), false),
+        Some(area) => sign.data_at(
+            probe,
+            Some(area.offset.get()),
+            Some(area.size.get()).filter(|&size| size > 0),
+            false,
+        ),
         None => sign.inside = Inside::Unknown("its label names no data area"),
     }
     if let Some(text) = metadata.first().and_then(|area| metadata_text(probe, area.offset.get())) {
@@ -142,7 +154,10 @@ fn locations(bytes: &[u8]) -> (Vec<Location>, &[u8]) {
 /// An LVM identity as its tools print it: 6-4-4-4-4-4-6 characters.
 fn grouped(id: &[u8; 32]) -> Option<String> {
     let id = ondisk::text(id).filter(|id| id.len() == 32 && id.is_ascii())?;
-    Some([&id[..6], &id[6..10], &id[10..14], &id[14..18], &id[18..22], &id[22..26], &id[26..]].join("-"))
+    Some(
+        [&id[..6], &id[6..10], &id[10..14], &id[14..18], &id[18..22], &id[22..26], &id[26..]]
+            .join("-"),
+    )
 }
 
 /// The head of the current text of the metadata area at `at`; `None` if the volume is in no group.
@@ -163,7 +178,9 @@ fn metadata_text(probe: &Probe<'_>, at: u64) -> Option<String> {
 fn describe(sign: &mut Sign, text: &str) {
     let name = text.split_once('{').and_then(|(name, _)| ondisk::text(name.trim().as_bytes()));
     let extent = text.lines().find_map(|line| line.trim().strip_prefix("extent_size = "));
-    let extent = extent.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(SECTOR));
+    let extent = extent.and_then(|rest| {
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(SECTOR)
+    });
     sign.details.extend(name.map(|name| ("volume group", name)));
     sign.details.extend(extent.map(|bytes| ("extent size", bytes.to_string())));
 }
@@ -191,7 +208,8 @@ mod tests {
         assert_eq!(recognised(&Lvm2, disk(1 << 20, &[(1536, &label)])), None);
     }
 
-    /// A physical volume whose metadata area of `size` bytes, at 4096, says it begins at `start` and has text at its byte 512.
+    /// A physical volume whose metadata area of `size` bytes, at 4096, says it begins at `start`
+    /// and has text at its byte 512.
     fn volume(offset_xl: u32, start: u64, size: u64) -> Vec<u8> {
         let mut disk = vec![0; 8192];
         disk[512..520].copy_from_slice(b"LABELONE");
@@ -218,8 +236,11 @@ mod tests {
 
     #[test]
     fn the_text_is_read_where_its_area_is_and_no_further() {
-        let details = |disk_bytes: &[u8]| recognised(&Lvm2, disk(8 << 20, &[(0, disk_bytes)])).map(|sign| sign.details);
-        let (group, extent) = (("volume group", "data".to_string()), ("extent size", "4194304".to_string()));
+        let details = |disk_bytes: &[u8]| {
+            recognised(&Lvm2, disk(8 << 20, &[(0, disk_bytes)])).map(|sign| sign.details)
+        };
+        let (group, extent) =
+            (("volume group", "data".to_string()), ("extent size", "4194304".to_string()));
         assert_eq!(details(&volume(32, 4096, 1024)), Some(vec![group.clone(), extent]));
         // The area ends behind the name.
         assert_eq!(details(&volume(32, 4096, 512 + 8)), Some(vec![group]));

@@ -1,6 +1,8 @@
-//! Makers: the system's own tool that makes a format, and what it is told beside what the boundaries beneath come to.
+//! Makers: the system's own tool that makes a format, and what it is told beside what the
+//! boundaries beneath come to.
 //!
-//! What the boundaries come to are the `Parameters` of [`crate::plan`], which gives a reason for each.
+//! What the boundaries come to are the `Parameters` of [`crate::plan`], which gives a reason for
+//! each.
 
 /// Options of a tool, each with its value, for a volume behind so many sectors of its medium.
 pub type SectorsBefore = fn(u64) -> Vec<(&'static str, String)>;
@@ -21,7 +23,8 @@ pub struct Maker {
     pub always: &'static [&'static str],
     /// Option of which the tool takes only the last, so that ours and the user's are joined.
     pub joined: Option<char>,
-    /// Options that name the sectors of the medium before the volume, for a boot sector that records them; `None` for a format without.
+    /// Options that name the sectors of the medium before the volume, for a boot sector that
+    /// records them; `None` for a format without.
     pub sectors_before: Option<SectorsBefore>,
     /// True if the user's words leave no room for our option.
     pub gives_way: fn(&str, &Words) -> bool,
@@ -71,7 +74,11 @@ impl Words {
             let mut rest = word.strip_prefix('-')?.chars();
             let letter = rest.next()?;
             Some(match rest.as_str() {
-                "" => Word { at: at + 1, letter, value: words.get(at + 1).cloned().unwrap_or_default() },
+                "" => Word {
+                    at: at + 1,
+                    letter,
+                    value: words.get(at + 1).cloned().unwrap_or_default(),
+                },
                 joined => Word { at, letter, value: joined.to_owned() },
             })
         });
@@ -90,8 +97,14 @@ impl Words {
 
     /// True if one of `names` is set in the values of the option `letter`: `-d su=64k,sw=3`.
     pub fn have_named(&self, letter: char, names: &[&str]) -> bool {
-        let values = self.0.iter().filter(|word| word.letter == letter).flat_map(|word| word.value.split(','));
-        values.map(|value| value.split('=').next().unwrap_or(value)).any(|name| names.contains(&name))
+        let values = self
+            .0
+            .iter()
+            .filter(|word| word.letter == letter)
+            .flat_map(|word| word.value.split(','));
+        values
+            .map(|value| value.split('=').next().unwrap_or(value))
+            .any(|name| names.contains(&name))
     }
 
     /// The last option `letter`.

@@ -1,21 +1,24 @@
 //! Linux software RAID (md): a member of a set.
 //!
 //! # On disk
-//! Version 0.90: a 4096-byte superblock of 32-bit words, in the byte order of the machine that wrote it, in the last whole
-//! 64 KiB but one; the data are before it, from byte 0. Version 1: little-endian, at the end (1.0), at byte 0 (1.1) or at byte
-//! 4096 (1.2); it knows its own place, and the data begin at `data_offset`.
+//! Version 0.90: a 4096-byte superblock of 32-bit words, in the byte order of the machine that
+//! wrote it, in the last whole 64 KiB but one; the data are before it, from byte 0. Version 1:
+//! little-endian, at the end (1.0), at byte 0 (1.1) or at byte 4096 (1.2); it knows its own place,
+//! and the data begin at `data_offset`.
 //!
 //! # Topology
-//! The member's data begin at `data_offset`. The chunk is one member's share; the stripe a chunk of every data disk, as the
-//! kernel reports it in `optimal_io_size`. A copy of the whole content (RAID1, or a set of one disk) is tasted in turn; a
-//! spare is not, it need not hold the content.
+//! The member's data begin at `data_offset`. The chunk is one member's share; the stripe a chunk of
+//! every data disk, as the kernel reports it in `optimal_io_size`. A copy of the whole content
+//! (RAID1, or a set of one disk) is tasted in turn; a spare is not, it need not hold the content.
 //!
 //! # Limits
-//! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be: it belongs to the
-//! partition. Checksums are not verified. Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2 counts.
+//! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be:
+//! it belongs to the partition. Checksums are not verified. Of several superblocks the first in the
+//! order 0.90, 1.0, 1.1, 1.2 counts.
 //!
 //! # Sources
-//! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`, `super1.c`.
+//! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,
+//! `super1.c`.
 
 use super::{Format, Inside, Kind, Sign, StrayData, in_slice};
 use crate::assert_offsets;
@@ -45,7 +48,10 @@ impl Format for Md {
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
-        format!("make the set anew with mdadm --create --data-offset on a multiple of {} bytes (given in KiB)", area.unit)
+        format!(
+            "make the set anew with mdadm --create --data-offset on a multiple of {} bytes (given in KiB)",
+            area.unit
+        )
     }
 }
 
@@ -57,8 +63,8 @@ const MD_FEATURE_RECOVERY_OFFSET: u32 = 2;
 /// Roles from here on are none: faulty (0xfffe), spare (0xffff), journal (0xfffd).
 const ROLE_NONE: u16 = 0xfffd;
 
-/// On-disk superblock of version 0.90, `mdp_super_t`. The fields are declared little-endian, and swapped where the
-/// magic is big-endian.
+/// On-disk superblock of version 0.90, `mdp_super_t`. The fields are declared little-endian, and
+/// swapped where the magic is big-endian.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Mdp0 {
@@ -144,7 +150,8 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     let minor = get(sb.minor_version);
     sign.version = Some(format!("{}.{minor}.{}", get(sb.major_version), get(sb.patch_version)));
     // Before 0.90 a set had one word of identity.
-    let words = [sb.set_uuid0, sb.set_uuid1, sb.set_uuid2, sb.set_uuid3].map(|word| get(word).to_be_bytes());
+    let words = [sb.set_uuid0, sb.set_uuid1, sb.set_uuid2, sb.set_uuid3]
+        .map(|word| get(word).to_be_bytes());
     let mut uuid = [0; 16];
     for (to, from) in uuid.chunks_exact_mut(4).zip(words).take(if minor >= 90 { 4 } else { 1 }) {
         to.copy_from_slice(&from);
@@ -182,7 +189,8 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Sign> {
         layout: sb.layout.get(),
         disks: sb.raid_disks.get(),
         chunk: u64::from(sb.chunksize.get()) * 512,
-        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE) && sb.feature_map.get() & MD_FEATURE_RECOVERY_OFFSET == 0,
+        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE)
+            && sb.feature_map.get() & MD_FEATURE_RECOVERY_OFFSET == 0,
     };
     let plain = set.is_plain();
     let bytes = |sectors: U64| sectors.get().checked_mul(512);
@@ -274,7 +282,18 @@ mod tests {
     /// A 0.90 superblock of raid1 over two disks, of `size` KiB, in either byte order.
     fn superblock(size: u32, big: bool) -> Vec<u8> {
         let mut words = [0u32; 1024];
-        for (at, value) in [(0, MD_SB_MAGIC), (2, 90), (5, 1), (7, 1), (8, size), (10, 2), (13, 2), (14, 3), (15, 4), (996, 6)] {
+        for (at, value) in [
+            (0, MD_SB_MAGIC),
+            (2, 90),
+            (5, 1),
+            (7, 1),
+            (8, size),
+            (10, 2),
+            (13, 2),
+            (14, 3),
+            (15, 4),
+            (996, 6),
+        ] {
             words[at] = value;
         }
         words.iter().flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() }).collect()
@@ -297,10 +316,14 @@ mod tests {
         sb[..4].copy_from_slice(&MD_SB_MAGIC.to_le_bytes());
         sb[4..8].copy_from_slice(&[1, 0, 0, 0]);
         sb[144..152].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0]);
-        // Data past all ends, then over the superblock itself: a copy of it inside itself, without end.
+        // Data past all ends, then over the superblock itself: a copy of it inside itself, without
+        // end.
         for data_offset in [[0xff; 8], [0; 8]] {
             sb[128..136].copy_from_slice(&data_offset);
-            for (level, disks) in [0u8, 1, 4, 5, 6, 10, 11].into_iter().flat_map(|level| [0u8, 1, 2].map(|disks| (level, disks))) {
+            for (level, disks) in [0u8, 1, 4, 5, 6, 10, 11]
+                .into_iter()
+                .flat_map(|level| [0u8, 1, 2].map(|disks| (level, disks)))
+            {
                 sb[72..76].copy_from_slice(&[level, 0, 0, 0]);
                 sb[92..96].copy_from_slice(&[disks, 0, 0, 0]);
                 let sign = recognised(&Md, disk(1 << 20, &[(4096, &sb)])).unwrap();
@@ -310,7 +333,8 @@ mod tests {
         }
     }
 
-    /// A 1.2 superblock in its sector: chunks of 64 KiB, data from 1 MiB, this member's role in the set.
+    /// A 1.2 superblock in its sector: chunks of 64 KiB, data from 1 MiB, this member's role in the
+    /// set.
     fn version_1_2(level: u8, layout: u32, disks: u8, role: u16) -> Vec<u8> {
         let mut sb = vec![0; 512];
         sb[..4].copy_from_slice(&MD_SB_MAGIC.to_le_bytes());
@@ -326,19 +350,28 @@ mod tests {
     #[test]
     fn a_row_is_a_chunk_of_every_data_disk() {
         let stripe = |level, layout, disks| {
-            let sign = recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(level, layout, disks, 0))])).unwrap();
+            let sign =
+                recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(level, layout, disks, 0))]))
+                    .unwrap();
             assert_eq!(sign.data.unwrap().offset, 1 << 20);
             sign.stripe.map(|row| row >> 16)
         };
         assert_eq!([0, 4, 5, 6].map(|level| stripe(level, 2, 4)), [4, 3, 3, 2].map(Some));
-        // Two near copies on four disks, and on three, where rows do not repeat; RAID1 has no chunks.
-        assert_eq!((stripe(10, 0x102, 4), stripe(10, 0x102, 3), stripe(1, 0, 2)), (Some(2), Some(3), None));
+        // Two near copies on four disks, and on three, where rows do not repeat; RAID1 has no
+        // chunks.
+        assert_eq!(
+            (stripe(10, 0x102, 4), stripe(10, 0x102, 3), stripe(1, 0, 2)),
+            (Some(2), Some(3), None)
+        );
     }
 
     #[test]
     fn only_a_member_in_use_shows_the_content() {
-        for (role, plain) in [(0, true), (1, true), (0xfffd, false), (0xfffe, false), (0xffff, false)] {
-            let sign = recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(1, 0, 2, role))])).unwrap();
+        for (role, plain) in
+            [(0, true), (1, true), (0xfffd, false), (0xfffe, false), (0xffff, false)]
+        {
+            let sign =
+                recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(1, 0, 2, role))])).unwrap();
             assert_eq!(sign.data.unwrap().plain, plain, "{role:x}");
             // No less than the superblock itself, though it leaves the data nothing.
             assert_eq!(sign.size, Some(1 << 20));
@@ -374,8 +407,13 @@ mod tests {
             (sb[81], sb[137]) = (0x20, 0x20);
             let store = disk(8 << 20, &[(4096, &sb), ((1 << 20) + 1024, &swap)]);
             let topology = Topology::new(512, store.length());
-            let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
-            assert_eq!((graph.providers.len(), graph.providers[1].signs.len()), (2, signs), "{level}");
+            let graph =
+                Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+            assert_eq!(
+                (graph.providers.len(), graph.providers[1].signs.len()),
+                (2, signs),
+                "{level}"
+            );
         }
     }
 }

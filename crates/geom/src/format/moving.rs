@@ -1,4 +1,5 @@
-//! Interrupted move: the contents of a partition lie in two places, and only the journal knows which part is where.
+//! Interrupted move: the contents of a partition lie in two places, and only the journal knows
+//! which part is where.
 //!
 //! # On disk
 //! A [`Mark`], in the first sector.

@@ -1,8 +1,8 @@
 //! NILFS2.
 //!
 //! # On disk
-//! Superblock at byte 1024. Blocks are counted from byte 0 and written segment after segment; segment 0 begins in block
-//! `s_first_data_block`, the others at whole segments.
+//! Superblock at byte 1024. Blocks are counted from byte 0 and written segment after segment;
+//! segment 0 begins in block `s_first_data_block`, the others at whole segments.
 //!
 //! # Limits
 //! The second superblock, near the end, is not read.
@@ -82,11 +82,15 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// True if `s_sum` is the CRC of the superblock with itself taken as 0: the plain register, from the seed, not
-/// inverted.
+/// True if `s_sum` is the CRC of the superblock with itself taken as 0: the plain register, from
+/// the seed, not inverted.
 fn sum_is_right(probe: &Probe<'_>, sb: &Super) -> bool {
     let length = usize::from(sb.s_bytes.get());
-    let Some(mut bytes) = probe.bytes(AT, length.min(1024)).filter(|_| (248..=1024).contains(&length)) else { return false };
+    let Some(mut bytes) =
+        probe.bytes(AT, length.min(1024)).filter(|_| (248..=1024).contains(&length))
+    else {
+        return false;
+    };
     bytes[SUM].fill(0);
     let mut crc = crc32fast::Hasher::new_with_initial(!sb.s_crc_seed.get());
     crc.update(&bytes);

@@ -1,14 +1,17 @@
 //! NTFS.
 //!
 //! # On disk
-//! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n` × cluster size from
-//! byte 0. The volume's name is an attribute of file record 3 of the master file table.
+//! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n`
+//! × cluster size from byte 0. The volume's name is an attribute of file record 3 of the master
+//! file table.
 //!
 //! # Limits
-//! The name is read if file record 3 follows record 0 directly, as it does on every volume in use, within its first KiB.
+//! The name is read if file record 3 follows record 0 directly, as it does on every volume in use,
+//! within its first KiB.
 //!
 //! # Sources
-//! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c` for the refusals.
+//! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c`
+//! for the refusals.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
@@ -37,7 +40,9 @@ static MAKER: Maker = Maker {
     device: &["-F"],
     // Otherwise it fills the volume with zeros first, and looks for bad sectors.
     always: &["-Q"],
-    sectors_before: Some(|sectors| vec![("-p", sectors.to_string()), ("-H", HEADS.to_owned()), ("-S", TRACK.to_owned())]),
+    sectors_before: Some(|sectors| {
+        vec![("-p", sectors.to_string()), ("-H", HEADS.to_owned()), ("-S", TRACK.to_owned())]
+    }),
     ..Maker::new("mkntfs", "ntfs-3g")
 };
 
@@ -66,7 +71,13 @@ impl Format for Ntfs {
         rebase(moved, read, |boot| {
             // `sectors_per_volume` leaves the copy out, which is in the last sector.
             let last = u64::from_le_bytes(*boot[40..].first_chunk().unwrap_or(&[0; 8]));
-            Field { sector: word(boot, 11), place: HIDDEN, copies: vec![0, last], sectors: 1, seal: |_| {} }
+            Field {
+                sector: word(boot, 11),
+                place: HIDDEN,
+                copies: vec![0, last],
+                sectors: 1,
+                seal: |_| {},
+            }
         })
     }
 }

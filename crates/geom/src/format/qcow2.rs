@@ -1,7 +1,8 @@
 //! qcow2, and its first version qcow: a disk image of QEMU.
 //!
 //! # On disk
-//! Big-endian header at byte 0: `QFI\xfb` and a version. The virtual disk is cut into clusters that lie anywhere in the file.
+//! Big-endian header at byte 0: `QFI\xfb` and a version. The virtual disk is cut into clusters that
+//! lie anywhere in the file.
 //!
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).

@@ -1,12 +1,12 @@
 //! ReiserFS, versions 3.5 and 3.6.
 //!
 //! # On disk
-//! Superblock at byte 65536, on the oldest at 8192. Blocks are counted from byte 0; the tail of a file lies within a
-//! metadata block, which is written whole.
+//! Superblock at byte 65536, on the oldest at 8192. Blocks are counted from byte 0; the tail of a
+//! file lies within a metadata block, which is written whole.
 //!
 //! # Sources
-//! Linux (before 6.13) `fs/reiserfs/reiserfs.h` (`struct reiserfs_super_block`); libblkid `superblocks/reiserfs.c` for the
-//! versions.
+//! Linux (before 6.13) `fs/reiserfs/reiserfs.h` (`struct reiserfs_super_block`); libblkid
+//! `superblocks/reiserfs.c` for the versions.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
@@ -70,7 +70,10 @@ fn superblock(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     };
     let block = u64::from(sb.s_blocksize.get());
     // One that lies beyond the journal's start was written into the journal.
-    if !block.is_power_of_two() || block < 512 || at / block > u64::from(sb.jp_journal_1st_block.get()) {
+    if !block.is_power_of_two()
+        || block < 512
+        || at / block > u64::from(sb.jp_journal_1st_block.get())
+    {
         return None;
     }
     let mut sign = Sign::new(KIND, at + MAGIC_AT);

@@ -59,7 +59,11 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(0)?;
     let block = u64::from(sb.block_size.get());
     // 4 KiB to 1 MiB.
-    if sb.s_magic != *b"hsqs" || sb.s_major.get() != 4 || !block.is_power_of_two() || !(12..=20).contains(&block.trailing_zeros()) {
+    if sb.s_magic != *b"hsqs"
+        || sb.s_major.get() != 4
+        || !block.is_power_of_two()
+        || !(12..=20).contains(&block.trailing_zeros())
+    {
         return None;
     }
     let mut sign = Sign::new(KIND, 0);

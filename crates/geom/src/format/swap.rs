@@ -1,12 +1,13 @@
 //! Linux swap, and swap that holds a suspended system (`swsuspend` to blkid).
 //!
 //! # On disk
-//! The last ten bytes of the first page say what it is, so the page's size is where they are. Page `n` is at `n` × page size
-//! from byte 0. The header of version 1 is at byte 1024, in the byte order of the machine that made it.
+//! The last ten bytes of the first page say what it is, so the page's size is where they are. Page
+//! `n` is at `n` × page size from byte 0. The header of version 1 is at byte 1024, in the byte
+//! order of the machine that made it.
 //!
 //! # Sources
-//! Linux `include/linux/swap.h` (`union swap_header`); libblkid `superblocks/swap.c` for the signatures of suspended systems
-//! and when a label counts.
+//! Linux `include/linux/swap.h` (`union swap_header`); libblkid `superblocks/swap.c` for the
+//! signatures of suspended systems and when a label counts.
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Sign};
@@ -66,7 +67,9 @@ const TUXONICE: &[u8; 8] = b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c";
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let header: Header = probe.read(AT)?;
-    let marked = PAGES.into_iter().find_map(|page| version(probe, page).map(|(kind, version)| (page, kind, version)));
+    let marked = PAGES
+        .into_iter()
+        .find_map(|page| version(probe, page).map(|(kind, version)| (page, kind, version)));
     let (page, kind, version) = marked?;
     let swapped = header.version.get().swap_bytes() == 1;
     let last = if swapped { header.last_page.get().swap_bytes() } else { header.last_page.get() };
@@ -85,7 +88,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// The kind and version by the mark at the end of a first page of `page` bytes; `None` without a known mark.
+/// The kind and version by the mark at the end of a first page of `page` bytes; `None` without a
+/// known mark.
 fn version(probe: &Probe<'_>, page: u64) -> Option<(Kind, &'static str)> {
     let mark = probe.bytes(page - MARK as u64, MARK)?;
     let tuxonice = probe.has(0, TUXONICE);

@@ -1,16 +1,19 @@
 //! UDF, alone or beside ISO 9660.
 //!
 //! # On disk
-//! The volume recognition sequence begins at byte 32768 and holds `NSR02` or `NSR03`. The anchor is in block 256 and leads to
-//! a sequence of descriptors; of these the partition descriptor says where the blocks are counted from. The size of a block
-//! is nowhere said before the anchor, so each is tried.
+//! The volume recognition sequence begins at byte 32768 and holds `NSR02` or `NSR03`. The anchor is
+//! in block 256 and leads to a sequence of descriptors; of these the partition descriptor says
+//! where the blocks are counted from. The size of a block is nowhere said before the anchor, so
+//! each is tried.
 //!
 //! # Limits
-//! The anchors at the end, of media that end early, are not looked for. Of a sequence 32 descriptors are read, and the first
-//! of each kind counts. A virtual partition or one with a sparing table moves blocks within the partition.
+//! The anchors at the end, of media that end early, are not looked for. Of a sequence 32
+//! descriptors are read, and the first of each kind counts. A virtual partition or one with a
+//! sparing table moves blocks within the partition.
 //!
 //! # Sources
-//! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID and version.
+//! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID
+//! and version.
 
 use super::{Format, Inside, Kind, Sign, iso9660};
 use crate::assert_offsets;
@@ -125,15 +128,21 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.inside = Inside::Unknown("no partition descriptor was found");
     let mut revision = 0;
     for n in 0..DESCRIPTORS.min(u64::from(anchor.length.get()) / block) {
-        let Some(number) = u32::try_from(n).ok().and_then(|n| anchor.location.get().checked_add(n)) else { break };
+        let Some(number) = u32::try_from(n).ok().and_then(|n| anchor.location.get().checked_add(n))
+        else {
+            break;
+        };
         let at = u64::from(number) * block;
         match tag(probe, block, number) {
             Some(TAG_PRIMARY) if sign.uuid.is_none() => {
-                sign.uuid = probe.read::<Primary>(at).and_then(|primary| set_uuid(&primary.volume_set_identifier));
+                sign.uuid = probe
+                    .read::<Primary>(at)
+                    .and_then(|primary| set_uuid(&primary.volume_set_identifier));
             }
             Some(TAG_PARTITION) if sign.data.is_none() => {
                 let partition: Partition = probe.read(at)?;
-                let (start, blocks) = (partition.partition_starting_location.get(), partition.partition_length.get());
+                let (start, blocks) =
+                    (partition.partition_starting_location.get(), partition.partition_length.get());
                 let (offset, length) = (u64::from(start) * block, u64::from(blocks) * block);
                 let read_only = partition.access_type.get() == ACCESS_READ_ONLY;
                 sign.inside = if read_only { Inside::ReadOnly } else { Inside::Understood };
@@ -142,7 +151,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
             }
             Some(TAG_LOGICAL) if revision == 0 => {
                 let logical: Logical = probe.read(at)?;
-                sign.label = dstring(&logical.logical_volume_identifier).and_then(|units| ondisk::text_units(units.into_iter()));
+                sign.label = dstring(&logical.logical_volume_identifier)
+                    .and_then(|units| ondisk::text_units(units.into_iter()));
                 let extent = logical.integrity_sequence_extent;
                 revision = integrity(probe, block, extent).unwrap_or(logical.udf_revision.get());
             }
@@ -154,13 +164,18 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// Where the volume recognition sequence names ECMA-167: descriptors of 2 KiB, or of a block if that is larger.
+/// Where the volume recognition sequence names ECMA-167: descriptors of 2 KiB, or of a block if
+/// that is larger.
 fn recognition(probe: &Probe<'_>) -> Option<u64> {
     [2048, 4096].into_iter().find_map(|step| {
         let places = (0..DESCRIPTORS).map(|n| RECOGNITION + n * step + 1);
         let named = places.map_while(|at| Some((at, probe.bytes(at, 5)?)));
-        let mut sequence =
-            named.take_while(|(_, id)| matches!(id.as_slice(), b"BEA01" | b"BOOT2" | b"CD001" | b"CDW02" | b"TEA01" | b"NSR02" | b"NSR03"));
+        let mut sequence = named.take_while(|(_, id)| {
+            matches!(
+                id.as_slice(),
+                b"BEA01" | b"BOOT2" | b"CD001" | b"CDW02" | b"TEA01" | b"NSR02" | b"NSR03"
+            )
+        });
         sequence.find(|(_, id)| id.starts_with(b"NSR")).map(|(at, _)| at)
     })
 }
@@ -169,7 +184,11 @@ fn recognition(probe: &Probe<'_>) -> Option<u64> {
 fn tag(probe: &Probe<'_>, block: u64, number: u32) -> Option<u16> {
     let at = u64::from(number) * block;
     let tag: Tag = probe.read(at)?;
-    let sum = probe.bytes(at, 16)?.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_sub(tag.tag_checksum);
+    let sum = probe
+        .bytes(at, 16)?
+        .iter()
+        .fold(0u8, |sum, byte| sum.wrapping_add(*byte))
+        .wrapping_sub(tag.tag_checksum);
     (tag.tag_location.get() == number && sum == tag.tag_checksum).then(|| tag.tag_identifier.get())
 }
 
@@ -180,7 +199,8 @@ fn integrity(probe: &Probe<'_>, block: u64, extent: Extent) -> Option<u16> {
     if extent.length.get() == 0 || tag(probe, block, number)? != TAG_INTEGRITY {
         return None;
     }
-    // 3/10.10: two tables of a word for each partition come first; UDF 2.2.6.4: then an identifier and two counts.
+    // 3/10.10: two tables of a word for each partition come first; UDF 2.2.6.4: then an identifier
+    // and two counts.
     let partitions = u64::from(probe.read::<U32>(at + 72)?.get());
     probe.read::<U16>(at + 80 + 8 * partitions + 40).map(U16::get).filter(|&revision| revision != 0)
 }
@@ -191,13 +211,15 @@ fn dstring(field: &[u8; 128]) -> Option<Vec<u16>> {
     let used = rest.get(..usize::from(*used).checked_sub(1)?)?;
     match bits {
         8 => Some(used.iter().map(|&byte| u16::from(byte)).collect()),
-        16 => Some(used.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect()),
+        16 => {
+            Some(used.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect())
+        }
         _ => None,
     }
 }
 
-/// blkid's UUID: the set's first 16 bytes as UTF-8 if they are hexadecimal digits; what is not, from byte 8 or from byte 0, is
-/// printed as the hexadecimal digits of its bytes.
+/// blkid's UUID: the set's first 16 bytes as UTF-8 if they are hexadecimal digits; what is not,
+/// from byte 8 or from byte 0, is printed as the hexadecimal digits of its bytes.
 fn set_uuid(field: &[u8; 128]) -> Option<String> {
     let mut bytes = String::from_utf16_lossy(&dstring(field)?).into_bytes();
     if bytes.len() < 8 {
@@ -211,5 +233,8 @@ fn set_uuid(field: &[u8; 128]) -> Option<String> {
         _ => (0, 8),
     };
     let plain_text = String::from_utf8_lossy(&bytes[..plain]).to_lowercase();
-    Some(plain_text + &bytes[plain..coded].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    Some(
+        plain_text
+            + &bytes[plain..coded].iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+    )
 }

@@ -1,17 +1,20 @@
 //! UFS1 and UFS2, of either byte order.
 //!
 //! # On disk
-//! The superblock is at 65536 (UFS2), 8192 (UFS1), 0 or 262144, in this order. Blocks and their fragments are counted in
-//! fragments from byte 0. A file's last, partial block is written in fragments, so a fragment below the physical sector costs
-//! even where everything is aligned.
+//! The superblock is at 65536 (UFS2), 8192 (UFS1), 0 or 262144, in this order. Blocks and their
+//! fragments are counted in fragments from byte 0. A file's last, partial block is written in
+//! fragments, so a fragment below the physical sector costs even where everything is aligned.
 //!
 //! # Limits
 //! The dialects of Sun, HP and SCO, whose magics differ, are not recognised.
 //!
 //! # Sources
-//! FreeBSD `sys/ufs/ffs/fs.h` (`struct fs`, `SBLOCKSEARCH`), `sys/ufs/ffs/ffs_subr.c` (`validate_sblock`).
+//! FreeBSD `sys/ufs/ffs/fs.h` (`struct fs`, `SBLOCKSEARCH`), `sys/ufs/ffs/ffs_subr.c`
+//! (`validate_sblock`).
 
-use self::fs::{BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
+use self::fs::{
+    BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2,
+};
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
@@ -50,7 +53,9 @@ impl Format for Ufs {
 const SBLOCKSEARCH: [u64; 4] = [SBLOCK_UFS2, SBLOCK_UFS1, 0, 262_144];
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    SBLOCKSEARCH.into_iter().find_map(|at| superblock::<LE>(probe, at).or_else(|| superblock::<BE>(probe, at)))
+    SBLOCKSEARCH
+        .into_iter()
+        .find_map(|at| superblock::<LE>(probe, at).or_else(|| superblock::<BE>(probe, at)))
 }
 
 /// The superblock at `at`, if there is one in this byte order.
@@ -62,9 +67,11 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     let fs: Fs<O> = probe.read(at)?;
     let (block, fragment) = (u64::from(fs.fs_bsize.get()), u64::from(fs.fs_fsize.get()));
     let place = fs.fs_sblockloc.get();
-    // A copy in a cylinder group may stand where another file system would have its first: UFS1 with 64 KiB blocks has one
-    // at 65536, and UFS2 says where its first one is (0 by writers that do not know the field).
-    let copy = if magic == FS_UFS1_MAGIC { at == SBLOCKSEARCH[0] } else { place != at && place != 0 };
+    // A copy in a cylinder group may stand where another file system would have its first: UFS1
+    // with 64 KiB blocks has one at 65536, and UFS2 says where its first one is (0 by writers that
+    // do not know the field).
+    let copy =
+        if magic == FS_UFS1_MAGIC { at == SBLOCKSEARCH[0] } else { place != at && place != 0 };
     let valid = block.is_power_of_two()
         && BLOCK.contains(&block)
         && fragment.is_power_of_two()
@@ -74,7 +81,8 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     if copy || !valid {
         return None;
     }
-    let fragments = if magic == FS_UFS1_MAGIC { u64::from(fs.fs_old_size.get()) } else { fs.fs_size.get() };
+    let fragments =
+        if magic == FS_UFS1_MAGIC { u64::from(fs.fs_old_size.get()) } else { fs.fs_size.get() };
     let [time, random] = [fs.fs_id[0].get(), fs.fs_id[1].get()];
     let mut sign = Sign::new(KIND, at + FS_MAGIC_AT);
     sign.version = Some(if magic == FS_UFS1_MAGIC { "1" } else { "2" }.into());
@@ -103,7 +111,9 @@ mod tests {
     #[test]
     fn a_copy_is_not_the_first() {
         let (one, two) = (superblock(FS_UFS1_MAGIC, 8192), superblock(FS_UFS2_MAGIC, 65536));
-        let first = |disk: &[(u64, &[u8])]| everything(1 << 20, disk).first().map(|s| s.magic - FS_MAGIC_AT);
+        let first = |disk: &[(u64, &[u8])]| {
+            everything(1 << 20, disk).first().map(|s| s.magic - FS_MAGIC_AT)
+        };
         assert_eq!(first(&[(65536, &one), (8192, &one)]), Some(8192));
         assert_eq!(first(&[(65536, &one)]), None);
         assert_eq!(first(&[(262_144, &two)]), None);
@@ -117,7 +127,8 @@ mod tests {
             fs[at..at + 4].copy_from_slice(&with.to_le_bytes());
             everything(1 << 20, &[(65536, &fs)]).len()
         };
-        // As it is, also by a writer that does not record the place; then another `fs_frag`, and a block no power of two.
+        // As it is, also by a writer that does not record the place; then another `fs_frag`, and a
+        // block no power of two.
         assert_eq!((recognised(56, 8, 65536), recognised(56, 8, 0)), (1, 1));
         assert_eq!((recognised(56, 4, 65536), recognised(48, 65535, 65536)), (0, 0));
         // 16 fragments in a block.

@@ -1,7 +1,8 @@
 //! VDI: a disk image of VirtualBox.
 //!
 //! # On disk
-//! A line of text, then a little-endian header at byte 64. The virtual disk is cut into blocks of 1 MiB, as a rule.
+//! A line of text, then a little-endian header at byte 64. The virtual disk is cut into blocks of 1
+//! MiB, as a rule.
 //!
 //! # Sources
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`); QEMU `block/vdi.c`.
@@ -59,7 +60,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     }
     let header: Header = probe.read(AT)?;
     let mut sign = Sign::new(KIND, AT);
-    sign.version = Some(format!("{}.{}", header.version.get() >> 16, header.version.get() & 0xffff));
+    sign.version =
+        Some(format!("{}.{}", header.version.get() >> 16, header.version.get() & 0xffff));
     sign.inside = Inside::CONTAINER;
     sign.details.push(("virtual size", header.disk_size.get().to_string()));
     sign.details.push(("cluster size", header.block_size.get().to_string()));

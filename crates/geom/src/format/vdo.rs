@@ -1,10 +1,12 @@
 //! VDO: a deduplicating, compressing volume's storage.
 //!
 //! # On disk
-//! A geometry block at byte 0 begins with `dmvdo001`; everything lies in blocks of 4096 bytes from byte 0.
+//! A geometry block at byte 0 begins with `dmvdo001`; everything lies in blocks of 4096 bytes from
+//! byte 0.
 //!
 //! # Sources
-//! Linux `drivers/md/dm-vdo/encodings.c` (`struct volume_geometry`), `constants.h` (`VDO_BLOCK_SIZE`).
+//! Linux `drivers/md/dm-vdo/encodings.c` (`struct volume_geometry`), `constants.h`
+//! (`VDO_BLOCK_SIZE`).
 
 use super::{Format, Kind, Sign};
 use crate::base::ondisk;

@@ -1,15 +1,17 @@
 //! VHD (QEMU's `vpc`): a disk image of Microsoft Virtual PC.
 //!
 //! # On disk
-//! A big-endian footer in the last 512 bytes, `conectix`, with a checksum. A fixed disk is the raw content before it. A
-//! dynamic or differencing disk has a copy of the footer at byte 0 and a header, `cxsparse`, that gives the block size.
+//! A big-endian footer in the last 512 bytes, `conectix`, with a checksum. A fixed disk is the raw
+//! content before it. A dynamic or differencing disk has a copy of the footer at byte 0 and a
+//! header, `cxsparse`, that gives the block size.
 //!
 //! # Topology
-//! A fixed disk's content is tasted in turn. Of a dynamic one each block is preceded by a bitmap of 512 bytes or more, so
-//! that its content is often off every grain larger than that.
+//! A fixed disk's content is tasted in turn. Of a dynamic one each block is preceded by a bitmap of
+//! 512 bytes or more, so that its content is often off every grain larger than that.
 //!
 //! # Sources
-//! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic Disk Header Format.
+//! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic
+//! Disk Header Format.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
@@ -72,7 +74,8 @@ struct Dynamic {
 assert_offsets!(Dynamic, 36, header_version @ 24, block_size @ 32);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    // A dynamic disk has the footer twice; a fixed one only at the end, and what stands at its byte 0 is its content.
+    // A dynamic disk has the footer twice; a fixed one only at the end, and what stands at its byte
+    // 0 is its content.
     let end = probe.from_end(FOOTER)?;
     footer(probe, end).or_else(|| footer(probe, 0).filter(|sign| sign.data.is_none()))
 }
@@ -99,7 +102,9 @@ fn footer(probe: &Probe<'_>, at: u64) -> Option<Sign> {
         return Some(sign);
     }
     sign.inside = Inside::CONTAINER;
-    let header = probe.read(footer.data_offset.get()).filter(|header: &Dynamic| header.cookie == *b"cxsparse");
+    let header = probe
+        .read(footer.data_offset.get())
+        .filter(|header: &Dynamic| header.cookie == *b"cxsparse");
     sign.details.extend(header.map(|header| ("cluster size", header.block_size.get().to_string())));
     Some(sign)
 }

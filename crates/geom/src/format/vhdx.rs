@@ -1,8 +1,9 @@
 //! VHDX: a disk image of Hyper-V.
 //!
 //! # On disk
-//! `vhdxfile` at byte 0; a region table at 192 KiB (a copy at 256 KiB) names the metadata region, whose table names items by
-//! GUID: file parameters with the block size, virtual disk size, logical and physical sector size.
+//! `vhdxfile` at byte 0; a region table at 192 KiB (a copy at 256 KiB) names the metadata region,
+//! whose table names items by GUID: file parameters with the block size, virtual disk size, logical
+//! and physical sector size.
 //!
 //! # Limits
 //! Checksums (CRC-32C) are not verified and the log is not replayed: the numbers are for people.
@@ -96,7 +97,10 @@ const PHYSICAL_SECTOR_SIZE: Guid = guid(0xcda3_48c7, 0x445d, 0x4471, 0x9cc9_e988
 /// A GUID from its printed parts.
 const fn guid(a: u32, b: u16, c: u16, d: u64) -> Guid {
     let (a, b, c, d) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes(), d.to_be_bytes());
-    Guid([a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
+    Guid([
+        a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6],
+        d[7],
+    ])
 }
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
@@ -106,19 +110,25 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let mut sign = Sign::new(KIND, 0);
     sign.inside = Inside::CONTAINER;
     if let Some(region) = REGION_TABLES.iter().find_map(|&at| metadata_region(probe, at)) {
-        let number = |id| item(probe, region, id).and_then(|at| probe.read::<U32>(at)).map(|n| n.get().to_string());
+        let number = |id| {
+            item(probe, region, id)
+                .and_then(|at| probe.read::<U32>(at))
+                .map(|n| n.get().to_string())
+        };
         let size = item(probe, region, VIRTUAL_DISK_SIZE).and_then(|at| probe.read::<U64>(at));
         sign.details.extend(size.map(|size| ("virtual size", size.get().to_string())));
         sign.details.extend(number(FILE_PARAMETERS).map(|size| ("cluster size", size)));
         sign.details.extend(number(LOGICAL_SECTOR_SIZE).map(|size| ("logical sector size", size)));
-        sign.details.extend(number(PHYSICAL_SECTOR_SIZE).map(|size| ("physical sector size", size)));
+        sign.details
+            .extend(number(PHYSICAL_SECTOR_SIZE).map(|size| ("physical sector size", size)));
     }
     Some(sign)
 }
 
 /// The byte at which the metadata region begins, from the region table at `at`.
 fn metadata_region(probe: &Probe<'_>, at: u64) -> Option<u64> {
-    let table: RegionTable = probe.read(at).filter(|table: &RegionTable| table.signature == *b"regi")?;
+    let table: RegionTable =
+        probe.read(at).filter(|table: &RegionTable| table.signature == *b"regi")?;
     let count = u64::from(table.entry_count.get()).min(ENTRIES);
     let mut regions = (0..count).map_while(|n| probe.read::<Region>(at + 16 + n * 32));
     regions.find(|region| region.guid == METADATA).map(|region| region.file_offset.get())
@@ -126,7 +136,8 @@ fn metadata_region(probe: &Probe<'_>, at: u64) -> Option<u64> {
 
 /// The byte at which an item of the metadata region at `region` stands.
 fn item(probe: &Probe<'_>, region: u64, id: Guid) -> Option<u64> {
-    let table: MetadataTable = probe.read(region).filter(|table: &MetadataTable| table.signature == *b"metadata")?;
+    let table: MetadataTable =
+        probe.read(region).filter(|table: &MetadataTable| table.signature == *b"metadata")?;
     let count = u64::from(table.entry_count.get()).min(ENTRIES);
     // The table was read at `region`, so no sum here comes near 2^64.
     let mut items = (0..count).map_while(|n| probe.read::<Item>(region + 32 + n * 32));

@@ -1,14 +1,17 @@
-//! VMDK: a disk image of VMware; a sparse extent, or the descriptor of a disk whose extents are files of their own.
+//! VMDK: a disk image of VMware; a sparse extent, or the descriptor of a disk whose extents are
+//! files of their own.
 //!
 //! # On disk
-//! A sparse extent begins with `KDMV` (hosted) or `COWD` (ESX), little-endian, and is cut into grains. A descriptor is text
-//! that begins with `# Disk DescriptorFile`; its extent lines give the size in 512-byte sectors.
+//! A sparse extent begins with `KDMV` (hosted) or `COWD` (ESX), little-endian, and is cut into
+//! grains. A descriptor is text that begins with `# Disk DescriptorFile`; its extent lines give the
+//! size in 512-byte sectors.
 //!
 //! # Limits
 //! Of a descriptor its first 4 KiB are read.
 //!
 //! # Sources
-//! VMware "Virtual Disk Format 5.0", The Descriptor File, Hosted Sparse Extent Header, ESX Server Sparse Extent Header.
+//! VMware "Virtual Disk Format 5.0", The Descriptor File, Hosted Sparse Extent Header, ESX Server
+//! Sparse Extent Header.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
@@ -69,7 +72,12 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if let Some(header) = hosted {
         describe(&mut sign, header.version.get(), header.capacity.get(), header.grain_size.get());
     } else if let Some(header) = esx {
-        describe(&mut sign, header.version.get(), header.num_sectors.get().into(), header.grain_size.get().into());
+        describe(
+            &mut sign,
+            header.version.get(),
+            header.num_sectors.get().into(),
+            header.grain_size.get().into(),
+        );
     } else if probe.has(0, DESCRIPTOR) {
         let length = usize::try_from(probe.length().min(TEXT)).ok()?;
         descriptor(&mut sign, &String::from_utf8_lossy(&probe.bytes(0, length)?));
@@ -81,19 +89,29 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 
 fn describe(sign: &mut Sign, version: u32, sectors: u64, grain: u64) {
     sign.version = Some(version.to_string());
-    sign.details.extend(sectors.checked_mul(SECTOR).map(|bytes| ("virtual size", bytes.to_string())));
+    sign.details
+        .extend(sectors.checked_mul(SECTOR).map(|bytes| ("virtual size", bytes.to_string())));
     sign.details.extend(grain.checked_mul(SECTOR).map(|bytes| ("cluster size", bytes.to_string())));
 }
 
-/// `version=`, `createType=` and the sum of the extents: lines such as `RW 20480 FLAT "disk-flat.vmdk" 0`.
+/// `version=`, `createType=` and the sum of the extents: lines such as `RW 20480 FLAT
+/// "disk-flat.vmdk" 0`.
 fn descriptor(sign: &mut Sign, text: &str) {
-    let value = |key| text.lines().find_map(|line: &str| line.strip_prefix(key)).and_then(|v| ondisk::text(v.trim_matches('"').as_bytes()));
+    let value = |key| {
+        text.lines()
+            .find_map(|line: &str| line.strip_prefix(key))
+            .and_then(|v| ondisk::text(v.trim_matches('"').as_bytes()))
+    };
     sign.version = value("version=");
     let mut words = text.lines().map(str::split_whitespace);
     let sectors = words.try_fold(0u64, |sum, mut line| match line.next() {
         Some("RW" | "RDONLY" | "NOACCESS") => sum.checked_add(line.next()?.parse().ok()?),
         _ => Some(sum),
     });
-    sign.details.extend(sectors.and_then(|n| n.checked_mul(SECTOR)).map(|bytes| ("virtual size", bytes.to_string())));
+    sign.details.extend(
+        sectors
+            .and_then(|n| n.checked_mul(SECTOR))
+            .map(|bytes| ("virtual size", bytes.to_string())),
+    );
     sign.details.extend(value("createType=").map(|kind| ("create type", kind)));
 }

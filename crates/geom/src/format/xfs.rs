@@ -1,19 +1,20 @@
 //! XFS.
 //!
 //! # On disk
-//! Superblock at byte 0, big-endian. Blocks lie at multiples of the block size from byte 0. Superblocks and the other heads
-//! of an allocation group are written in sectors of `sb_sectsize`; the log in its own sectors, or padded to `sb_logsunit`.
+//! Superblock at byte 0, big-endian. Blocks lie at multiples of the block size from byte 0.
+//! Superblocks and the other heads of an allocation group are written in sectors of `sb_sectsize`;
+//! the log in its own sectors, or padded to `sb_logsunit`.
 //!
 //! # Topology
 //! `sb_unit` and `sb_width` are the chunk and the full stripe it was made for, in blocks.
 //!
 //! # Limits
-//! A log on a device of its own is recognised by a record at byte 0, which is where `mkfs.xfs` puts the first; blkid looks
-//! further. What its sector is only the file system knows.
+//! A log on a device of its own is recognised by a record at byte 0, which is where `mkfs.xfs` puts
+//! the first; blkid looks further. What its sector is only the file system knows.
 //!
 //! # Sources
-//! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are rounded); libblkid
-//! `superblocks/xfs.c` for the refusals.
+//! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are
+//! rounded); libblkid `superblocks/xfs.c` for the refusals.
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
@@ -67,8 +68,12 @@ impl Format for Xfs {
     fn enlarge(&self, sign: &Sign, piece: Piece, unit: u64) -> Option<String> {
         let fix = match unit > PAGE {
             true if !piece.is_data() => "make it with larger sectors: mkfs.xfs -s size=4096".into(),
-            true => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
-            false => format!("make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"),
+            true => format!(
+                "make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"
+            ),
+            false => format!(
+                "make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"
+            ),
         };
         (sign.kind == XFS).then_some(fix)
     }
@@ -79,7 +84,9 @@ impl Format for Xfs {
             // Mount options only change what mkfs recorded.
             None => format!("make it anew with mkfs.xfs -d su={chunk},sw={sw}"),
             Some(_) => {
-                format!("mount with -o sunit={unit},swidth={width} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={sw}")
+                format!(
+                    "mount with -o sunit={unit},swidth={width} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={sw}"
+                )
             }
         };
         (sign.kind == XFS).then_some(fix)
@@ -133,7 +140,8 @@ struct LogRecord {
 assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 
 /// Reason for which a name alone does not describe the inside of an external log.
-pub(super) const LOG: &str = "a log of XFS on a device of its own: where its blocks lie is not known";
+pub(super) const LOG: &str =
+    "a log of XFS on a device of its own: where its blocks lie is not known";
 const LOG_MAGIC: u32 = 0xfeed_babe;
 /// The largest block that kernels before 6.12 mount, in bytes.
 const PAGE: u64 = 4096;
@@ -147,7 +155,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 fn file_system(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(0)?;
     let (block, sector) = (u64::from(sb.sb_blocksize.get()), u64::from(sb.sb_sectsize.get()));
-    let (dblocks, agcount, agblocks) = (sb.sb_dblocks.get(), u64::from(sb.sb_agcount.get()), u64::from(sb.sb_agblocks.get()));
+    let (dblocks, agcount, agblocks) =
+        (sb.sb_dblocks.get(), u64::from(sb.sb_agcount.get()), u64::from(sb.sb_agblocks.get()));
     let valid = sb.sb_magicnum == *b"XFSB"
         && block.is_power_of_two()
         && (512..=65536).contains(&block)
@@ -161,10 +170,16 @@ fn file_system(probe: &Probe<'_>) -> Option<Sign> {
     if !valid {
         return None;
     }
-    let (log_unit, log_sector) = (u64::from(sb.sb_logsunit.get()), u64::from(sb.sb_logsectsize.get()));
-    // 1 stands for a version 2 log without a stripe unit, 0 for a version 1 log; no log sector means a basic block.
+    let (log_unit, log_sector) =
+        (u64::from(sb.sb_logsunit.get()), u64::from(sb.sb_logsectsize.get()));
+    // 1 stands for a version 2 log without a stripe unit, 0 for a version 1 log; no log sector
+    // means a basic block.
     let log_write = if log_unit > 1 { log_unit } else { log_sector.max(BASIC_BLOCK) };
-    let smallest = if log_write < sector { Piece { size: log_write, name: "log sector" } } else { Piece { size: sector, name: "sector" } };
+    let smallest = if log_write < sector {
+        Piece { size: log_write, name: "log sector" }
+    } else {
+        Piece { size: sector, name: "sector" }
+    };
     let in_blocks = |n: U32| (n.get() > 0).then(|| u64::from(n.get()) * block);
     let mut sign = Sign::new(XFS, 0);
     sign.label = ondisk::text(&sb.sb_fname);

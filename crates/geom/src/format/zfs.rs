@@ -1,21 +1,21 @@
 //! ZFS: a device of a pool.
 //!
 //! # On disk
-//! Four labels of 256 KiB: two at the front, two at the end. In a label, at 16 KiB, the device's configuration as an XDR name
-//! and value list; at 128 KiB the ring of uberblocks. A boot region of 3.5 MiB follows the front labels, so the data
-//! begin at 4 MiB.
+//! Four labels of 256 KiB: two at the front, two at the end. In a label, at 16 KiB, the device's
+//! configuration as an XDR name and value list; at 128 KiB the ring of uberblocks. A boot region of
+//! 3.5 MiB follows the front labels, so the data begin at 4 MiB.
 //!
 //! # Topology
 //! The smallest block of a top-level device is 2^ashift bytes, from the beginning of the data.
 //!
 //! # Limits
-//! The list is read as far as 16 KiB, from the first front label that has one; checksums are not verified. The size of
-//! records and the geometry of RAID-Z are not a matter of the label.
+//! The list is read as far as 16 KiB, from the first front label that has one; checksums are not
+//! verified. The size of records and the geometry of RAID-Z are not a matter of the label.
 //!
 //! # Sources
-//! "ZFS On-Disk Specification" (Sun Microsystems, 2006), chapter 1; OpenZFS `include/sys/vdev_impl.h` (`vdev_label_t`,
-//! `VDEV_LABEL_START_SIZE`), `module/zfs/vdev_label.c`; list encoding: OpenZFS `module/nvpair/nvpair.c`
-//! (`nvs_xdr_nvp_op`), with RFC 4506.
+//! "ZFS On-Disk Specification" (Sun Microsystems, 2006), chapter 1; OpenZFS
+//! `include/sys/vdev_impl.h` (`vdev_label_t`, `VDEV_LABEL_START_SIZE`), `module/zfs/vdev_label.c`;
+//! list encoding: OpenZFS `module/nvpair/nvpair.c` (`nvs_xdr_nvp_op`), with RFC 4506.
 
 use super::{Format, Inside, Kind, Sign};
 use crate::base::ondisk;
@@ -43,7 +43,8 @@ impl Format for Zfs {
 
 const LABEL: u64 = 256 << 10;
 const NVLIST: u64 = 16 << 10;
-/// Bytes of the 112 KiB of configuration that are read: the numbers wanted come before the list of children.
+/// Bytes of the 112 KiB of configuration that are read: the numbers wanted come before the list of
+/// children.
 const READ: usize = 16 << 10;
 /// Bytes before the data: two labels and the boot region.
 const DATA: u64 = 4 << 20;
@@ -72,18 +73,25 @@ fn label(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     sign.uuid = Some(pool.to_string());
     // An embedded list has version and flags too, no head.
     let tree = tree.get(8..).unwrap_or_default();
-    sign.block = number(tree, "ashift").filter(|shift| (9..=16).contains(shift)).map(|shift| 1 << shift);
+    sign.block =
+        number(tree, "ashift").filter(|shift| (9..=16).contains(shift)).map(|shift| 1 << shift);
     sign.data_at(probe, Some(DATA), None, false);
     if sign.block.is_none() {
         sign.inside = Inside::Unknown("its label says no ashift");
     }
-    sign.details.extend(find(tree, "type", TYPE_STRING).and_then(string).and_then(ondisk::text).map(|kind| ("vdev", kind)));
+    sign.details.extend(
+        find(tree, "type", TYPE_STRING)
+            .and_then(string)
+            .and_then(ondisk::text)
+            .map(|kind| ("vdev", kind)),
+    );
     sign.details.extend(number(config, "guid").map(|guid| ("guid", guid.to_string())));
     Some(sign)
 }
 
-/// The value of the pair called `name`, from its first byte to the end of the pair or of what was read; `None` if there is no such
-/// pair of that type. Every pair is at least its head long, so the walk ends.
+/// The value of the pair called `name`, from its first byte to the end of the pair or of what was
+/// read; `None` if there is no such pair of that type. Every pair is at least its head long, so the
+/// walk ends.
 fn find<'a>(pairs: &'a [u8], name: &str, kind: u32) -> Option<&'a [u8]> {
     let mut rest = pairs;
     loop {
@@ -151,9 +159,16 @@ mod tests {
         [&[0, 0, 0, 0, 0, 0, 0, 1][..], &pairs.concat(), &[0; 8]].concat()
     }
 
-    /// As `vdev_config_generate` writes it: the tree has numbers of its own that carry the same names.
+    /// As `vdev_config_generate` writes it: the tree has numbers of its own that carry the same
+    /// names.
     fn config(ashift: u64) -> Vec<u8> {
-        let tree = list(&[text("type", "raidz"), int("id", 0), int("guid", 7), int("ashift", ashift), int("asize", 1 << 30)]);
+        let tree = list(&[
+            text("type", "raidz"),
+            int("id", 0),
+            int("guid", 7),
+            int("ashift", ashift),
+            int("asize", 1 << 30),
+        ]);
         let pairs = [
             int("version", 5000),
             text("name", "tank"),
@@ -169,8 +184,14 @@ mod tests {
     fn either_front_label_is_read() {
         for at in [NVLIST, LABEL + NVLIST] {
             let sign = recognised(&Zfs, disk(64 << 20, &[(at, &config(12))])).unwrap();
-            assert_eq!((sign.label.as_deref(), sign.uuid.as_deref()), (Some("tank"), Some("18364758544493064720")));
-            assert_eq!((sign.block, sign.data.unwrap().offset, sign.magic), (Some(4096), 4 << 20, at));
+            assert_eq!(
+                (sign.label.as_deref(), sign.uuid.as_deref()),
+                (Some("tank"), Some("18364758544493064720"))
+            );
+            assert_eq!(
+                (sign.block, sign.data.unwrap().offset, sign.magic),
+                (Some(4096), 4 << 20, at)
+            );
             assert_eq!(sign.details, [("vdev", "raidz".to_string()), ("guid", "99".to_string())]);
         }
     }

@@ -1,4 +1,5 @@
-//! Answers of the classes and formats for one provider, and the choice between those that exclude each other.
+//! Answers of the classes and formats for one provider, and the choice between those that exclude
+//! each other.
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
@@ -44,10 +45,12 @@ impl Found {
         self.tables.is_empty() && self.member.is_none() && self.signs.is_empty()
     }
 
-    /// Chooses between answers that exclude each other, where that can be known; names those where it cannot.
+    /// Chooses between answers that exclude each other, where that can be known; names those where
+    /// it cannot.
     pub(crate) fn settle(&mut self) {
-        // The front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is shown by
-        // the set or the data area too: it is read there, where it is whole and ends where it should.
+        // The front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed
+        // VHD), is shown by the set or the data area too: it is read there, where it is whole and
+        // ends where it should.
         if self.signs.iter().any(|sign| sign.inside == Inside::Moving) {
             // Of contents in two places every other signature may be the old one or the new one.
             self.tables.clear();
@@ -64,19 +67,29 @@ impl Found {
         self.pass_over_empty();
         if self.tables.len() > 1 {
             let names: Vec<&str> = self.tables.iter().map(|(name, _)| *name).collect();
-            let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
+            let message = format!(
+                "partition tables of {} kinds stand here: {}; read as {}",
+                names.len(),
+                names.join(", "),
+                names[0]
+            );
             let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
             self.findings.push(finding.fix("wipe the table that is not in use: wipefs --offset"));
         }
     }
 
-    /// Passes over a table without partitions where something else is recognised, and adds a finding.
+    /// Passes over a table without partitions where something else is recognised, and adds a
+    /// finding.
     fn pass_over_empty(&mut self) {
         let Some(sign) = self.signs.iter().find(|s| s.inside != Inside::ReadOnly) else { return };
-        let empty = |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| t.entries.is_empty());
+        let empty =
+            |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| t.entries.is_empty());
         let Some(at) = self.tables.iter().position(empty) else { return };
         let (scheme, _) = self.tables.remove(at);
-        let message = format!("an empty {scheme} table stands here as well as {}: it is passed over", sign.kind);
+        let message = format!(
+            "an empty {scheme} table stands here as well as {}: it is passed over",
+            sign.kind
+        );
         let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
         self.findings.push(finding.fix("wipe the one that is not in use: wipefs lists both, wipefs --offset --backup removes one"));
     }

@@ -34,8 +34,15 @@ impl Incomplete {
     pub(super) fn finding(&self) -> Finding {
         let Incomplete { class, .. } = self;
         let found = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, self.to_string());
-        let numbers = if self.is_numbered() { format!("; trueline {class} dump DISK says what number a member is") } else { String::new() };
-        found.fix(format!("name the other {} in the same target, separated by commas{numbers}", self.missing()))
+        let numbers = if self.is_numbered() {
+            format!("; trueline {class} dump DISK says what number a member is")
+        } else {
+            String::new()
+        };
+        found.fix(format!(
+            "name the other {} in the same target, separated by commas{numbers}",
+            self.missing()
+        ))
     }
 
     fn is_numbered(&self) -> bool {
@@ -52,11 +59,17 @@ impl fmt::Display for Incomplete {
             return Ok(());
         }
         // A label may claim any count: the walk stops at the last number that is named.
-        let numbers = (0..*count).filter(|number| !here.iter().any(|(_, own)| own == &Some(*number)));
+        let numbers =
+            (0..*count).filter(|number| !here.iter().any(|(_, own)| own == &Some(*number)));
         let named: Vec<String> = numbers.take(NAMED).map(|number| number.to_string()).collect();
         let more = if self.missing() > named.len() { " and more" } else { "" };
         let (noun, verb) = if self.missing() == 1 { ("number", "is") } else { ("numbers", "are") };
-        write!(f, ": {noun} {}{more} of 0 to {} {verb} missing", named.join(", "), count.saturating_sub(1))
+        write!(
+            f,
+            ": {noun} {}{more} of 0 to {} {verb} missing",
+            named.join(", "),
+            count.saturating_sub(1)
+        )
     }
 }
 
@@ -65,14 +78,25 @@ mod tests {
     use super::*;
 
     fn set(here: &[Option<usize>], count: usize) -> Incomplete {
-        Incomplete { class: "stripe", provider: "stripe/data".into(), here: here.iter().copied().enumerate().collect(), count }
+        Incomplete {
+            class: "stripe",
+            provider: "stripe/data".into(),
+            here: here.iter().copied().enumerate().collect(),
+            count,
+        }
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let said = |here: &[Option<usize>], count| set(here, count).to_string();
-        assert_eq!(said(&[Some(0)], 2), "stripe set stripe/data has 1 of its 2 members here: number 1 of 0 to 1 is missing");
-        assert_eq!(said(&[Some(2), Some(0)], 4), "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are missing");
+        assert_eq!(
+            said(&[Some(0)], 2),
+            "stripe set stripe/data has 1 of its 2 members here: number 1 of 0 to 1 is missing"
+        );
+        assert_eq!(
+            said(&[Some(2), Some(0)], 4),
+            "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are missing"
+        );
         assert_eq!(said(&[None], 2), "stripe set stripe/data has 1 of its 2 members here");
         let many = said(&[Some(1)], usize::MAX);
         assert!(many.contains(": numbers 0, 2, 3, 4, 5, 6, 7, 8 and more of 0 to "), "{many}");

@@ -1,7 +1,9 @@
-//! Contents of a provider before it is written, and their fate under a new table: decided once, for every command.
+//! Contents of a provider before it is written, and their fate under a new table: decided once, for
+//! every command.
 //!
-//! A table that tasting passes over is no table here either. The front of a mirror's member, or of a RAID with its
-//! metadata at the end, looks like a table whose end is missing; a repair of it there would overwrite the metadata.
+//! A table that tasting passes over is no table here either. The front of a mirror's member, or of
+//! a RAID with its metadata at the end, looks like a table whose end is missing; a repair of it
+//! there would overwrite the metadata.
 
 use crate::base::finding::{Finding, Severity};
 use crate::base::patch::{self, Patch};
@@ -32,17 +34,19 @@ pub struct Contents<'a> {
 pub enum Occupant {
     /// Nothing of value: every byte at the ends is zero, or left by a destroyed GPT.
     Nothing,
-    /// Bytes that no class or format knows, in words. They form no signature, so those outside the new table stay.
+    /// Bytes that no class or format knows, in words. They form no signature, so those outside the
+    /// new table stay.
     Remains(String),
     /// A table, whole or damaged.
     Table(&'static dyn Scheme, Box<Table>),
-    /// Another format or set, in words, and the offsets of magic by which it would be recognised again.
+    /// Another format or set, in words, and the offsets of magic by which it would be recognised
+    /// again.
     Data(String, Vec<u64>),
 }
 
 impl Contents<'_> {
-    /// The table on the provider, whole or damaged, and its scheme. A table that tasting does not see is not edited: a
-    /// kernel would not see it either.
+    /// The table on the provider, whole or damaged, and its scheme. A table that tasting does not
+    /// see is not edited: a kernel would not see it either.
     pub fn table(&self, probe: &Probe<'_>) -> Option<(&'static dyn Scheme, Table)> {
         let is_extended = probe.kind().is_some_and(|kind| kind.is_extended());
         SCHEMES.iter().find_map(|&scheme| {
@@ -55,27 +59,33 @@ impl Contents<'_> {
         })
     }
 
-    /// The set or format that shows the front of this provider as its own bytes, in words; `None` if there is none.
+    /// The set or format that shows the front of this provider as its own bytes, in words; `None`
+    /// if there is none.
     pub fn holder(&self) -> Option<String> {
-        let member = self.member.map(|(class, member)| format!("it is a member of the {class} set {}", member.provider));
+        let member = self.member.map(|(class, member)| {
+            format!("it is a member of the {class} set {}", member.provider)
+        });
         let sign = self.signs.iter().find(|s| s.data.is_some_and(|d| d.offset == 0));
         member.or_else(|| sign.map(|s| format!("there is {} on it", s.kind)))
     }
 
-    /// Message of the first warning or error on a provider without a table that could be read; `None` otherwise.
+    /// Message of the first warning or error on a provider without a table that could be read;
+    /// `None` otherwise.
     pub fn unread(&self) -> Option<&str> {
-        let worst = self.findings.iter().find(|f| self.table.is_none() && f.severity >= Severity::Warning);
+        let worst =
+            self.findings.iter().find(|f| self.table.is_none() && f.severity >= Severity::Warning);
         worst.map(|f| f.message.as_str())
     }
 
-    /// Contents that an overwrite would destroy, in words: a format in use, a table that none of [`SCHEMES`] edits, or
-    /// one that cannot be read. `None` if there are none.
+    /// Contents that an overwrite would destroy, in words: a format in use, a table that none of
+    /// [`SCHEMES`] edits, or one that cannot be read. `None` if there are none.
     pub fn holds(&self) -> Option<String> {
         // Under a table a format is a leftover, unless it is a read-only one.
         let sign = self.signs.iter().find(|s| self.table.is_none() || s.inside == Inside::ReadOnly);
         let sign = sign.map(|s| format!("there is {} on it", s.kind));
         let table = || self.table.map(|class| format!("there is a {class} table on it"));
-        let unread = || self.unread().map(|what| format!("there is something that cannot be read: {what}"));
+        let unread =
+            || self.unread().map(|what| format!("there is something that cannot be read: {what}"));
         sign.or_else(|| self.holder()).or_else(table).or_else(unread)
     }
 
@@ -94,11 +104,13 @@ impl Contents<'_> {
 /// Bytes that a message shows of unrecognised contents.
 const SHOWN: usize = 8;
 
-/// The first nonzero bytes at the ends of a provider ([`patch::ends`]), in words; `None` if there are none. For a
-/// provider on which nothing was recognised; remains of a destroyed GPT are ignored. `known`: ranges that belong to
-/// something else, as the first sectors of a partition may to the table around it.
+/// The first nonzero bytes at the ends of a provider ([`patch::ends`]), in words; `None` if there
+/// are none. For a provider on which nothing was recognised; remains of a destroyed GPT are
+/// ignored. `known`: ranges that belong to something else, as the first sectors of a partition may
+/// to the table around it.
 ///
-/// An extended partition is made of other partitions, old ones too: all that it holds by itself is its chain.
+/// An extended partition is made of other partitions, old ones too: all that it holds by itself is
+/// its chain.
 pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         return None;
@@ -110,9 +122,17 @@ pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
             return Some(format!("{} cannot be read: {errno}", place(at, probe.sector())));
         }
         let is_known = |byte: u64| known.iter().chain(&left).any(|range| range.contains(&byte));
-        let first = piece.iter().enumerate().position(|(i, &value)| value != 0 && !is_known(at.saturating_add(i as u64)))?;
-        let shown: Vec<String> = piece[first..].iter().take(SHOWN).map(|value| format!("{value:02x}")).collect();
-        Some(format!("there is something that is not recognised: {} has {}", place(at + first as u64, probe.sector()), shown.join(" ")))
+        let first = piece
+            .iter()
+            .enumerate()
+            .position(|(i, &value)| value != 0 && !is_known(at.saturating_add(i as u64)))?;
+        let shown: Vec<String> =
+            piece[first..].iter().take(SHOWN).map(|value| format!("{value:02x}")).collect();
+        Some(format!(
+            "there is something that is not recognised: {} has {}",
+            place(at + first as u64, probe.sector()),
+            shown.join(" ")
+        ))
     })
 }
 
@@ -126,12 +146,20 @@ impl Occupant {
         }
     }
 
-    /// An empty table. No byte of the contents given up stays in the sectors that the table shares with them: else they
-    /// would be recognised by it. Another table is handled by the scheme itself, which must know of it to order its
-    /// writes.
-    pub fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
+    /// An empty table. No byte of the contents given up stays in the sectors that the table shares
+    /// with them: else they would be recognised by it. Another table is handled by the scheme
+    /// itself, which must know of it to order its writes.
+    pub fn create(
+        &self,
+        probe: &Probe<'_>,
+        site: &TableSite<'_>,
+        scheme: &dyn Scheme,
+        new: &New,
+    ) -> Result<Table, Refusal> {
         let bare = match self {
-            Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => probe.after(&[]),
+            Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => {
+                probe.after(&[])
+            }
             _ => probe.after(&self.gone(probe)),
         };
         let table = scheme.create(&bare, site, new)?;
@@ -139,7 +167,8 @@ impl Occupant {
         Ok(table)
     }
 
-    /// The writes that make the new table, then those that remove every remaining signature of the old contents.
+    /// The writes that make the new table, then those that remove every remaining signature of the
+    /// old contents.
     pub fn replaced(&self, probe: &Probe<'_>, made: Vec<Patch>) -> Vec<Patch> {
         patch::instead(made, self.gone(probe))
     }
@@ -149,7 +178,12 @@ impl Occupant {
 pub fn require_readable(probe: &Probe<'_>) -> Result<(), Refusal> {
     match probe.blind() {
         None => Ok(()),
-        Some(Blind::Budget) => Err(Refusal::new("there is more to read than any table has", "destroy what is there first")),
-        Some(Blind::Unreadable(at, errno)) => Err(Refusal::new(format!("{} cannot be read: {errno}", place(at, probe.sector())), "")),
+        Some(Blind::Budget) => Err(Refusal::new(
+            "there is more to read than any table has",
+            "destroy what is there first",
+        )),
+        Some(Blind::Unreadable(at, errno)) => {
+            Err(Refusal::new(format!("{} cannot be read: {errno}", place(at, probe.sector())), ""))
+        }
     }
 }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// A range of bytes that can be read as a device: a disk, a slice, a set, a data area.
 #[derive(Clone)]
 pub struct Provider {
-    /// GEOM's name without the disk's (`s1a`), or a set's (`stripe/data`); empty for the one disk of a target.
+    /// GEOM's name without the disk's (`s1a`), or a set's (`stripe/data`); empty for the one disk
+    /// of a target.
     pub name: String,
     /// Class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
     pub class: &'static str,
@@ -50,14 +51,20 @@ pub struct Provider {
     pub depth: usize,
     /// True if it was tasted; false if it is known from another program's report only.
     pub seen: bool,
-    /// Offset of the first nonzero byte that tasting read, where neither a class nor a format has answered.
+    /// Offset of the first nonzero byte that tasting read, where neither a class nor a format has
+    /// answered.
     pub unknown: Option<u64>,
     pub(super) route: Route,
 }
 
 impl Provider {
     /// A provider of which only this is known; its maker adds the rest.
-    pub(super) fn new(name: String, class: &'static str, topology: Topology, route: Route) -> Provider {
+    pub(super) fn new(
+        name: String,
+        class: &'static str,
+        topology: Topology,
+        route: Route,
+    ) -> Provider {
         Provider {
             name,
             class,
@@ -93,7 +100,14 @@ impl Provider {
         let (id, parent) = parent;
         let start = parent.start.map(|s| s.saturating_add(start));
         let (depth, seen, placed) = (parent.depth + 1, parent.seen, parent.placed);
-        Provider { parents: vec![id], start, depth, seen, placed, ..Provider::new(name, class, topology, route) }
+        Provider {
+            parents: vec![id],
+            start,
+            depth,
+            seen,
+            placed,
+            ..Provider::new(name, class, topology, route)
+        }
     }
 
     /// Compiled route to its bytes.
@@ -119,7 +133,12 @@ impl Provider {
     /// View of the tasting results, without the route.
     pub fn tasted(&self) -> Contents<'_> {
         let member = self.member.as_ref().map(|(class, member)| (*class, member));
-        Contents { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
+        Contents {
+            table: self.table.as_ref().map(|(class, _)| *class),
+            member,
+            signs: &self.signs,
+            findings: &self.findings,
+        }
     }
 
     /// True if a move of it was interrupted, so that its contents lie in two places.
@@ -157,7 +176,14 @@ pub struct Disk {
 impl Disk {
     /// A disk read from `store`, with the boundaries in `topology`.
     pub fn new(name: impl Into<String>, store: Box<dyn Store>, topology: Topology) -> Disk {
-        Disk { name: name.into(), bytes: Bytes::Store(store), topology, start: Some(0), nop: None, findings: Vec::new() }
+        Disk {
+            name: name.into(),
+            bytes: Bytes::Store(store),
+            topology,
+            start: Some(0),
+            nop: None,
+            findings: Vec::new(),
+        }
     }
 }
 

@@ -28,11 +28,13 @@ impl Through {
         Through::over(graph.shared_stores(), graph.providers[id].route().clone())
     }
 
-    /// The bytes to which `route` leads on `stores` other than those of its graph: other wrappers of the same disks.
+    /// The bytes to which `route` leads on `stores` other than those of its graph: other wrappers
+    /// of the same disks.
     pub fn over(stores: Arc<[Box<dyn Store>]>, route: Route) -> Through {
         let mut used = Vec::new();
         route.stores(&mut used);
-        let own = || used.iter().filter_map(|&index| stores.get(index)).map(|store| store.properties());
+        let own =
+            || used.iter().filter_map(|&index| stores.get(index)).map(|store| store.properties());
         let properties = Properties {
             unit: own().try_fold(1, |unit, store| lcm(unit, store.unit)).unwrap_or(u64::MAX),
             // Any of them may serve a request, so the deepest queue counts.
@@ -47,8 +49,8 @@ impl Through {
         self.stores.get(index).map(|store| &**store).ok_or(Errno::NoDevice)
     }
 
-    /// The disk it is a plain range of, and the address there of byte `offset`; `None` on a set, or if `length` bytes
-    /// reach past the end.
+    /// The disk it is a plain range of, and the address there of byte `offset`; `None` on a set, or
+    /// if `length` bytes reach past the end.
     fn plain(&self, offset: u64, length: u64) -> Option<(&dyn Store, u64)> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.route.length());
         let store = self.store(self.route.medium().filter(|_| inside)?).ok()?;
@@ -105,7 +107,9 @@ impl Store for Through {
         self.route.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
             let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => all = all && self.store(store)?.try_read(part, offset)?,
+                Piece::Store { store, offset, .. } => {
+                    all = all && self.store(store)?.try_read(part, offset)?
+                }
                 Piece::Zero { .. } => part.fill(0),
             }
             Ok(())
@@ -125,7 +129,9 @@ impl Store for Through {
         self.route.extents(offset, bytes.len() as u64, Op::Write, &mut |from, piece| {
             let part = bytes.get(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => self.store(store)?.write_through(part, offset),
+                Piece::Store { store, offset, .. } => {
+                    self.store(store)?.write_through(part, offset)
+                }
                 Piece::Zero { .. } => Err(Errno::ReadOnly),
             }
         })
@@ -140,11 +146,14 @@ impl Store for Through {
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        // The first piece is enough: the next query begins after it, so the rest of the range is not walked.
+        // The first piece is enough: the next query begins after it, so the rest of the range is
+        // not walked.
         let mut first = None;
         let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
             first = Some(match piece {
-                Piece::Store { store, offset, length } => self.store(store)?.extent(offset, length)?,
+                Piece::Store { store, offset, length } => {
+                    self.store(store)?.extent(offset, length)?
+                }
                 Piece::Zero { length } => Run { content: Content::Hole, length },
             });
             Err(Errno::Io)
@@ -207,7 +216,10 @@ mod tests {
 
         fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
             let lent = self.borrow(offset, buffer.len() as u64)?.ok_or(Errno::Range)?;
-            buffer.iter_mut().zip(lent).for_each(|(byte, cell)| *byte = cell.load(Ordering::Relaxed));
+            buffer
+                .iter_mut()
+                .zip(lent)
+                .for_each(|(byte, cell)| *byte = cell.load(Ordering::Relaxed));
             Ok(())
         }
 
@@ -236,13 +248,18 @@ mod tests {
 
     /// 1 MiB with one MBR partition of 64 KiB at 8192.
     fn disk() -> Disk {
-        let mut bytes: Vec<u8> = (0..1_u32 << 20).map(|at: u32| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
+        let mut bytes: Vec<u8> =
+            (0..1_u32 << 20).map(|at: u32| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
         bytes[..512].fill(0);
         bytes[450] = 0x83;
         bytes[454..458].copy_from_slice(&16_u32.to_le_bytes());
         bytes[458..462].copy_from_slice(&128_u32.to_le_bytes());
         bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
-        Disk::new("", Box::new(Cells(bytes.into_iter().map(AtomicU8::new).collect())), Topology::new(512, 1 << 20))
+        Disk::new(
+            "",
+            Box::new(Cells(bytes.into_iter().map(AtomicU8::new).collect())),
+            Topology::new(512, 1 << 20),
+        )
     }
 
     /// A member of a stripe of two disks: its label is in the last sector.
@@ -251,7 +268,8 @@ mod tests {
     }
 
     fn cells(number: u8) -> Cells {
-        let mut label = b"GEOM::STRIPE\0\0\0\0\x03\0\0\0data\0\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0".to_vec();
+        let mut label =
+            b"GEOM::STRIPE\0\0\0\0\x03\0\0\0data\0\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0".to_vec();
         label.extend([number, 0, 2, 0, 0, 0x40, 0, 0]);
         label.extend([0; 16]);
         label.extend((1_u64 << 20).to_le_bytes());
@@ -263,13 +281,18 @@ mod tests {
     #[test]
     fn every_disk_is_flushed_whatever_another_says() {
         let flushes = Arc::new(Mutex::new(Vec::new()));
-        let disks = [Some(Errno::NoSpace), Some(Errno::Io)].into_iter().enumerate().map(|(number, fails)| {
-            let cells = cells(u8::try_from(number).unwrap());
-            let store = Flushed { cells, fails, flushes: flushes.clone(), number };
-            Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, 1 << 20))
-        });
+        let disks = [Some(Errno::NoSpace), Some(Errno::Io)].into_iter().enumerate().map(
+            |(number, fails)| {
+                let cells = cells(u8::try_from(number).unwrap());
+                let store = Flushed { cells, fails, flushes: flushes.clone(), number };
+                Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, 1 << 20))
+            },
+        );
         let graph = Graph::taste(disks.collect(), Limits::default());
-        let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
+        let set = Through::new(
+            &graph,
+            graph.providers.iter().position(|provider| provider.is_set).unwrap(),
+        );
         assert_eq!(set.flush(), Err(Errno::NoSpace));
         assert_eq!(*flushes.lock().unwrap(), [0, 1]);
         assert_eq!((set.properties().depth, Through::new(&graph, 0).properties().depth), (20, 10));
@@ -279,7 +302,10 @@ mod tests {
     #[test]
     fn a_set_lends_nothing() {
         let graph = Graph::taste(vec![member(0), member(1)], Limits::default());
-        let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
+        let set = Through::new(
+            &graph,
+            graph.providers.iter().position(|provider| provider.is_set).unwrap(),
+        );
         assert!(set.properties().non_blocking && set.read_at(&mut [0; 70], 0).is_ok());
         assert!(matches!(set.borrow(0, 70), Ok(None)));
     }
@@ -291,7 +317,8 @@ mod tests {
     #[test]
     fn a_partition_of_memory_lends_its_own_bytes_and_no_others() {
         let graph = Graph::taste(vec![disk()], Limits::default());
-        let (whole, part) = (Through::new(&graph, 0), Through::new(&graph, graph.find("s1").unwrap()));
+        let (whole, part) =
+            (Through::new(&graph, 0), Through::new(&graph, graph.find("s1").unwrap()));
         assert!(part.properties().non_blocking);
         assert_eq!(seen(part.borrow(1000, 70)), seen(whole.borrow(9192, 70)));
         assert!(seen(part.borrow(65_536, 0)).is_empty());

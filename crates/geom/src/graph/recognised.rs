@@ -4,7 +4,8 @@ use super::{Graph, Id};
 use crate::mapping::slices::Kind;
 use crate::table::types;
 
-/// Facts that tell a reader what a provider holds. Several may be true at once; the first that is known says most.
+/// Facts that tell a reader what a provider holds. Several may be true at once; the first that is
+/// known says most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recognised {
     /// Formats in use, each by its name.

@@ -43,14 +43,24 @@ impl Graph {
             let topology = parent.topology.shift_somewhere(part.starts, part.length);
             let lost = parent.topology.counting().count() > topology.counting().count();
             let within = Provider::within((id, parent), name, class, 0, topology, route);
-            let (signs, mut findings, kind, label) = (part.signs, part.findings, Some(part.kind), part.label);
+            let (signs, mut findings, kind, label) =
+                (part.signs, part.findings, Some(part.kind), part.label);
             if lost {
-                let message =
-                    "where it starts is not told, and what is told of its alignment does not settle every boundary: not judged by those";
+                let message = "where it starts is not told, and what is told of its alignment does not settle every boundary: not judged by those";
                 let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message.into());
-                findings.push(finding.fix("list all columns, with util-linux 2.38 or later: lsblk -OJb"));
+                findings.push(
+                    finding.fix("list all columns, with util-linux 2.38 or later: lsblk -OJb"),
+                );
             }
-            self.providers.push(Provider { start: None, placed: false, kind, label, signs, findings, ..within });
+            self.providers.push(Provider {
+                start: None,
+                placed: false,
+                kind,
+                label,
+                signs,
+                findings,
+                ..within
+            });
         }
     }
 }

@@ -6,9 +6,10 @@
 //! 2    freebsd-ufs      2048 488394752 root
 //! ```
 //!
-//! Scheme and room for entries; then index, type, start, size, label and attributes of every partition, blanks between
-//! them. The text may be hostile: numbers are checked, the partitions counted, and a mistake is named with its line. A
-//! label with blanks, which gpart writes and cannot read, is read.
+//! Scheme and room for entries; then index, type, start, size, label and attributes of every
+//! partition, blanks between them. The text may be hostile: numbers are checked, the partitions
+//! counted, and a mistake is named with its line. A label with blanks, which gpart writes and
+//! cannot read, is read.
 //!
 //! # Sources
 //! FreeBSD `lib/geom/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
@@ -74,8 +75,11 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     let sectors = |bytes: u64| bytes / table.sector.max(1);
     // gpart has one name for several numbers of an MBR: a restored table must have the same number.
     let same = |name: &String, kind| scheme.kind_in(table, name) == Some(kind);
-    let name =
-        |kind| Some(types::gpart_name(kind)).filter(|name| same(name, kind)).unwrap_or_else(|| format!("!{}", types::raw_name(kind)));
+    let name = |kind| {
+        Some(types::gpart_name(kind))
+            .filter(|name| same(name, kind))
+            .unwrap_or_else(|| format!("!{}", types::raw_name(kind)))
+    };
     let types: Vec<String> = table.entries.iter().map(|e| name(e.kind)).collect();
     let widest = types.iter().map(String::len).max().unwrap_or(0);
     let digits = sectors(table.usable.end.saturating_sub(1)).to_string().len();
@@ -89,7 +93,9 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
         let marks = entry.marks(scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };
         let (wide, index) = (entries.len(), entry.index);
-        text.push_str(&format!("{index:<wide$} {kind:>widest$} {start:>digits$} {size:>digits$} {label} {marks}\n"));
+        text.push_str(&format!(
+            "{index:<wide$} {kind:>widest$} {start:>digits$} {size:>digits$} {label} {marks}\n"
+        ));
     }
     text
 }
@@ -105,30 +111,64 @@ pub fn parse(text: &str, sector: u64) -> Result<Backup, Mistake> {
         }
         let fields: Vec<&str> = line.split_ascii_whitespace().take(4).collect();
         match (fields.as_slice(), &mut backup) {
-            ([scheme], None) => backup = Some(Backup { scheme: (*scheme).into(), entries: None, partitions: Vec::new() }),
-            ([scheme, entries], None) => {
-                let entries = number_of(entries).ok_or_else(|| mistake(format!("'{entries}' is not a number of entries")))?;
-                backup = Some(Backup { scheme: (*scheme).into(), entries: Some(entries), partitions: Vec::new() });
+            ([scheme], None) => {
+                backup =
+                    Some(Backup { scheme: (*scheme).into(), entries: None, partitions: Vec::new() })
             }
-            ([_] | [_, _], Some(_)) => return Err(mistake("a second table: one is restored at a time".into())),
+            ([scheme, entries], None) => {
+                let entries = number_of(entries)
+                    .ok_or_else(|| mistake(format!("'{entries}' is not a number of entries")))?;
+                backup = Some(Backup {
+                    scheme: (*scheme).into(),
+                    entries: Some(entries),
+                    partitions: Vec::new(),
+                });
+            }
+            ([_] | [_, _], Some(_)) => {
+                return Err(mistake("a second table: one is restored at a time".into()));
+            }
             (&[index, kind, start, size], Some(backup)) => {
                 if backup.partitions.len() == PARTITIONS {
                     return Err(mistake(format!("more than {PARTITIONS} partitions")));
                 }
-                let index = number_of(index).filter(|&i| i > 0).ok_or_else(|| mistake(format!("'{index}' is not an index")))?;
+                let index = number_of(index)
+                    .filter(|&i| i > 0)
+                    .ok_or_else(|| mistake(format!("'{index}' is not an index")))?;
                 let place = |text: &str, what: &str| {
-                    let wrong = || mistake(format!("'{text}' is not a {what}: write sectors, or bytes with a unit (90g)"));
+                    let wrong = || {
+                        mistake(format!(
+                            "'{text}' is not a {what}: write sectors, or bytes with a unit (90g)"
+                        ))
+                    };
                     place(text, sector).ok_or_else(wrong)
                 };
                 let (start, size) = (place(start, "start")?, place(size, "size")?);
                 let (label, attributes) = label(rest(line));
-                backup.partitions.push(Line { number, index, kind: kind.into(), start, size, label, attributes });
+                backup.partitions.push(Line {
+                    number,
+                    index,
+                    kind: kind.into(),
+                    start,
+                    size,
+                    label,
+                    attributes,
+                });
             }
-            (_, None) => return Err(mistake("a backup begins with the scheme and its entries: GPT 128".into())),
-            _ => return Err(mistake("a partition is its index, type, start, size, and perhaps a label and [attributes]".into())),
+            (_, None) => {
+                return Err(mistake(
+                    "a backup begins with the scheme and its entries: GPT 128".into(),
+                ));
+            }
+            _ => return Err(mistake(
+                "a partition is its index, type, start, size, and perhaps a label and [attributes]"
+                    .into(),
+            )),
         }
     }
-    backup.ok_or(Mistake { line: 1, found: "nothing here: a backup begins with the scheme and its entries: GPT 128".into() })
+    backup.ok_or(Mistake {
+        line: 1,
+        found: "nothing here: a backup begins with the scheme and its entries: GPT 128".into(),
+    })
 }
 
 /// The text after the first four fields.
@@ -140,20 +180,29 @@ fn rest(line: &str) -> &str {
 /// The label, and the attributes in brackets behind it.
 fn label(rest: &str) -> (Option<String>, Vec<String>) {
     let bracket = rest.rfind('[').filter(|_| rest.ends_with(']'));
-    let (label, marks) = bracket.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..rest.len() - 1]));
-    let marks = marks.split(',').map(str::trim).filter(|mark| !mark.is_empty()).map(str::to_owned).collect();
+    let (label, marks) =
+        bracket.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..rest.len() - 1]));
+    let marks = marks
+        .split(',')
+        .map(str::trim)
+        .filter(|mark| !mark.is_empty())
+        .map(str::to_owned)
+        .collect();
     (Some(label.trim()).filter(|label| !label.is_empty()).map(str::to_owned), marks)
 }
 
 fn number_of(text: &str) -> Option<u32> {
-    text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())
+    text.strip_prefix("0x")
+        .map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())
 }
 
-/// A start or size in bytes: plain numbers and those with an `s` are sectors, any other unit is bytes. `None` if it is
-/// neither, or not whole sectors.
+/// A start or size in bytes: plain numbers and those with an `s` are sectors, any other unit is
+/// bytes. `None` if it is neither, or not whole sectors.
 fn place(text: &str, sector: u64) -> Option<u64> {
     let sectors = text.strip_suffix(['s', 'S']).unwrap_or(text);
-    let count = sectors.strip_prefix("0x").map_or_else(|| sectors.parse::<u64>().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    let count = sectors
+        .strip_prefix("0x")
+        .map_or_else(|| sectors.parse::<u64>().ok(), |hex| u64::from_str_radix(hex, 16).ok());
     match count {
         Some(count) => count.checked_mul(sector),
         None => size::bytes(text).filter(|&bytes| is_whole(bytes, sector)),
@@ -164,10 +213,24 @@ fn place(text: &str, sector: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn line(number: usize, index: u32, (start, size): (u64, u64), label: Option<&str>, marks: &[&str]) -> Line {
+    fn line(
+        number: usize,
+        index: u32,
+        (start, size): (u64, u64),
+        label: Option<&str>,
+        marks: &[&str],
+    ) -> Line {
         let attributes = marks.iter().map(|&m| m.into()).collect();
         let kind = if index == 1 { "freebsd-boot" } else { "freebsd-ufs" };
-        Line { number, index, kind: kind.into(), start: start * 512, size: size * 512, label: label.map(Into::into), attributes }
+        Line {
+            number,
+            index,
+            kind: kind.into(),
+            start: start * 512,
+            size: size * 512,
+            label: label.map(Into::into),
+            attributes,
+        }
     }
 
     #[test]
@@ -184,7 +247,10 @@ mod tests {
             line(8, 5, (9001, 1), Some("a[b"), &[]),
         ];
         assert_eq!(backup.partitions, want);
-        assert_eq!(parse("BSD", 512), Ok(Backup { scheme: "BSD".into(), entries: None, partitions: Vec::new() }));
+        assert_eq!(
+            parse("BSD", 512),
+            Ok(Backup { scheme: "BSD".into(), entries: None, partitions: Vec::new() })
+        );
     }
 
     #[test]
@@ -200,6 +266,9 @@ mod tests {
         assert_eq!(line("GPT 128\n1 freebsd 34 18446744073709551615"), 2);
         assert_eq!(line("GPT 128\n1 freebsd 34 100b"), 2);
         assert_eq!(line(&format!("GPT 128\n{}", "1 freebsd 34 1\n".repeat(5000))), PARTITIONS + 2);
-        assert_eq!(parse("GPT x", 512).unwrap_err().to_string(), "line 1: 'x' is not a number of entries");
+        assert_eq!(
+            parse("GPT x", 512).unwrap_err().to_string(),
+            "line 1: 'x' is not a number of entries"
+        );
     }
 }

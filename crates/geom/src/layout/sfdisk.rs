@@ -9,14 +9,16 @@
 //! ;
 //! ```
 //!
-//! Headers come first; then a line for each partition. A line has either named fields, optionally after the name of its
-//! node, or start, size, type and bootable in this order, between commas, semicolons or blanks. Plain numbers count
-//! sectors, decimal, octal or hexadecimal; those with a unit are bytes. A value that is missing, `-` or `+` is chosen.
+//! Headers come first; then a line for each partition. A line has either named fields, optionally
+//! after the name of its node, or start, size, type and bootable in this order, between commas,
+//! semicolons or blanks. Plain numbers count sectors, decimal, octal or hexadecimal; those with a
+//! unit are bytes. A value that is missing, `-` or `+` is chosen.
 //!
 //! # Differences from sfdisk
-//! A size in bytes is kept to the sector, where sfdisk takes it to the nearest MiB. Partitions without a size share the
-//! rest, where sfdisk gives all of it to the first. A script for other sectors than the disk's is refused: sfdisk takes
-//! the numbers as they are, and every partition has another size.
+//! A size in bytes is kept to the sector, where sfdisk takes it to the nearest MiB. Partitions
+//! without a size share the rest, where sfdisk gives all of it to the first. A script for other
+//! sectors than the disk's is refused: sfdisk takes the numbers as they are, and every partition
+//! has another size.
 //!
 //! # Sources
 //! sfdisk(8), "INPUT FORMATS"; what util-linux 2.38.1 reads and writes.
@@ -77,7 +79,9 @@ impl Count {
     fn bytes(self, sector: u64) -> Result<u64, Refusal> {
         match self {
             Count::Bytes(n) => Ok(n),
-            Count::Sectors(n) => n.checked_mul(sector).ok_or_else(|| Refusal::new(format!("{n} sectors"), "no disk is so large")),
+            Count::Sectors(n) => n
+                .checked_mul(sector)
+                .ok_or_else(|| Refusal::new(format!("{n} sectors"), "no disk is so large")),
         }
     }
 }
@@ -117,13 +121,25 @@ impl Script {
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
-        let header = line.split_once(':').filter(|(name, value)| !name.is_empty() && !value.is_empty() && !line.contains('='));
+        let header = line
+            .split_once(':')
+            .filter(|(name, value)| !name.is_empty() && !value.is_empty() && !line.contains('='));
         match header {
-            Some(_) if !self.lines.is_empty() => return Err("a header after the first partition".into()),
+            Some(_) if !self.lines.is_empty() => {
+                return Err("a header after the first partition".into());
+            }
             Some((name, value)) => return self.header(name.trim(), value.trim()),
-            None => self.lines.push(if line.contains('=') { line::named(line)? } else { line::unnamed(line)? }),
+            None => self.lines.push(if line.contains('=') {
+                line::named(line)?
+            } else {
+                line::unnamed(line)?
+            }),
         }
-        if self.lines.len() > PARTITIONS { Err(format!("more than {PARTITIONS} partitions")) } else { Ok(()) }
+        if self.lines.len() > PARTITIONS {
+            Err(format!("more than {PARTITIONS} partitions"))
+        } else {
+            Ok(())
+        }
     }
 
     fn header(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -132,17 +148,25 @@ impl Script {
         match name.to_ascii_lowercase().as_str() {
             "label" => match value {
                 "gpt" | "dos" => self.label = Some(value.into()),
-                _ => return Err(format!("label '{value}': scripts for gpt and dos can be applied")),
+                _ => {
+                    return Err(format!("label '{value}': scripts for gpt and dos can be applied"));
+                }
             },
             "label-id" => {
-                let signature = value.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok()).map(Id::Signature);
-                self.id = Some(signature.or_else(|| value.parse().ok().map(Id::Guid)).ok_or_else(bad)?);
+                let signature = value
+                    .strip_prefix("0x")
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                    .map(Id::Signature);
+                self.id =
+                    Some(signature.or_else(|| value.parse().ok().map(Id::Guid)).ok_or_else(bad)?);
             }
             "unit" if value == "sectors" => {}
             "unit" => return Err(format!("unit '{value}': only sectors are known")),
             "first-lba" => self.first_lba = Some(number()?),
             "last-lba" => self.last_lba = Some(number()?),
-            "table-length" => self.entries = Some(number().and_then(|n| u32::try_from(n).map_err(|_| bad()))?),
+            "table-length" => {
+                self.entries = Some(number().and_then(|n| u32::try_from(n).map_err(|_| bad()))?)
+            }
             "grain" => self.grain = Some(size::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
             "sector-size" => self.sector = Some(number()?),
             "device" => {}
@@ -154,20 +178,29 @@ impl Script {
     /// The layout that it describes, for a disk of `length` bytes in sectors of `sector` bytes.
     pub fn layout(&self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         if let Some(other) = self.sector.filter(|&s| s != sector) {
-            let advice = format!("if the disk has such sectors, say --logical {other}; else change the numbers and the sector-size line");
-            return Err(Refusal::new(format!("the script counts sectors of {other} bytes, the disk has {sector}"), advice));
+            let advice = format!(
+                "if the disk has such sectors, say --logical {other}; else change the numbers and the sector-size line"
+            );
+            return Err(Refusal::new(
+                format!("the script counts sectors of {other} bytes, the disk has {sector}"),
+                advice,
+            ));
         }
         let gpt = self.label.as_deref() == Some("gpt");
         let mut outer = empty(if gpt { "GPT" } else { "MBR" })?;
         outer.id = self.id.filter(|id| matches!(id, Id::Guid(_)) == gpt);
         if self.id.is_some() && outer.id.is_none() {
-            return Err(Refusal::new("the label-id is not of this label", "GPT has a GUID, dos eight hex digits after 0x"));
+            return Err(Refusal::new(
+                "the label-id is not of this label",
+                "GPT has a GUID, dos eight hex digits after 0x",
+            ));
         }
         outer.align = self.grain;
         if gpt {
             outer.entries = self.entries;
             outer.usable = self.usable(sector, length)?;
-            outer.parts = self.lines.iter().map(|line| line.part(true, sector)).collect::<Result<_, _>>()?;
+            outer.parts =
+                self.lines.iter().map(|line| line.part(true, sector)).collect::<Result<_, _>>()?;
             return Ok(outer);
         }
         let (primary, logical) = self.split(sector)?;
@@ -176,14 +209,19 @@ impl Script {
             let mut inner = empty("EBR")?;
             (inner.from_above, inner.align, inner.parts) = (true, self.grain, logical);
             let extended = outer.parts.iter_mut().find(|part| is_extended(&part.kind));
-            let none = || Refusal::new("the script has logical partitions and no extended one", "add a line of type Ex before them");
+            let none = || {
+                Refusal::new(
+                    "the script has logical partitions and no extended one",
+                    "add a line of type Ex before them",
+                )
+            };
             extended.ok_or_else(none)?.inside = Some(inner);
         }
         Ok(outer)
     }
 
-    /// Range in which partitions may lie, as first byte and byte after the last; `None` unless the script has one end
-    /// at least.
+    /// Range in which partitions may lie, as first byte and byte after the last; `None` unless the
+    /// script has one end at least.
     fn usable(&self, sector: u64, length: u64) -> Result<Option<(u64, u64)>, Refusal> {
         if self.first_lba.is_none() && self.last_lba.is_none() {
             return Ok(None);
@@ -191,7 +229,8 @@ impl Script {
         let first = self.first_lba.map_or(Ok(1 << 20), |lba| Count::Sectors(lba).bytes(sector))?;
         let array = u64::from(self.entries.unwrap_or(128)).saturating_mul(128).div_ceil(sector);
         let last = (length / sector).saturating_sub(array.saturating_add(1));
-        let end = Count::Sectors(self.last_lba.map_or(last, |lba| lba.saturating_add(1))).bytes(sector)?;
+        let end = Count::Sectors(self.last_lba.map_or(last, |lba| lba.saturating_add(1)))
+            .bytes(sector)?;
         Ok(Some((first, end)))
     }
 
@@ -200,13 +239,20 @@ impl Script {
         let (mut primary, mut logical) = (Vec::<Part>::new(), Vec::new());
         for line in &self.lines {
             let mut part = line.part(false, sector)?;
-            let slot = (1..=4).find(|n| !self.lines.iter().any(|l| l.number == Some(*n)) && !primary.iter().any(|p| p.index == Some(*n)));
+            let slot = (1..=4).find(|n| {
+                !self.lines.iter().any(|l| l.number == Some(*n))
+                    && !primary.iter().any(|p| p.index == Some(*n))
+            });
             let extended = primary.iter().find(|p| is_extended(&p.kind));
-            let within = extended.is_some_and(|extended| match (part.start, extended.start, extended.size) {
-                (None, _, size) => size == Size::Rest,
-                (Some(start), Some(from), Size::Bytes(size)) => start >= from && start - from < size,
-                (Some(start), Some(from), _) => start >= from,
-                (Some(_), None, _) => false,
+            let within = extended.is_some_and(|extended| {
+                match (part.start, extended.start, extended.size) {
+                    (None, _, size) => size == Size::Rest,
+                    (Some(start), Some(from), Size::Bytes(size)) => {
+                        start >= from && start - from < size
+                    }
+                    (Some(start), Some(from), _) => start >= from,
+                    (Some(_), None, _) => false,
+                }
             });
             match (line.number, slot) {
                 (Some(n @ 1..=4), _) => part.index = Some(n),
@@ -226,8 +272,18 @@ impl Script {
 }
 
 fn empty(scheme: &str) -> Result<Layout, Refusal> {
-    let scheme = scheme::named(scheme).ok_or_else(|| Refusal::new(format!("{scheme} tables cannot be written"), ""))?;
-    Ok(Layout { scheme, id: None, entries: None, usable: None, align: None, dialect: None, from_above: false, parts: Vec::new() })
+    let scheme = scheme::named(scheme)
+        .ok_or_else(|| Refusal::new(format!("{scheme} tables cannot be written"), ""))?;
+    Ok(Layout {
+        scheme,
+        id: None,
+        entries: None,
+        usable: None,
+        align: None,
+        dialect: None,
+        from_above: false,
+        parts: Vec::new(),
+    })
 }
 
 fn is_extended(kind: &str) -> bool {
@@ -249,7 +305,8 @@ impl Line {
             start: self.start.map(|s| s.bytes(sector)).transpose()?,
             size,
             kind: line::kind(self.kind.as_deref().unwrap_or("L"), gpt),
-            // A script describes a partition completely: an attribute that it leaves out is not set.
+            // A script describes a partition completely: an attribute that it leaves out is not
+            // set.
             label: gpt.then(|| self.name.clone().unwrap_or_default()),
             uuid: self.uuid,
             attributes: Some(if gpt { self.attributes } else { u64::from(self.bootable) * ACTIVE }),

@@ -1,4 +1,5 @@
-//! Writes of a layout in order: the tables inside a partition are complete before the partition appears.
+//! Writes of a layout in order: the tables inside a partition are complete before the partition
+//! appears.
 //!
 //! # Order
 //! | the partition | its inner table is written |
@@ -7,8 +8,9 @@
 //! | is new, and the old table shows some of these sectors | between the outer table without the partition, and with it |
 //! | is there already, or shares sectors with the table around it | after the outer table |
 //!
-//! One sector makes a partition appear, and another makes a table inside an old partition change: only the first case
-//! is one step. [`Stage::leaves`] describes the state that an interruption leaves in the others.
+//! One sector makes a partition appear, and another makes a table inside an old partition change:
+//! only the first case is one step. [`Stage::leaves`] describes the state that an interruption
+//! leaves in the others.
 
 use crate::base::patch::Patch;
 use crate::table::Table;
@@ -19,7 +21,8 @@ use std::ops::Range;
 pub struct Stage {
     /// Writes in order. All of the stage before are on the medium first.
     pub patches: Vec<Patch>,
-    /// State once they are on the medium, in words; `None` if it equals the old one or the whole layout.
+    /// State once they are on the medium, in words; `None` if it equals the old one or the whole
+    /// layout.
     pub leaves: Option<String>,
 }
 
@@ -82,10 +85,11 @@ impl Inside {
         }
     }
 
-    /// All stages in order. `without` is the outer table lacking the partitions that are held, `whole` the complete
-    /// one.
+    /// All stages in order. `without` is the outer table lacking the partitions that are held,
+    /// `whole` the complete one.
     pub(super) fn around(self, without: Option<Stage>, whole: Option<Stage>) -> Vec<Stage> {
-        let parts = [self.before, Vec::from_iter(without), self.between, Vec::from_iter(whole), self.after];
+        let parts =
+            [self.before, Vec::from_iter(without), self.between, Vec::from_iter(whole), self.after];
         parts.into_iter().flatten().collect()
     }
 
@@ -106,5 +110,9 @@ pub(super) fn shown(table: &Table) -> Vec<Range<u64>> {
 /// True if some of `stages`, whose addresses begin at `offset`, write into one of `ranges`.
 pub(super) fn meet(stages: &[Stage], offset: u64, ranges: &[Range<u64>]) -> bool {
     let mut patches = stages.iter().flat_map(|stage| &stage.patches);
-    patches.any(|p| ranges.iter().any(|r| p.offset.saturating_sub(offset) < r.end && r.start < p.end().saturating_sub(offset)))
+    patches.any(|p| {
+        ranges.iter().any(|r| {
+            p.offset.saturating_sub(offset) < r.end && r.start < p.end().saturating_sub(offset)
+        })
+    })
 }

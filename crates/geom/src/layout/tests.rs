@@ -9,12 +9,30 @@ use crate::table::scheme;
 const M: u64 = 1 << 20;
 
 fn part(kind: &str, size: Size) -> Part {
-    Part { index: None, start: None, size, kind: kind.into(), label: None, uuid: None, attributes: None, inside: None }
+    Part {
+        index: None,
+        start: None,
+        size,
+        kind: kind.into(),
+        label: None,
+        uuid: None,
+        attributes: None,
+        inside: None,
+    }
 }
 
 fn table(name: &str, parts: Vec<Part>) -> Layout {
     let scheme = scheme::named(name).unwrap();
-    Layout { scheme, id: None, entries: None, usable: None, align: None, dialect: None, from_above: false, parts }
+    Layout {
+        scheme,
+        id: None,
+        entries: None,
+        usable: None,
+        align: None,
+        dialect: None,
+        from_above: false,
+        parts,
+    }
 }
 
 fn holding(kind: &str, size: Size, inside: Layout) -> Part {
@@ -61,7 +79,8 @@ impl Disk {
 
 fn places(steps: &[Step]) -> Vec<(String, u64, u64)> {
     let of = |step: &Step| {
-        let entry = |e: &Entry| (called(step.scheme, &step.provider, e), step.offset + e.start, e.length);
+        let entry =
+            |e: &Entry| (called(step.scheme, &step.provider, e), step.offset + e.start, e.length);
         step.table.entries.iter().map(entry).collect::<Vec<_>>()
     };
     steps.iter().flat_map(of).collect()
@@ -71,10 +90,24 @@ fn places(steps: &[Step]) -> Vec<(String, u64, u64)> {
 fn nested() -> Vec<(&'static str, Layout)> {
     let label = || {
         let half = Size::Percent(50 * PERCENT);
-        table("BSD", vec![part("freebsd-swap", Size::Bytes(3 * M + 1)), part("freebsd-ufs", half), part("freebsd-ufs", Size::Rest)])
+        table(
+            "BSD",
+            vec![
+                part("freebsd-swap", Size::Bytes(3 * M + 1)),
+                part("freebsd-ufs", half),
+                part("freebsd-ufs", Size::Rest),
+            ],
+        )
     };
     let logicals = || {
-        table("EBR", vec![part("linux-data", Size::Rest), holding("freebsd", Size::Bytes(9 * M), label()), part("linux-swap", Size::Rest)])
+        table(
+            "EBR",
+            vec![
+                part("linux-data", Size::Rest),
+                holding("freebsd", Size::Bytes(9 * M), label()),
+                part("linux-swap", Size::Rest),
+            ],
+        )
     };
     let mbr = || {
         table(
@@ -89,11 +122,34 @@ fn nested() -> Vec<(&'static str, Layout)> {
     vec![
         (
             "gpt",
-            table("GPT", vec![part("efi", Size::Bytes(4 * M)), part("linux-data", Size::Rest), part("linux-swap", Size::Bytes(8 * M))]),
+            table(
+                "GPT",
+                vec![
+                    part("efi", Size::Bytes(4 * M)),
+                    part("linux-data", Size::Rest),
+                    part("linux-swap", Size::Bytes(8 * M)),
+                ],
+            ),
         ),
-        ("gpt bsd", table("GPT", vec![part("efi", Size::Bytes(4 * M)), holding("freebsd", Size::Rest, label())])),
+        (
+            "gpt bsd",
+            table(
+                "GPT",
+                vec![part("efi", Size::Bytes(4 * M)), holding("freebsd", Size::Rest, label())],
+            ),
+        ),
         ("mbr ebr bsd", mbr()),
-        ("gpt mbr", table("GPT", vec![holding("linux-data", Size::Rest, table("MBR", vec![part("linux-data", Size::Rest)]))])),
+        (
+            "gpt mbr",
+            table(
+                "GPT",
+                vec![holding(
+                    "linux-data",
+                    Size::Rest,
+                    table("MBR", vec![part("linux-data", Size::Rest)]),
+                )],
+            ),
+        ),
     ]
 }
 
@@ -102,9 +158,19 @@ fn partitions_lie_where_the_layout_says_they_may() {
     for scheme in ["GPT", "MBR", "BSD"] {
         let usable = |range| Layout {
             usable: Some(range),
-            ..table(scheme, vec![part(if scheme == "BSD" { "freebsd-ufs" } else { "linux-data" }, Size::Rest)])
+            ..table(
+                scheme,
+                vec![part(if scheme == "BSD" { "freebsd-ufs" } else { "linux-data" }, Size::Rest)],
+            )
         };
-        for (first, end) in [(8 * M, 8 * M), (9 * M, 8 * M), (M, 65 * M), (M + 1, 8 * M), (M, 8 * M - 1), (0, u64::MAX)] {
+        for (first, end) in [
+            (8 * M, 8 * M),
+            (9 * M, 8 * M),
+            (M, 65 * M),
+            (M + 1, 8 * M),
+            (M, 8 * M - 1),
+            (0, u64::MAX),
+        ] {
             let refused = Disk::new(512, 4096, 0)
                 .plan(&usable((first, end)), May::default())
                 .err()
@@ -113,20 +179,34 @@ fn partitions_lie_where_the_layout_says_they_may() {
         }
         let (mut disk, wanted) = (Disk::new(512, 4096, 0), usable((4 * M, 8 * M)));
         let places = disk.apply(&wanted, May::default());
-        assert_eq!(places.iter().map(|(_, start, size)| (*start, *size)).collect::<Vec<_>>(), [(4 * M, 4 * M)], "{scheme}");
-        assert!(disk.plan(&wanted, May::default()).is_ok_and(|planned| planned.stages.is_empty()), "{scheme} again");
+        assert_eq!(
+            places.iter().map(|(_, start, size)| (*start, *size)).collect::<Vec<_>>(),
+            [(4 * M, 4 * M)],
+            "{scheme}"
+        );
+        assert!(
+            disk.plan(&wanted, May::default()).is_ok_and(|planned| planned.stages.is_empty()),
+            "{scheme} again"
+        );
     }
 }
 
 #[test]
 fn every_depth_is_on_the_grain_and_a_second_run_changes_nothing() {
-    for (sector, unit, phase) in [(512, 4096, 0), (512, 4096, 3584), (4096, 16384, 0), (512, 49152, 512 * 5)] {
+    for (sector, unit, phase) in
+        [(512, 4096, 0), (512, 4096, 3584), (4096, 16384, 0), (512, 49152, 512 * 5)]
+    {
         for (name, layout) in nested() {
             let mut disk = Disk::new(sector, unit, phase);
             let grain = Grain::new(unit, phase).unwrap();
             let made = disk.apply(&layout, May::default());
-            assert!(made.iter().all(|(_, start, _)| grain.contains(*start)), "{name} {sector} {unit}+{phase}: {made:?}");
-            let again = disk.plan(&layout, May::default()).unwrap_or_else(|r| panic!("{name} {sector} {unit}+{phase}: {r:?}"));
+            assert!(
+                made.iter().all(|(_, start, _)| grain.contains(*start)),
+                "{name} {sector} {unit}+{phase}: {made:?}"
+            );
+            let again = disk
+                .plan(&layout, May::default())
+                .unwrap_or_else(|r| panic!("{name} {sector} {unit}+{phase}: {r:?}"));
             assert!(
                 again.steps.iter().all(|s| s.edits.is_empty()) && again.stages.is_empty(),
                 "{name}: {:?}",
@@ -142,12 +222,20 @@ fn what_was_interrupted_anywhere_is_completed_by_the_next_run() {
     for (name, layout) in nested() {
         let mut whole = Disk::new(512, 4096, 0);
         let want = whole.apply(&layout, May::default());
-        let patches = in_order(&Disk::new(512, 4096, 0).plan(&layout, May::default()).unwrap_or_default().stages);
+        let patches = in_order(
+            &Disk::new(512, 4096, 0).plan(&layout, May::default()).unwrap_or_default().stages,
+        );
         for done in 0..=patches.len() {
             let mut disk = Disk::new(512, 4096, 0);
             disk.write(&patches[..done]);
-            assert_eq!(disk.apply(&layout, May::default()), want, "{name}: {done} of {} writes", patches.len());
-            let again = disk.plan(&layout, May::default()).unwrap_or_else(|r| panic!("{name}: {r:?}"));
+            assert_eq!(
+                disk.apply(&layout, May::default()),
+                want,
+                "{name}: {done} of {} writes",
+                patches.len()
+            );
+            let again =
+                disk.plan(&layout, May::default()).unwrap_or_else(|r| panic!("{name}: {r:?}"));
             assert!(again.stages.is_empty(), "{name}: {done}");
         }
     }
@@ -156,7 +244,8 @@ fn what_was_interrupted_anywhere_is_completed_by_the_next_run() {
 #[test]
 fn what_contradicts_is_refused_and_what_may_change_is_changed() {
     let mut disk = Disk::new(512, 4096, 0);
-    let first = table("GPT", vec![part("efi", Size::Bytes(4 * M)), part("linux-data", Size::Bytes(8 * M))]);
+    let first =
+        table("GPT", vec![part("efi", Size::Bytes(4 * M)), part("linux-data", Size::Bytes(8 * M))]);
     disk.apply(&first, May::default());
     let with = |change: &dyn Fn(&mut Vec<Part>)| {
         let mut layout = first.clone();
@@ -165,18 +254,45 @@ fn what_contradicts_is_refused_and_what_may_change_is_changed() {
     };
     let none = May::default();
     let refusals = [
-        (with(&|p| p[0].size = Size::Bytes(5 * M)), "partition 1 has 4194304 bytes, the layout says 5242880"),
-        (with(&|p| p[1].size = Size::Percent(50 * PERCENT)), "partition 2 has 8388608 bytes, the layout says "),
-        (with(&|p| p[1].start = Some(6 * M)), "partition 2 begins at byte 5242880 (LBA 10240), the layout says byte 6291456"),
+        (
+            with(&|p| p[0].size = Size::Bytes(5 * M)),
+            "partition 1 has 4194304 bytes, the layout says 5242880",
+        ),
+        (
+            with(&|p| p[1].size = Size::Percent(50 * PERCENT)),
+            "partition 2 has 8388608 bytes, the layout says ",
+        ),
+        (
+            with(&|p| p[1].start = Some(6 * M)),
+            "partition 2 begins at byte 5242880 (LBA 10240), the layout says byte 6291456",
+        ),
         (with(&|p| p.truncate(1)), "the layout does not name partitions that are there: index 2"),
-        (with(&|p| p.push(part("efi", Size::Bytes(60 * M)))), "no room for partition 3 of 62914560 bytes"),
-        (with(&|p| p.push(Part { start: Some(4 * M), ..part("efi", Size::Bytes(M)) })), "partition 3: 1048576 bytes at byte 4194304"),
-        (with(&|p| p.push(Part { start: Some(20 * M + 1), ..part("efi", Size::Bytes(M)) })), "partition 3: start of 20971521 bytes"),
+        (
+            with(&|p| p.push(part("efi", Size::Bytes(60 * M)))),
+            "no room for partition 3 of 62914560 bytes",
+        ),
+        (
+            with(&|p| p.push(Part { start: Some(4 * M), ..part("efi", Size::Bytes(M)) })),
+            "partition 3: 1048576 bytes at byte 4194304",
+        ),
+        (
+            with(&|p| p.push(Part { start: Some(20 * M + 1), ..part("efi", Size::Bytes(M)) })),
+            "partition 3: start of 20971521 bytes",
+        ),
         (with(&|p| p.push(part("nonsense", Size::Rest))), "type 'nonsense' is unknown to GPT"),
-        (with(&|p| p[1].index = Some(0)), "the layout does not name partitions that are there: index 2"),
-        (with(&|p| p.iter_mut().for_each(|p| p.index = Some(1))), "the layout has two partitions of index 1"),
+        (
+            with(&|p| p[1].index = Some(0)),
+            "the layout does not name partitions that are there: index 2",
+        ),
+        (
+            with(&|p| p.iter_mut().for_each(|p| p.index = Some(1))),
+            "the layout has two partitions of index 1",
+        ),
         (table("MBR", vec![]), "there is a table of another scheme, GPT, with 2 partitions"),
-        (Layout { entries: Some(256), ..first.clone() }, "the GPT has room for 128 entries, the layout says 256"),
+        (
+            Layout { entries: Some(256), ..first.clone() },
+            "the GPT has room for 128 entries, the layout says 256",
+        ),
         (Layout { usable: Some((M, 8 * M)), ..first.clone() }, "partitions lie from "),
     ];
     for (layout, want) in refusals {
@@ -185,7 +301,10 @@ fn what_contradicts_is_refused_and_what_may_change_is_changed() {
     }
     let label = with(&|p| (p[0].label, p[1].kind) = (Some("esp".into()), "linux-swap".into()));
     let steps = disk.plan(&label, none).unwrap_or_default().steps;
-    assert_eq!(steps[0].edits, ["modify 1: label to esp", "modify 2: type linux-data to linux-swap"]);
+    assert_eq!(
+        steps[0].edits,
+        ["modify 1: label to esp", "modify 2: type linux-data to linux-swap"]
+    );
     let was = places(&disk.plan(&first, none).unwrap_or_default().steps);
     assert_eq!(disk.apply(&label, none), was);
     assert_eq!(disk.apply(&with(&|p| p.truncate(1)), May { delete: true, ..none }).len(), 1);
@@ -200,7 +319,10 @@ fn a_layout_that_fails_inside_plans_no_write_outside() {
     let inside = table("BSD", vec![part("freebsd-ufs", Size::Bytes(60 * M))]);
     let layout = table("GPT", vec![holding("freebsd", Size::Bytes(20 * M), inside)]);
     let refused = disk.plan(&layout, May::default()).err().unwrap();
-    assert_eq!((refused.provider.as_str(), refused.why.found.as_str()), ("s1", "no room for partition 1 of 62914560 bytes"));
+    assert_eq!(
+        (refused.provider.as_str(), refused.why.found.as_str()),
+        ("s1", "no room for partition 1 of 62914560 bytes")
+    );
 }
 
 #[test]

@@ -11,12 +11,13 @@ pub trait Geom: Send + Sync {
     /// The topology of the provider in `slot`, given those of the consumers, in order.
     fn topology(&self, slot: usize, below: &[Topology]) -> Topology;
 
-    /// The place of the first bytes of `[offset, offset + length)` of the provider in `slot`: one contiguous run, which
-    /// may be shorter than asked, never empty. The caller keeps to the provider's length.
+    /// The place of the first bytes of `[offset, offset + length)` of the provider in `slot`: one
+    /// contiguous run, which may be shorter than asked, never empty. The caller keeps to the
+    /// provider's length.
     fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent;
 
-    /// The byte of consumer 0 at which the provider begins, for a plain slice; a route folds it away. `None` for a
-    /// layer that does more.
+    /// The byte of consumer 0 at which the provider begins, for a plain slice; a route folds it
+    /// away. `None` for a layer that does more.
     fn shift(&self, slot: usize) -> Option<u64> {
         let _ = slot;
         None
@@ -83,7 +84,10 @@ impl Extent {
     /// Length of the run in bytes.
     pub fn length(self) -> u64 {
         match self {
-            Extent::At { length, .. } | Extent::Each { length, .. } | Extent::Zero { length } | Extent::Fail { length } => length,
+            Extent::At { length, .. }
+            | Extent::Each { length, .. }
+            | Extent::Zero { length }
+            | Extent::Fail { length } => length,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A provider compiled for I/O: slices folded into one addition, so depth costs nothing per request.
+//! A provider compiled for I/O: slices folded into one addition, so depth costs nothing per
+//! request.
 
 use crate::base::error::Errno;
 use crate::base::store::Store;
@@ -19,11 +20,13 @@ pub struct Route {
 enum End {
     /// Disk with this index among the stores.
     Store(usize),
-    /// Layer that does more than add. `below` is shared: sets of sets would otherwise be copied once for every path.
+    /// Layer that does more than add. `below` is shared: sets of sets would otherwise be copied
+    /// once for every path.
     Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
 }
 
-/// A callback for every piece of a request; the first argument is the bytes of the request before the piece.
+/// A callback for every piece of a request; the first argument is the bytes of the request before
+/// the piece.
 pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
 
 /// Run of bytes on a store, or on none.
@@ -60,15 +63,23 @@ impl Route {
         Route { base: 0, length, end: End::Store(store) }
     }
 
-    /// The route to the provider in `slot` of `geom`, `length` bytes long, over `below`. A slice is folded into the
-    /// route below it.
+    /// The route to the provider in `slot` of `geom`, `length` bytes long, over `below`. A slice is
+    /// folded into the route below it.
     pub fn new(geom: &Arc<dyn Geom>, slot: usize, length: u64, below: &[Route]) -> Route {
         match (geom.shift(slot), below.first()) {
             (Some(start), Some(under)) => {
                 let room = under.length.saturating_sub(start);
-                Route { base: under.base.saturating_add(start), length: length.min(room), end: under.end.clone() }
+                Route {
+                    base: under.base.saturating_add(start),
+                    length: length.min(room),
+                    end: under.end.clone(),
+                }
             }
-            _ => Route { base: 0, length, end: End::Geom { geom: geom.clone(), slot, below: below.into() } },
+            _ => Route {
+                base: 0,
+                length,
+                end: End::Geom { geom: geom.clone(), slot, below: below.into() },
+            },
         }
     }
 
@@ -90,12 +101,14 @@ impl Route {
         }
     }
 
-    /// First byte of this on `other`, if both are ranges of the same disk or set and this lies inside; otherwise
-    /// `None`.
+    /// First byte of this on `other`, if both are ranges of the same disk or set and this lies
+    /// inside; otherwise `None`.
     pub fn place_in(&self, other: &Route) -> Option<u64> {
         let same = match (&self.end, &other.end) {
             (End::Store(own), End::Store(theirs)) => own == theirs,
-            (End::Geom { geom: own, slot, .. }, End::Geom { geom: theirs, slot: other, .. }) => Arc::ptr_eq(own, theirs) && slot == other,
+            (End::Geom { geom: own, slot, .. }, End::Geom { geom: theirs, slot: other, .. }) => {
+                Arc::ptr_eq(own, theirs) && slot == other
+            }
             _ => false,
         };
         let place = self.base.checked_sub(other.base).filter(|_| same)?;
@@ -118,21 +131,39 @@ impl Route {
         }
     }
 
-    /// Calls `visit` with every piece of `[offset, offset + length)` and the bytes of the request before it, in order:
-    /// the only function that follows a mapping. Stops at the first error. A write to a mirror visits every copy; a
-    /// read the first.
-    pub fn extents(&self, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
+    /// Calls `visit` with every piece of `[offset, offset + length)` and the bytes of the request
+    /// before it, in order: the only function that follows a mapping. Stops at the first error. A
+    /// write to a mirror visits every copy; a read the first.
+    pub fn extents(
+        &self,
+        offset: u64,
+        length: u64,
+        op: Op,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Errno> {
         self.walk(0, offset, length, op, visit)
     }
 
     /// Walks the part of a request that lies `done` bytes into it, as [`Route::extents`].
-    fn walk(&self, done: u64, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
+    fn walk(
+        &self,
+        done: u64,
+        offset: u64,
+        length: u64,
+        op: Op,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Errno> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if !inside {
             return Err(Errno::Range);
         }
         let (geom, slot, below) = match &self.end {
-            End::Store(store) => return visit(done, Piece::Store { store: *store, offset: self.base + offset, length }),
+            End::Store(store) => {
+                return visit(
+                    done,
+                    Piece::Store { store: *store, offset: self.base + offset, length },
+                );
+            }
             End::Geom { geom, slot, below } => (geom, *slot, below),
         };
         let (mut done, mut at, end) = (done, self.base + offset, self.base + offset + length);
@@ -140,7 +171,10 @@ impl Route {
             let extent = geom.map(slot, at, end - at, op);
             match extent {
                 Extent::At { consumer, offset, length } => {
-                    below.get(consumer).ok_or(Errno::NoDevice)?.walk(done, offset, length, op, visit)?;
+                    below
+                        .get(consumer)
+                        .ok_or(Errno::NoDevice)?
+                        .walk(done, offset, length, op, visit)?;
                 }
                 Extent::Each { offset, length } => {
                     let copies = if op == Op::Read { 1 } else { below.len() };
@@ -151,7 +185,8 @@ impl Route {
                 Extent::Zero { length } => visit(done, Piece::Zero { length })?,
                 Extent::Fail { .. } => return Err(Errno::Io),
             }
-            // A map never returns an empty run; should one do so, the request fails rather than hangs.
+            // A map never returns an empty run; should one do so, the request fails rather than
+            // hangs.
             let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
             (done, at) = (done + step, at + step);
         }
@@ -159,11 +194,18 @@ impl Route {
     }
 
     /// Fills `buffer` from `offset`; fails with the first error of a piece.
-    pub fn read_at(&self, stores: &[Box<dyn Store>], buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+    pub fn read_at(
+        &self,
+        stores: &[Box<dyn Store>],
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Errno> {
         self.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
             let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => stores.get(store).ok_or(Errno::NoDevice)?.read_at(part, offset),
+                Piece::Store { store, offset, .. } => {
+                    stores.get(store).ok_or(Errno::NoDevice)?.read_at(part, offset)
+                }
                 Piece::Zero { .. } => {
                     part.fill(0);
                     Ok(())
@@ -172,20 +214,32 @@ impl Route {
         })
     }
 
-    /// Writes all of `bytes` at `offset`, on a mirror to every copy. A run without a store fails with
-    /// [`Errno::ReadOnly`].
-    pub fn write_at(&self, stores: &[Box<dyn Store>], bytes: &[u8], offset: u64) -> Result<(), Errno> {
+    /// Writes all of `bytes` at `offset`, on a mirror to every copy. A run without a store fails
+    /// with [`Errno::ReadOnly`].
+    pub fn write_at(
+        &self,
+        stores: &[Box<dyn Store>],
+        bytes: &[u8],
+        offset: u64,
+    ) -> Result<(), Errno> {
         self.extents(offset, bytes.len() as u64, Op::Write, &mut |from, piece| {
             let part = bytes.get(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => stores.get(store).ok_or(Errno::NoDevice)?.write_at(part, offset),
+                Piece::Store { store, offset, .. } => {
+                    stores.get(store).ok_or(Errno::NoDevice)?.write_at(part, offset)
+                }
                 Piece::Zero { .. } => Err(Errno::ReadOnly),
             }
         })
     }
 
     /// Starts the write-back of `length` bytes from `offset` to the media, without waiting for it.
-    pub fn start_writeback(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
+    pub fn start_writeback(
+        &self,
+        stores: &[Box<dyn Store>],
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| {
             if let Piece::Store { store, offset, length } = piece {
                 stores.get(store).ok_or(Errno::NoDevice)?.start_writeback(offset, length);
@@ -194,10 +248,13 @@ impl Route {
         })
     }
 
-    /// Zeroes `length` bytes from `offset`, on a mirror on every copy. A run without a store is zero already.
+    /// Zeroes `length` bytes from `offset`, on a mirror on every copy. A run without a store is
+    /// zero already.
     pub fn zero(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| match piece {
-            Piece::Store { store, offset, length } => stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length),
+            Piece::Store { store, offset, length } => {
+                stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
+            }
             Piece::Zero { .. } => Ok(()),
         })
     }
@@ -218,9 +275,15 @@ mod tests {
         let outer = cut(100, 500, &disk);
         let inner = cut(50, 10, &outer);
         assert_eq!(inner.place_in(&outer), Some(50));
-        assert_eq!((inner.place_in(&disk), outer.place_in(&outer), disk.place_in(&disk)), (Some(150), Some(0), Some(0)));
+        assert_eq!(
+            (inner.place_in(&disk), outer.place_in(&outer), disk.place_in(&disk)),
+            (Some(150), Some(0), Some(0))
+        );
         // Neither what is around it, nor beside it, nor elsewhere.
         assert_eq!((outer.place_in(&inner), disk.place_in(&outer)), (None, None));
-        assert_eq!((cut(590, 20, &disk).place_in(&outer), inner.place_in(&Route::store(1, 1000))), (None, None));
+        assert_eq!(
+            (cut(590, 20, &disk).place_in(&outer), inner.place_in(&Route::store(1, 1000))),
+            (None, None)
+        );
     }
 }

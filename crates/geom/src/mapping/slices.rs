@@ -51,15 +51,16 @@ impl Kind {
     }
 }
 
-/// Type in a table that is read and never written, as its class understands it: nothing outside the class has a list of
-/// them.
+/// Type in a table that is read and never written, as its class understands it: nothing outside the
+/// class has a list of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// Name of the class, as [`Class::name`](crate::class::Class::name) has it.
     pub class: &'static str,
     /// Type as it is on the disk.
     pub code: Code,
-    /// Name of the type with that of its system: `solaris-root`; `None` for a type that the class does not know.
+    /// Name of the type with that of its system: `solaris-root`; `None` for a type that the class
+    /// does not know.
     pub name: Option<&'static str>,
     /// Use that the type alone tells.
     pub purpose: Purpose,
@@ -121,7 +122,10 @@ impl Slice {
 }
 
 /// The ranges of `usable` that none of `taken` covers, in order; `taken` may overlap.
-pub fn free_within(usable: &Range<u64>, taken: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+pub fn free_within(
+    usable: &Range<u64>,
+    taken: impl Iterator<Item = Range<u64>>,
+) -> Vec<Range<u64>> {
     let mut taken: Vec<Range<u64>> = taken.collect();
     taken.sort_by_key(|range| (range.start, range.end));
     let (mut at, mut free) = (usable.start, Vec::new());
@@ -147,17 +151,29 @@ impl Slices {
     /// A table of one nameless slice, for an inner data area.
     pub fn one(start: u64, length: u64) -> Slices {
         let end = start.saturating_add(length);
-        let slice = Slice { suffix: String::new(), index: 1, start, length, kind: Kind::Mbr(0), label: None, uuid: None };
+        let slice = Slice {
+            suffix: String::new(),
+            index: 1,
+            start,
+            length,
+            kind: Kind::Mbr(0),
+            label: None,
+            uuid: None,
+        };
         Slices { usable: start..end, entries: vec![slice] }
     }
 
     /// Ranges of `usable` that no entry covers, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
-        free_within(&self.usable, self.entries.iter().map(|slice| slice.start..slice.start.saturating_add(slice.length)))
+        free_within(
+            &self.usable,
+            self.entries.iter().map(|slice| slice.start..slice.start.saturating_add(slice.length)),
+        )
     }
 }
 
-/// Entries of a table while they are read one by one: those that lie on the provider, and findings about the others.
+/// Entries of a table while they are read one by one: those that lie on the provider, and findings
+/// about the others.
 pub(crate) struct Listing {
     length: u64,
     sector: u64,
@@ -166,30 +182,43 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// An empty listing for a table on a provider of `length` bytes; messages count places in sectors of `sector`
-    /// bytes.
+    /// An empty listing for a table on a provider of `length` bytes; messages count places in
+    /// sectors of `sector` bytes.
     pub(crate) fn new(length: u64, sector: u64) -> Listing {
         Listing { length, sector, entries: Vec::new(), findings: Vec::new() }
     }
 
-    /// Adds an entry, or the finding that it does not lie on the provider. An entry of no bytes is not in use.
+    /// Adds an entry, or the finding that it does not lie on the provider. An entry of no bytes is
+    /// not in use.
     pub(crate) fn add(&mut self, slice: Slice) {
         if slice.is_within(self.length) {
             self.entries.extend(Some(slice).filter(|slice| slice.length > 0));
         } else {
-            self.findings.push(out_of_range(&slice.suffix, slice.start, self.length, self.sector, "left out"));
+            self.findings.push(out_of_range(
+                &slice.suffix,
+                slice.start,
+                self.length,
+                self.sector,
+                "left out",
+            ));
         }
     }
 
-    /// As [`Listing::add`], of an entry whose start is counted in bytes of the medium, on a provider that begins at its byte `base`. A
-    /// finding names the start as the table has it.
+    /// As [`Listing::add`], of an entry whose start is counted in bytes of the medium, on a
+    /// provider that begins at its byte `base`. A finding names the start as the table has it.
     pub(crate) fn add_from(&mut self, base: u64, slice: Slice) {
         let here = slice.start.checked_sub(base).map(|start| Slice { start, ..slice.clone() });
         match here.filter(|here| here.is_within(self.length)) {
             Some(here) => self.add(here),
             // One of no bytes is in use nowhere.
             None if slice.length == 0 => {}
-            None => self.findings.push(out_of_range(&slice.suffix, slice.start, self.length, self.sector, "left out")),
+            None => self.findings.push(out_of_range(
+                &slice.suffix,
+                slice.start,
+                self.length,
+                self.sector,
+                "left out",
+            )),
         }
     }
 
@@ -198,9 +227,11 @@ impl Listing {
         self.findings.push(Finding::new(&finding::LABEL, Severity::Error, at, message));
     }
 
-    /// The table, and all findings with those of overlaps. `usable` is the range in which partitions may lie, in bytes.
+    /// The table, and all findings with those of overlaps. `usable` is the range in which
+    /// partitions may lie, in bytes.
     pub(crate) fn finish(mut self, usable: Range<u64>) -> (Slices, Vec<Finding>) {
-        let ranges: Vec<_> = self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();
+        let ranges: Vec<_> =
+            self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();
         self.findings.extend(overlaps(&ranges, self.sector));
         (Slices { usable, entries: self.entries }, bounded(self.findings))
     }
@@ -211,16 +242,20 @@ pub fn place(byte: u64, sector: u64) -> String {
     format!("byte {byte} (LBA {})", byte / sector.max(1))
 }
 
-/// Findings about ranges that overlap: one for each range that begins before an earlier one has ended. One sort, so
-/// that a table of thousands costs no more than that.
+/// Findings about ranges that overlap: one for each range that begins before an earlier one has
+/// ended. One sort, so that a table of thousands costs no more than that.
 pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
-    let mut sorted: Vec<&(String, Range<u64>)> = ranges.iter().filter(|(_, r)| r.start < r.end).collect();
+    let mut sorted: Vec<&(String, Range<u64>)> =
+        ranges.iter().filter(|(_, r)| r.start < r.end).collect();
     sorted.sort_by_key(|(_, r)| (r.start, r.end));
     let (mut findings, mut furthest) = (Vec::new(), None::<&(String, Range<u64>)>);
     for now @ (name, range) in sorted {
         if let Some((before, reach)) = furthest.filter(|(_, f)| f.end > range.start) {
             let shared = reach.end.min(range.end) - range.start;
-            let message = format!("{before} and {name} share {shared} bytes from {}", place(range.start, sector));
+            let message = format!(
+                "{before} and {name} share {shared} bytes from {}",
+                place(range.start, sector)
+            );
             findings.push(
                 Finding::new(&finding::OVERLAP, Severity::Error, range.start, message)
                     .fix("find out which of the two holds the data before anything writes to either; then delete or shrink the other"),
@@ -233,19 +268,23 @@ pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
     findings
 }
 
-/// The finding that an entry at `start` lies past the end of a provider of `end` bytes; `became` says what is done with
-/// it.
+/// The finding that an entry at `start` lies past the end of a provider of `end` bytes; `became`
+/// says what is done with it.
 pub fn out_of_range(name: &str, start: u64, end: u64, sector: u64, became: &str) -> Finding {
-    let message = format!("{name} at {} does not lie within the {end} bytes here: {became}", place(start, sector));
-    Finding::new(&finding::RANGE, Severity::Error, start, message)
-        .fix("if the disk or image was cut short, restore its full length; otherwise correct the table")
+    let message = format!(
+        "{name} at {} does not lie within the {end} bytes here: {became}",
+        place(start, sector)
+    );
+    Finding::new(&finding::RANGE, Severity::Error, start, message).fix(
+        "if the disk or image was cut short, restore its full length; otherwise correct the table",
+    )
 }
 
 /// Most findings of one rule from one table; a hostile table could make thousands.
 const SAME_RULE: usize = 16;
 
-/// The findings, without those past the first few of each rule; the last kept one of a rule gives the number of the
-/// others.
+/// The findings, without those past the first few of each rule; the last kept one of a rule gives
+/// the number of the others.
 pub fn bounded(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kept: Vec<Finding> = Vec::new();
     let mut left_out: Vec<(&'static str, usize)> = Vec::new();
@@ -268,7 +307,10 @@ pub fn bounded(findings: Vec<Finding>) -> Vec<Finding> {
 
 impl Geom for Slices {
     fn providers(&self) -> Vec<Slot> {
-        self.entries.iter().map(|s| Slot { name: s.suffix.clone(), length: s.length, kind: Some(s.kind) }).collect()
+        self.entries
+            .iter()
+            .map(|s| Slot { name: s.suffix.clone(), length: s.length, kind: Some(s.kind) })
+            .collect()
     }
 
     fn topology(&self, slot: usize, below: &[Topology]) -> Topology {

@@ -78,19 +78,22 @@ impl Directory<'_> {
         inode.di_gid = U32::new(if root { 0 } else { self.options.operator_gid });
         inode.di_size = U64::new(u64::from(DIRBLKSIZ));
         inode.di_blocks = U64::new(self.geometry.fsize / DEV_BSIZE);
-        for clock in [&mut inode.di_atime, &mut inode.di_mtime, &mut inode.di_ctime, &mut inode.di_birthtime] {
+        for clock in
+            [&mut inode.di_atime, &mut inode.di_mtime, &mut inode.di_ctime, &mut inode.di_birthtime]
+        {
             *clock = I64::new(time);
         }
         inode.di_db[0] = U64::new(self.fragment());
-        inode.di_dirdepth = U32::new(u32::from(!root && self.options.flavour == Flavour::FreeBsd14));
+        inode.di_dirdepth =
+            U32::new(u32::from(!root && self.options.flavour == Flavour::FreeBsd14));
         if hashes(self.options) & CK_INODE != 0 {
             inode.di_ckhash = U32::new(check_hash(inode.as_bytes()));
         }
         inode
     }
 
-    /// Fills `bytes` with its entries, in the first bytes of a fragment; the last one's room reaches to the end of the
-    /// directory block.
+    /// Fills `bytes` with its entries, in the first bytes of a fragment; the last one's room
+    /// reaches to the end of the directory block.
     pub(super) fn entries(&self, bytes: &mut [u8]) {
         bytes.fill(0);
         let root = [(ROOTINO, "."), (ROOTINO, ".."), (ROOTINO + 1, ".snap")];

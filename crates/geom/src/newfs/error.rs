@@ -34,7 +34,8 @@ pub enum Error {
         /// Bytes of the summaries of all groups.
         cssize: u64,
     },
-    /// Last group too short for its own tables, however many fragments a group has; the file system's fragments.
+    /// Last group too short for its own tables, however many fragments a group has; the file
+    /// system's fragments.
     LastGroup(u64),
     /// Bytes beyond the reach of blocks of that size.
     TooLarge(u64),
@@ -47,14 +48,19 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Sector(n) => write!(f, "UFS needs sectors of a power of two from 512 to {SBLOCKSIZE} bytes, not {n}"),
+            Error::Sector(n) => write!(
+                f,
+                "UFS needs sectors of a power of two from 512 to {SBLOCKSIZE} bytes, not {n}"
+            ),
             Error::SmallSector(n) => write!(f, "sector size (-S) {n} is less than the device's"),
             Error::Reserved(n) => write!(f, "reserved not less than device size {n}"),
             Error::Larger(n) => write!(f, "maximum file system size is {n}"),
             Error::Preposterous => f.write_str("preposterous size 0"),
             Error::Block(n) => write!(f, "block size must be a power of 2, not {n}"),
             Error::Fragment(n) => write!(f, "fragment size must be a power of 2, not {n}"),
-            Error::TooSmall { size, least } => write!(f, "Filesystem size {size} < minimum size of {least}"),
+            Error::TooSmall { size, least } => {
+                write!(f, "Filesystem size {size} < minimum size of {least}")
+            }
             Error::FirstGroup { ncg, cssize } => write!(
                 f,
                 "first cylinder group ran out of space: it holds the directories and {cssize} bytes of summaries of {ncg} groups; \
@@ -66,11 +72,17 @@ impl fmt::Display for Error {
                  or fewer inodes (-i)"
             ),
             Error::TooLarge(size) => {
-                write!(f, "UFS does not hold {size} bytes in blocks of this size: take larger ones (-b), or fewer inodes (-i)")
+                write!(
+                    f,
+                    "UFS does not hold {size} bytes in blocks of this size: take larger ones (-b), or fewer inodes (-i)"
+                )
             }
             Error::Number(what, n) => write!(f, "{n}: bad {what}"),
             Error::Label(label) => {
-                write!(f, "{label:?}: bad volume label. Valid are at most 31 alphanumerics, dashes, and underscores")
+                write!(
+                    f,
+                    "{label:?}: bad volume label. Valid are at most 31 alphanumerics, dashes, and underscores"
+                )
             }
         }
     }

@@ -10,8 +10,8 @@ const ADDRESS: u64 = 8;
 /// The unit of the addresses that newfs prints and of `fs_fsbtodb`, whatever the sector.
 pub(super) const DEV_BSIZE: u64 = 512;
 
-/// The value rounded up to whole `unit`s. Past 2^64 it is `u64::MAX`: no provider is that long, so the checks that
-/// follow refuse it.
+/// The value rounded up to whole `unit`s. Past 2^64 it is `u64::MAX`: no provider is that long, so
+/// the checks that follow refuse it.
 pub(super) fn up(value: u64, unit: u64) -> u64 {
     round_up(value, unit).unwrap_or(u64::MAX)
 }
@@ -99,7 +99,8 @@ impl Geometry {
         self.cssize / self.fsize
     }
 
-    /// The first fragment for data in group `cg`, counted in the group: the first group has the summaries before it.
+    /// The first fragment for data in group `cg`, counted in the group: the first group has the
+    /// summaries before it.
     pub fn data(&self, cg: u64) -> u64 {
         self.dblkno + if cg == 0 { self.csfrags() } else { 0 }
     }
@@ -114,8 +115,8 @@ impl Geometry {
         self.initediblk() * DINODE
     }
 
-    /// Last byte of the longest file: 12 blocks, and those that one, two and three levels of indirect blocks reach. At
-    /// most 2^55.
+    /// Last byte of the longest file: 12 blocks, and those that one, two and three levels of
+    /// indirect blocks reach. At most 2^55.
     pub fn maxfilesize(&self) -> u64 {
         let n = self.nindir();
         12 * self.bsize - 1 + self.bsize * (n + n * n + n * n * n)

@@ -1,7 +1,8 @@
 //! `struct cg`: the free inodes, fragments and blocks of one cylinder group.
 //!
-//! After 168 bytes come the map of used inodes and the map of free fragments. Where clusters are counted, the counts of
-//! free runs by length follow, and the map of free blocks. Bits count from the low end of each byte.
+//! After 168 bytes come the map of used inodes and the map of free fragments. Where clusters are
+//! counted, the counts of free runs by length follow, and the map of free blocks. Bits count from
+//! the low end of each byte.
 
 use super::directory::ROOTINO;
 use super::geometry::{Geometry, up};
@@ -71,7 +72,8 @@ const MAPS: u64 = 168;
 
 /// Free ranges of a group, in fragments from its first.
 struct Free {
-    /// Fragments before the superblock's place; none in the first group, where they are for boot code.
+    /// Fragments before the superblock's place; none in the first group, where they are for boot
+    /// code.
     before: Range<u64>,
     /// Remainder of the last block of the summaries.
     rest: Range<u64>,
@@ -100,7 +102,8 @@ impl Free {
     fn summary(&self, g: &Geometry, cg: u64) -> Csum<LE> {
         let ndir = len(&self.directories) / g.frag;
         let nbfree = (len(&self.before) + len(&self.blocks)) / g.frag;
-        // Besides the directories, whose inodes are the next, the first group lacks the two inodes before the root's.
+        // Besides the directories, whose inodes are the next, the first group lacks the two inodes
+        // before the root's.
         let used = if cg == 0 { ROOTINO + ndir } else { 0 };
         summary(ndir, nbfree, g.ipg - used, len(&self.rest) + len(&self.tail) + ndir * (g.frag - 1))
     }
@@ -145,8 +148,13 @@ pub(super) fn put(g: &Geometry, cg: u64, time: i64, hashes: u32, bytes: &mut [u8
     head.cg_cgx = word(cg);
     head.cg_ndblk = word(g.ndblk(cg));
     head.cg_cs = free.summary(g, cg);
-    for loose in [len(&free.rest), len(&free.tail)].into_iter().chain(free.directories.clone().step_by(step(g.frag)).map(|_| g.frag - 1)) {
-        if let Some(count) = usize::try_from(loose).ok().filter(|&n| n > 0).and_then(|n| head.cg_frsum.get_mut(n)) {
+    for loose in [len(&free.rest), len(&free.tail)]
+        .into_iter()
+        .chain(free.directories.clone().step_by(step(g.frag)).map(|_| g.frag - 1))
+    {
+        if let Some(count) =
+            usize::try_from(loose).ok().filter(|&n| n > 0).and_then(|n| head.cg_frsum.get_mut(n))
+        {
             *count += 1;
         }
     }
@@ -187,7 +195,9 @@ fn maps(g: &Geometry, cg: u64, free: &Free, at: &Offsets, bytes: &mut [u8]) {
     // newfs counts the runs before it makes the directories; the kernel tolerates it.
     for run in [len(&free.before), len(&free.directories) + len(&free.blocks)] {
         let run = (run / g.frag).min(g.contigsumsize);
-        if let Some(count) = place(at.clustersum + 4 * run).and_then(|at| bytes.get_mut(at)).filter(|_| run > 0) {
+        if let Some(count) =
+            place(at.clustersum + 4 * run).and_then(|at| bytes.get_mut(at)).filter(|_| run > 0)
+        {
             // At most two runs.
             *count += 1;
         }
@@ -196,7 +206,10 @@ fn maps(g: &Geometry, cg: u64, free: &Free, at: &Offsets, bytes: &mut [u8]) {
 
 /// Sets the bits `range` of the map at byte `map`.
 fn set(bytes: &mut [u8], map: u64, range: Range<u64>) {
-    let (Some(map), Some(start), Some(end)) = (place(map), place(range.start), place(range.end)) else { return };
+    let (Some(map), Some(start), Some(end)) = (place(map), place(range.start), place(range.end))
+    else {
+        return;
+    };
     // Whole bytes at once: a group has a map of some ten thousand bits.
     let (first, last) = (start.next_multiple_of(8).min(end), (end - end % 8).max(start));
     if first < last {

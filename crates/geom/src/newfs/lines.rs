@@ -3,7 +3,8 @@
 use super::{Newfs, SUPERBLOCK};
 use std::fmt;
 
-/// newfs's own text for a file system; printed piece by piece, for there may be millions of backups.
+/// newfs's own text for a file system; printed piece by piece, for there may be millions of
+/// backups.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     pub(super) newfs: &'a Newfs,
@@ -27,14 +28,27 @@ impl fmt::Display for Lines<'_> {
         }
         let sectors = g.fsbtodb(g.size);
         let (size, group) = (megabytes(g.size, g.fsize), megabytes(g.fpg, g.fsize));
-        writeln!(f, "{}: {size:.1}MB ({sectors} sectors) block size {}, fragment size {}", self.name, g.bsize, g.fsize)?;
+        writeln!(
+            f,
+            "{}: {size:.1}MB ({sectors} sectors) block size {}, fragment size {}",
+            self.name, g.bsize, g.fsize
+        )?;
         let blocks = g.fpg / g.frag;
-        writeln!(f, "\tusing {} cylinder groups of {group:.2}MB, {blocks} blks, {} inodes.", g.ncg, g.ipg)?;
+        writeln!(
+            f,
+            "\tusing {} cylinder groups of {group:.2}MB, {blocks} blks, {} inodes.",
+            g.ncg, g.ipg
+        )?;
         if options.soft_updates {
             writeln!(f, "\twith soft updates")?;
         }
         if options.erase && !options.only_print {
-            writeln!(f, "Erasing sectors [{}...{}]", SUPERBLOCK / super::geometry::DEV_BSIZE, sectors - 1)?;
+            writeln!(
+                f,
+                "Erasing sectors [{}...{}]",
+                SUPERBLOCK / super::geometry::DEV_BSIZE,
+                sectors - 1
+            )?;
         }
         writeln!(f, "super-block backups (for fsck_ffs -b #) at:")?;
         let columns = if self.columns == 0 { NO_TERMINAL } else { self.columns };

@@ -26,7 +26,8 @@ pub enum Optimization {
     Space,
 }
 
-/// Options of newfs. [`Options::default`] is newfs without any. Sizes are bytes, whatever newfs counts them in.
+/// Options of newfs. [`Options::default`] is newfs without any. Sizes are bytes, whatever newfs
+/// counts them in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// `-b`; by default 32 KiB, 64 KiB where fragments are raised to the read-modify-write unit.
@@ -77,8 +78,9 @@ pub struct Options {
     pub average_files_per_directory: u64,
     /// `-k`: fragments kept for metadata in each group.
     pub metaspace: Option<u64>,
-    /// Largest transfer in bytes of the system that newfs was compiled for: 1 MiB, before FreeBSD 13 128 KiB. It
-    /// decides how long the runs are that a group counts, and so how large a group can be.
+    /// Largest transfer in bytes of the system that newfs was compiled for: 1 MiB, before FreeBSD
+    /// 13 128 KiB. It decides how long the runs are that a group counts, and so how large a group
+    /// can be.
     pub maxphys: u64,
     /// Release whose check hashes are written.
     pub flavour: Flavour,
@@ -130,9 +132,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Parses newfs's own options, for a provider in sectors of `sector` bytes; and `--maxphys BYTES`, `--flavour
-    /// RELEASE`. Letters may be joined (`-UL data`), numbers may have a binary suffix (`-b 64k`). An `Err` is for the
-    /// user.
+    /// Parses newfs's own options, for a provider in sectors of `sector` bytes; and `--maxphys
+    /// BYTES`, `--flavour RELEASE`. Letters may be joined (`-UL data`), numbers may have a binary
+    /// suffix (`-b 64k`). An `Err` is for the user.
     pub fn parse(words: &[String], sector: u64) -> Result<Options, String> {
         let mut options = Options::default();
         // `-s` and `-r` count sectors, of a size that may come after them.
@@ -140,20 +142,31 @@ impl Options {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = |letter: &str, rest: &str| match rest {
-                "" => words.next().cloned().ok_or_else(|| format!("newfs: option {letter} needs a value")),
+                "" => words
+                    .next()
+                    .cloned()
+                    .ok_or_else(|| format!("newfs: option {letter} needs a value")),
                 rest => Ok(rest.to_string()),
             };
             if let Some(long) = word.strip_prefix("--") {
                 let (name, given) = long.split_once('=').unwrap_or((long, ""));
                 match name {
-                    "maxphys" => options.maxphys = number("largest transfer", &value(word, given)?)?,
+                    "maxphys" => {
+                        options.maxphys = number("largest transfer", &value(word, given)?)?
+                    }
                     "flavour" => options.flavour = flavour(&value(word, given)?)?,
-                    _ => return Err(format!("newfs: unknown option {word}: there are --maxphys, --flavour, and newfs(8)'s letters")),
+                    _ => {
+                        return Err(format!(
+                            "newfs: unknown option {word}: there are --maxphys, --flavour, and newfs(8)'s letters"
+                        ));
+                    }
                 }
                 continue;
             }
             let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-                return Err(format!("newfs: unexpected {word:?}: the device is what stands before --"));
+                return Err(format!(
+                    "newfs: unexpected {word:?}: the device is what stands before --"
+                ));
             };
             for (at, letter) in letters.char_indices() {
                 if options.set(letter)? {
@@ -199,11 +212,17 @@ impl Options {
 
     /// Sets an option that takes a value, and checks the limits.
     fn set_value(&mut self, letter: char, text: &str) -> Result<(), String> {
-        let positive = |what| number(what, text).and_then(|n| if n == 0 { Err(bad(what, text)) } else { Ok(n) });
+        let positive = |what| {
+            number(what, text).and_then(|n| if n == 0 { Err(bad(what, text)) } else { Ok(n) })
+        };
         match letter {
             'L' => self.label = text.to_string(),
             'O' if text == "2" => {}
-            'O' => return Err(format!("newfs: -O {text} is not supported: only UFS2 (-O 2) is made here")),
+            'O' => {
+                return Err(format!(
+                    "newfs: -O {text} is not supported: only UFS2 (-O 2) is made here"
+                ));
+            }
             'S' => self.sector = Some(positive("sector size")?),
             'a' => self.maxcontig = Some(positive("maximum contiguous blocks")?),
             'b' => self.block_size = Some(positive("block size")?),
@@ -220,7 +239,11 @@ impl Options {
                 self.optimization = match text {
                     "time" => Optimization::Time,
                     "space" => Optimization::Space,
-                    _ => return Err(format!("newfs: {text}: unknown optimization preference: use `space' or `time'")),
+                    _ => {
+                        return Err(format!(
+                            "newfs: {text}: unknown optimization preference: use `space' or `time'"
+                        ));
+                    }
                 }
             }
             _ => return Err(unknown(letter)),
@@ -239,7 +262,11 @@ impl Options {
         within("fragment size", self.fragment_size.unwrap_or(1), positive.clone())?;
         within("bytes per inode", self.density.unwrap_or(1), positive.clone())?;
         within("free space %", self.minfree, 0..=99)?;
-        within("maximum contiguous blocks, at most 256", self.maxcontig.unwrap_or(1), 1..=MAXCONTIG)?;
+        within(
+            "maximum contiguous blocks, at most 256",
+            self.maxcontig.unwrap_or(1),
+            1..=MAXCONTIG,
+        )?;
         within("blocks per cylinder group", self.max_blocks_per_group, positive.clone())?;
         within("extent block size", self.max_extent.unwrap_or(4096), 4096..=INT_MAX)?;
         within("blocks per file in a cylinder group", self.maxbpg.unwrap_or(1), positive.clone())?;
@@ -247,14 +274,21 @@ impl Options {
         within("average files per dir", self.average_files_per_directory, positive.clone())?;
         within("metadata space", self.metaspace.unwrap_or(0), 0..=INT_MAX)?;
         within("largest transfer", self.maxphys, positive)?;
-        let letters = self.label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if letters && self.label.len() < MAXVOLLEN { Ok(()) } else { Err(Error::Label(self.label.clone())) }
+        let letters =
+            self.label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if letters && self.label.len() < MAXVOLLEN {
+            Ok(())
+        } else {
+            Err(Error::Label(self.label.clone()))
+        }
     }
 
     /// Changes the optimization to space where little is kept free, as newfs does, with a warning.
     pub(super) fn settle(&mut self, warnings: &mut Vec<String>) {
         if self.minfree < MINFREE && self.optimization == Optimization::Time {
-            warnings.push(format!("Warning: changing optimization to space because minfree is less than {MINFREE}%"));
+            warnings.push(format!(
+                "Warning: changing optimization to space because minfree is less than {MINFREE}%"
+            ));
             self.optimization = Optimization::Space;
         }
     }
@@ -270,12 +304,23 @@ fn bad(what: &str, text: &str) -> String {
 
 /// A number as expand_number(3) takes it: decimal or `0x`, and a binary suffix.
 fn number(what: &str, text: &str) -> Result<u64, String> {
-    let end = text.len() - usize::from(text.ends_with(|c: char| "bkmgtpeBKMGTPE".contains(c) && !text.starts_with("0x")));
+    let end = text.len()
+        - usize::from(
+            text.ends_with(|c: char| "bkmgtpeBKMGTPE".contains(c) && !text.starts_with("0x")),
+        );
     let (digits, suffix) = text.split_at(end);
-    let value = digits.strip_prefix("0x").map_or_else(|| digits.parse(), |hex| u64::from_str_radix(hex, 16));
-    let power = "bkmgtpe".find(&suffix.to_lowercase()).and_then(|power| u32::try_from(power).ok()).unwrap_or(0);
+    let value = digits
+        .strip_prefix("0x")
+        .map_or_else(|| digits.parse(), |hex| u64::from_str_radix(hex, 16));
+    let power = "bkmgtpe"
+        .find(&suffix.to_lowercase())
+        .and_then(|power| u32::try_from(power).ok())
+        .unwrap_or(0);
     // The standard parser takes a plus sign; expand_number(3) does not.
-    let value = value.ok().filter(|_| !digits.contains('+')).and_then(|value: u64| value.checked_mul(1024_u64.pow(power)));
+    let value = value
+        .ok()
+        .filter(|_| !digits.contains('+'))
+        .and_then(|value: u64| value.checked_mul(1024_u64.pow(power)));
     value.ok_or_else(|| bad(what, text))
 }
 
@@ -286,6 +331,8 @@ fn flavour(text: &str) -> Result<Flavour, String> {
         Ok(12) => Ok(Flavour::FreeBsd12),
         Ok(13) => Ok(Flavour::FreeBsd13),
         Ok(14..=99) => Ok(Flavour::FreeBsd14),
-        _ => Err(format!("newfs: --flavour {text}: a release of FreeBSD is wanted: 9, 11, 12, 13, 14")),
+        _ => Err(format!(
+            "newfs: --flavour {text}: a release of FreeBSD is wanted: 9, 11, 12, 13, 14"
+        )),
     }
 }

@@ -23,8 +23,8 @@ pub(super) const MAXCONTIG: u64 = 256;
 /// Number of inodes that 32-bit inode numbers can address.
 const INODES: u64 = 1 << 32;
 
-/// Decides upon the geometry. Lines that newfs prints before its summary go to `printed`, those for standard error to
-/// `warnings`.
+/// Decides upon the geometry. Lines that newfs prints before its summary go to `printed`, those for
+/// standard error to `warnings`.
 pub(super) fn decide(
     length: u64,
     sector: u64,
@@ -52,10 +52,13 @@ pub(super) fn decide(
             None if bsize >= *BLOCK.end() => return Err(Error::TooLarge(bytes)),
             None => (bsize, fsize) = (bsize * 2, fsize * 2),
         }
-        printed.push(format!("Block size too small for a file system of this size. Increasing blocksize to {bsize}"));
+        printed.push(format!(
+            "Block size too small for a file system of this size. Increasing blocksize to {bsize}"
+        ));
     };
     let geometry = shape.geometry(length, sector, options)?;
-    // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a snapshot of itself.
+    // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a
+    // snapshot of itself.
     if geometry.maxfilesize() < geometry.bytes() {
         warnings
             .push("WARNING: You will be unable to create snapshots on this file system.  Correct by using a larger blocksize.".to_string());
@@ -82,18 +85,23 @@ fn extent(length: u64, sector: u64, options: &Options) -> Result<u64, Error> {
     }
 }
 
-/// Block and fragment in bytes: those asked for, or newfs's own choice, raised to the read-modify-write unit where UFS
-/// can.
+/// Block and fragment in bytes: those asked for, or newfs's own choice, raised to the
+/// read-modify-write unit where UFS can.
 fn chosen(sector: u64, unit: Option<u64>, options: &Options) -> (u64, u64) {
     let least = FRAGMENT.max(sector);
     let unit = unit.filter(|unit| unit.is_power_of_two() && *unit > least);
     match (options.block_size, options.fragment_size, unit) {
-        (block, Some(fsize), _) => (block.unwrap_or_else(|| DEFAULT_BLOCK.min(fsize.saturating_mul(MAXFRAG))), fsize),
+        (block, Some(fsize), _) => {
+            (block.unwrap_or_else(|| DEFAULT_BLOCK.min(fsize.saturating_mul(MAXFRAG))), fsize)
+        }
         (block, None, None) => (block.unwrap_or_else(|| DEFAULT_BLOCK.min(least * MAXFRAG)), least),
         (Some(bsize), None, Some(unit)) => (bsize, least.max(unit.min(bsize))),
         // newfs(8): eight fragments in a block is best. Above 8 KiB the block's limit leaves fewer.
-        (None, None, Some(unit)) if unit <= *BLOCK.end() => ((unit * MAXFRAG).min(*BLOCK.end()), unit),
-        // A unit out of reach: the largest blocks cross it least often, and larger fragments would only cost space.
+        (None, None, Some(unit)) if unit <= *BLOCK.end() => {
+            ((unit * MAXFRAG).min(*BLOCK.end()), unit)
+        }
+        // A unit out of reach: the largest blocks cross it least often, and larger fragments would
+        // only cost space.
         (None, None, Some(_)) => (*BLOCK.end(), least.max(BLOCK.end() / MAXFRAG)),
     }
 }
@@ -117,11 +125,19 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(bsize: u64, fsize: u64, bytes: u64, sector: u64, options: &Options, printed: &mut Vec<String>) -> Result<Shape, Error> {
+    fn new(
+        bsize: u64,
+        fsize: u64,
+        bytes: u64,
+        sector: u64,
+        options: &Options,
+        printed: &mut Vec<String>,
+    ) -> Result<Shape, Error> {
         let (bsize, fsize) = legal(bsize, fsize, sector, printed)?;
         let frag = bsize / fsize;
         let maxbsize = extent_size(bsize, options, printed);
-        let mut maxcontig = options.maxcontig.unwrap_or((options.maxphys / bsize).clamp(1, MAXCONTIG));
+        let mut maxcontig =
+            options.maxcontig.unwrap_or((options.maxphys / bsize).clamp(1, MAXCONTIG));
         if maxcontig < maxbsize / bsize {
             maxcontig = maxbsize / bsize;
             printed.push(format!("Maxcontig raised to {maxbsize}"));
@@ -160,13 +176,19 @@ impl Shape {
         up(fpg.div_ceil(fpi), self.inopb())
     }
 
-    /// Bytes of `struct cg` with its maps: used inodes, free fragments, runs of free blocks, free blocks.
+    /// Bytes of `struct cg` with its maps: used inodes, free fragments, runs of free blocks, free
+    /// blocks.
     fn cg_bytes(&self, fpg: u64, ipg: u64) -> u64 {
-        let clusters = if self.contigsumsize > 0 { 4 * self.contigsumsize + (fpg / self.frag).div_ceil(8) } else { 0 };
+        let clusters = if self.contigsumsize > 0 {
+            4 * self.contigsumsize + (fpg / self.frag).div_ceil(8)
+        } else {
+            0
+        };
         176 + 4 + ipg.div_ceil(8) + fpg.div_ceil(8) + clusters
     }
 
-    /// Fragments and inodes of the smallest group that has one inode for `fpi` fragments and a whole block of inodes.
+    /// Fragments and inodes of the smallest group that has one inode for `fpi` fragments and a
+    /// whole block of inodes.
     fn smallest(&self, fpi: u64) -> (u64, u64) {
         let minfpg = (fpi * self.inopb()).min(self.size);
         let mut ipg = self.inopb();
@@ -178,9 +200,14 @@ impl Shape {
         (fpg, ipg)
     }
 
-    /// Fragments per inode for `density` bytes, reduced until the maps of a group fit a block; `None` if no number does
-    /// in this block.
-    fn density(&self, density: &mut Option<u64>, printed: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<u64> {
+    /// Fragments per inode for `density` bytes, reduced until the maps of a group fit a block;
+    /// `None` if no number does in this block.
+    fn density(
+        &self,
+        density: &mut Option<u64>,
+        printed: &mut Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Option<u64> {
         let least = self.minfpi * self.fsize;
         let wanted = density.unwrap_or(NFPI.max(self.minfpi) * self.fsize);
         let mut now = wanted.max(least);
@@ -205,14 +232,20 @@ impl Shape {
         }
     }
 
-    /// Chooses groups with one inode for `fpi` fragments: as large as a block for their maps allows, not too few, the
-    /// last not too short.
-    fn groups(mut self, mut fpi: u64, options: &Options, printed: &mut Vec<String>) -> Result<Shape, Error> {
+    /// Chooses groups with one inode for `fpi` fragments: as large as a block for their maps
+    /// allows, not too few, the last not too short.
+    fn groups(
+        mut self,
+        mut fpi: u64,
+        options: &Options,
+        printed: &mut Vec<String>,
+    ) -> Result<Shape, Error> {
         loop {
             self.grow(fpi, options.max_blocks_per_group);
             let best = self.fpg;
             self.enlarge_last(fpi)?;
-            // Inodes come in whole blocks, so there may be more than inode numbers, which newfs does not notice.
+            // Inodes come in whole blocks, so there may be more than inode numbers, which newfs
+            // does not notice.
             let inodes = self.size.div_ceil(self.fpg).saturating_mul(self.ipg);
             if inodes <= INODES - self.inopb() {
                 if best != self.fpg {
@@ -220,7 +253,11 @@ impl Shape {
                 }
                 return Ok(self);
             }
-            printed.push(format!("density increased from {} to {}", fpi * self.fsize, (fpi + 1) * self.fsize));
+            printed.push(format!(
+                "density increased from {} to {}",
+                fpi * self.fsize,
+                (fpi + 1) * self.fsize
+            ));
             fpi += 1;
             let (fpg, ipg) = self.smallest(fpi);
             if self.cg_bytes(fpg, ipg) >= self.bsize {
@@ -307,7 +344,12 @@ impl Shape {
 }
 
 /// Corrects a block and a fragment that do not go together, as newfs does, with a line for each.
-fn legal(mut bsize: u64, mut fsize: u64, sector: u64, printed: &mut Vec<String>) -> Result<(u64, u64), Error> {
+fn legal(
+    mut bsize: u64,
+    mut fsize: u64,
+    sector: u64,
+    printed: &mut Vec<String>,
+) -> Result<(u64, u64), Error> {
     let (least, most) = (*BLOCK.start(), *BLOCK.end());
     if !bsize.is_power_of_two() {
         return Err(Error::Block(bsize));
@@ -315,7 +357,8 @@ fn legal(mut bsize: u64, mut fsize: u64, sector: u64, printed: &mut Vec<String>)
     if !fsize.is_power_of_two() {
         return Err(Error::Fragment(fsize));
     }
-    // newfs compares with 512 whatever the sector, which may leave fragments that no drive can read.
+    // newfs compares with 512 whatever the sector, which may leave fragments that no drive can
+    // read.
     if fsize < sector {
         printed.push(format!("increasing fragment size from {fsize} to sector size ({sector})"));
         fsize = sector;
@@ -338,7 +381,9 @@ fn legal(mut bsize: u64, mut fsize: u64, sector: u64, printed: &mut Vec<String>)
     }
     if fsize * MAXFRAG < bsize {
         let raised = bsize / MAXFRAG;
-        printed.push(format!("increasing fragment size from {fsize} to block size / {MAXFRAG} ({raised})"));
+        printed.push(format!(
+            "increasing fragment size from {fsize} to block size / {MAXFRAG} ({raised})"
+        ));
         fsize = raised;
     }
     Ok((bsize, fsize))

@@ -35,7 +35,8 @@ pub(super) struct FsRecovery {
 }
 assert_offsets!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
 
-/// An on-disk number of a geometry. All fit their 32-bit fields: [`crate::newfs::shape`] refuses others.
+/// An on-disk number of a geometry. All fit their 32-bit fields: [`crate::newfs::shape`] refuses
+/// others.
 pub(super) fn word(value: u64) -> U32<LE> {
     U32::new(u32::try_from(value).unwrap_or(u32::MAX))
 }
@@ -48,7 +49,8 @@ fn log2(value: u64) -> U32<LE> {
 /// The check hash: CRC-32C without the final inversion.
 pub(super) fn check_hash(bytes: &[u8]) -> u32 {
     // The sixteen-fold table is several times as fast, and a group's map is hashed for every group.
-    const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+    const CRC: crc::Crc<u32, crc::Table<16>> =
+        crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
     !CRC.checksum(bytes)
 }
 
@@ -135,7 +137,8 @@ fn shape(fs: &mut Fs<LE>, g: &Geometry) {
     let loose = g.csfrags() % g.frag;
     fs.fs_dsize = U64::new(free - g.csfrags());
     fs.fs_cstotal.cs_nbfree = U64::new(free / g.frag - g.csfrags().div_ceil(g.frag));
-    fs.fs_cstotal.cs_nffree = U64::new(g.size % g.frag + if loose > 0 { g.frag - loose } else { 0 });
+    fs.fs_cstotal.cs_nffree =
+        U64::new(g.size % g.frag + if loose > 0 { g.frag - loose } else { 0 });
     fs.fs_cstotal.cs_nifree = U64::new(g.ncg * g.ipg - super::directory::ROOTINO);
 }
 
@@ -173,5 +176,10 @@ pub(super) fn recovery(g: &Geometry) -> FsRecovery {
 
 /// The summary of one group, from its counts.
 pub(super) fn summary(ndir: u64, nbfree: u64, nifree: u64, nffree: u64) -> Csum<LE> {
-    Csum { cs_ndir: word(ndir), cs_nbfree: word(nbfree), cs_nifree: word(nifree), cs_nffree: word(nffree) }
+    Csum {
+        cs_ndir: word(ndir),
+        cs_nbfree: word(nbfree),
+        cs_nifree: word(nifree),
+        cs_nffree: word(nffree),
+    }
 }

@@ -5,7 +5,9 @@ use super::geometry::Geometry;
 use super::superblock::{self, FS_BAD_MAGIC, hashes};
 use super::{Newfs, SUPERBLOCK, group};
 use crate::base::topology::round_down;
-use crate::format::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
+use crate::format::ufs::fs::{
+    Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2,
+};
 use std::mem::offset_of;
 use zerocopy::{IntoBytes, LE, U32};
 
@@ -28,19 +30,30 @@ impl Newfs {
         g.ncg * group + 2 * g.sbsize + g.directories * g.fsize + g.cssize + g.sector
     }
 
-    /// Hands every byte to `put`, in whole sectors. `boot` is the current contents of the first [`SUPERBLOCK`] bytes;
-    /// `random` gives the generation of each inode. An error of `put` ends it.
+    /// Hands every byte to `put`, in whole sectors. `boot` is the current contents of the first
+    /// [`SUPERBLOCK`] bytes; `random` gives the generation of each inode. An error of `put` ends
+    /// it.
     ///
-    /// The first and the last piece go to [`SUPERBLOCK`]. The first makes the old contents no file system, the last
-    /// makes the new ones one: flush after the first and before the last. In between, offsets rise from group to group.
-    pub fn write<E>(&self, time: i64, random: &mut dyn FnMut() -> u32, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
+    /// The first and the last piece go to [`SUPERBLOCK`]. The first makes the old contents no file
+    /// system, the last makes the new ones one: flush after the first and before the last. In
+    /// between, offsets rise from group to group.
+    pub fn write<E>(
+        &self,
+        time: i64,
+        random: &mut dyn FnMut() -> u32,
+        boot: &[u8; BOOT],
+        put: &mut Put<'_, E>,
+    ) -> Result<(), E> {
         let mut count = 0_u32;
         let mut counted = || {
             count = count.wrapping_add(1);
             count
         };
-        let (time, random): (i64, &mut dyn FnMut() -> u32) =
-            if self.options.reproducible { (REGRESSION_TIME, &mut counted) } else { (time, random) };
+        let (time, random): (i64, &mut dyn FnMut() -> u32) = if self.options.reproducible {
+            (REGRESSION_TIME, &mut counted)
+        } else {
+            (time, random)
+        };
         let g = &self.geometry;
         let mut fs = superblock::superblock(g, &self.options, time, random());
         let mut sector = zeroed(g.sbsize);
@@ -58,7 +71,13 @@ impl Newfs {
     }
 
     /// Writes the backup, the maps and the inodes of every group.
-    fn groups<E>(&self, fs: &mut Fs<LE>, time: i64, random: &mut dyn FnMut() -> u32, put: &mut Put<'_, E>) -> Result<(), E> {
+    fn groups<E>(
+        &self,
+        fs: &mut Fs<LE>,
+        time: i64,
+        random: &mut dyn FnMut() -> u32,
+        put: &mut Put<'_, E>,
+    ) -> Result<(), E> {
         let g = &self.geometry;
         let mut backup = zeroed(g.sbsize);
         // The map and the inodes; free inodes are empty but for their generation.
@@ -74,9 +93,13 @@ impl Newfs {
                 inode[DI_GEN..DI_GEN + size_of::<u32>()].copy_from_slice(&random().to_le_bytes());
             }
             let directories = if cg == 0 { g.directories } else { 0 };
-            let used = inodes.chunks_exact_mut(size_of::<Dinode>()).skip(usize::try_from(ROOTINO).unwrap_or(usize::MAX));
+            let used = inodes
+                .chunks_exact_mut(size_of::<Dinode>())
+                .skip(usize::try_from(ROOTINO).unwrap_or(usize::MAX));
             for (inode, n) in used.zip(0..directories) {
-                inode.copy_from_slice(Directory { geometry: g, options: &self.options, n }.inode(time).as_bytes());
+                inode.copy_from_slice(
+                    Directory { geometry: g, options: &self.options, n }.inode(time).as_bytes(),
+                );
             }
             // One write where the inodes follow at once, as they do but for odd sizes.
             if at(g.cblkno) + g.cgsize == at(g.iblkno) {
@@ -92,15 +115,16 @@ impl Newfs {
         Ok(())
     }
 
-    /// Writes the parts that only the first group has: the summaries, a fragment of them at a time, and the
-    /// directories.
+    /// Writes the parts that only the first group has: the summaries, a fragment of them at a time,
+    /// and the directories.
     fn first_group<E>(&self, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
         let mut fragment = zeroed(g.fsize);
         let mut groups = 0..g.ncg;
         for at in g.dblkno..g.dblkno + g.csfrags() {
             fragment.fill(0);
-            for (place, cg) in fragment.chunks_exact_mut(size_of::<Csum<LE>>()).zip(groups.by_ref()) {
+            for (place, cg) in fragment.chunks_exact_mut(size_of::<Csum<LE>>()).zip(groups.by_ref())
+            {
                 place.copy_from_slice(group::summary_of(g, cg).as_bytes());
             }
             put(at * g.fsize, &fragment)?;

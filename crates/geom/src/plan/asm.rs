@@ -1,10 +1,14 @@
 //! Oracle ASM: the allocation unit and the sector of a disk group, and the block of its redo log.
 //!
 //! # Sources
-//! Oracle Database 19c, Automatic Storage Management guide: `AU_SIZE` (1 to 64 MiB, a power of two; 4 MiB advised), `SECTOR_SIZE` (512, 4096); SQL Language
-//! Reference, ALTER DATABASE, `BLOCKSIZE` of log files (512, 1024, 4096); blocks of data are 8 KiB by default.
+//! Oracle Database 19c, Automatic Storage Management guide: `AU_SIZE` (1 to 64 MiB, a power of two;
+//! 4 MiB advised), `SECTOR_SIZE` (512, 4096); SQL Language Reference, ALTER DATABASE, `BLOCKSIZE`
+//! of log files (512, 1024, 4096); blocks of data are 8 KiB by default.
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_all, describe_unit, unit_size, written};
+use super::{
+    Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_all, describe_unit, unit_size,
+    written,
+};
 use crate::base::topology::{is_whole, round_down};
 
 /// Allocation unit in bytes that Oracle advises.
@@ -25,16 +29,25 @@ impl Layer for Asm {
         }
         let unit = unit.unwrap_or(UNIT);
         let why = format!("every file begins on one: whole units of the {}", describe_all(t));
-        plan.choose(Choice::new("oracle-asm", "allocation unit", Value::Bytes(unit), why).typed(format!("'au_size'='{}M'", unit >> 20)));
+        plan.choose(
+            Choice::new("oracle-asm", "allocation unit", Value::Bytes(unit), why)
+                .typed(format!("'au_size'='{}M'", unit >> 20)),
+        );
         let sector = if unit_size(t) >= 4096 { 4096 } else { 512 };
         let why = format!("no write of ASM's own is below it; {}", describe_unit(t));
-        let choice = Choice::new("oracle-asm", "sector", Value::Bytes(sector), why).typed(format!("'sector_size'='{sector}'"));
+        let choice = Choice::new("oracle-asm", "sector", Value::Bytes(sector), why)
+            .typed(format!("'sector_size'='{sector}'"));
         plan.choose(choice.costing(Price::of(written(t, sector, sector))));
         let why = "a commit writes whole ones; the drive's 512-byte sectors would be read before they are written";
-        let mut redo = Choice::new("oracle-asm", "redo block", Value::Bytes(sector), why).typed(format!("BLOCKSIZE {sector}"));
+        let mut redo = Choice::new("oracle-asm", "redo block", Value::Bytes(sector), why)
+            .typed(format!("BLOCKSIZE {sector}"));
         redo = redo.costing(Price::of(written(t, sector, sector)));
         if sector > 512 {
-            redo = redo.or(Value::Bytes(512), Price::of(written(t, 512, 512)), "less padding, parts of a unit");
+            redo = redo.or(
+                Value::Bytes(512),
+                Price::of(written(t, 512, 512)),
+                "less padding, parts of a unit",
+            );
         }
         plan.choose(redo);
         let why = "blocks of data, on whole ones of themselves, as files begin on allocation units";

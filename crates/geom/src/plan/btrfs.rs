@@ -1,9 +1,13 @@
 //! Btrfs: sector and node.
 //!
 //! # Sources
-//! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at most, 16 KiB by default).
+//! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at
+//! most, 16 KiB by default).
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, unit_size, written};
+use super::{
+    Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers,
+    unit_size, written,
+};
 use crate::base::topology::Topology;
 
 /// Parameters of mkfs.btrfs, for one device.
@@ -58,14 +62,22 @@ pub(super) fn choices(p: Parameters, base: &LayerBase, plan: &mut Plan) {
     .typed(format!("-s {}", p.sector))
     .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
     plan.choose(sector);
-    let price = |node: u64| Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full");
+    let price = |node: u64| {
+        Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full")
+    };
     let why = format!("trees are written in whole nodes, on the {}", describe_unit(t));
-    let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why).typed(format!("-n {}", p.node)).costing(price(p.node));
+    let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why)
+        .typed(format!("-n {}", p.node))
+        .costing(price(p.node));
     for other in powers(p.sector, 65536).filter(|&other| other != p.node) {
         node = node.or(
             Value::Bytes(other),
             price(other),
-            if other < p.node { "less to copy on a small change" } else { "flatter trees, more to copy" },
+            if other < p.node {
+                "less to copy on a small change"
+            } else {
+                "flatter trees, more to copy"
+            },
         );
     }
     plan.choose(node);

@@ -1,10 +1,12 @@
 //! Btrfs over several disks: `btrfs-raid1x2`, `btrfs-raid10x4`; the writes of its profiles.
 //!
-//! Chunks are cut into stripes of 64 KiB, which begin on multiples of 1 MiB and more of each disk, whatever the profile.
+//! Chunks are cut into stripes of 64 KiB, which begin on multiples of 1 MiB and more of each disk,
+//! whatever the profile.
 //!
 //! # Sources
-//! mkfs.btrfs(8), "PROFILES": copies and least disks of each; `-d`, `-m`; btrfs(5), "RAID56 STATUS AND RECOMMENDED PRACTICES" (metadata not in raid5 or
-//! raid6). Stripes of 64 KiB: `BTRFS_STRIPE_LEN`.
+//! mkfs.btrfs(8), "PROFILES": copies and least disks of each; `-d`, `-m`; btrfs(5), "RAID56 STATUS
+//! AND RECOMMENDED PRACTICES" (metadata not in raid5 or raid6). Stripes of 64 KiB:
+//! `BTRFS_STRIPE_LEN`.
 
 use super::btrfs::Parameters;
 use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, describe_unit, written};
@@ -54,8 +56,10 @@ impl Layer for Raid {
 
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let (t, p) = (&base.topology, Parameters::for_topology(&base.topology));
-        let ratio =
-            |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));
+        let ratio = |a: u64, b: u64| {
+            f64::from(u32::try_from(a).unwrap_or(u32::MAX))
+                / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX))
+        };
         let times = match self.profile.parity {
             0 => ratio(self.profile.copies, 1),
             parity => ratio(self.disks, self.disks - parity),
@@ -65,10 +69,17 @@ impl Layer for Raid {
             0 => all / self.profile.copies * (self.profile.copies - 1),
             parity => t.length.saturating_mul(parity),
         };
-        let why = format!("stripes of {STRIPE} bytes on each disk, on whole MiB of it; {}", describe_unit(t));
-        let choice = Choice::new("btrfs", "data profile", Value::word(self.profile.name), why).typed(format!("-d {}", self.profile.name));
+        let why = format!(
+            "stripes of {STRIPE} bytes on each disk, on whole MiB of it; {}",
+            describe_unit(t)
+        );
+        let choice = Choice::new("btrfs", "data profile", Value::word(self.profile.name), why)
+            .typed(format!("-d {}", self.profile.name));
         plan.choose(
-            choice.costing(Price::of(times * written(t, STRIPE, STRIPE)).losing(lost, if lost > 0 { "copies or parity" } else { "" })),
+            choice.costing(
+                Price::of(times * written(t, STRIPE, STRIPE))
+                    .losing(lost, if lost > 0 { "copies or parity" } else { "" }),
+            ),
         );
         let meta = self.profile.metadata;
         let why = "trees survive what the data survive, in whole copies";

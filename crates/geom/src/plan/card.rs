@@ -1,4 +1,5 @@
-//! SD cards: the table, the place and the file system that the specification has for a capacity, as cameras expect them.
+//! SD cards: the table, the place and the file system that the specification has for a capacity, as
+//! cameras expect them.
 //!
 //! | capacity | file system | partition type | begins |
 //! |---|---|---|---|
@@ -6,16 +7,18 @@
 //! | up to 32 GiB (SDHC) | FAT32 | 0b, 0c | on the boundary unit |
 //! | above (SDXC) | exFAT | 07 | on the boundary unit |
 //!
-//! One partition in an MBR, up to the end of the card. A card with a GPT is read by computers, and by no camera.
+//! One partition in an MBR, up to the end of the card. A card with a GPT is read by computers, and
+//! by no camera.
 //!
 //! # Limits
-//! Heads and sectors of a track are 255 and 63 on every card; the specification counts smaller ones on smaller cards, and no
-//! reader uses them. Above 2 TiB (SDUC) an MBR does not reach the end.
+//! Heads and sectors of a track are 255 and 63 on every card; the specification counts smaller ones
+//! on smaller cards, and no reader uses them. Above 2 TiB (SDUC) an MBR does not reach the end.
 //!
 //! # Sources
-//! SD Specifications Part 2, File System, 3.00: system IDs by sectors (FAT12 01; FAT16 04 below 65536 sectors, else 06; FAT32 0b up
-//! to 16450560 sectors, else 0c; exFAT 07), one reserved sector on FAT12 and FAT16. Clusters and boundary units by capacity as the
-//! SD Association's formatter has them, published with sdFormatLinux (profi200, `source/format.cpp`).
+//! SD Specifications Part 2, File System, 3.00: system IDs by sectors (FAT12 01; FAT16 04 below
+//! 65536 sectors, else 06; FAT32 0b up to 16450560 sectors, else 0c; exFAT 07), one reserved sector
+//! on FAT12 and FAT16. Clusters and boundary units by capacity as the SD Association's formatter
+//! has them, published with sdFormatLinux (profi200, `source/format.cpp`).
 
 use super::fat::{Fat, Parameters};
 use super::partition::Own;
@@ -28,7 +31,8 @@ const SDHC: u64 = 32 << 30;
 /// Sectors that an MBR's FAT32 type without LBA reaches: 8.4 GB.
 const CHS: u64 = 16_450_560;
 
-/// The SD Card Association's cluster and boundary unit, both in bytes, for a card of `length` bytes.
+/// The SD Card Association's cluster and boundary unit, both in bytes, for a card of `length`
+/// bytes.
 pub fn card(length: u64) -> (u64, u64) {
     const K: u64 = 1 << 10;
     const M: u64 = 1 << 20;
@@ -45,8 +49,8 @@ pub fn card(length: u64) -> (u64, u64) {
     rows.into_iter().find(|row| length <= row.0).map_or((512 * K, 64 * M), |row| (row.1, row.2))
 }
 
-/// True if a partition of `disk` that begins at `start` is where a card of that capacity has it: possibly off a
-/// boundary, so that the clusters of its FAT come out on one.
+/// True if a partition of `disk` that begins at `start` is where a card of that capacity has it:
+/// possibly off a boundary, so that the clusters of its FAT come out on one.
 pub fn is_start(disk: &Topology, start: u64) -> bool {
     Card.table(disk).is_some_and(|own| own.start == start)
 }
@@ -79,14 +83,22 @@ impl Layer for Card {
                 } else {
                     "fat16"
                 };
-                (kind, start, "the clusters, behind one reserved sector, two tables and the root directory, begin on")
+                (
+                    kind,
+                    start,
+                    "the clusters, behind one reserved sector, two tables and the root directory, begin on",
+                )
             }
-            length if length <= SDHC => (if sectors < CHS { "fat32" } else { "fat32lba" }, unit, "on"),
+            length if length <= SDHC => {
+                (if sectors < CHS { "fat32" } else { "fat32lba" }, unit, "on")
+            }
             _ => ("ntfs", unit, "on"),
         };
         let note = (sectors > u64::from(u32::MAX))
             .then(|| format!("sd-card: {sectors} sectors are more than an MBR counts: the partition ends where it can"));
-        let why = format!("{what} the boundary unit of {unit} bytes that the SD Association has for this capacity");
+        let why = format!(
+            "{what} the boundary unit of {unit} bytes that the SD Association has for this capacity"
+        );
         (start < disk.length).then_some(Own { scheme: "mbr", kind, start, why, note })
     }
 
@@ -97,8 +109,11 @@ impl Layer for Card {
         }
         let erase = fact(t, Why::Erase).map(|f| f.grain);
         // Just below a step of the capacity the partition alone has the size of a smaller card.
-        let clusters = erase.into_iter().flat_map(|unit| [card(length).0, card(length.saturating_add(unit.size().saturating_mul(2))).0]);
-        let mut volumes = clusters.filter_map(|cluster| Parameters::of_volume(length, cluster, erase?));
+        let clusters = erase.into_iter().flat_map(|unit| {
+            [card(length).0, card(length.saturating_add(unit.size().saturating_mul(2))).0]
+        });
+        let mut volumes =
+            clusters.filter_map(|cluster| Parameters::of_volume(length, cluster, erase?));
         match volumes.next().filter(|_| length <= SDSC) {
             Some(p) => super::fat::lay_with(p, base, plan),
             None => Fat.lay(base, above, plan),
@@ -108,6 +123,11 @@ impl Layer for Card {
     /// The boundary unit of a card of this size, for one that does not name an erase unit.
     fn presumes(&self, disk: &Topology) -> Option<Fact> {
         let grain = Grain::new(card(disk.length).1, 0)?;
-        fact(disk, Why::Erase).is_none().then_some(Fact { grain, why: Why::Erase, source: Source::Assumed, trust: Trust::Assumed })
+        fact(disk, Why::Erase).is_none().then_some(Fact {
+            grain,
+            why: Why::Erase,
+            source: Source::Assumed,
+            trust: Trust::Assumed,
+        })
     }
 }

@@ -1,23 +1,31 @@
-//! Databases that overwrite pages in files: MySQL (InnoDB), PostgreSQL, MongoDB (WiredTiger); and RocksDB, which does not.
+//! Databases that overwrite pages in files: MySQL (InnoDB), PostgreSQL, MongoDB (WiredTiger); and
+//! RocksDB, which does not.
 //!
 //! # Cost of a page
-//! A page lies wherever the file system put it: on its blocks, not on its own size. 16 KiB pages on 4 KiB blocks cross a 16 KiB
-//! unit three times in four, so they cost 1.75 where an extent size hint, larger blocks or records would make it 1.
+//! A page lies wherever the file system put it: on its blocks, not on its own size. 16 KiB pages on
+//! 4 KiB blocks cross a 16 KiB unit three times in four, so they cost 1.75 where an extent size
+//! hint, larger blocks or records would make it 1.
 //!
 //! # Torn pages
-//! InnoDB writes every page twice, PostgreSQL its whole image after a checkpoint, because a power cut may leave half a
-//! page. The protection may be switched off only where that cannot happen: on records that are never overwritten (ZFS),
-//! or on a device that writes a page as one (`atomic_write_unit_max_bytes`), and then only if pages lie on their own
-//! size.
+//! InnoDB writes every page twice, PostgreSQL its whole image after a checkpoint, because a power
+//! cut may leave half a page. The protection may be switched off only where that cannot happen: on
+//! records that are never overwritten (ZFS), or on a device that writes a page as one
+//! (`atomic_write_unit_max_bytes`), and then only if pages lie on their own size.
 //!
 //! # Sources
-//! MySQL 8.4 manual: `innodb_page_size` (4096 to 65536, 16384 by default), `innodb_doublewrite`, `innodb_log_write_ahead_size` (512 to the page,
-//! 8192 by default). PostgreSQL 17 manual: `full_page_writes`, `--with-blocksize` (8 KiB by default, 1 to 32), initdb(1) `--wal-segsize`;
-//! sections 28.1 and 28.6 (a file system such as ZFS that prevents partial page writes). WiredTiger `WT_SESSION::create`: `allocation_size`
-//! (4 KiB by default), `internal_page_max` (4 KiB) and `leaf_page_max` (32 KiB), multiples of it; MongoDB's
-//! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki, "IO" (files are written once, from end to end).
+//! MySQL 8.4 manual: `innodb_page_size` (4096 to 65536, 16384 by default), `innodb_doublewrite`,
+//! `innodb_log_write_ahead_size` (512 to the page, 8192 by default). PostgreSQL 17 manual:
+//! `full_page_writes`, `--with-blocksize` (8 KiB by default, 1 to 32), initdb(1) `--wal-segsize`;
+//! sections 28.1 and 28.6 (a file system such as ZFS that prevents partial page writes). WiredTiger
+//! `WT_SESSION::create`: `allocation_size` (4 KiB by default), `internal_page_max` (4 KiB) and
+//! `leaf_page_max` (32 KiB), multiples of it; MongoDB's
+//! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki,
+//! "IO" (files are written once, from end to end).
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe, describe_unit, fact, power, powers, unit_size, written};
+use super::{
+    Above, Choice, Layer, LayerBase, Plan, Price, Value, describe, describe_unit, fact, power,
+    powers, unit_size, written,
+};
 use crate::base::topology::{Topology, Why};
 
 /// Default page of InnoDB, in bytes.
@@ -55,14 +63,31 @@ pub(super) fn price(base: &LayerBase, page: u64) -> Price {
     Price::of(written(&base.topology, page, grid(base, page)))
 }
 
-/// The choice of a page, with every other size from the least to the most; `sizes` is (size, least, most) in bytes.
-fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), base: &LayerBase, why: &str) -> Choice {
+/// The choice of a page, with every other size from the least to the most; `sizes` is (size, least,
+/// most) in bytes.
+fn page(
+    layer: &'static str,
+    parameter: &'static str,
+    typed: &str,
+    sizes: (u64, u64, u64),
+    base: &LayerBase,
+    why: &str,
+) -> Choice {
     let (size, least, most) = sizes;
-    let why = format!("{why}; pages begin on any {} bytes; {}", grid(base, size), describe_unit(&base.topology));
-    let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why).typed(format!("{typed}{size}")).costing(price(base, size));
+    let why = format!(
+        "{why}; pages begin on any {} bytes; {}",
+        grid(base, size),
+        describe_unit(&base.topology)
+    );
+    let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why)
+        .typed(format!("{typed}{size}"))
+        .costing(price(base, size));
     for other in powers(least, most).filter(|&other| other != size) {
-        choice =
-            choice.or(Value::Bytes(other), price(base, other), if other < size { "small rows, read singly" } else { "large rows, scans" });
+        choice = choice.or(
+            Value::Bytes(other),
+            price(base, other),
+            if other < size { "small rows, read singly" } else { "large rows, scans" },
+        );
     }
     choice
 }
@@ -71,7 +96,8 @@ fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, 
 enum Torn {
     /// A torn page is possible, as far as is known.
     Yes,
-    /// The device could write it as one, but the file system does not place it so; the reason in words.
+    /// The device could write it as one, but the file system does not place it so; the reason in
+    /// words.
     Placed(String),
     /// A torn page is impossible; the reason in words.
     No(String),
@@ -82,22 +108,37 @@ fn torn(base: &LayerBase, page: u64) -> Torn {
     if let Some(f) = files.filter(|f| f.whole_blocks && f.grid >= page) {
         return Torn::No(format!("{} never overwrites a record of {}", f.system, f.grid));
     }
-    let atomic = fact(&base.topology, Why::Atomic).filter(|f| f.grain.size() >= page && f.grain.contains(0));
+    let atomic =
+        fact(&base.topology, Why::Atomic).filter(|f| f.grain.size() >= page && f.grain.contains(0));
     match atomic {
-        Some(f) if files.is_none_or(|files| files.grid >= page) => Torn::No(format!("written as one: {}", describe(f))),
-        Some(f) => Torn::Placed(format!("the device writes it as one ({}), but it does not lie on its own size", describe(f))),
+        Some(f) if files.is_none_or(|files| files.grid >= page) => {
+            Torn::No(format!("written as one: {}", describe(f)))
+        }
+        Some(f) => Torn::Placed(format!(
+            "the device writes it as one ({}), but it does not lie on its own size",
+            describe(f)
+        )),
         None => Torn::Yes,
     }
 }
 
-/// Adds the choice of protection against torn pages: `on` writes each page `times` over; `sizes` is (page in bytes,
-/// times).
-fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), base: &LayerBase, plan: &mut Plan) {
+/// Adds the choice of protection against torn pages: `on` writes each page `times` over; `sizes` is
+/// (page in bytes, times).
+fn guard(
+    layer: &'static str,
+    parameter: &'static str,
+    set: &str,
+    sizes: (u64, f64),
+    base: &LayerBase,
+    plan: &mut Plan,
+) {
     let (page, times) = sizes;
     let one = price(base, page);
     let twice = Price { amplification: one.amplification * times, ..one.clone() };
     let choice = |value: &str, why: String, price: Price| {
-        Choice::new(layer, parameter, Value::word(value), why).typed(format!("{set}{value}")).costing(price)
+        Choice::new(layer, parameter, Value::word(value), why)
+            .typed(format!("{set}{value}"))
+            .costing(price)
     };
     plan.choose(match torn(base, page) {
         Torn::No(why) => {
@@ -119,10 +160,13 @@ fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f
 /// Adds a note with the option that makes a file system put pages on multiples of their own size.
 pub(super) fn placement(base: &LayerBase, page: u64, plan: &mut Plan) {
     let Some(files) = base.files.as_ref().filter(|f| f.grid < page) else { return };
-    let (now, then) = (written(&base.topology, page, files.grid), written(&base.topology, page, page));
+    let (now, then) =
+        (written(&base.topology, page, files.grid), written(&base.topology, page, page));
     if then < now {
         let how = match files.system {
-            "xfs" => format!("xfs_io -c 'extsize {page}' {} before the files are made", base.arguments()),
+            "xfs" => {
+                format!("xfs_io -c 'extsize {page}' {} before the files are made", base.arguments())
+            }
             "ext4" => format!("-O bigalloc -C {page}"),
             _ => format!("blocks of {page}"),
         };
@@ -153,9 +197,17 @@ fn mysql(base: &LayerBase, plan: &mut Plan) {
     ));
     guard("mysql", "doublewrite", "innodb_doublewrite=", (INNODB, 2.0), base, plan);
     let log = unit_size(&base.topology).clamp(4096, INNODB);
-    let why = format!("log writes fill whole units, so none is read first: {}", describe_unit(&base.topology));
-    let ahead = Choice::new("mysql", "log write ahead", Value::Bytes(log), why).typed(format!("innodb_log_write_ahead_size={log}"));
-    plan.choose(ahead.costing(price(base, log)).or(Value::Bytes(512), price(base, 512), "smaller log, each write part of a unit"));
+    let why = format!(
+        "log writes fill whole units, so none is read first: {}",
+        describe_unit(&base.topology)
+    );
+    let ahead = Choice::new("mysql", "log write ahead", Value::Bytes(log), why)
+        .typed(format!("innodb_log_write_ahead_size={log}"));
+    plan.choose(ahead.costing(price(base, log)).or(
+        Value::Bytes(512),
+        price(base, 512),
+        "smaller log, each write part of a unit",
+    ));
     placement(base, INNODB, plan);
     parity("mysql", &base.topology, INNODB, plan);
     let directory = format!("{}/mysql", base.arguments());
@@ -168,7 +220,8 @@ fn mysql(base: &LayerBase, plan: &mut Plan) {
 
 /// The settings of all choices of `layer` that go into a server's file, as words of a shell.
 fn settings(layer: &str, plan: &Plan) -> String {
-    let settings = plan.choices.iter().filter(|c| c.layer == layer).filter_map(|c| c.command.as_deref());
+    let settings =
+        plan.choices.iter().filter(|c| c.layer == layer).filter_map(|c| c.command.as_deref());
     settings.filter(|command| !command.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
@@ -185,13 +238,28 @@ fn postgres(base: &LayerBase, plan: &mut Plan) {
         format!("as built; a commit writes whole ones; {}", describe_unit(&base.topology)),
     );
     plan.choose(wal.typed("--with-wal-blocksize=8").costing(price(base, POSTGRES)));
-    let segment =
-        Choice::new("postgres", "wal segment", Value::Bytes(16 << 20), "initdb's own; whole units of everything").typed("--wal-segsize=16");
-    plan.choose(segment.or(Value::Bytes(64 << 20), Price::of(1.0), "fewer files under heavy writing"));
+    let segment = Choice::new(
+        "postgres",
+        "wal segment",
+        Value::Bytes(16 << 20),
+        "initdb's own; whole units of everything",
+    )
+    .typed("--wal-segsize=16");
+    plan.choose(segment.or(
+        Value::Bytes(64 << 20),
+        Price::of(1.0),
+        "fewer files under heavy writing",
+    ));
     if base.files.as_ref().is_some_and(|f| f.whole_blocks) {
         let why = "a used segment written again saves nothing where blocks are never overwritten";
-        plan.choose(Choice::new("postgres", "wal_recycle", Value::word("off"), why).typed("wal_recycle=off"));
-        plan.choose(Choice::new("postgres", "wal_init_zero", Value::word("off"), why).typed("wal_init_zero=off"));
+        plan.choose(
+            Choice::new("postgres", "wal_recycle", Value::word("off"), why)
+                .typed("wal_recycle=off"),
+        );
+        plan.choose(
+            Choice::new("postgres", "wal_init_zero", Value::word("off"), why)
+                .typed("wal_init_zero=off"),
+        );
     }
     placement(base, POSTGRES, plan);
     parity("postgres", &base.topology, POSTGRES, plan);
@@ -206,34 +274,52 @@ fn mongodb(base: &LayerBase, plan: &mut Plan) {
     // A leaf page of 32 KiB is whole allocations.
     let size = power(unit_size(&base.topology), 32768).max(WIREDTIGER);
     let why = "WiredTiger writes whole ones, of the unit; every page is whole allocations";
-    let choice = page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), base, why);
-    // A page of any kind is whole allocations. MongoDB's own are 4 KiB inside collections, 16 KiB in indexes, 32 KiB at
-    // the leaves.
-    let pages =
-        |inner: u64, leaf: u64| format!("allocation_size={size},internal_page_max={},leaf_page_max={}", inner.max(size), leaf.max(size));
+    let choice =
+        page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), base, why);
+    // A page of any kind is whole allocations. MongoDB's own are 4 KiB inside collections, 16 KiB
+    // in indexes, 32 KiB at the leaves.
+    let pages = |inner: u64, leaf: u64| {
+        format!(
+            "allocation_size={size},internal_page_max={},leaf_page_max={}",
+            inner.max(size),
+            leaf.max(size)
+        )
+    };
     let collection = format!("--wiredTigerCollectionConfigString {}", pages(4096, 32768));
     let index = format!("--wiredTigerIndexConfigString {}", pages(16384, 16384));
     plan.choose(choice.typed(format!("{collection} {index}")));
     placement(base, size, plan);
     let directory = format!("{}/mongodb", base.arguments());
     plan.run(format!("install -d -o mongodb {directory}"));
-    plan.run(format!("su -s /bin/sh mongodb -c 'mongod --dbpath {directory} {collection} {index}'"));
+    plan.run(format!(
+        "su -s /bin/sh mongodb -c 'mongod --dbpath {directory} {collection} {index}'"
+    ));
 }
 
 fn rocksdb(base: &LayerBase, plan: &mut Plan) {
     let buffer = unit_size(&base.topology).max(1 << 20);
-    let why = format!("tables are written once, from end to end, in buffers of it: whole units; {}", describe_unit(&base.topology));
+    let why = format!(
+        "tables are written once, from end to end, in buffers of it: whole units; {}",
+        describe_unit(&base.topology)
+    );
     let choice = Choice::new("rocksdb", "write buffer of a file", Value::Bytes(buffer), why);
-    plan.choose(choice.typed(format!("writable_file_max_buffer_size={buffer}")).costing(Price::of(written(
-        &base.topology,
-        buffer,
-        buffer,
-    ))));
+    plan.choose(
+        choice
+            .typed(format!("writable_file_max_buffer_size={buffer}"))
+            .costing(Price::of(written(&base.topology, buffer, buffer))),
+    );
     let why = "with the page cache out of the way the buffer is what the device sees";
-    plan.choose(Choice::new("rocksdb", "direct writes", Value::word("true"), why).typed("use_direct_io_for_flush_and_compaction=true"));
+    plan.choose(
+        Choice::new("rocksdb", "direct writes", Value::word("true"), why)
+            .typed("use_direct_io_for_flush_and_compaction=true"),
+    );
     let why = "blocks are only read; compressed they end anywhere, so none is aligned unless block_align is set and compression is not";
     let block = Choice::new("rocksdb", "block", Value::Bytes(16384), why).typed("block_size=16384");
-    plan.choose(block.or(Value::Bytes(4096), Price::of(1.0), "RocksDB's own: more index in memory"));
+    plan.choose(block.or(
+        Value::Bytes(4096),
+        Price::of(1.0),
+        "RocksDB's own: more index in memory",
+    ));
     let log = unit_size(&base.topology).max(512);
     if log > 4096 {
         plan.note(format!(

@@ -1,10 +1,13 @@
 //! DRBD: metadata at the end, so that its device begins where the one below does.
 //!
 //! # Sources
-//! drbd.conf(5): `meta-disk internal`; DRBD 9 user's guide, "DRBD internals": internal metadata lie in the last part of the device, a bit for
-//! 4 KiB and peer, an activity log of 4 KiB transactions; drbdadm(8).
+//! drbd.conf(5): `meta-disk internal`; DRBD 9 user's guide, "DRBD internals": internal metadata lie
+//! in the last part of the device, a bit for 4 KiB and peer, an activity log of 4 KiB transactions;
+//! drbdadm(8).
 
-use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, up, written};
+use super::{
+    Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, up, written,
+};
 use crate::base::topology::round_down;
 
 /// Bytes of data that one byte of bitmap covers: a bit for 4 KiB.
@@ -19,8 +22,10 @@ impl Layer for Drbd {
         let t = &base.topology;
         let meta = up((t.length / MAPPED).saturating_add(FIXED), PAGE);
         let why = "at the end: data begin with the device below, so whatever is on the grain there is on it here";
-        let choice = Choice::new("drbd", "metadata", Value::word("internal"), why).typed("meta-disk internal");
-        let log = Price::of(written(t, PAGE, PAGE)).losing(meta, "bitmap for one peer, activity log");
+        let choice = Choice::new("drbd", "metadata", Value::word("internal"), why)
+            .typed("meta-disk internal");
+        let log =
+            Price::of(written(t, PAGE, PAGE)).losing(meta, "bitmap for one peer, activity log");
         plan.choose(choice.costing(log).or(
             Value::word("external"),
             Price::of(1.0),
@@ -30,8 +35,13 @@ impl Layer for Drbd {
             "extents of 4 MiB that may be written without a note in the log: more are fewer writes of {PAGE} bytes; {}",
             describe_unit(t)
         );
-        let extents = Choice::new("drbd", "activity log", Value::Count(6433, "extents"), why).typed("al-extents 6433");
-        plan.choose(extents.or(Value::Count(1237, "extents"), Price::of(1.0), "drbd's own: less to copy after a crash"));
+        let extents = Choice::new("drbd", "activity log", Value::Count(6433, "extents"), why)
+            .typed("al-extents 6433");
+        plan.choose(extents.or(
+            Value::Count(1237, "extents"),
+            Price::of(1.0),
+            "drbd's own: less to copy after a crash",
+        ));
         // In double quotes: the device may be a shell variable.
         let device = base.arguments();
         plan.run("mkdir -p /etc/drbd.d");

@@ -1,10 +1,13 @@
 //! ext4: blocks, and the set beneath as stride and stripe width.
 //!
 //! # Sources
-//! mke2fs(8): `-b` (powers of two from 1024; the kernel mounts no more than its page), `-E stride=`, `stripe_width=` in blocks,
-//! `-C` (bigalloc).
+//! mke2fs(8): `-b` (powers of two from 1024; the kernel mounts no more than its page), `-E
+//! stride=`, `stripe_width=` in blocks, `-C` (bigalloc).
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, stripe, unit_size, written};
+use super::{
+    Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers,
+    stripe, unit_size, written,
+};
 use crate::base::topology::{Topology, is_whole};
 
 /// Parameters of mke2fs for ext4, as `-b`, `-E` and `-C` take them.
@@ -21,7 +24,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Blocks of the page, or of the sector if that is larger; the set, if the file system begins on one of its chunks.
+    /// Blocks of the page, or of the sector if that is larger; the set, if the file system begins
+    /// on one of its chunks.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let block = topology.sector.clamp(PAGE, 65536);
         let set = stripe(topology).filter(|s| s.off == 0 && is_whole(s.chunk, block));
@@ -33,12 +37,18 @@ impl Parameters {
     pub fn options(&self) -> Vec<String> {
         let mut options = vec!["-b".to_owned(), self.block.to_string()];
         let pairs = [("stride", self.stride), ("stripe_width", self.stripe_width)];
-        let extended: Vec<String> = pairs.into_iter().filter_map(|(name, n)| Some(format!("{name}={}", n?))).collect();
+        let extended: Vec<String> =
+            pairs.into_iter().filter_map(|(name, n)| Some(format!("{name}={}", n?))).collect();
         if !extended.is_empty() {
             options.extend(["-E".to_owned(), extended.join(",")]);
         }
         if let Some(cluster) = self.cluster {
-            options.extend(["-O".to_owned(), "bigalloc".to_owned(), "-C".to_owned(), cluster.to_string()]);
+            options.extend([
+                "-O".to_owned(),
+                "bigalloc".to_owned(),
+                "-C".to_owned(),
+                cluster.to_string(),
+            ]);
         }
         options
     }
@@ -56,10 +66,14 @@ impl Layer for Ext4 {
         let p = Parameters::for_topology(t);
         // Writes are of blocks, whatever size is allocated; a cluster only costs space.
         let price = |cluster| Price::of(written(t, p.block, p.block)).tail(cluster);
-        let mut block =
-            Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", describe_unit(t)))
-                .typed(format!("-b {}", p.block))
-                .costing(price(p.block));
+        let mut block = Choice::new(
+            "ext4",
+            "block",
+            Value::Bytes(p.block),
+            format!("the largest that every kernel mounts; {}", describe_unit(t)),
+        )
+        .typed(format!("-b {}", p.block))
+        .costing(price(p.block));
         for cluster in powers(p.block * 2, unit_size(t).min(1 << 20)) {
             let (now, then) = (written(t, cluster, p.block), written(t, cluster, cluster));
             let why = format!(
@@ -72,12 +86,21 @@ impl Layer for Ext4 {
         }
         plan.choose(block);
         if let Some((stride, s)) = p.stride.zip(stripe(t)) {
-            let why = format!("the set's chunk of {} bytes: bitmaps are spread over all members", s.chunk);
-            plan.choose(Choice::new("ext4", "stride", Value::Count(stride, "blocks"), why).typed(format!("-E stride={stride}")));
+            let why = format!(
+                "the set's chunk of {} bytes: bitmaps are spread over all members",
+                s.chunk
+            );
+            plan.choose(
+                Choice::new("ext4", "stride", Value::Count(stride, "blocks"), why)
+                    .typed(format!("-E stride={stride}")),
+            );
         }
         if let Some((width, row)) = p.stripe_width.zip(stripe(t).and_then(|s| s.row)) {
             let why = format!("a row of {row} bytes of data: large files are placed in whole rows");
-            plan.choose(Choice::new("ext4", "stripe width", Value::Count(width, "blocks"), why).typed(format!("-E stripe_width={width}")));
+            plan.choose(
+                Choice::new("ext4", "stripe width", Value::Count(width, "blocks"), why)
+                    .typed(format!("-E stripe_width={width}")),
+            );
         }
         untold(t, p.stride.is_some(), "ext4", p.block, plan);
         base.make("ext4", "mkfs.ext4", &p.options(), plan);

@@ -1,12 +1,17 @@
-//! FreeBSD's own sets: `gstripe2`, `gstripe2:16k`, `gmirror2`. Metadata are in each member's last sector, so data begin with the member.
+//! FreeBSD's own sets: `gstripe2`, `gstripe2:16k`, `gmirror2`. Metadata are in each member's last
+//! sector, so data begin with the member.
 //!
 //! # Topology
 //! Linux's md has the same classes ([`crate::plan::md`]); these have no data offset.
 //!
 //! # Sources
-//! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or round-robin). The seeds' striped UFS2.
+//! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or
+//! round-robin). The seeds' striped UFS2.
 
-use super::{Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, unit, unit_size};
+use super::{
+    Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, unit,
+    unit_size,
+};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 
@@ -27,9 +32,14 @@ fn disks(text: &str) -> Option<u64> {
 
 /// The stripe that `gstripe2` or `gstripe2:16k` names; `None` for another word.
 pub(super) fn stripe(word: &str) -> Option<Box<dyn Layer>> {
-    let (count, chunk) = word.strip_prefix("gstripe")?.split_once(':').map_or((word.strip_prefix("gstripe")?, None), |(n, c)| (n, Some(c)));
+    let (count, chunk) = word
+        .strip_prefix("gstripe")?
+        .split_once(':')
+        .map_or((word.strip_prefix("gstripe")?, None), |(n, c)| (n, Some(c)));
     let chunk = match chunk {
-        Some(text) => size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?,
+        Some(text) => {
+            size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?
+        }
         None => CHUNK,
     };
     Some(Box::new(Set { disks: disks(count)?, chunk: Some(chunk) }))
@@ -57,9 +67,16 @@ impl Layer for Set {
         let (topology, name) = match self.chunk {
             Some(chunk) => {
                 let why = format!("gstripe's own, or as named; {}", describe_unit(t));
-                let mut choice = Choice::new("gstripe", "chunk", Value::Bytes(chunk), why).typed(format!("-s {chunk}"));
-                for other in powers(16 << 10, 128 << 10).filter(|&c| c != chunk && is_whole(c, unit_size(t))) {
-                    choice = choice.or(Value::Bytes(other), Price::of(1.0), format!("rows of {} bytes", other.saturating_mul(self.disks)));
+                let mut choice = Choice::new("gstripe", "chunk", Value::Bytes(chunk), why)
+                    .typed(format!("-s {chunk}"));
+                for other in
+                    powers(16 << 10, 128 << 10).filter(|&c| c != chunk && is_whole(c, unit_size(t)))
+                {
+                    choice = choice.or(
+                        Value::Bytes(other),
+                        Price::of(1.0),
+                        format!("rows of {} bytes", other.saturating_mul(self.disks)),
+                    );
                 }
                 plan.choose(choice);
                 if unit(t).is_some_and(|f| !is_whole(chunk, f.grain.size())) {
@@ -77,7 +94,9 @@ impl Layer for Set {
                 let copies = f64::from(u32::try_from(self.disks).unwrap_or(u32::MAX));
                 let why = "every write goes to all members; they begin alike, so what is on the grain of one is on that of all";
                 let choice = Choice::new("gmirror", "members", Value::Count(self.disks, ""), why);
-                plan.choose(choice.costing(Price::of(copies).losing(t.length.saturating_mul(self.disks - 1), "copies")));
+                plan.choose(choice.costing(
+                    Price::of(copies).losing(t.length.saturating_mul(self.disks - 1), "copies"),
+                ));
                 plan.run(format!("gmirror label data {names}"));
                 (Topology::mirror(std::slice::from_ref(&member), member.length), "/dev/mirror/data")
             }

@@ -1,11 +1,12 @@
 //! LVM: the start of the extents, and their size.
 //!
-//! A logical volume begins on any extent, so a boundary beneath holds for it only if an extent is whole units of it. A row of
-//! three chunks is no power of two; an extent may be any multiple of 128 KiB.
+//! A logical volume begins on any extent, so a boundary beneath holds for it only if an extent is
+//! whole units of it. A row of three chunks is no power of two; an extent may be any multiple of
+//! 128 KiB.
 //!
 //! # Sources
-//! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a power of two, or else a multiple of
-//! 128 KiB; 4 MiB by default.
+//! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a
+//! power of two, or else a multiple of 128 KiB; 4 MiB by default.
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe, describe_all, written};
 use crate::base::topology::{Grain, Topology, is_whole, lcm};
@@ -21,7 +22,8 @@ const MOST: u64 = 1 << 30;
 
 pub(super) struct Lvm;
 
-/// Adds a group over the whole of `base`; returns the topology from its first extent on, and the extent in bytes.
+/// Adds a group over the whole of `base`; returns the topology from its first extent on, and the
+/// extent in bytes.
 pub(super) fn group(base: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
     let t = &base.topology;
     let grain = super::partition::grain(t).0;
@@ -44,25 +46,43 @@ impl Layer for Lvm {
     }
 }
 
-/// The value in bytes of `--dataalignment` for `start`: itself where it is whole sectors of 4 KiB, else [`START`].
+/// The value in bytes of `--dataalignment` for `start`: itself where it is whole sectors of 4 KiB,
+/// else [`START`].
 fn align(start: u64) -> u64 {
     if is_whole(start, 4096) { start } else { START }
 }
 
 /// The option for the rest of `start` past that alignment; empty if there is none.
 fn shift(start: u64) -> String {
-    if is_whole(start, 4096) { String::new() } else { format!(" --dataalignmentoffset {}b", start.saturating_sub(START)) }
+    if is_whole(start, 4096) {
+        String::new()
+    } else {
+        format!(" --dataalignmentoffset {}b", start.saturating_sub(START))
+    }
 }
 
 fn start_choice(t: &Topology, start: u64) -> Choice {
-    let why = if start == START { "pvcreate's own, already on" } else { "the first place behind the metadata on" };
-    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", describe_all(t)))
-        .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
-        .costing(Price::of(1.0).losing(start, "label and metadata"));
+    let why = if start == START {
+        "pvcreate's own, already on"
+    } else {
+        "the first place behind the metadata on"
+    };
+    let mut choice = Choice::new(
+        "lvm",
+        "data alignment",
+        Value::Bytes(start),
+        format!("{why} the {}", describe_all(t)),
+    )
+    .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
+    .costing(Price::of(1.0).losing(start, "label and metadata"));
     if start != START {
         let off = t.shift(START, 1);
         let price = Price::of(written(&off, 4096, 4096)).losing(START, "label and metadata");
-        choice = choice.or(Value::Bytes(START), price, format!("pvcreate's own{}", super::partition::missing(t, START)));
+        choice = choice.or(
+            Value::Bytes(START),
+            price,
+            format!("pvcreate's own{}", super::partition::missing(t, START)),
+        );
     }
     choice
 }
@@ -77,20 +97,29 @@ fn extent(below: &Topology) -> u64 {
 
 fn extent_choice(below: &Topology, extent: u64) -> Choice {
     let why = if extent == EXTENT { "vgcreate's own, whole units of" } else { "whole units of" };
-    let mut choice =
-        Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", describe_all(below)))
-            .typed(format!("-s {}k", extent / 1024))
-            .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
+    let mut choice = Choice::new(
+        "lvm",
+        "extent",
+        Value::Bytes(extent),
+        format!("{why} the {}: every volume begins on them", describe_all(below)),
+    )
+    .typed(format!("-s {}k", extent / 1024))
+    .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
     if extent != EXTENT {
         let price = Price::of(1.0).losing(EXTENT / 2, "the last extent of an average volume");
-        choice = choice.or(Value::Bytes(EXTENT), price, "vgcreate's own: all volumes but the first may begin off the row");
+        choice = choice.or(
+            Value::Bytes(EXTENT),
+            price,
+            "vgcreate's own: all volumes but the first may begin off the row",
+        );
     }
     choice
 }
 
 /// The topology of a volume on any extent; boundaries that an extent does not keep become notes.
 fn volume(below: &Topology, extent: u64, plan: &mut Plan) -> Topology {
-    let (kept, lost): (Vec<_>, Vec<_>) = below.facts.iter().partition(|f| is_whole(extent, f.grain.size()) || !f.why.costs());
+    let (kept, lost): (Vec<_>, Vec<_>) =
+        below.facts.iter().partition(|f| is_whole(extent, f.grain.size()) || !f.why.costs());
     for fact in lost {
         plan.note(format!(
             "lvm: extents of {extent} bytes are not whole units of the {}: only the first volume begins on it",

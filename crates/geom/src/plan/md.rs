@@ -1,16 +1,22 @@
 //! Linux md: `md5x4`, `md0x2:64k`: chunk, data offset of the members, the bitmap's chunk.
 //!
 //! # Topology
-//! A set's address class is that of a stripe over its data disks: parity and copies move chunks between members, never
-//! within one. Members are alike, so an address on the grain of one is on that of all.
+//! A set's address class is that of a stripe over its data disks: parity and copies move chunks
+//! between members, never within one. Members are alike, so an address on the grain of one is on
+//! that of all.
 //!
 //! # Sources
-//! mdadm(8): `--chunk` (a multiple of 4 KiB, a power of two with parity and on RAID10; 512K by default), `--data-offset` (in KiB),
-//! `--bitmap-chunk` (64M or larger by default). mdadm leaves 128 MiB before the data of a large member, less on a smaller one, so
-//! that a reshape needs no backup file. The kernel's RAID5 writes pieces of a page: it reads the old data and parity, or the
-//! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
+//! mdadm(8): `--chunk` (a multiple of 4 KiB, a power of two with parity and on RAID10; 512K by
+//! default), `--data-offset` (in KiB), `--bitmap-chunk` (64M or larger by default). mdadm leaves
+//! 128 MiB before the data of a large member, less on a smaller one, so that a reshape needs no
+//! backup file. The kernel's RAID5 writes pieces of a page: it reads the old data and parity, or
+//! the rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache,
+//! drivers/md/raid5.c).
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, short, unit, unit_size, up};
+use super::{
+    Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, short, unit,
+    unit_size, up,
+};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
@@ -30,15 +36,22 @@ pub(super) struct Md {
 
 /// The set that `md5x4` or `md5x4:64k` names; `None` for another word.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
-    let (set, chunk) = word.strip_prefix("md")?.split_once(':').map_or((word.strip_prefix("md")?, None), |(s, c)| (s, Some(c)));
+    let (set, chunk) = word
+        .strip_prefix("md")?
+        .split_once(':')
+        .map_or((word.strip_prefix("md")?, None), |(s, c)| (s, Some(c)));
     let (level, disks) = set.split_once('x')?;
     let (level, disks): (u64, u64) = (level.parse().ok()?, disks.parse().ok()?);
-    let least = [(0, 2), (1, 2), (4, 3), (5, 3), (6, 4), (10, 2)].into_iter().find(|row| row.0 == level)?.1;
+    let least =
+        [(0, 2), (1, 2), (4, 3), (5, 3), (6, 4), (10, 2)].into_iter().find(|row| row.0 == level)?.1;
     let chunk = match chunk {
-        Some(text) => Some(size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?),
+        Some(text) => Some(
+            size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?,
+        ),
         None => None,
     };
-    ((least..=384).contains(&disks) && !(level == 1 && chunk.is_some())).then(|| Box::new(Md { level, disks, chunk }) as Box<dyn Layer>)
+    ((least..=384).contains(&disks) && !(level == 1 && chunk.is_some()))
+        .then(|| Box::new(Md { level, disks, chunk }) as Box<dyn Layer>)
 }
 
 impl Md {
@@ -63,7 +76,10 @@ impl Md {
 
     /// Bytes written by the members for one of the set's: in whole rows, and in small pieces.
     fn written(&self) -> (f64, f64) {
-        let ratio = |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b).unwrap_or(u32::MAX));
+        let ratio = |a: u64, b: u64| {
+            f64::from(u32::try_from(a).unwrap_or(u32::MAX))
+                / f64::from(u32::try_from(b).unwrap_or(u32::MAX))
+        };
         match self.level {
             0 => (1.0, 1.0),
             1 => (ratio(self.disks, 1), ratio(self.disks, 1)),
@@ -80,7 +96,8 @@ impl Md {
         }
         let (members, share) = (vec![member.clone(); count], round_down(member.length, chunk));
         let share = if self.level == 10 && !is_whole(self.disks, 2) { share / 2 } else { share };
-        let mut top = Topology::stripe(&members, chunk, share.saturating_mul(self.data()), Source::Label);
+        let mut top =
+            Topology::stripe(&members, chunk, share.saturating_mul(self.data()), Source::Label);
         if self.parity() > 0 {
             // The kernel passes atomic writes through stripes and mirrors only.
             top.facts.retain(|f| f.why != Why::Atomic);
@@ -107,7 +124,11 @@ impl Layer for Md {
         }
         let offset = if is_whole(offset, 1024) { offset } else { round_down(offset, 1024) };
         let member = t.shift(offset, t.length.saturating_sub(offset));
-        let chunk = self.chunk.unwrap_or(CHUNK).max(if self.chunk.is_some() { 0 } else { up(unit_size(t), 4096) });
+        let chunk = self.chunk.unwrap_or(CHUNK).max(if self.chunk.is_some() {
+            0
+        } else {
+            up(unit_size(t), 4096)
+        });
         if self.level != 1 {
             plan.choose(self.chunk_choice(t, chunk));
         }
@@ -118,12 +139,18 @@ impl Layer for Md {
                 unit_size(t)
             ));
         }
-        if let Some(row) = super::stripe(t).and_then(|set| set.row).filter(|&row| self.level != 1 && !is_whole(chunk, row)) {
+        if let Some(row) = super::stripe(t)
+            .and_then(|set| set.row)
+            .filter(|&row| self.level != 1 && !is_whole(chunk, row))
+        {
             plan.note(format!(
                 "md: a chunk of {chunk} bytes is not whole rows of {row} of the set beneath: every chunk ends within one; what stands on md is told of md's chunks"
             ));
         }
-        let mut command = format!("mdadm --create /dev/md0 --run --metadata=1.2 --level={} --raid-devices={}", self.level, self.disks);
+        let mut command = format!(
+            "mdadm --create /dev/md0 --run --metadata=1.2 --level={} --raid-devices={}",
+            self.level, self.disks
+        );
         if self.level != 1 {
             command += &format!(" --chunk={}K", chunk / 1024);
         }
@@ -132,13 +159,19 @@ impl Layer for Md {
             let why = "mdadm's own; a bit for each, written before and after the first write to it";
             let bitmap = Choice::new("md", "bitmap chunk", Value::Bytes(BITMAP), why)
                 .typed(format!("--bitmap=internal --bitmap-chunk={}", short(BITMAP)));
-            let bits = |chunk: u64| Price::of(1.0).losing((t.length / chunk).div_ceil(8), "the bitmap, on each member");
+            let bits = |chunk: u64| {
+                Price::of(1.0).losing((t.length / chunk).div_ceil(8), "the bitmap, on each member")
+            };
             let bitmap = bitmap.costing(bits(BITMAP)).or(
                 Value::Bytes(BITMAP * 4),
                 bits(BITMAP * 4),
                 "fewer writes to the bitmap, more to copy after a crash",
             );
-            plan.choose(bitmap.or(Value::Bytes(BITMAP / 8), bits(BITMAP / 8), "less to copy after a crash, more writes to the bitmap"));
+            plan.choose(bitmap.or(
+                Value::Bytes(BITMAP / 8),
+                bits(BITMAP / 8),
+                "less to copy after a crash, more writes to the bitmap",
+            ));
             command += &format!(" --bitmap=internal --bitmap-chunk={}", short(BITMAP));
         }
         plan.run(format!("{command} {}", base.arguments()));
@@ -179,8 +212,11 @@ impl Md {
                 },
             )
         };
-        let mut choice = Choice::new("md", "chunk", Value::Bytes(chunk), why).typed(format!("--chunk={}K", chunk / 1024)).costing(price());
-        for other in powers(64 << 10, 1 << 20).filter(|&c| c != chunk && is_whole(c, unit_size(t))) {
+        let mut choice = Choice::new("md", "chunk", Value::Bytes(chunk), why)
+            .typed(format!("--chunk={}K", chunk / 1024))
+            .costing(price());
+        for other in powers(64 << 10, 1 << 20).filter(|&c| c != chunk && is_whole(c, unit_size(t)))
+        {
             let row = other.saturating_mul(self.data());
             choice = choice.or(Value::Bytes(other), price(), format!("rows of {row} bytes"));
         }
@@ -198,7 +234,11 @@ fn data_offset(t: &Topology) -> u64 {
 }
 
 fn offset_choice(t: &Topology, offset: u64) -> Choice {
-    let why = format!("the data of each member begin on the {}; the room before them is for reshaping", describe_unit(t));
-    let choice = Choice::new("md", "data offset", Value::Bytes(offset), why).typed(format!("--data-offset={}K", offset / 1024));
+    let why = format!(
+        "the data of each member begin on the {}; the room before them is for reshaping",
+        describe_unit(t)
+    );
+    let choice = Choice::new("md", "data offset", Value::Bytes(offset), why)
+        .typed(format!("--data-offset={}K", offset / 1024));
     choice.costing(Price::of(1.0).losing(offset, "on each member"))
 }

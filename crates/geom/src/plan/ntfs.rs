@@ -1,10 +1,13 @@
 //! NTFS: sector and cluster.
 //!
 //! # Sources
-//! mkntfs(8): `-s` (256 to 4096), `-c` (powers of two up to 2 MiB; above 4096 nothing is compressed), `-p`. Clusters above 64 KiB need
-//! Windows 10 1709 or later.
+//! mkntfs(8): `-s` (256 to 4096), `-c` (powers of two up to 2 MiB; above 4096 nothing is
+//! compressed), `-p`. Clusters above 64 KiB need Windows 10 1709 or later.
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, unit_size, written};
+use super::{
+    Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers,
+    unit_size, written,
+};
 use crate::base::topology::Topology;
 
 /// Largest cluster in bytes that every Windows reads.
@@ -43,25 +46,43 @@ impl Layer for Ntfs {
     fn lay(&self, base: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let p = Parameters { cluster: above.extent.map_or(p.cluster, |extent| p.cluster.max(extent)), ..p };
-        plan.choose(Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-s {}", p.sector)));
+        let p = Parameters {
+            cluster: above.extent.map_or(p.cluster, |extent| p.cluster.max(extent)),
+            ..p
+        };
+        plan.choose(
+            Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector")
+                .typed(format!("-s {}", p.sector)),
+        );
         let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
         let mut cluster = Choice::new(
             "ntfs",
             "cluster",
             Value::Bytes(p.cluster),
             match above.extent.zip(above.name) {
-                Some((extent, name)) => format!("{name} hands out {extent} bytes at a time; at least the {}", describe_unit(t)),
-                None => format!("at least the {}; counted from byte 0 of the partition", describe_unit(t)),
+                Some((extent, name)) => format!(
+                    "{name} hands out {extent} bytes at a time; at least the {}",
+                    describe_unit(t)
+                ),
+                None => format!(
+                    "at least the {}; counted from byte 0 of the partition",
+                    describe_unit(t)
+                ),
             },
         )
         .typed(format!("-c {}", p.cluster))
         .costing(price(p.cluster));
-        for other in powers(PAGE, MOST).filter(|&other| other != p.cluster && other <= unit_size(t).max(16384)) {
+        for other in powers(PAGE, MOST)
+            .filter(|&other| other != p.cluster && other <= unit_size(t).max(16384))
+        {
             cluster = cluster.or(
                 Value::Bytes(other),
                 price(other),
-                if other > PAGE { "no compression" } else { "the default; files can be compressed" },
+                if other > PAGE {
+                    "no compression"
+                } else {
+                    "the default; files can be compressed"
+                },
             );
         }
         plan.choose(cluster);

@@ -32,14 +32,18 @@ const DEEPEST: usize = 16;
 impl Use {
     /// Parses a use such as `md5x4+luks+lvm+xfs`; an `Err` tells the user what does not fit.
     pub fn parse(text: &str) -> Result<Use, String> {
-        let (mut wanted, mut place) = (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
+        let (mut wanted, mut place) =
+            (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
         for word in text.split('+').map(str::trim) {
             let (kind, layer) = one(word)?;
             if wanted.layers.len() >= DEEPEST {
                 return Err(format!("more than {DEEPEST} layers"));
             }
-            // A pool or a volume may be handed to a guest as it is; a whole disk needs a file system first.
-            let files = kind.on == Place::Files && place != Place::Nothing && !matches!(place, Place::Files | Place::Either);
+            // A pool or a volume may be handed to a guest as it is; a whole disk needs a file
+            // system first.
+            let files = kind.on == Place::Files
+                && place != Place::Nothing
+                && !matches!(place, Place::Files | Place::Either);
             if files || kind.on == Place::Either && place == Place::Disks {
                 let (beneath, layer) = one(kind.beneath)?;
                 wanted.implied.push((beneath.name, kind.name));
@@ -55,7 +59,9 @@ impl Use {
             };
             if !fits {
                 let below = wanted.layers.last().map_or("nothing", |(below, _)| below.name);
-                return Err(format!("{word} does not stand on {below}: name layers from the bottom, as md5x4+luks+lvm+xfs"));
+                return Err(format!(
+                    "{word} does not stand on {below}: name layers from the bottom, as md5x4+luks+lvm+xfs"
+                ));
             }
             place = kind.gives;
             wanted.layers.push((kind, layer));
@@ -114,12 +120,18 @@ pub(super) fn near(word: &str) -> Vec<&'static str> {
     let wanted = letters(&word);
     let distance = |name: &'static str| {
         let name = letters(name);
-        let holds = wanted.len() >= 3 && (name.contains(&wanted) || wanted.contains(&name) && name.len() >= 3);
+        let holds = wanted.len() >= 3
+            && (name.contains(&wanted) || wanted.contains(&name) && name.len() >= 3);
         if holds { 1 } else { edits(&wanted, &name) }
     };
-    let names =
-        USES.iter().flat_map(|kind| [kind.name].into_iter().chain(kind.also.iter().copied()).map(move |name| (distance(name), kind.name)));
-    let mut near: Vec<(usize, &str)> = names.filter(|&(far, name)| far <= 1 + wanted.len().min(name.len()) / 4).collect();
+    let names = USES.iter().flat_map(|kind| {
+        [kind.name]
+            .into_iter()
+            .chain(kind.also.iter().copied())
+            .map(move |name| (distance(name), kind.name))
+    });
+    let mut near: Vec<(usize, &str)> =
+        names.filter(|&(far, name)| far <= 1 + wanted.len().min(name.len()) / 4).collect();
     near.sort_by_key(|&(far, _)| far);
     let mut found: Vec<&str> = Vec::new();
     for (_, name) in near {
@@ -130,10 +142,12 @@ pub(super) fn near(word: &str) -> Vec<&'static str> {
     found
 }
 
-/// Edit distance (Levenshtein) between `a` and `b` in letters. Only the first 32 count: a longer word is far from all.
+/// Edit distance (Levenshtein) between `a` and `b` in letters. Only the first 32 count: a longer
+/// word is far from all.
 pub fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().take(LONGEST).collect());
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(LONGEST).collect(), b.chars().take(LONGEST).collect());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut before = std::mem::replace(&mut row[0], i + 1);
@@ -152,9 +166,14 @@ pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     for (beneath, above) in &wanted.implied {
         plan.note(format!("nothing is named beneath {above}: {beneath} is taken; name another as {beneath}+{above}"));
     }
-    let presumed: Vec<_> = wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();
+    let presumed: Vec<_> =
+        wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();
     for fact in presumed {
-        plan.note(format!("{} units of {} bytes are presumed; --grain says it better", fact.why.name(), fact.grain.size()));
+        plan.note(format!(
+            "{} units of {} bytes are presumed; --grain says it better",
+            fact.why.name(),
+            fact.grain.size()
+        ));
         base.topology.facts.push(fact);
     }
     if !base.whole {

@@ -40,12 +40,19 @@ impl Layer for Swap {
             "swap",
             "page",
             Value::Bytes(p.page),
-            format!("the kernel's; {}; neighbours are written together where they can be", describe_unit(t)),
+            format!(
+                "the kernel's; {}; neighbours are written together where they can be",
+                describe_unit(t)
+            ),
         )
         .typed(format!("-p {}", p.page))
         .costing(price(p.page))
         .or(Value::Bytes(16384), price(16384), "only with a kernel of 16 KiB pages (arm64)")
-        .or(Value::Bytes(65536), price(65536), "only with a kernel of 64 KiB pages (arm64, ppc64)");
+        .or(
+            Value::Bytes(65536),
+            price(65536),
+            "only with a kernel of 64 KiB pages (arm64, ppc64)",
+        );
         plan.choose(page);
         base.make("swap", "mkswap", &p.options(), plan);
         if !base.is_image() {

@@ -3,7 +3,12 @@ use crate::base::topology::{Source, Trust};
 
 /// A disk of 1 TiB in sectors of `sector` bytes with those boundaries: purpose, size, phase.
 fn disk(sector: u64, facts: &[(Why, u64, u64)]) -> Topology {
-    let fact = |&(why, size, phase)| Fact { grain: Grain::new(size, phase).unwrap(), why, source: Source::User, trust: Trust::Trusted };
+    let fact = |&(why, size, phase)| Fact {
+        grain: Grain::new(size, phase).unwrap(),
+        why,
+        source: Source::User,
+        trust: Trust::Trusted,
+    };
     Topology { facts: facts.iter().map(fact).collect(), ..Topology::new(sector, 1 << 40) }
 }
 
@@ -21,7 +26,10 @@ fn value<'a>(plan: &'a Plan, layer: &str, parameter: &str) -> &'a Value {
 
 #[track_caller]
 fn choice<'a>(plan: &'a Plan, layer: &str, parameter: &str) -> &'a Choice {
-    plan.choices.iter().find(|c| c.layer == layer && c.parameter == parameter).unwrap_or_else(|| panic!("no {layer} {parameter}"))
+    plan.choices
+        .iter()
+        .find(|c| c.layer == layer && c.parameter == parameter)
+        .unwrap_or_else(|| panic!("no {layer} {parameter}"))
 }
 
 fn bytes(n: u64) -> Value {
@@ -35,11 +43,20 @@ const M: u64 = 1 << 20;
 fn a_row_of_three_chunks_goes_up_through_every_layer() {
     let p = plan("md5x4:64k+luks+lvm+xfs", disk(512, &[(Why::Physical, 4096, 0)]));
     assert_eq!(value(&p, "partition", "start"), &bytes(M));
-    assert_eq!((value(&p, "md", "chunk"), value(&p, "md", "data offset")), (&bytes(64 * K), &bytes(128 * M)));
+    assert_eq!(
+        (value(&p, "md", "chunk"), value(&p, "md", "data offset")),
+        (&bytes(64 * K), &bytes(128 * M))
+    );
     // 16 MiB is no multiple of 192 KiB; 18 MiB is 96 of them, and a whole MiB.
     assert_eq!(value(&p, "luks", "data offset"), &bytes(18 * M));
-    assert_eq!((value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")), (&bytes(3 * M), &bytes(11 * 384 * K)));
-    assert_eq!((value(&p, "xfs", "su"), value(&p, "xfs", "sw")), (&bytes(64 * K), &Value::Count(3, "stripe units")));
+    assert_eq!(
+        (value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")),
+        (&bytes(3 * M), &bytes(11 * 384 * K))
+    );
+    assert_eq!(
+        (value(&p, "xfs", "su"), value(&p, "xfs", "sw")),
+        (&bytes(64 * K), &Value::Count(3, "stripe units"))
+    );
     assert_eq!(value(&p, "xfs", "log su"), &bytes(64 * K));
     assert!(p.notes.is_empty(), "{:?}", p.notes);
     // Four disks: three of data for four written; a piece writes itself and its parity.
@@ -51,7 +68,11 @@ fn what_tools_do_by_themselves_is_right_where_the_unit_divides_it() {
     for unit in [4096, 16 * K, 64 * K] {
         let p = plan("luks+lvm+ext4", disk(512, &[(Why::Physical, unit, 0)]));
         assert_eq!(value(&p, "luks", "data offset"), &bytes(16 * M), "{unit}");
-        assert_eq!((value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")), (&bytes(M), &bytes(4 * M)), "{unit}");
+        assert_eq!(
+            (value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")),
+            (&bytes(M), &bytes(4 * M)),
+            "{unit}"
+        );
     }
     let p = plan("luks1+ext4", disk(512, &[(Why::Physical, 4096, 0)]));
     assert_eq!(value(&p, "luks", "data offset"), &bytes(2 * M));
@@ -64,7 +85,11 @@ fn the_partition_carries_the_phase() {
     // The first boundary at or after 1 MiB: LBA 2055.
     assert_eq!(value(&p, "partition", "start"), &bytes(2055 * 512));
     assert_eq!(value(&p, "lvm", "data alignment"), &bytes(M));
-    let off: Vec<f64> = choice(&p, "partition", "start").alternatives.iter().map(|a| a.price.amplification).collect();
+    let off: Vec<f64> = choice(&p, "partition", "start")
+        .alternatives
+        .iter()
+        .map(|a| a.price.amplification)
+        .collect();
     // LBA 63 is on the boundaries of a drive with the jumper, 1 MiB is not.
     assert_eq!(off, [1.0, 2.0]);
     let p = plan("ext4", disk(512, &[(Why::Physical, 4096, 0)]));
@@ -83,7 +108,11 @@ fn boundaries_without_a_place_in_common_are_told() {
     claimed.facts[1].trust = Trust::Claimed;
     let p = plan("xfs", claimed.clone());
     assert_eq!(value(&p, "partition", "start"), &bytes(M));
-    assert!(p.notes.iter().any(|n| n.contains("hint")) && !p.choices.iter().any(|c| c.parameter == "su"), "{p:?}");
+    assert!(
+        p.notes.iter().any(|n| n.contains("hint"))
+            && !p.choices.iter().any(|c| c.parameter == "su"),
+        "{p:?}"
+    );
     claimed.facts[1].trust = Trust::Trusted;
     assert_eq!(value(&plan("xfs", claimed), "partition", "start"), &bytes(3 * M));
 }
@@ -92,21 +121,36 @@ fn boundaries_without_a_place_in_common_are_told() {
 fn file_systems_take_the_unit_as_far_as_they_go() {
     let of = |unit, sector| disk(sector, &[(Why::Physical, unit, 0)]);
     let e512 = of(4096, 512);
-    assert_eq!(xfs::Parameters::for_topology(&e512), xfs::Parameters { block: 4096, sector: 4096, su: None, sw: None, log_su: None });
+    assert_eq!(
+        xfs::Parameters::for_topology(&e512),
+        xfs::Parameters { block: 4096, sector: 4096, su: None, sw: None, log_su: None }
+    );
     assert_eq!(xfs::Parameters::for_topology(&of(512, 512)).sector, 512);
     assert_eq!(xfs::Parameters::for_topology(&of(16 * K, 512)).log_su, Some(16 * K));
     let btrfs = |unit| btrfs::Parameters::for_topology(&of(unit, 512)).node;
-    assert_eq!([4096, 16 * K, 32 * K, 64 * K, 256 * K].map(btrfs), [16 * K, 16 * K, 32 * K, 64 * K, 64 * K]);
+    assert_eq!(
+        [4096, 16 * K, 32 * K, 64 * K, 256 * K].map(btrfs),
+        [16 * K, 16 * K, 32 * K, 64 * K, 64 * K]
+    );
     let ufs = |unit| ufs::Parameters::for_topology(&of(unit, 512));
     let blocks = |block, fragment| ufs::Parameters { block, fragment };
     assert_eq!(
         [512, 4096, 8 * K, 16 * K, 64 * K].map(ufs),
-        [blocks(32 * K, 4096), blocks(32 * K, 4096), blocks(64 * K, 8 * K), blocks(64 * K, 16 * K), blocks(64 * K, 64 * K)]
+        [
+            blocks(32 * K, 4096),
+            blocks(32 * K, 4096),
+            blocks(64 * K, 8 * K),
+            blocks(64 * K, 16 * K),
+            blocks(64 * K, 64 * K)
+        ]
     );
     let ntfs = |unit, sector| ntfs::Parameters::for_topology(&of(unit, sector));
     assert_eq!(
         (ntfs(4096, 512), ntfs(64 * K, 4096)),
-        (ntfs::Parameters { sector: 512, cluster: 4096 }, ntfs::Parameters { sector: 4096, cluster: 64 * K })
+        (
+            ntfs::Parameters { sector: 512, cluster: 4096 },
+            ntfs::Parameters { sector: 4096, cluster: 64 * K }
+        )
     );
 }
 
@@ -114,19 +158,34 @@ fn file_systems_take_the_unit_as_far_as_they_go() {
 fn sets_are_told_only_where_they_begin() {
     let row = [(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)];
     let raid = disk(512, &row);
-    assert_eq!(ext4::Parameters::for_topology(&raid).options().join(" "), "-b 4096 -E stride=16,stripe_width=48");
-    assert_eq!(xfs::Parameters::for_topology(&raid).options().join(" "), "-b size=4096 -s size=4096 -d su=65536,sw=3 -l su=65536");
+    assert_eq!(
+        ext4::Parameters::for_topology(&raid).options().join(" "),
+        "-b 4096 -E stride=16,stripe_width=48"
+    );
+    assert_eq!(
+        xfs::Parameters::for_topology(&raid).options().join(" "),
+        "-b size=4096 -s size=4096 -d su=65536,sw=3 -l su=65536"
+    );
     let off = raid.shift(63 * 512, 1 << 30);
-    assert_eq!((ext4::Parameters::for_topology(&off).stride, xfs::Parameters::for_topology(&off).su), (None, None));
+    assert_eq!(
+        (ext4::Parameters::for_topology(&off).stride, xfs::Parameters::for_topology(&off).su),
+        (None, None)
+    );
     // mkfs.xfs: a log stripe unit above 256 KiB becomes 32 KiB; on larger units those.
-    let wide =
-        |unit| xfs::Parameters::for_topology(&disk(512, &[(Why::Physical, unit, 0), (Why::Chunk, 512 * K, 0), (Why::Row, M, 0)])).log_su;
+    let wide = |unit| {
+        xfs::Parameters::for_topology(&disk(
+            512,
+            &[(Why::Physical, unit, 0), (Why::Chunk, 512 * K, 0), (Why::Row, M, 0)],
+        ))
+        .log_su
+    };
     assert_eq!([4096, 64 * K].map(wide), [Some(32 * K), Some(64 * K)]);
 }
 
 #[test]
 fn raidz_pads_as_openzfs_does() {
-    // vdev_raidz_asize: 8 KiB on three disks of 4 KiB sectors: two of data, one of parity, one of padding.
+    // vdev_raidz_asize: 8 KiB on three disks of 4 KiB sectors: two of data, one of parity, one of
+    // padding.
     assert_eq!(zfs::allocated(8 * K, 12, 3, 1), 16 * K);
     // On six with two of parity: two and two, to a multiple of three.
     assert_eq!(zfs::allocated(8 * K, 12, 6, 2), 24 * K);
@@ -136,21 +195,42 @@ fn raidz_pads_as_openzfs_does() {
     assert_eq!(zfs::allocated(128 * K, 12, 1, 0), 128 * K);
     let p = plan("raidz2x6+postgres", disk(512, &[(Why::Physical, 4096, 0)]));
     let record = choice(&p, "zfs", "recordsize");
-    assert_eq!((&record.value, record.price.amplification, record.price.space), (&bytes(8 * K), 2.0, 16 * K));
+    assert_eq!(
+        (&record.value, record.price.amplification, record.price.space),
+        (&bytes(8 * K), 2.0, 16 * K)
+    );
 }
 
 #[test]
 fn ashift_is_the_unit_from_12_to_14() {
-    let ashift = |unit| value(&plan("zfs", disk(512, &[(Why::Physical, unit, 0)])), "zfs", "ashift").clone();
-    assert_eq!([512, 4096, 8 * K, 16 * K, 64 * K].map(ashift), [12, 12, 13, 14, 14].map(|n| Value::Count(n, "")));
+    let ashift =
+        |unit| value(&plan("zfs", disk(512, &[(Why::Physical, unit, 0)])), "zfs", "ashift").clone();
+    assert_eq!(
+        [512, 4096, 8 * K, 16 * K, 64 * K].map(ashift),
+        [12, 12, 13, 14, 14].map(|n| Value::Count(n, ""))
+    );
     let p = plan("zfs", disk(512, &[(Why::Physical, 16 * K, 0)]));
-    let twelve = choice(&p, "zfs", "ashift").alternatives.iter().find(|a| a.value == Value::Count(12, "")).unwrap();
-    // A record of 128 KiB anywhere on 4 KiB: nine units for eight, but where it begins on one. 16 KiB of a volume: 1.75.
-    assert_eq!((choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification), (1.0, 1.09375));
+    let twelve = choice(&p, "zfs", "ashift")
+        .alternatives
+        .iter()
+        .find(|a| a.value == Value::Count(12, ""))
+        .unwrap();
+    // A record of 128 KiB anywhere on 4 KiB: nine units for eight, but where it begins on one. 16
+    // KiB of a volume: 1.75.
+    assert_eq!(
+        (choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification),
+        (1.0, 1.09375)
+    );
     let of_twelve = |wanted: &str| {
         let p = plan(wanted, disk(512, &[(Why::Physical, 16 * K, 0)]));
         let ashift = choice(&p, "zfs", "ashift").clone();
-        ashift.alternatives.into_iter().find(|a| a.value == Value::Count(12, "")).unwrap().price.amplification
+        ashift
+            .alternatives
+            .into_iter()
+            .find(|a| a.value == Value::Count(12, ""))
+            .unwrap()
+            .price
+            .amplification
     };
     assert_eq!(["zfs+rocksdb", "zfs+ext4", "zfs+mysql"].map(of_twelve), [1.09375, 1.75, 1.75]);
 }
@@ -177,16 +257,23 @@ fn images_have_subclusters_of_the_unit() {
     let p = plan("xfs+vm-images+ext4", disk(512, &[(Why::Physical, 16 * K, 0)]));
     let cluster = choice(&p, "vm-images", "cluster");
     // 511 GiB in clusters of 512 KiB with 16 bytes each.
-    assert_eq!((&cluster.value, cluster.price.amplification, cluster.price.space), (&bytes(512 * K), 4.0, 511 * 2 * K * 16));
+    assert_eq!(
+        (&cluster.value, cluster.price.amplification, cluster.price.space),
+        (&bytes(512 * K), 4.0, 511 * 2 * K * 16)
+    );
     // The default copies 64 KiB for 4 and has 8 bytes for each cluster.
-    assert_eq!((cluster.alternatives[0].price.amplification, cluster.alternatives[0].price.space), (16.0, 511 * 16 * K * 8));
+    assert_eq!(
+        (cluster.alternatives[0].price.amplification, cluster.alternatives[0].price.space),
+        (16.0, 511 * 16 * K * 8)
+    );
     assert_eq!(value(&p, "vm-images", "guest physical block"), &bytes(16 * K));
     assert!(p.commands.iter().any(|c| c.contains("/dev/vda1")), "{:?}", p.commands);
 }
 
 #[test]
 fn cards_are_laid_out_as_their_association_says() {
-    // Capacity in MiB; file system, cluster, boundary unit, partition type, first byte of the partition.
+    // Capacity in MiB; file system, cluster, boundary unit, partition type, first byte of the
+    // partition.
     let rows = [
         (8, "vfat", 8 * K, 8 * K, "fat12", None),
         (60, "vfat", 16 * K, 16 * K, "fat12", None),
@@ -204,14 +291,29 @@ fn cards_are_laid_out_as_their_association_says() {
     for (mib, system, cluster, unit, kind, start) in rows {
         let p = plan("sd-card", Topology { length: mib * M, ..disk(512, &[]) });
         assert_eq!(value(&p, system, "cluster"), &bytes(cluster), "{mib}");
-        assert_eq!((value(&p, "partition", "table"), value(&p, "partition", "type")), (&Value::word("MBR"), &Value::word(kind)), "{mib}");
+        assert_eq!(
+            (value(&p, "partition", "table"), value(&p, "partition", "type")),
+            (&Value::word("MBR"), &Value::word(kind)),
+            "{mib}"
+        );
         let &Value::Bytes(first) = value(&p, "partition", "start") else { panic!("{mib}") };
         assert!(start.is_none_or(|start| start == first), "{mib}: {first}");
         let size = mib * M / 512 - first / 512;
         assert!(p.commands[0].starts_with("trueline part create -s mbr "), "{:?}", p.commands);
-        assert!(p.commands[1].starts_with(&format!("trueline part add -t {kind} -b {} -s {size} ", first / 512)), "{:?}", p.commands);
-        if let Some((volume, start)) = fat::Parameters::of_card(mib * M, cluster, unit).filter(|_| mib <= 2048) {
-            assert_eq!((start, volume.reserved, (start + volume.data) % unit), (first, 1, 0), "{mib}");
+        assert!(
+            p.commands[1]
+                .starts_with(&format!("trueline part add -t {kind} -b {} -s {size} ", first / 512)),
+            "{:?}",
+            p.commands
+        );
+        if let Some((volume, start)) =
+            fat::Parameters::of_card(mib * M, cluster, unit).filter(|_| mib <= 2048)
+        {
+            assert_eq!(
+                (start, volume.reserved, (start + volume.data) % unit),
+                (first, 1, 0),
+                "{mib}"
+            );
             assert!((unit..2 * unit).contains(&start), "{mib}: {start}");
             assert_eq!(value(&p, "vfat", "reserved"), &Value::Count(1, "sectors"), "{mib}");
         }
@@ -222,20 +324,34 @@ fn cards_are_laid_out_as_their_association_says() {
         }
         assert!(p.notes.iter().all(|n| n.contains("are presumed")), "{mib}: {:?}", p.notes);
     }
-    let p = fat::Parameters::for_topology(&disk(512, &[(Why::Physical, 4096, 0), (Why::Erase, 4 * M, 0)]));
+    let p = fat::Parameters::for_topology(&disk(
+        512,
+        &[(Why::Physical, 4096, 0), (Why::Erase, 4 * M, 0)],
+    ));
     assert!(is_whole(p.data, 4 * M) && p.reserved < 65536, "{p:?}");
 }
 
 #[test]
 fn of_sets_over_sets_the_topmost_is_told() {
-    let hardware = disk(512, &[(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)]);
-    for (wanted, su, sw) in
-        [("md6x8+xfs", 512 * K, 6), ("md0x2:256k+xfs", 256 * K, 2), ("md10x4+lvm+xfs", 512 * K, 2), ("md1x2+xfs", 64 * K, 3)]
-    {
+    let hardware = disk(
+        512,
+        &[(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)],
+    );
+    for (wanted, su, sw) in [
+        ("md6x8+xfs", 512 * K, 6),
+        ("md0x2:256k+xfs", 256 * K, 2),
+        ("md10x4+lvm+xfs", 512 * K, 2),
+        ("md1x2+xfs", 64 * K, 3),
+    ] {
         let p = plan(wanted, hardware.clone());
         let stripe = (value(&p, "xfs", "su"), value(&p, "xfs", "sw"));
         assert_eq!(stripe, (&bytes(su), &Value::Count(sw, "stripe units")), "{wanted}");
-        assert_eq!(p.notes.iter().any(|n| n.contains("not whole rows of 196608")), su != 64 * K, "{wanted}: {:?}", p.notes);
+        assert_eq!(
+            p.notes.iter().any(|n| n.contains("not whole rows of 196608")),
+            su != 64 * K,
+            "{wanted}: {:?}",
+            p.notes
+        );
     }
 }
 
@@ -248,10 +364,17 @@ fn servers_are_told_what_the_table_says() {
         let setting = choice(&p, "mysql", parameter).command.as_deref().unwrap();
         assert!(written.split(' ').any(|word| word == setting), "{setting}: {written}");
     }
-    assert!(p.commands.last().unwrap().contains("--defaults-file=/mnt/mysql.cnf"), "{:?}", p.commands);
+    assert!(
+        p.commands.last().unwrap().contains("--defaults-file=/mnt/mysql.cnf"),
+        "{:?}",
+        p.commands
+    );
     let p = unit("xfs+mongodb");
     let setting = choice(&p, "mongodb", "allocation size").command.as_deref().unwrap();
-    assert!(setting.contains("allocation_size=16384,internal_page_max=16384,leaf_page_max=32768"), "{setting}");
+    assert!(
+        setting.contains("allocation_size=16384,internal_page_max=16384,leaf_page_max=32768"),
+        "{setting}"
+    );
     assert!(p.commands.last().unwrap().contains(setting), "{:?}", p.commands);
 }
 
@@ -275,27 +398,54 @@ fn stacks_that_cannot_stand_are_refused() {
         assert!(Use::parse(wrong).is_err(), "{wrong}");
     }
     assert!(Use::parse(&vec!["luks"; 40].join("+")).is_err());
-    for (wrong, why) in
-        [("md5x2+xfs", "4 and 5 over 3"), ("md5x4:3k+xfs", "a power of two from 4k"), ("raidz4x6", "parity 1 to 3"), ("mdx", "no use")]
-    {
+    for (wrong, why) in [
+        ("md5x2+xfs", "4 and 5 over 3"),
+        ("md5x4:3k+xfs", "a power of two from 4k"),
+        ("raidz4x6", "parity 1 to 3"),
+        ("mdx", "no use"),
+    ] {
         assert!(Use::parse(wrong).is_err_and(|e| e.contains(why)), "{wrong}");
     }
-    for right in ["md10x3+zfs+mysql", "lvm+vm-images", "vm-images+lvm+xfs", "mysql", "raidzx4", "luks+lvm+swap", "md0x2+mariadb"] {
+    for right in [
+        "md10x3+zfs+mysql",
+        "lvm+vm-images",
+        "vm-images+lvm+xfs",
+        "mysql",
+        "raidzx4",
+        "luks+lvm+swap",
+        "md0x2+mariadb",
+    ] {
         assert!(Use::parse(right).is_ok(), "{right}");
     }
 }
 
 #[test]
 fn no_disk_is_too_strange() {
-    let uses = USES.iter().map(|k| k.name).chain(["md6x8+luks+lvm+zfs+vm-images+ext4", "md0x384:4k+xfs+mysql", "raidz3x255+postgres"]);
+    let uses = USES.iter().map(|k| k.name).chain([
+        "md6x8+luks+lvm+zfs+vm-images+ext4",
+        "md0x384:4k+xfs+mysql",
+        "raidz3x255+postgres",
+    ]);
     let sizes = [1, 511, 512, 3000, 4096, 65536, 3 << 20, 1 << 33, (1 << 48) + 1, u64::MAX];
     for wanted in uses {
-        for (length, size) in [0, 1, 511, 1 << 20, 1 << 40, u64::MAX].into_iter().flat_map(|l| sizes.map(|s| (l, s))) {
-            let mut t =
-                disk(512, &[(Why::Physical, size, size / 3), (Why::Chunk, size, 0), (Why::Row, size, size - 1), (Why::Erase, size, 0)]);
+        for (length, size) in
+            [0, 1, 511, 1 << 20, 1 << 40, u64::MAX].into_iter().flat_map(|l| sizes.map(|s| (l, s)))
+        {
+            let mut t = disk(
+                512,
+                &[
+                    (Why::Physical, size, size / 3),
+                    (Why::Chunk, size, 0),
+                    (Why::Row, size, size - 1),
+                    (Why::Erase, size, 0),
+                ],
+            );
             t.length = length;
             let p = plan(wanted, t);
-            assert!(p.choices.iter().all(|c| c.price.amplification.is_finite()), "{wanted} {length} {size}");
+            assert!(
+                p.choices.iter().all(|c| c.price.amplification.is_finite()),
+                "{wanted} {length} {size}"
+            );
         }
     }
 }
@@ -337,13 +487,29 @@ fn an_unknown_use_suggests_near_ones() {
 fn mirrors_and_several_vdevs_are_pools() {
     let of = |wanted| plan(wanted, disk(512, &[(Why::Physical, 4096, 0)]));
     let create = |p: &Plan| p.commands.iter().find(|c| c.starts_with("zpool")).unwrap().clone();
-    assert_eq!(create(&of("zmirror2")), "zpool create -o ashift=12 tank mirror /dev/d0x1 /dev/d1x1");
+    assert_eq!(
+        create(&of("zmirror2")),
+        "zpool create -o ashift=12 tank mirror /dev/d0x1 /dev/d1x1"
+    );
     let p = of("zmirror2x2+postgres");
-    assert!(create(&p).ends_with(" mirror /dev/d0x1 /dev/d1x1 mirror /dev/d2x1 /dev/d3x1"), "{}", create(&p));
+    assert!(
+        create(&p).ends_with(" mirror /dev/d0x1 /dev/d1x1 mirror /dev/d2x1 /dev/d3x1"),
+        "{}",
+        create(&p)
+    );
     let record = choice(&p, "zfs", "recordsize");
-    assert_eq!((&record.value, record.price.amplification, record.price.space), (&bytes(8 * K), 2.0, 8 * K));
+    assert_eq!(
+        (&record.value, record.price.amplification, record.price.space),
+        (&bytes(8 * K), 2.0, 8 * K)
+    );
     let p = of("raidz1x3x2");
-    assert!(create(&p).ends_with(" raidz1 /dev/d0x1 /dev/d1x1 /dev/d2x1 raidz1 /dev/d3x1 /dev/d4x1 /dev/d5x1"), "{}", create(&p));
+    assert!(
+        create(&p).ends_with(
+            " raidz1 /dev/d0x1 /dev/d1x1 /dev/d2x1 raidz1 /dev/d3x1 /dev/d4x1 /dev/d5x1"
+        ),
+        "{}",
+        create(&p)
+    );
     // A record lies in one vdev: it costs what it does in a pool of one.
     assert_eq!(choice(&p, "zfs", "recordsize"), choice(&of("raidz1x3"), "zfs", "recordsize"));
     for wrong in ["zmirror1", "zmirror2x0", "raidz1x3x0", "raidz2x6x100"] {
@@ -355,20 +521,33 @@ fn mirrors_and_several_vdevs_are_pools() {
 fn chunks_and_offsets_of_volumes_are_on_the_unit() {
     let of = |wanted, facts: &[(Why, u64, u64)]| plan(wanted, disk(512, facts));
     let row = [(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)];
-    assert_eq!(value(&of("lvm-thin+xfs", &[(Why::Physical, 4096, 0)]), "lvm-thin", "chunk"), &bytes(64 * K));
+    assert_eq!(
+        value(&of("lvm-thin+xfs", &[(Why::Physical, 4096, 0)]), "lvm-thin", "chunk"),
+        &bytes(64 * K)
+    );
     assert_eq!(value(&of("lvm-thin+xfs", &row), "lvm-thin", "chunk"), &bytes(192 * K));
     // make-bcache's own 8 KiB is on no unit above that.
-    assert_eq!(value(&of("bcache+ext4", &[(Why::Physical, 4096, 0)]), "bcache", "data offset"), &bytes(M));
+    assert_eq!(
+        value(&of("bcache+ext4", &[(Why::Physical, 4096, 0)]), "bcache", "data offset"),
+        &bytes(M)
+    );
     assert_eq!(value(&of("bcache+ext4", &row), "bcache", "data offset"), &bytes(3 * M));
     let p = of("ceph-osd", &[(Why::Physical, 16 * K, 0)]);
     let least = choice(&p, "ceph-osd", "smallest allocation");
-    assert_eq!((&least.value, least.price.amplification, least.alternatives[0].price.amplification), (&bytes(16 * K), 1.0, 4.0));
+    assert_eq!(
+        (&least.value, least.price.amplification, least.alternatives[0].price.amplification),
+        (&bytes(16 * K), 1.0, 4.0)
+    );
     assert_eq!(
         value(&of("f2fs", &[(Why::Physical, 4096, 0), (Why::Erase, 8 * M, 0)]), "f2fs", "section"),
         &Value::Count(4, "segments of 2 MiB")
     );
     assert_eq!(
-        value(&of("oracle-asm", &[(Why::Physical, 4096, 0), (Why::Erase, 16 * M, 0)]), "oracle-asm", "allocation unit"),
+        value(
+            &of("oracle-asm", &[(Why::Physical, 4096, 0), (Why::Erase, 16 * M, 0)]),
+            "oracle-asm",
+            "allocation unit"
+        ),
         &bytes(16 * M)
     );
     let p = of("sqlserver", &[(Why::Physical, 4096, 0)]);
@@ -380,7 +559,8 @@ fn chunks_and_offsets_of_volumes_are_on_the_unit() {
 fn freebsds_stacks_are_typed_on_freebsd() {
     let wanted = Use::parse("gstripe2:16k+geli+ufs").unwrap();
     let topology = disk(512, &[(Why::Physical, 4096, 0)]);
-    let base = LayerBase::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into()).on(wanted.host(&topology, true));
+    let base = LayerBase::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into())
+        .on(wanted.host(&topology, true));
     let p = Plan::of(&wanted, base);
     assert_eq!(
         p.commands[4..],

@@ -1,9 +1,11 @@
 //! LVM thin pools: the chunk that is allocated, copied after a snapshot, and discarded as one.
 //!
-//! A thin volume's chunks lie anywhere in the pool, so a boundary beneath holds above only if a chunk is whole units of it.
+//! A thin volume's chunks lie anywhere in the pool, so a boundary beneath holds above only if a
+//! chunk is whole units of it.
 //!
 //! # Sources
-//! lvmthin(7): `--chunksize` (64 KiB to 1 GiB, a multiple of 64 KiB); lvcreate(8): `--type thin-pool`, `--thinpool`, `-V`.
+//! lvmthin(7): `--chunksize` (64 KiB to 1 GiB, a multiple of 64 KiB); lvcreate(8): `--type
+//! thin-pool`, `--thinpool`, `-V`.
 
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe, describe_all};
 use crate::base::topology::{Grain, Topology, is_whole, lcm, round_down};
@@ -19,13 +21,18 @@ impl Layer for Thin {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let (below, extent) = super::lvm::group(base, plan);
         let all = below.counting().try_fold(STEP, |all, f| lcm(all, f.grain.size()));
-        let chunk = all.and_then(|all| Grain::new(all, 0)?.next(STEP)).filter(|&chunk| chunk <= MOST).unwrap_or(STEP);
+        let chunk = all
+            .and_then(|all| Grain::new(all, 0)?.next(STEP))
+            .filter(|&chunk| chunk <= MOST)
+            .unwrap_or(STEP);
         let copies = |chunk: u64| {
             let pages = f64::from(u32::try_from(chunk / PAGE).unwrap_or(u32::MAX));
             Price::of(pages).losing(chunk / 2, "the last chunk of what is written together")
         };
-        let why =
-            format!("whole units of the {}; the first 4096-byte write to a chunk after a snapshot copies all of it", describe_all(&below));
+        let why = format!(
+            "whole units of the {}; the first 4096-byte write to a chunk after a snapshot copies all of it",
+            describe_all(&below)
+        );
         let mut choice = Choice::new("lvm-thin", "chunk", Value::Bytes(chunk), why)
             .typed(format!("--chunksize {}k", chunk / 1024))
             .costing(copies(chunk));
@@ -39,10 +46,14 @@ impl Layer for Thin {
             choice = choice.or(Value::Bytes(other), copies(other), note);
         }
         plan.choose(choice);
-        plan.run(format!("lvcreate --type thin-pool -l 95%FREE --chunksize {}k -n pool vg", chunk / 1024));
+        plan.run(format!(
+            "lvcreate --type thin-pool -l 95%FREE --chunksize {}k -n pool vg",
+            chunk / 1024
+        ));
         let length = round_down(below.length / 20 * 19, extent.max(chunk));
         plan.run(format!("lvcreate -V {length}b --thinpool pool -n data vg"));
-        let (kept, lost): (Vec<_>, Vec<_>) = below.facts.iter().partition(|f| is_whole(chunk, f.grain.size()) || !f.why.costs());
+        let (kept, lost): (Vec<_>, Vec<_>) =
+            below.facts.iter().partition(|f| is_whole(chunk, f.grain.size()) || !f.why.costs());
         for fact in lost {
             plan.note(format!("lvm-thin: chunks of {chunk} bytes are not whole units of the {}: they lie anywhere on it", describe(&fact)));
         }

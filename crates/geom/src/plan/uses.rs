@@ -1,12 +1,14 @@
-//! Uses that a plan knows: every kind of layer with its names, its place in a stack and a few words about it.
+//! Uses that a plan knows: every kind of layer with its names, its place in a stack and a few words
+//! about it.
 //!
 //! [`USES`] is the one list: parsing, help, completions, suggestions and tests iterate it.
 
 use super::database::{Database, INNODB, POSTGRES, WIREDTIGER};
 use super::stack::Place;
 use super::{
-    Layer, asm, bcache, bcachefs, btrfs, btrfs_raid, card, cassandra, ceph, drbd, etcd, exfat, ext4, f2fs, fat, geli, gsets, kafka, luks,
-    lvm, md, ntfs, sqlite, sqlserver, swap, thin, ufs, vm, vmfs, xfs, zfs,
+    Layer, asm, bcache, bcachefs, btrfs, btrfs_raid, card, cassandra, ceph, drbd, etcd, exfat,
+    ext4, f2fs, fat, geli, gsets, kafka, luks, lvm, md, ntfs, sqlite, sqlserver, swap, thin, ufs,
+    vm, vmfs, xfs, zfs,
 };
 
 /// Heading under which kinds are listed.
@@ -53,7 +55,8 @@ pub struct Kind {
     pub gives: Place,
     /// Bytes of the pieces in which it overwrites files; `None` if they are not of one size.
     pub(super) page: Option<u64>,
-    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is to be one.
+    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is
+    /// to be one.
     pub(super) extent: Option<u64>,
     /// Kind of layer that is put beneath it where none is named.
     pub(super) beneath: &'static str,
@@ -78,7 +81,13 @@ const SOLARIS_USR: &str = "6A898CC3-1DD2-11B2-99A6-080020736631";
 
 impl Kind {
     /// A kind of that form, in a Linux partition, that overwrites files in no pieces of one size.
-    const fn new(group: Group, name: &'static str, about: &'static str, places: (Place, Place), form: Form) -> Kind {
+    const fn new(
+        group: Group,
+        name: &'static str,
+        about: &'static str,
+        places: (Place, Place),
+        form: Form,
+    ) -> Kind {
         Kind {
             name,
             also: &[],
@@ -95,7 +104,12 @@ impl Kind {
     }
 
     /// A set of whole disks that offers `gives`.
-    const fn set(name: &'static str, about: &'static str, gives: Place, parse: fn(&str) -> Option<Box<dyn Layer>>) -> Kind {
+    const fn set(
+        name: &'static str,
+        about: &'static str,
+        gives: Place,
+        parse: fn(&str) -> Option<Box<dyn Layer>>,
+    ) -> Kind {
         Kind::new(Group::Sets, name, about, (Place::Disks, gives), Form::Parsed(parse))
     }
 
@@ -115,7 +129,11 @@ impl Kind {
     }
 
     /// A database in files.
-    const fn database(name: &'static str, about: &'static str, make: fn() -> Box<dyn Layer>) -> Kind {
+    const fn database(
+        name: &'static str,
+        about: &'static str,
+        make: fn() -> Box<dyn Layer>,
+    ) -> Kind {
         Kind::new(Group::Contents, name, about, (Place::Files, Place::Nothing), Form::Word(make))
     }
 
@@ -159,29 +177,50 @@ pub static USES: &[Kind] = &[
     Kind::set("zmirror2", "a ZFS pool of mirrors: copies, x vdevs", Place::Either, zfs::mirror)
         .also(&["zmirror3", "zmirror2x3"])
         .typed(SOLARIS_USR),
-    Kind::set("btrfs-raid1x2", "Btrfs over several disks: profile x disks", Place::Files, btrfs_raid::parse).also(&[
-        "btrfs-raid0x2",
-        "btrfs-raid1c3x3",
-        "btrfs-raid10x4",
-        "btrfs-raid6x4",
-    ]),
-    Kind::set("gstripe2", "FreeBSD's stripe of so many disks, :CHUNK", Place::Device, gsets::stripe)
-        .also(&["gstripe2:16k"])
+    Kind::set(
+        "btrfs-raid1x2",
+        "Btrfs over several disks: profile x disks",
+        Place::Files,
+        btrfs_raid::parse,
+    )
+    .also(&["btrfs-raid0x2", "btrfs-raid1c3x3", "btrfs-raid10x4", "btrfs-raid6x4"]),
+    Kind::set(
+        "gstripe2",
+        "FreeBSD's stripe of so many disks, :CHUNK",
+        Place::Device,
+        gsets::stripe,
+    )
+    .also(&["gstripe2:16k"])
+    .typed(FREEBSD_UFS),
+    Kind::set("gmirror2", "FreeBSD's mirror of so many disks", Place::Device, gsets::mirror)
+        .also(&["gmirror3"])
         .typed(FREEBSD_UFS),
-    Kind::set("gmirror2", "FreeBSD's mirror of so many disks", Place::Device, gsets::mirror).also(&["gmirror3"]).typed(FREEBSD_UFS),
-    Kind::volume("luks", "LUKS2 encryption; luks1 is LUKS1", Form::Parsed(luks::parse)).also(&["luks1", "luks2"]).typed(CRYPT),
-    Kind::volume("geli", "FreeBSD's encryption", Form::Word(|| Box::new(geli::Geli))).typed(FREEBSD_UFS),
-    Kind::volume("lvm", "LVM: one volume over all", Form::Word(|| Box::new(lvm::Lvm))).typed("linux-lvm"),
-    Kind::volume("lvm-thin", "LVM: a thin volume in a pool over all", Form::Word(|| Box::new(thin::Thin)))
-        .also(&["thin"])
+    Kind::volume("luks", "LUKS2 encryption; luks1 is LUKS1", Form::Parsed(luks::parse))
+        .also(&["luks1", "luks2"])
+        .typed(CRYPT),
+    Kind::volume("geli", "FreeBSD's encryption", Form::Word(|| Box::new(geli::Geli)))
+        .typed(FREEBSD_UFS),
+    Kind::volume("lvm", "LVM: one volume over all", Form::Word(|| Box::new(lvm::Lvm)))
         .typed("linux-lvm"),
-    Kind::volume("bcache", "a disk behind a cache on another", Form::Word(|| Box::new(bcache::Bcache))),
+    Kind::volume(
+        "lvm-thin",
+        "LVM: a thin volume in a pool over all",
+        Form::Word(|| Box::new(thin::Thin)),
+    )
+    .also(&["thin"])
+    .typed("linux-lvm"),
+    Kind::volume(
+        "bcache",
+        "a disk behind a cache on another",
+        Form::Word(|| Box::new(bcache::Bcache)),
+    ),
     Kind::volume("drbd", "a device mirrored to another host", Form::Word(|| Box::new(drbd::Drbd))),
     Kind::raw("swap", "Linux swap", || Box::new(swap::Swap)).typed("linux-swap"),
     Kind::raw("ceph-osd", "a Ceph OSD, BlueStore", || Box::new(ceph::Osd))
         .also(&["bluestore", "osd"])
         .typed("4FBD7E29-9D25-41B8-AFD0-062C0CEFF05D"),
-    Kind::raw("oracle-asm", "a disk of Oracle's ASM", || Box::new(asm::Asm)).also(&["asm", "oracle"]),
+    Kind::raw("oracle-asm", "a disk of Oracle's ASM", || Box::new(asm::Asm))
+        .also(&["asm", "oracle"]),
     Kind::files("ext4", "ext4", || Box::new(ext4::Ext4)),
     Kind::files("xfs", "XFS", || Box::new(xfs::Xfs)),
     Kind::files("btrfs", "Btrfs on one device", || Box::new(btrfs::Btrfs)),
@@ -199,8 +238,14 @@ pub static USES: &[Kind] = &[
     Kind::files("vfat", "FAT", || Box::new(fat::Fat)).also(&["fat"]).typed(BASIC),
     Kind::files("exfat", "exFAT", || Box::new(exfat::Exfat)).typed(BASIC),
     Kind::files("ntfs", "NTFS", || Box::new(ntfs::Ntfs)).typed(BASIC),
-    Kind::files("vmfs", "VMFS6, ESXi's", || Box::new(vmfs::Vmfs)).typed("AA31E02A-400F-11DB-9590-000C2911D1B8"),
-    Kind::files("sd-card", "what a camera expects on a card: an MBR, and FAT up to 32 GiB, exFAT above", card::layer).typed(BASIC),
+    Kind::files("vmfs", "VMFS6, ESXi's", || Box::new(vmfs::Vmfs))
+        .typed("AA31E02A-400F-11DB-9590-000C2911D1B8"),
+    Kind::files(
+        "sd-card",
+        "what a camera expects on a card: an MBR, and FAT up to 32 GiB, exFAT above",
+        card::layer,
+    )
+    .typed(BASIC),
     Kind::new(
         Group::Contents,
         "vm-images",
@@ -210,14 +255,22 @@ pub static USES: &[Kind] = &[
     )
     .also(&["vm", "qcow2"])
     .pages(65536),
-    Kind::database("mysql", "MySQL or MariaDB, InnoDB", || Box::new(Database::Mysql)).also(&["mariadb", "innodb"]).pages(INNODB),
-    Kind::database("postgres", "PostgreSQL", || Box::new(Database::Postgres)).also(&["postgresql"]).pages(POSTGRES),
-    Kind::database("mongodb", "MongoDB, WiredTiger", || Box::new(Database::Mongodb)).also(&["wiredtiger"]).pages(WIREDTIGER),
-    Kind::database("sqlserver", "SQL Server; on NTFS if nothing is named beneath it", || Box::new(sqlserver::SqlServer))
-        .also(&["mssql"])
-        .pages(sqlserver::PAGE)
-        .extents(sqlserver::EXTENT)
-        .over("ntfs"),
+    Kind::database("mysql", "MySQL or MariaDB, InnoDB", || Box::new(Database::Mysql))
+        .also(&["mariadb", "innodb"])
+        .pages(INNODB),
+    Kind::database("postgres", "PostgreSQL", || Box::new(Database::Postgres))
+        .also(&["postgresql"])
+        .pages(POSTGRES),
+    Kind::database("mongodb", "MongoDB, WiredTiger", || Box::new(Database::Mongodb))
+        .also(&["wiredtiger"])
+        .pages(WIREDTIGER),
+    Kind::database("sqlserver", "SQL Server; on NTFS if nothing is named beneath it", || {
+        Box::new(sqlserver::SqlServer)
+    })
+    .also(&["mssql"])
+    .pages(sqlserver::PAGE)
+    .extents(sqlserver::EXTENT)
+    .over("ntfs"),
     Kind::database("sqlite", "SQLite", || Box::new(sqlite::Sqlite)).pages(sqlite::PAGE),
     Kind::database("etcd", "etcd", || Box::new(etcd::Etcd)).pages(etcd::PAGE),
     Kind::database("rocksdb", "RocksDB", || Box::new(Database::Rocksdb)),

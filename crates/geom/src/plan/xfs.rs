@@ -1,11 +1,15 @@
 //! XFS: sector, block, stripe unit and width, log stripe unit.
 //!
 //! # Sources
-//! mkfs.xfs(8): `-s size=` (512 to 32768, not above the block), `-d su=` (whole blocks), `sw=`, `-l su=` (whole blocks). The log's
-//! is at most 256 KiB; for a larger stripe unit mkfs itself takes 32 KiB (mkfs.xfs 6.1: "log stripe unit adjusted to 32KiB").
+//! mkfs.xfs(8): `-s size=` (512 to 32768, not above the block), `-d su=` (whole blocks), `sw=`, `-l
+//! su=` (whole blocks). The log's is at most 256 KiB; for a larger stripe unit mkfs itself takes 32
+//! KiB (mkfs.xfs 6.1: "log stripe unit adjusted to 32KiB").
 
 use super::ext4::untold;
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, stripe, unit_size, written};
+use super::{
+    Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers,
+    stripe, unit_size, written,
+};
 use crate::base::topology::{Topology, is_whole};
 
 /// Largest stripe unit of the log, in bytes.
@@ -29,13 +33,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Parameters for a device. A sector is never below the physical one, even where the device takes less (512e), nor
-    /// above the block.
+    /// Parameters for a device. A sector is never below the physical one, even where the device
+    /// takes less (512e), nor above the block.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let block = topology.sector.clamp(PAGE, 65536);
         let unit = unit_size(topology);
         let sector = unit.clamp(512, block.min(32768));
-        let set = stripe(topology).filter(|s| s.off == 0 && is_whole(s.chunk, block) && s.row.is_some());
+        let set =
+            stripe(topology).filter(|s| s.off == 0 && is_whole(s.chunk, block) && s.row.is_some());
         let su = set.map(|s| s.chunk);
         let sw = set.and_then(|s| Some(s.row? / s.chunk));
         let usual = LOG_USUAL.max(unit);
@@ -50,7 +55,12 @@ impl Parameters {
 
     /// Arguments of mkfs.xfs, without the device.
     pub fn options(&self) -> Vec<String> {
-        let mut options = vec!["-b".to_owned(), format!("size={}", self.block), "-s".to_owned(), format!("size={}", self.sector)];
+        let mut options = vec![
+            "-b".to_owned(),
+            format!("size={}", self.block),
+            "-s".to_owned(),
+            format!("size={}", self.sector),
+        ];
         if let Some((su, sw)) = self.su.zip(self.sw) {
             options.extend(["-d".to_owned(), format!("su={su},sw={sw}")]);
         }
@@ -72,20 +82,36 @@ impl Layer for Xfs {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = |block| Price::of(written(t, block, block)).tail(block);
-        let mut block = Choice::new("xfs", "block", Value::Bytes(p.block), format!("the page of every kernel; {}", describe_unit(t)))
-            .typed(format!("-b size={}", p.block))
-            .costing(price(p.block));
+        let mut block = Choice::new(
+            "xfs",
+            "block",
+            Value::Bytes(p.block),
+            format!("the page of every kernel; {}", describe_unit(t)),
+        )
+        .typed(format!("-b size={}", p.block))
+        .costing(price(p.block));
         for larger in powers(p.block * 2, unit_size(t).min(65536)) {
-            block = block.or(Value::Bytes(larger), price(larger), "needs Linux 6.12 or later, which mounts blocks above the page");
+            block = block.or(
+                Value::Bytes(larger),
+                price(larger),
+                "needs Linux 6.12 or later, which mounts blocks above the page",
+            );
         }
         plan.choose(block);
-        let mut sector =
-            Choice::new("xfs", "sector", Value::Bytes(p.sector), format!("no log or superblock write below the {}", describe_unit(t)))
-                .typed(format!("-s size={}", p.sector))
-                .costing(Price::of(written(t, p.sector, p.sector)));
+        let mut sector = Choice::new(
+            "xfs",
+            "sector",
+            Value::Bytes(p.sector),
+            format!("no log or superblock write below the {}", describe_unit(t)),
+        )
+        .typed(format!("-s size={}", p.sector))
+        .costing(Price::of(written(t, p.sector, p.sector)));
         if p.sector > 512 && t.sector == 512 {
-            sector =
-                sector.or(Value::Bytes(512), Price::of(written(t, 512, 512)), "what mkfs takes from a 512-byte logical sector in an image");
+            sector = sector.or(
+                Value::Bytes(512),
+                Price::of(written(t, 512, 512)),
+                "what mkfs takes from a 512-byte logical sector in an image",
+            );
         }
         plan.choose(sector);
         set(&p, t, plan);
@@ -102,7 +128,10 @@ fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
         let why = format!("the set's chunk of {su} bytes, whole blocks of {}", p.block);
         plan.choose(Choice::new("xfs", "su", Value::Bytes(su), why).typed(format!("-d su={su}")));
         let why = format!("a row holds {sw} chunks of data");
-        plan.choose(Choice::new("xfs", "sw", Value::Count(sw, "stripe units"), why).typed(format!("-d sw={sw}")));
+        plan.choose(
+            Choice::new("xfs", "sw", Value::Count(sw, "stripe units"), why)
+                .typed(format!("-d sw={sw}")),
+        );
     }
     let Some(log) = p.log_su else { return };
     let why = match p.su {
@@ -112,17 +141,28 @@ fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
             )
         }
         Some(_) => "the log in whole chunks; a small log write is filled up to it".to_owned(),
-        None => format!("whole log writes on the {}; a small one is filled up to it", describe_unit(t)),
+        None => {
+            format!("whole log writes on the {}; a small one is filled up to it", describe_unit(t))
+        }
     };
-    let price = |su: u64| Price::of(written(t, su, su)).losing(su / 2, "an average log write, filled up");
-    let mut choice = Choice::new("xfs", "log su", Value::Bytes(log), why).typed(format!("-l su={log}")).costing(price(log));
+    let price =
+        |su: u64| Price::of(written(t, su, su)).losing(su / 2, "an average log write, filled up");
+    let mut choice = Choice::new("xfs", "log su", Value::Bytes(log), why)
+        .typed(format!("-l su={log}"))
+        .costing(price(log));
     for su in [p.block, LOG_USUAL, LOG_MOST] {
         if su != log && su >= p.block {
-            choice = choice.or(Value::Bytes(su), price(su), "smaller for many small fsyncs, larger for bulk");
+            choice = choice.or(
+                Value::Bytes(su),
+                price(su),
+                "smaller for many small fsyncs, larger for bulk",
+            );
         }
     }
     plan.choose(choice);
     if let Some(su) = p.su.filter(|&su| su > LOG_MOST) {
-        plan.note(format!("xfs: a log stripe unit of {su} bytes, the data's, is above the largest of {LOG_MOST}"));
+        plan.note(format!(
+            "xfs: a log stripe unit of {su} bytes, the data's, is above the largest of {LOG_MOST}"
+        ));
     }
 }

@@ -1,13 +1,13 @@
 //! Places that tasting has read: as long as nothing is written there, tasting again finds the same.
 //!
-//! Tasting is a function of the bytes that it reads. A write is checked against this set, with two comparisons for most
-//! writes, to learn if tasting has to be repeated.
+//! Tasting is a function of the bytes that it reads. A write is checked against this set, with two
+//! comparisons for most writes, to learn if tasting has to be repeated.
 
 use crate::base::topology::round_down;
 use std::ops::Range;
 
-/// Granularity in bytes at which places are kept. Metadata that moves about in a small area, as LVM's does, soon has
-/// been everywhere.
+/// Granularity in bytes at which places are kept. Metadata that moves about in a small area, as
+/// LVM's does, soon has been everywhere.
 const BLOCK: u64 = 4096;
 
 /// Ranges of bytes on the stores of a graph.
@@ -30,8 +30,17 @@ impl ReadSet {
             let end = length.saturating_add(offset).div_ceil(BLOCK).saturating_mul(BLOCK);
             round_down(offset, BLOCK)..end
         };
-        let of = |store: usize| read.iter().filter(move |(of, _, length)| *of == store && *length > 0);
-        ReadSet((0..stores).map(|store| Places::new(of(store).map(|&(_, offset, length)| blocks(offset, length)).collect())).collect())
+        let of =
+            |store: usize| read.iter().filter(move |(of, _, length)| *of == store && *length > 0);
+        ReadSet(
+            (0..stores)
+                .map(|store| {
+                    Places::new(
+                        of(store).map(|&(_, offset, length)| blocks(offset, length)).collect(),
+                    )
+                })
+                .collect(),
+        )
     }
 
     /// True if any of `length` bytes at byte `offset` of a store was read.
@@ -43,9 +52,14 @@ impl ReadSet {
     #[must_use]
     pub fn union(&self, other: &ReadSet) -> ReadSet {
         let none = Places::new(Vec::new());
-        let of = |looked: &ReadSet, store: usize| looked.0.get(store).unwrap_or(&none).ranges.clone();
+        let of =
+            |looked: &ReadSet, store: usize| looked.0.get(store).unwrap_or(&none).ranges.clone();
         let stores = self.0.len().max(other.0.len());
-        ReadSet((0..stores).map(|store| Places::new([of(self, store), of(other, store)].concat())).collect())
+        ReadSet(
+            (0..stores)
+                .map(|store| Places::new([of(self, store), of(other, store)].concat()))
+                .collect(),
+        )
     }
 
     /// Number of separate ranges, over all stores.
@@ -86,24 +100,44 @@ mod tests {
     /// Every range of 40 blocks, against the blocks one by one.
     #[test]
     fn what_touches_is_what_shares_a_block() {
-        let read = [(0, 3 * BLOCK, 100), (0, 4 * BLOCK - 1, 2), (1, 0, BLOCK), (0, 20 * BLOCK, 0), (0, 30 * BLOCK, 2 * BLOCK)];
+        let read = [
+            (0, 3 * BLOCK, 100),
+            (0, 4 * BLOCK - 1, 2),
+            (1, 0, BLOCK),
+            (0, 20 * BLOCK, 0),
+            (0, 30 * BLOCK, 2 * BLOCK),
+        ];
         let (looked, blocks) = (ReadSet::at(2, &read), [3, 4, 30, 31]);
         assert_eq!((looked.count(), ReadSet::at(2, &[]).count()), (3, 0));
-        for (start, end) in (0..40 * 4).flat_map(|start| (start + 1..40 * 4).map(move |end| (start, end))) {
+        for (start, end) in
+            (0..40 * 4).flat_map(|start| (start + 1..40 * 4).map(move |end| (start, end)))
+        {
             // In quarters of a block.
             let want = (start / 4..=(end - 1) / 4).any(|block| blocks.contains(&block));
             let quarter = BLOCK / 4;
-            assert_eq!(looked.is_at(0, start * quarter, (end - start) * quarter), want, "{start}..{end}");
+            assert_eq!(
+                looked.is_at(0, start * quarter, (end - start) * quarter),
+                want,
+                "{start}..{end}"
+            );
         }
-        assert!(looked.is_at(1, 0, 1) && !looked.is_at(1, BLOCK, u64::MAX) && !looked.is_at(2, 0, 1));
+        assert!(
+            looked.is_at(1, 0, 1) && !looked.is_at(1, BLOCK, u64::MAX) && !looked.is_at(2, 0, 1)
+        );
         assert!(looked.is_at(0, 0, u64::MAX));
     }
 
     #[test]
     fn both_together_are_at_the_places_of_either() {
-        let (one, two) = (ReadSet::at(1, &[(0, 0, 1)]), ReadSet::at(2, &[(0, BLOCK, 1), (1, 9 * BLOCK, 1)]));
+        let (one, two) =
+            (ReadSet::at(1, &[(0, 0, 1)]), ReadSet::at(2, &[(0, BLOCK, 1), (1, 9 * BLOCK, 1)]));
         let both = one.union(&two);
-        assert_eq!((both.count(), both.union(&one) == both, two.union(&one) == both), (2, true, true));
-        assert!(both.is_at(0, BLOCK, 1) && both.is_at(1, 9 * BLOCK, 1) && !both.is_at(0, 2 * BLOCK, 1));
+        assert_eq!(
+            (both.count(), both.union(&one) == both, two.union(&one) == both),
+            (2, true, true)
+        );
+        assert!(
+            both.is_at(0, BLOCK, 1) && both.is_at(1, 9 * BLOCK, 1) && !both.is_at(0, 2 * BLOCK, 1)
+        );
     }
 }

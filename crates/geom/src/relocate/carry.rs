@@ -27,7 +27,8 @@ pub type Progress<'a> = dyn FnMut(u64) -> bool + 'a;
 /// Length in bytes, and alignment, of zeros that are not sent but requested with [`Store::zero`].
 const RUN: u64 = 64 << 10;
 
-/// Carries out the steps of `plan` on `disk`, from `start` on. A move that overlaps must have a journal.
+/// Carries out the steps of `plan` on `disk`, from `start` on. A move that overlaps must have a
+/// journal.
 pub fn carry(
     plan: &Move,
     disk: &dyn Store,
@@ -43,7 +44,10 @@ pub fn carry(
         flush(disk, plan.shown())?;
     }
     let first = start.note.map_or(0, |note| note.step);
-    let (mut run, mut copied) = (Run { plan, disk, journal, last: None, loaded: None, spare: Vec::new() }, plan.copied(first));
+    let (mut run, mut copied) = (
+        Run { plan, disk, journal, last: None, loaded: None, spare: Vec::new() },
+        plan.copied(first),
+    );
     for number in first..plan.steps() {
         if !progress(copied) {
             return Err(Interrupted::Asked);
@@ -93,7 +97,8 @@ struct Run<'a> {
     disk: &'a dyn Store,
     journal: Option<&'a Journal<'a>>,
     last: Option<Note>,
-    /// Piece of the next step. It is read before the current step begins, for the sum in that step's note.
+    /// Piece of the next step. It is read before the current step begins, for the sum in that
+    /// step's note.
     loaded: Option<Loaded>,
     /// Memory of a finished piece: fresh memory for each costs as much as reading it.
     spare: Vec<u8>,
@@ -126,14 +131,18 @@ impl Run<'_> {
         Ok((piece, note))
     }
 
-    /// Continues the step that `note` began in an earlier run; returns the bytes that remain to be copied, if any.
+    /// Continues the step that `note` began in an earlier run; returns the bytes that remain to be
+    /// copied, if any.
     fn again(&mut self, note: Note, held: Held) -> Result<(Option<Loaded>, Note), Interrupted> {
         let journal = self.journal.ok_or(Interrupted::Journal(Errno::Unsupported))?;
         let piece = match (self.plan.copies(note.step), held) {
             (None, _) | (_, Held::Copied) => None,
             (Some(piece), Held::Saved) => {
                 let saved = journal.saved(&note, piece).map_err(Interrupted::Journal)?;
-                Some(Loaded { bytes: saved.ok_or(Interrupted::Journal(Errno::Io))?, sum: note.copied })
+                Some(Loaded {
+                    bytes: saved.ok_or(Interrupted::Journal(Errno::Io))?,
+                    sum: note.copied,
+                })
             }
             (Some(_), Held::Source) => {
                 let piece = self.load(note.step)?;
@@ -153,14 +162,18 @@ impl Run<'_> {
     fn load(&mut self, number: u64) -> Result<Option<Loaded>, Interrupted> {
         let Some(piece) = self.plan.copies(number) else { return Ok(None) };
         let mut bytes = take(&mut self.spare);
-        self.plan.load(self.disk, piece, &mut bytes).map_err(|e| Interrupted::Disk(piece.from, e))?;
+        self.plan
+            .load(self.disk, piece, &mut bytes)
+            .map_err(|e| Interrupted::Disk(piece.from, e))?;
         let sum = self.journal.map_or(0, |_| sum(&bytes));
         Ok(Some(Loaded { bytes, sum }))
     }
 
     fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {
         let saved = piece.filter(|_| note.saved).map(|piece| piece.bytes.as_slice());
-        self.journal.map_or(Ok(()), |journal| journal.note(note, saved)).map_err(Interrupted::Journal)
+        self.journal
+            .map_or(Ok(()), |journal| journal.note(note, saved))
+            .map_err(Interrupted::Journal)
     }
 
     fn unlike(&self, number: u64) -> Interrupted {
@@ -183,12 +196,16 @@ fn flush(disk: &dyn Store, at: u64) -> Result<(), Interrupted> {
     disk.flush().map_err(|e| Interrupted::Disk(at, e))
 }
 
-/// Writes `bytes` at `at`; long zeros are requested in the way that frees their space in a sparse file.
+/// Writes `bytes` at `at`; long zeros are requested in the way that frees their space in a sparse
+/// file.
 fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Interrupted> {
     let end = bytes.len() as u64;
     let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let next = |from: u64| round_up(at + from + 1, RUN).map_or(end, |boundary| (boundary - at).min(end));
-    let is_zero = |from: u64, to: u64| to - from == RUN && bytes[index(from)..index(to)].iter().all(|&byte| byte == 0);
+    let next =
+        |from: u64| round_up(at + from + 1, RUN).map_or(end, |boundary| (boundary - at).min(end));
+    let is_zero = |from: u64, to: u64| {
+        to - from == RUN && bytes[index(from)..index(to)].iter().all(|&byte| byte == 0)
+    };
     let mut from = 0;
     while from < end {
         let mut to = next(from);
@@ -196,7 +213,11 @@ fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Interrupted> {
         while to < end && is_zero(to, next(to)) == zero {
             to = next(to);
         }
-        let done = if zero { disk.zero(at + from, to - from) } else { disk.write_at(&bytes[index(from)..index(to)], at + from) };
+        let done = if zero {
+            disk.zero(at + from, to - from)
+        } else {
+            disk.write_at(&bytes[index(from)..index(to)], at + from)
+        };
         done.map_err(|e| Interrupted::Disk(at + from, e))?;
         from = to;
     }

@@ -1,15 +1,18 @@
-//! The journal of a move: the move itself, the step that was begun last, and bytes that exist nowhere else.
+//! The journal of a move: the move itself, the step that was begun last, and bytes that exist
+//! nowhere else.
 //!
 //! # On disk
-//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`] and the words by
-//! which its user knows it. Then, from a boundary of 4096 bytes, two blocks for notes and, where pieces are saved, two
-//! areas of a piece's length; a step uses those of its number's parity. A block holds its [`Note`] twice, so that one
-//! bad sector loses none. All numbers are little-endian.
+//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`]
+//! and the words by which its user knows it. Then, from a boundary of 4096 bytes, two blocks for
+//! notes and, where pieces are saved, two areas of a piece's length; a step uses those of its
+//! number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All
+//! numbers are little-endian.
 //!
 //! Version 1 had notes without seals, and no binding to the disk: it is not resumed.
 //!
 //! # Limits
-//! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may be hostile.
+//! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
+//! be hostile.
 
 use super::note::{self, Note, sum};
 use super::{Move, Piece, Sizes};
@@ -68,11 +71,20 @@ impl<'a> Journal<'a> {
         Some((records.checked_add(2 * BLOCK)?.checked_add(areas)?, records))
     }
 
-    /// The head of a journal for `plan`, which its user knows as `words`, and the bytes that the whole journal takes.
-    /// `None` if the head is longer than [`LONGEST`].
+    /// The head of a journal for `plan`, which its user knows as `words`, and the bytes that the
+    /// whole journal takes. `None` if the head is longer than [`LONGEST`].
     pub fn head(plan: &Move, words: &str) -> Option<(Vec<u8>, u64)> {
         let mut body = Vec::new();
-        let numbers = [plan.medium, plan.sector, plan.from, plan.to, plan.length, plan.sizes.end, plan.sizes.piece, plan.sizes.far];
+        let numbers = [
+            plan.medium,
+            plan.sector,
+            plan.from,
+            plan.to,
+            plan.length,
+            plan.sizes.end,
+            plan.sizes.piece,
+            plan.sizes.far,
+        ];
         numbers.iter().for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(plan.id);
         let blob = |body: &mut Vec<u8>, bytes: &[u8]| {
@@ -89,19 +101,28 @@ impl<'a> Journal<'a> {
             }
         }
         let length = (BEFORE + body.len()) as u64;
-        let head = [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body].concat();
+        let head =
+            [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body]
+                .concat();
         let (size, _) = Journal::size(plan, head.len()).filter(|_| length <= LONGEST)?;
         Some((head, size))
     }
 
     /// A new journal in `store`, with a head and without notes; old contents are overwritten.
     pub fn create(store: &'a dyn Store, plan: &Move, words: &str) -> Result<Journal<'a>, Errno> {
-        let (head, size) = Journal::head(plan, words).filter(|(_, size)| *size <= store.length()).ok_or(Errno::Range)?;
+        let (head, size) = Journal::head(plan, words)
+            .filter(|(_, size)| *size <= store.length())
+            .ok_or(Errno::Range)?;
         let (_, records) = Journal::size(plan, head.len()).ok_or(Errno::Range)?;
         store.zero(0, size)?;
         store.write_at(&head, 0)?;
         store.flush()?;
-        Ok(Journal { store, records, area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)?, sum: sum(&head[BEFORE..]) })
+        Ok(Journal {
+            store,
+            records,
+            area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)?,
+            sum: sum(&head[BEFORE..]),
+        })
     }
 
     /// The journal in `store`, its move, and the words by which its user knows it.
@@ -112,7 +133,8 @@ impl<'a> Journal<'a> {
         }
         store.read_at(&mut before, 0)?;
         let (magic, rest) = before.split_at(MAGIC.len());
-        let (version, length) = (rest[0], rest[1..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)));
+        let (version, length) =
+            (rest[0], rest[1..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)));
         if magic != MAGIC || version == 0 {
             return Err(Unreadable::Other);
         }
@@ -128,8 +150,10 @@ impl<'a> Journal<'a> {
         if !rest.ends_with(&sum.to_le_bytes()) {
             return Err(Unreadable::Damaged);
         }
-        let (plan, words) = decode(&body).filter(|(plan, _)| plan.check().is_ok()).ok_or(Unreadable::Damaged)?;
-        let (size, records) = Journal::size(&plan, BEFORE + body.len()).ok_or(Unreadable::Damaged)?;
+        let (plan, words) =
+            decode(&body).filter(|(plan, _)| plan.check().is_ok()).ok_or(Unreadable::Damaged)?;
+        let (size, records) =
+            Journal::size(&plan, BEFORE + body.len()).ok_or(Unreadable::Damaged)?;
         if size > store.length() {
             return Err(Unreadable::Damaged);
         }
@@ -142,7 +166,8 @@ impl<'a> Journal<'a> {
         self.sum
     }
 
-    /// Returns when all that was written to it, by a run that was killed too, would survive a loss of power.
+    /// Returns when all that was written to it, by a run that was killed too, would survive a loss
+    /// of power.
     pub(super) fn flush(&self) -> Result<(), Errno> {
         self.store.flush()
     }
@@ -155,7 +180,8 @@ impl<'a> Journal<'a> {
         self.records + 2 * BLOCK + step % 2 * self.area
     }
 
-    /// The last note; `None` if there is none yet. `Err(None)` if the notes do not belong to one journal.
+    /// The last note; `None` if there is none yet. `Err(None)` if the notes do not belong to one
+    /// journal.
     pub(super) fn last(&self, plan: &Move) -> Result<Option<Note>, Option<Errno>> {
         let mut notes = Vec::new();
         for parity in 0..2 {
@@ -163,7 +189,8 @@ impl<'a> Journal<'a> {
             for copy in [0, APART] {
                 let mut bytes = [0; note::LENGTH];
                 self.store.read_at(&mut bytes, self.slot(parity) + copy).map_err(Some)?;
-                let note = Note::read(&bytes).filter(|note| note.step % 2 == parity && note.step <= plan.steps());
+                let note = Note::read(&bytes)
+                    .filter(|note| note.step % 2 == parity && note.step <= plan.steps());
                 newest = [newest, note].into_iter().flatten().max_by_key(|note| note.step);
             }
             notes.extend(newest);
@@ -171,14 +198,16 @@ impl<'a> Journal<'a> {
         notes.sort_by_key(|note| note.step);
         match notes.as_slice() {
             // The block of the older note may be damaged: then the newer one is enough.
-            [older, newer] if older.step + 1 == newer.step && newer.before != older.seal() => Err(None),
+            [older, newer] if older.step + 1 == newer.step && newer.before != older.seal() => {
+                Err(None)
+            }
             [first, ..] if first.step == 0 && first.before != self.sum => Err(None),
             notes => Ok(notes.last().copied()),
         }
     }
 
-    /// Writes `note`, with the bytes of its piece if they are to be saved. The caller has flushed everything before the
-    /// step.
+    /// Writes `note`, with the bytes of its piece if they are to be saved. The caller has flushed
+    /// everything before the step.
     pub(super) fn note(&self, note: &Note, saved: Option<&[u8]>) -> Result<(), Errno> {
         if let Some(bytes) = saved {
             self.store.write_at(bytes, self.area(note.step))?;
@@ -189,7 +218,8 @@ impl<'a> Journal<'a> {
         self.store.flush()
     }
 
-    /// The bytes of `piece` that were saved with `note`; `None` if none were, or if their sum is wrong.
+    /// The bytes of `piece` that were saved with `note`; `None` if none were, or if their sum is
+    /// wrong.
     pub(super) fn saved(&self, note: &Note, piece: Piece) -> Result<Option<Vec<u8>>, Errno> {
         if !note.saved || !piece.saved {
             return Ok(None);
@@ -235,7 +265,8 @@ impl<'a> Rest<'a> {
 
 fn decode(body: &[u8]) -> Option<(Move, String)> {
     let mut rest = Rest(body);
-    let [medium, sector, from, to, length] = [rest.number()?, rest.number()?, rest.number()?, rest.number()?, rest.number()?];
+    let [medium, sector, from, to, length] =
+        [rest.number()?, rest.number()?, rest.number()?, rest.number()?, rest.number()?];
     let sizes = Sizes { end: rest.number()?, piece: rest.number()?, far: rest.number()? };
     let id = *rest.bytes(16)?.first_chunk()?;
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
@@ -243,6 +274,7 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
     let [rebased, table, was] = [rest.patches()?, rest.patches()?, rest.patches()?];
     // A piece is held in memory, so its size is bounded.
     let bounded = sizes.piece <= LONGEST && sizes.end <= LONGEST;
-    let plan = Move { id, medium, sector, from, to, length, sizes, front, back, rebased, table, was };
+    let plan =
+        Move { id, medium, sector, from, to, length, sizes, front, back, rebased, table, was };
     (bounded && rest.0.is_empty()).then_some((plan, words))
 }

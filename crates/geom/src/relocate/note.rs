@@ -1,10 +1,11 @@
-//! Note of a journal: the step of a move that begins, and checksums that prove a journal and a disk to be of the same
-//! moment.
+//! Note of a journal: the step of a move that begins, and checksums that prove a journal and a disk
+//! to be of the same moment.
 //!
 //! # On disk
-//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32C of the piece copied before, of this one and of the next
-//! (0 where there is none), the seal of the note before, and a CRC-32C of all that comes before it. That CRC is the seal of the note: the
-//! next one contains it, and the first contains the CRC of the head.
+//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32C of the piece
+//! copied before, of this one and of the next (0 where there is none), the seal of the note before,
+//! and a CRC-32C of all that comes before it. That CRC is the seal of the note: the next one
+//! contains it, and the first contains the CRC of the head.
 
 use super::{Move, Piece};
 use crate::assert_offsets;
@@ -31,11 +32,12 @@ const RECORD: [u8; 4] = *b"TLMN";
 /// Bytes of a record on the disk.
 pub(super) const LENGTH: usize = size_of::<Record>();
 
-/// Step that begins, with the proof that a disk is at it. Sums are CRC-32C of the bytes of a piece, adapted to the new
-/// place.
+/// Step that begins, with the proof that a disk is at it. Sums are CRC-32C of the bytes of a piece,
+/// adapted to the new place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
-    /// Number of the step: all steps before it are on the medium. Behind the last one, the move is done.
+    /// Number of the step: all steps before it are on the medium. Behind the last one, the move is
+    /// done.
     pub step: u64,
     /// True if the piece is saved in the journal.
     pub saved: bool,
@@ -50,14 +52,22 @@ pub struct Note {
 }
 
 impl Note {
-    /// The note of the first step of a move whose head has the sum `head`, before its pieces are known.
+    /// The note of the first step of a move whose head has the sum `head`, before its pieces are
+    /// known.
     pub(super) fn first(head: u32) -> Note {
         Note { before: head, ..Note::default() }
     }
 
     /// The note of the step after this one, which copies what this one calls `ahead`.
     pub(super) fn next(&self) -> Note {
-        Note { step: self.step + 1, saved: false, behind: self.copied, copied: self.ahead, ahead: 0, before: self.seal() }
+        Note {
+            step: self.step + 1,
+            saved: false,
+            behind: self.copied,
+            copied: self.ahead,
+            ahead: 0,
+            before: self.seal(),
+        }
     }
 
     /// The CRC-32C over all of the note, and so over all notes before it.
@@ -68,8 +78,10 @@ impl Note {
     fn record(&self) -> Record {
         let Note { step, saved, behind, copied, ahead, before } = *self;
         let (saved, crc) = (u32::from(saved).into(), 0.into());
-        let (behind, copied, ahead, before) = (behind.into(), copied.into(), ahead.into(), before.into());
-        let mut record = Record { magic: RECORD, saved, step: step.into(), behind, copied, ahead, before, crc };
+        let (behind, copied, ahead, before) =
+            (behind.into(), copied.into(), ahead.into(), before.into());
+        let mut record =
+            Record { magic: RECORD, saved, step: step.into(), behind, copied, ahead, before, crc };
         record.crc = CRC.checksum(&record.as_bytes()[..LENGTH - 4]).into();
         record
     }
@@ -82,7 +94,9 @@ impl Note {
     /// The note at the beginning of `bytes`; `None` if its magic, its CRC or a number is wrong.
     pub(super) fn read(bytes: &[u8]) -> Option<Note> {
         let (record, _) = Record::read_from_prefix(bytes).ok()?;
-        let whole = record.magic == RECORD && record.crc.get() == CRC.checksum(&bytes[..LENGTH - 4]) && record.saved.get() < 2;
+        let whole = record.magic == RECORD
+            && record.crc.get() == CRC.checksum(&bytes[..LENGTH - 4])
+            && record.saved.get() < 2;
         whole.then(|| Note {
             step: record.step.get(),
             saved: record.saved.get() == 1,
@@ -100,7 +114,12 @@ pub(super) fn sum(bytes: &[u8]) -> u32 {
 }
 
 /// True if the bytes of `piece` have the sum `wanted` at the old place.
-pub(super) fn is_source(plan: &Move, disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
+pub(super) fn is_source(
+    plan: &Move,
+    disk: &dyn Store,
+    piece: Piece,
+    wanted: u32,
+) -> Result<bool, Errno> {
     let mut bytes = Vec::new();
     plan.load(disk, piece, &mut bytes)?;
     Ok(sum(&bytes) == wanted)

@@ -1,15 +1,16 @@
 //! Comparison of a disk and a journal when a move is resumed.
 //!
 //! # State after a crash
-//! Step `n` is noted in the journal, and that is flushed; then the mark of `n` and the writes of `n` go to the disk,
-//! and that is flushed. So a disk with the mark of `m` has all steps before `m` on it. Of the journals of this move
-//! only two are of its moment: the one with `m` as its last note, and the one with `m + 1`, if the mark of `m + 1` was
-//! lost with some of the writes of `m + 1`. Any other pair is refused.
+//! Step `n` is noted in the journal, and that is flushed; then the mark of `n` and the writes of
+//! `n` go to the disk, and that is flushed. So a disk with the mark of `m` has all steps before `m`
+//! on it. Of the journals of this move only two are of its moment: the one with `m` as its last
+//! note, and the one with `m + 1`, if the mark of `m + 1` was lost with some of the writes of `m +
+//! 1`. Any other pair is refused.
 //!
 //! # Proof of the rest
-//! A pair with the right numbers may still be of two moments that are one step apart. The sums in the note find that: the piece before must
-//! be whole at the new place, the piece after must be whole at the old one, and the piece itself in the journal, at the old place or at
-//! the new one.
+//! A pair with the right numbers may still be of two moments that are one step apart. The sums in
+//! the note find that: the piece before must be whole at the new place, the piece after must be
+//! whole at the old one, and the piece itself in the journal, at the old place or at the new one.
 
 use super::carry::Interrupted;
 use super::journal::Journal;
@@ -94,9 +95,13 @@ struct TableState {
 }
 
 impl Move {
-    /// The state of `disk`, the provider with the table, in the move of `journal`. Both are flushed before a byte is
-    /// believed: a run that was killed may have left writes in their caches.
-    pub fn standing(&self, journal: &Journal<'_>, disk: &dyn Store) -> Result<Standing, Interrupted> {
+    /// The state of `disk`, the provider with the table, in the move of `journal`. Both are flushed
+    /// before a byte is believed: a run that was killed may have left writes in their caches.
+    pub fn standing(
+        &self,
+        journal: &Journal<'_>,
+        disk: &dyn Store,
+    ) -> Result<Standing, Interrupted> {
         journal.flush().map_err(Interrupted::Journal)?;
         disk.flush().map_err(|e| Interrupted::Disk(self.shown(), e))?;
         let note = match journal.last(self) {
@@ -113,11 +118,20 @@ impl Move {
         disk.read_at(&mut first, self.shown()).map_err(failed(self.shown()))?;
         let mark = Mark::read(&first).filter(|mark| self.is_mine(mark));
         let Some(sealed) = mark.and_then(|mark| mark.sealed) else {
-            return Ok(if Mark::is_trace(&first) { Standing::Other(Mismatch::Trace) } else { self.unmarked(note, state) });
+            return Ok(if Mark::is_trace(&first) {
+                Standing::Other(Mismatch::Trace)
+            } else {
+                self.unmarked(note, state)
+            });
         };
-        let apart = Standing::Other(Mismatch::Apart { disk: sealed.step, journal: note.map(|note| note.step) });
+        let apart = Standing::Other(Mismatch::Apart {
+            disk: sealed.step,
+            journal: note.map(|note| note.step),
+        });
         match note.filter(|note| note.step < self.steps()) {
-            Some(note) if note.step == sealed.step || note.step == sealed.step + 1 => self.half(journal, disk, (note, sealed, state)),
+            Some(note) if note.step == sealed.step || note.step == sealed.step + 1 => {
+                self.half(journal, disk, (note, sealed, state))
+            }
             _ => Ok(apart),
         }
     }
@@ -159,12 +173,14 @@ impl Move {
             match self.phase(sealed.step) {
                 Some((Phase::Copy, nth)) => {
                     let piece = self.nth(nth);
-                    if !is_copied(disk, piece, note.behind).map_err(|e| Interrupted::Disk(piece.to, e))? {
+                    if !is_copied(disk, piece, note.behind)
+                        .map_err(|e| Interrupted::Disk(piece.to, e))?
+                    {
                         return other(Mismatch::Bytes(piece.to));
                     }
                 }
-                // A new table may have been in use since. Then the ends were on the medium before it, and have changed
-                // by now.
+                // A new table may have been in use since. Then the ends were on the medium before
+                // it, and have changed by now.
                 Some((Phase::Ends, _)) if state.old => {
                     if let Some(at) = self.unlike_ends(disk)? {
                         return other(Mismatch::Bytes(at));
@@ -175,7 +191,8 @@ impl Move {
             }
         }
         if let Some(next) = self.copies(note.step + 1)
-            && !is_source(self, disk, next, note.ahead).map_err(|e| Interrupted::Disk(next.from, e))?
+            && !is_source(self, disk, next, note.ahead)
+                .map_err(|e| Interrupted::Disk(next.from, e))?
         {
             return other(Mismatch::Bytes(next.from));
         }
@@ -184,7 +201,9 @@ impl Move {
         };
         let held = if journal.saved(&note, piece).map_err(Interrupted::Journal)?.is_some() {
             Held::Saved
-        } else if is_source(self, disk, piece, note.copied).map_err(|e| Interrupted::Disk(piece.from, e))? {
+        } else if is_source(self, disk, piece, note.copied)
+            .map_err(|e| Interrupted::Disk(piece.from, e))?
+        {
             Held::Source
         } else if is_copied(disk, piece, note.copied).map_err(|e| Interrupted::Disk(piece.to, e))? {
             Held::Copied
@@ -198,7 +217,8 @@ impl Move {
     fn unlike_ends(&self, disk: &dyn Store) -> Result<Option<u64>, Interrupted> {
         for patch in self.ends() {
             let mut there = vec![0; patch.bytes.len()];
-            disk.read_at(&mut there, patch.offset).map_err(|e| Interrupted::Disk(patch.offset, e))?;
+            disk.read_at(&mut there, patch.offset)
+                .map_err(|e| Interrupted::Disk(patch.offset, e))?;
             if there != patch.bytes {
                 return Ok(Some(patch.offset));
             }
@@ -206,8 +226,9 @@ impl Move {
         Ok(None)
     }
 
-    /// Compares the table on the disk with the old one and the new one, sector by sector. A write may have been cut
-    /// short at any sector; a sector that is written twice may have either contents.
+    /// Compares the table on the disk with the old one and the new one, sector by sector. A write
+    /// may have been cut short at any sector; a sector that is written twice may have either
+    /// contents.
     fn state(&self, disk: &dyn Store) -> Result<TableState, Errno> {
         let mut state = TableState { old: true, new: true, either: true };
         for patch in &self.table {

@@ -1,9 +1,11 @@
 //! Cylinders, heads and sectors: the addressing of old BIOSes, which tables still carry along.
 //!
-//! No kernel reads partitions by it. The numbers only have to equal those that other tools would have written.
+//! No kernel reads partitions by it. The numbers only have to equal those that other tools would
+//! have written.
 //!
 //! # Sources
-//! FreeBSD `sys/geom/part/g_part.c` (`g_part_geometry`), `g_part_mbr.c` (`mbr_set_chs`); util-linux `libfdisk/src/dos.c`.
+//! FreeBSD `sys/geom/part/g_part.c` (`g_part_geometry`), `g_part_mbr.c` (`mbr_set_chs`); util-linux
+//! `libfdisk/src/dos.c`.
 
 /// Geometry of a disk: sectors of a track and tracks of a cylinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +28,8 @@ impl Geometry {
     /// Geometry that every BIOS reports since disks outgrew 1024 cylinders of anything less.
     pub const LBA: Geometry = Geometry { sectors: 63, heads: 255 };
 
-    /// The geometry that gpart(8) derives for a provider of `length` bytes without one from firmware: the one that
-    /// covers the most.
+    /// The geometry that gpart(8) derives for a provider of `length` bytes without one from
+    /// firmware: the one that covers the most.
     pub fn of(length: u64, sector: u64) -> Geometry {
         let blocks = length / sector.max(1);
         let (mut most, mut best) = (0, Geometry::LBA);
@@ -80,9 +82,15 @@ mod tests {
     fn geometry_is_what_leaves_out_least() {
         let of = |blocks: u64| Geometry::of(blocks * 512, 512);
         // From a transcription of the kernel's function.
-        for (blocks, sectors, heads) in
-            [(1, 1, 1), (100, 1, 2), (2880, 9, 2), (20_480, 1, 32), (131_072, 1, 255), (2_097_152, 63, 64), (16_450_560, 63, 255)]
-        {
+        for (blocks, sectors, heads) in [
+            (1, 1, 1),
+            (100, 1, 2),
+            (2880, 9, 2),
+            (20_480, 1, 32),
+            (131_072, 1, 255),
+            (2_097_152, 63, 64),
+            (16_450_560, 63, 255),
+        ] {
             assert_eq!(of(blocks), Geometry { sectors, heads }, "{blocks}");
         }
         assert_eq!(of(488_397_168), Geometry::LBA, "nothing fits");

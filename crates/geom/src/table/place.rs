@@ -1,7 +1,8 @@
 //! Placement of one partition in a table.
 //!
-//! A given start or size is taken literally. A chosen one comes out on the best grain on which there is room
-//! ([`Topology::places`](crate::base::topology::Topology::places)), in addresses of the medium.
+//! A given start or size is taken literally. A chosen one comes out on the best grain on which
+//! there is room ([`Topology::places`](crate::base::topology::Topology::places)), in addresses of
+//! the medium.
 
 use super::{Entry, Refusal, Table, autofill};
 use crate::base::topology::{Grain, is_whole};
@@ -35,21 +36,32 @@ pub enum Rules {
 impl Request {
     /// Refuses values that are not whole sectors, and those that are 0.
     fn check(&self, sector: u64) -> Result<(), Refusal> {
-        for (what, value) in [("start", self.start), ("size", self.size), ("alignment", self.align)] {
+        for (what, value) in [("start", self.start), ("size", self.size), ("alignment", self.align)]
+        {
             if let Some(value) = value.filter(|&v| !is_whole(v, sector)) {
-                return Err(Refusal::new(format!("{what} of {value} bytes"), format!("use whole sectors of {sector} bytes")));
+                return Err(Refusal::new(
+                    format!("{what} of {value} bytes"),
+                    format!("use whole sectors of {sector} bytes"),
+                ));
             }
         }
         match (self.size, self.align) {
             (Some(0), _) => Err(Refusal::new("a size of 0", "leave it out to take what is free")),
-            (_, Some(0)) => Err(Refusal::new("an alignment of 0", "leave it out for the best there is")),
+            (_, Some(0)) => {
+                Err(Refusal::new("an alignment of 0", "leave it out for the best there is"))
+            }
             _ => Ok(()),
         }
     }
 }
 
 /// The range that a new partition takes.
-pub(super) fn place(table: &Table, site: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+pub(super) fn place(
+    table: &Table,
+    site: &TableSite<'_>,
+    request: &Request,
+    rules: Rules,
+) -> Result<Range<u64>, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
         return autofill::place(table, site, request, rules);
@@ -64,21 +76,32 @@ pub(super) fn place(table: &Table, site: &TableSite<'_>, request: &Request, rule
 }
 
 fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
-    let end = start.checked_add(size).ok_or_else(|| Refusal::new(format!("{size} bytes at {start} end past 2^64"), ""))?;
+    let end = start
+        .checked_add(size)
+        .ok_or_else(|| Refusal::new(format!("{size} bytes at {start} end past 2^64"), ""))?;
     Ok(start..end)
 }
 
 /// The range from a given start to the end of the free range there.
-fn fill(table: &Table, site: &TableSite<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
+fn fill(
+    table: &Table,
+    site: &TableSite<'_>,
+    start: u64,
+    align: Option<u64>,
+) -> Result<Range<u64>, Refusal> {
     let Some(free) = table.free().into_iter().find(|r| r.contains(&start)) else {
         let found = format!("{} is not free", at(start, table.sector));
         return Err(Refusal::new(found, free_ranges(table)));
     };
-    let end = site.grains(align).into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
+    let end = site
+        .grains(align)
+        .into_iter()
+        .find_map(|g| g.previous(free.end).filter(|&end| end > start));
     Ok(start..end.unwrap_or(free.end))
 }
 
-/// The first hole that holds `size` bytes from a grain on; without a size, the largest from grain to grain.
+/// The first hole that holds `size` bytes from a grain on; without a size, the largest from grain
+/// to grain.
 fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
     let holes = table.free().into_iter().filter_map(|free| {
         let start = grain.next(free.start.checked_add(table.lead)?)?;
@@ -90,12 +113,20 @@ fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
     });
     match size {
         Some(_) => holes.min_by_key(|r| r.start),
-        None => holes.reduce(|best, r| if r.end - r.start > best.end - best.start { r } else { best }),
+        None => {
+            holes.reduce(|best, r| if r.end - r.start > best.end - best.start { r } else { best })
+        }
     }
 }
 
 /// The new length of `entry` in bytes.
-pub(super) fn resize(table: &Table, site: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+pub(super) fn resize(
+    table: &Table,
+    site: &TableSite<'_>,
+    entry: &Entry,
+    request: &Request,
+    rules: Rules,
+) -> Result<u64, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
         return autofill::resize(table, site, entry, request, rules);
@@ -104,22 +135,36 @@ pub(super) fn resize(table: &Table, site: &TableSite<'_>, entry: &Entry, request
         return Ok(size);
     }
     let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
-    let end = next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
-    // Growing never shrinks: where the range up to the grain is less than the partition has, nothing changes.
-    let best = site.grains(request.align).into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
+    let end =
+        next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
+    // Growing never shrinks: where the range up to the grain is less than the partition has,
+    // nothing changes.
+    let best = site
+        .grains(request.align)
+        .into_iter()
+        .find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
-/// The new first byte of `entry`: `to`, or the nearest at which its byte `inside` is on the best grain on which there
-/// is room.
-pub(super) fn relocate(table: &Table, site: &TableSite<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
+/// The new first byte of `entry`: `to`, or the nearest at which its byte `inside` is on the best
+/// grain on which there is room.
+pub(super) fn relocate(
+    table: &Table,
+    site: &TableSite<'_>,
+    entry: &Entry,
+    to: Option<u64>,
+    inside: u64,
+) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
         return range(to, entry.length).map(|range| range.start);
     }
     let mut others = table.clone();
     others.entries.retain(|other| other.index != entry.index);
-    let found = site.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
+    let found = site
+        .grains(None)
+        .into_iter()
+        .find_map(|grain| nearest(&others, grain.shift(inside), entry));
     // The last grain is a sector, which every start is on already.
     found.filter(|&start| start != entry.start).ok_or_else(|| {
         let (here, free) = (at(entry.start, table.sector), free_ranges(table));
@@ -128,13 +173,17 @@ pub(super) fn relocate(table: &Table, site: &TableSite<'_>, entry: &Entry, to: O
     })
 }
 
-/// The start of `entry` on `grain` that is nearest to its present one, in bytes; `None` without room.
+/// The start of `entry` on `grain` that is nearest to its present one, in bytes; `None` without
+/// room.
 fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
     let near = others.free().into_iter().flat_map(|free| {
         let last = free.end.checked_sub(entry.length).filter(|&last| last >= free.start);
         let places = last.map(|last| {
             let at = entry.start.clamp(free.start, last);
-            [grain.previous(at).filter(|&start| start >= free.start), grain.next(at).filter(|&start| start <= last)]
+            [
+                grain.previous(at).filter(|&start| start >= free.start),
+                grain.next(at).filter(|&start| start <= last),
+            ]
         });
         places.into_iter().flatten().flatten()
     });
@@ -142,9 +191,15 @@ fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
 }
 
 fn no_room(table: &Table, request: &Request) -> Refusal {
-    let wanted = request.size.map_or_else(|| "a partition".to_string(), |size| format!("{size} bytes"));
-    let aligned = request.align.map_or_else(String::new, |align| format!(" on a multiple of {align} bytes"));
-    let lead = if table.lead > 0 { format!(" and {} bytes for its {} before it", table.lead, table.scheme) } else { String::new() };
+    let wanted =
+        request.size.map_or_else(|| "a partition".to_string(), |size| format!("{size} bytes"));
+    let aligned =
+        request.align.map_or_else(String::new, |align| format!(" on a multiple of {align} bytes"));
+    let lead = if table.lead > 0 {
+        format!(" and {} bytes for its {} before it", table.lead, table.scheme)
+    } else {
+        String::new()
+    };
     Refusal::new(format!("no room for {wanted}{aligned}{lead}"), free_ranges(table))
 }
 
@@ -155,7 +210,14 @@ const NAMED: usize = 3;
 pub(crate) fn free_ranges(table: &Table) -> String {
     let mut free = table.free();
     free.sort_by_key(|r| (std::cmp::Reverse(r.end - r.start), r.start));
-    let ranges: Vec<String> =
-        free.iter().take(NAMED).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();
-    if ranges.is_empty() { "nothing is free".into() } else { format!("free: {}", ranges.join(", ")) }
+    let ranges: Vec<String> = free
+        .iter()
+        .take(NAMED)
+        .map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector)))
+        .collect();
+    if ranges.is_empty() {
+        "nothing is free".into()
+    } else {
+        format!("free: {}", ranges.join(", "))
+    }
 }

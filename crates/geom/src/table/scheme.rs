@@ -1,7 +1,8 @@
 //! Schemes: the classes whose tables can be edited, and their answers to an editor.
 //!
-//! A scheme knows its own bytes: it reads a table into a [`Table`], checks the entries of one, and renders the
-//! difference of two tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
+//! A scheme knows its own bytes: it reads a table into a [`Table`], checks the entries of one, and
+//! renders the difference of two tables as ordered writes. Everything that is the same for all
+//! schemes is in [`crate::table`].
 
 use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
@@ -22,17 +23,19 @@ pub trait Scheme: Sync {
     /// Name as gpart(8) writes it: `GPT`.
     fn name(&self) -> &'static str;
 
-    /// The table on the provider, damaged or not; `None` if there is none of this scheme. [`Table::raw`] holds every
-    /// byte that an edit may write again.
+    /// The table on the provider, damaged or not; `None` if there is none of this scheme.
+    /// [`Table::raw`] holds every byte that an edit may write again.
     fn read(&self, probe: &Probe<'_>) -> Option<Table>;
 
-    /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are on it now.
+    /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are on it
+    /// now.
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal>;
 
     /// The suffix of a partition's name after that of its provider: `p1`, `s5`, `a`.
     fn suffix(&self, entry: &Entry) -> String;
 
-    /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or a name of sfdisk's.
+    /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or a
+    /// name of sfdisk's.
     fn kind(&self, name: &str) -> Option<Kind>;
 
     /// [`Scheme::kind`] in `table`, where the number of a type depends on the table's flavour.
@@ -51,7 +54,8 @@ pub trait Scheme: Sync {
         false
     }
 
-    /// True if it leaves its boot sector to others: then the remains of another table are not its to remove.
+    /// True if it leaves its boot sector to others: then the remains of another table are not its
+    /// to remove.
     fn is_guest(&self) -> bool {
         false
     }
@@ -66,28 +70,30 @@ pub trait Scheme: Sync {
         attribute.bit
     }
 
-    /// Checks if `table` can hold `entry` as it is now. A refusal names the size that does not fit a field, the label
-    /// that is too long or not supported, or the type of another scheme.
+    /// Checks if `table` can hold `entry` as it is now. A refusal names the size that does not fit
+    /// a field, the label that is too long or not supported, or the type of another scheme.
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal>;
 
-    /// The ordered writes that turn the one into the other. Pure; bytes that neither table describes stay as in
-    /// `before.raw`. At every prefix, and with the last write cut at any sector, tasting finds one table or the other.
+    /// The ordered writes that turn the one into the other. Pure; bytes that neither table
+    /// describes stay as in `before.raw`. At every prefix, and with the last write cut at any
+    /// sector, tasting finds one table or the other.
     ///
-    /// `before` comes from [`Scheme::read`] or [`Scheme::create`]: a table that was created has nothing on the disk
-    /// yet.
+    /// `before` comes from [`Scheme::read`] or [`Scheme::create`]: a table that was created has
+    /// nothing on the disk yet.
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch>;
 
     /// The writes after which no reader finds the table any more.
     fn erase(&self, table: &Table) -> Vec<Patch>;
 
-    /// Gives the entries the numbers they will be read with, and updates the table's own ranges. Called after every
-    /// change of the entries or their places; schemes whose entries keep their numbers have nothing to do.
+    /// Gives the entries the numbers they will be read with, and updates the table's own ranges.
+    /// Called after every change of the entries or their places; schemes whose entries keep their
+    /// numbers have nothing to do.
     fn settle(&self, table: &mut Table) {
         let _ = table;
     }
 
-    /// The range in which a partition may lie if that very place is asked for: larger than `table.usable`, where that
-    /// follows a convention.
+    /// The range in which a partition may lie if that very place is asked for: larger than
+    /// `table.usable`, where that follows a convention.
     fn bounds(&self, table: &Table) -> Range<u64> {
         table.usable.clone()
     }
@@ -108,24 +114,41 @@ pub fn named(name: &str) -> Option<&'static dyn Scheme> {
     SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
 }
 
-/// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID, or a file system. A
-/// file system gets the type that holds it, and that alias besides.
-pub fn typed_kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<(Kind, Option<&'static str>), Refusal> {
-    let held = || types::holding(name).iter().find_map(|&holder| Some((scheme.kind_in(table, holder)?, Some(holder))));
-    scheme.kind_in(table, name).map(|kind| (kind, None)).or_else(held).ok_or_else(|| unknown(scheme, table, name))
+/// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID,
+/// or a file system. A file system gets the type that holds it, and that alias besides.
+pub fn typed_kind(
+    scheme: &dyn Scheme,
+    table: &Table,
+    name: &str,
+) -> Result<(Kind, Option<&'static str>), Refusal> {
+    let held = || {
+        types::holding(name)
+            .iter()
+            .find_map(|&holder| Some((scheme.kind_in(table, holder)?, Some(holder))))
+    };
+    scheme
+        .kind_in(table, name)
+        .map(|kind| (kind, None))
+        .or_else(held)
+        .ok_or_else(|| unknown(scheme, table, name))
 }
 
 /// The refusal of a type, with the names that look like it.
 fn unknown(scheme: &dyn Scheme, table: &Table, name: &str) -> Refusal {
-    let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
+    let valid =
+        || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
     let typed = name.to_lowercase();
     let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
-    let mut near: Vec<&str> = valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
+    let mut near: Vec<&str> =
+        valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
     if near.is_empty() {
         near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
     }
-    let some = if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
-    let advice = format!("{some}trueline part add --help lists the names; any other is a number or GUID after a !");
+    let some =
+        if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
+    let advice = format!(
+        "{some}trueline part add --help lists the names; any other is a number or GUID after a !"
+    );
     Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
 }
 
@@ -141,11 +164,14 @@ pub struct TableSite<'a> {
 }
 
 impl TableSite<'_> {
-    /// Grains for chosen places, the best first: multiples of `align` on the medium, or the best there are.
+    /// Grains for chosen places, the best first: multiples of `align` on the medium, or the best
+    /// there are.
     pub(crate) fn grains(&self, align: Option<u64>) -> Vec<Grain> {
         match align {
             None => self.topology.places(self.base),
-            Some(align) => Grain::new(align, 0).map(|grain| grain.shift(self.base)).into_iter().collect(),
+            Some(align) => {
+                Grain::new(align, 0).map(|grain| grain.shift(self.base)).into_iter().collect()
+            }
         }
     }
 }
@@ -163,7 +189,8 @@ pub struct New {
     pub dialect: Option<Dialect>,
     /// Sectors a track and tracks a cylinder; `None` for those that gpart(8) derives from the size.
     pub geometry: Option<Geometry>,
-    /// Length of the medium in bytes, which BSD labels record too; `None` if it ends with the provider.
+    /// Length of the medium in bytes, which BSD labels record too; `None` if it ends with the
+    /// provider.
     pub medium: Option<u64>,
     /// Rules by which the usable range is chosen.
     pub rules: Rules,
@@ -172,12 +199,31 @@ pub struct New {
 }
 
 impl New {
-    /// The range in which partitions may lie: the given one, if it is whole sectors within `outer`, or the usual one.
-    pub(crate) fn usable(&self, usual: Range<u64>, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
+    /// The range in which partitions may lie: the given one, if it is whole sectors within `outer`,
+    /// or the usual one.
+    pub(crate) fn usable(
+        &self,
+        usual: Range<u64>,
+        outer: Range<u64>,
+        sector: u64,
+    ) -> Result<Range<u64>, Refusal> {
         let Some((start, end)) = self.usable else { return Ok(usual) };
-        if start < outer.start || end > outer.end || start >= end || !is_whole(start, sector) || !is_whole(end, sector) {
-            let found = format!("a usable range from {} up to {}", place(start, sector), place(end, sector));
-            let advice = format!("here it can be {} up to {}, in whole sectors", place(outer.start, sector), place(outer.end, sector));
+        if start < outer.start
+            || end > outer.end
+            || start >= end
+            || !is_whole(start, sector)
+            || !is_whole(end, sector)
+        {
+            let found = format!(
+                "a usable range from {} up to {}",
+                place(start, sector),
+                place(end, sector)
+            );
+            let advice = format!(
+                "here it can be {} up to {}, in whole sectors",
+                place(outer.start, sector),
+                place(outer.end, sector)
+            );
             return Err(Refusal::new(found, advice));
         }
         Ok(start..end)
@@ -200,7 +246,9 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Id, String> {
         let hex = text.strip_prefix("0x").unwrap_or(text);
-        let number = || u64::from_str_radix(hex, 16).ok().filter(|_| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let number = || {
+            u64::from_str_radix(hex, 16).ok().filter(|_| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+        };
         let id = match hex.len() {
             36 => text.parse().ok().map(Id::Guid),
             8 => number().and_then(|n| n.try_into().ok()).map(Id::Signature),

@@ -1,8 +1,8 @@
 //! Partition types by name: gpart(8)'s aliases, and those of other systems.
 //!
 //! # Sources
-//! FreeBSD `sys/sys/disk/{gpt,mbr,bsd}.h`, `sys/geom/part/g_part.c`; UEFI discoverable partitions specification; Linux
-//! `libfdisk` for the MBR bytes gpart has no alias for.
+//! FreeBSD `sys/sys/disk/{gpt,mbr,bsd}.h`, `sys/geom/part/g_part.c`; UEFI discoverable partitions
+//! specification; Linux `libfdisk` for the MBR bytes gpart has no alias for.
 
 use crate::mapping::slices::{Kind, Purpose};
 
@@ -136,8 +136,8 @@ pub fn named(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|a| a.name.eq_ignore_ascii_case(full))
 }
 
-/// File systems that users name instead of a partition's type, with the types that hold one; the first that a scheme
-/// has is taken.
+/// File systems that users name instead of a partition's type, with the types that hold one; the
+/// first that a scheme has is taken.
 const CONTENTS: &[(&str, &[&str])] = &[
     ("ext2", &["linux-data"]),
     ("ext3", &["linux-data"]),
@@ -170,7 +170,10 @@ pub fn name(kind: Kind) -> String {
     let found = match kind {
         Kind::Gpt(guid) => {
             let text = guid.to_string();
-            return ALIASES.iter().find(|a| a.gpt == Some(&text)).map_or(format!("!{text}"), |a| a.name.into());
+            return ALIASES
+                .iter()
+                .find(|a| a.gpt == Some(&text))
+                .map_or(format!("!{text}"), |a| a.name.into());
         }
         Kind::Mbr(byte) => ALIASES.iter().find(|a| a.mbr == Some(byte)).map(|a| a.name).ok_or(byte),
         Kind::Bsd(dialect, byte) => bsd::name(dialect, byte).ok_or(byte),
@@ -179,15 +182,21 @@ pub fn name(kind: Kind) -> String {
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
 }
 
-/// True if a database elsewhere on the disk, not the partition's place, records the start of its volumes.
+/// True if a database elsewhere on the disk, not the partition's place, records the start of its
+/// volumes.
 pub fn is_described_elsewhere(kind: Kind) -> bool {
-    matches!(kind, Kind::Mbr(_) | Kind::Gpt(_)) && matches!(name(kind).as_str(), "ms-ldm-data" | "ms-spaces")
+    matches!(kind, Kind::Mbr(_) | Kind::Gpt(_))
+        && matches!(name(kind).as_str(), "ms-ldm-data" | "ms-spaces")
 }
 
-/// True if the type alone describes the contents: swap without a header, in pages from its first byte.
+/// True if the type alone describes the contents: swap without a header, in pages from its first
+/// byte.
 pub fn is_bare_swap(kind: Kind) -> bool {
     match kind {
-        Kind::Gpt(_) => matches!(name(kind).as_str(), "freebsd-swap" | "netbsd-swap" | "dragonfly-swap" | "solaris-swap"),
+        Kind::Gpt(_) => matches!(
+            name(kind).as_str(),
+            "freebsd-swap" | "netbsd-swap" | "dragonfly-swap" | "solaris-swap"
+        ),
         Kind::Bsd(_, fstype) => fstype == 1,
         Kind::Tag(tag) => tag.purpose == Purpose::Swap,
         Kind::Mbr(_) => false,
@@ -207,7 +216,9 @@ pub fn gpart_name(kind: Kind) -> String {
         }
         Kind::Mbr(0x05 | 0x0f) => return "ebr".into(),
         Kind::Mbr(byte) => gparts().find(|a| a.mbr == Some(byte)),
-        Kind::Bsd(dialect, byte) => return bsd::alias(dialect, byte).map_or_else(|| format!("!{byte}"), Into::into),
+        Kind::Bsd(dialect, byte) => {
+            return bsd::alias(dialect, byte).map_or_else(|| format!("!{byte}"), Into::into);
+        }
         Kind::Tag(_) => None,
     };
     found.map_or_else(|| format!("!{}", raw_name(kind)), |a| a.name.into())
@@ -230,10 +241,19 @@ mod tests {
     #[test]
     fn gparts_names_are_gparts() {
         let bsd = |byte| gpart_name(Kind::Bsd(Dialect::FreeBsd, byte));
-        assert_eq!([1, 7, 8, 22, 27].map(bsd), ["freebsd-swap", "freebsd-ufs", "!8", "!22", "freebsd-zfs"]);
-        assert_eq!([0xa5, 0x05, 0x0f, 0x01, 0x83].map(|b| gpart_name(Kind::Mbr(b))), ["freebsd", "ebr", "ebr", "!1", "linux-data"]);
+        assert_eq!(
+            [1, 7, 8, 22, 27].map(bsd),
+            ["freebsd-swap", "freebsd-ufs", "!8", "!22", "freebsd-zfs"]
+        );
+        assert_eq!(
+            [0xa5, 0x05, 0x0f, 0x01, 0x83].map(|b| gpart_name(Kind::Mbr(b))),
+            ["freebsd", "ebr", "ebr", "!1", "linux-data"]
+        );
         // The last alias that is gpart's has a byte of its own before it.
-        assert_eq!((gpart_name(Kind::Mbr(0xfc)), gpart_name(Kind::Mbr(0xe8))), ("vmware-vmkdiag".into(), "!232".into()));
+        assert_eq!(
+            (gpart_name(Kind::Mbr(0xfc)), gpart_name(Kind::Mbr(0xe8))),
+            ("vmware-vmkdiag".into(), "!232".into())
+        );
     }
 
     #[test]
@@ -250,7 +270,11 @@ mod tests {
     #[test]
     fn every_guid_is_lower_case_and_no_alias_twice() {
         for (i, alias) in ALIASES.iter().enumerate() {
-            assert!(alias.gpt.is_none_or(|g| g.len() == 36 && g == g.to_lowercase()), "{}", alias.name);
+            assert!(
+                alias.gpt.is_none_or(|g| g.len() == 36 && g == g.to_lowercase()),
+                "{}",
+                alias.name
+            );
             assert!(!ALIASES[..i].iter().any(|other| other.name == alias.name), "{}", alias.name);
         }
     }

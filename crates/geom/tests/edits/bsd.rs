@@ -1,4 +1,5 @@
-//! BSD labels: long random edits against a plain list of ranges, every state re-read, and all of it taken back.
+//! BSD labels: long random edits against a plain list of ranges, every state re-read, and all of it
+//! taken back.
 
 use crate::crash::{Cut, every_state};
 use crate::disk::{create, found, on, read, written};
@@ -26,18 +27,26 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 }
 
 /// One edit of both; whether it was made. The model decides by brute force.
-fn edit(random: &mut Random, disk: &Sparse, table: &mut Table, model: &mut Model, reserved: &[u32]) -> bool {
+fn edit(
+    random: &mut Random,
+    disk: &Sparse,
+    table: &mut Table,
+    model: &mut Model,
+    reserved: &[u32],
+) -> bool {
     let sector = table.sector;
     let dialect = table.dialect.unwrap();
     let whole = |n: u64| n / sector * sector;
     let clashes = |model: &Model, index: u32, start: u64, length: u64| {
-        let other = model.iter().any(|(i, (s, l, _))| *i != index && start < s + l && *s < start + length);
+        let other =
+            model.iter().any(|(i, (s, l, _))| *i != index && start < s + l && *s < start + length);
         other || length == 0 || start + length > LENGTH
     };
     let index = u32::try_from(random.below(18)).unwrap();
@@ -52,7 +61,9 @@ fn edit(random: &mut Random, disk: &Sparse, table: &mut Table, model: &mut Model
             let wanted = Wanted { kind, place, index, label: None, uuid: None, attributes: 0 };
             let done = on(disk, sector, |ground| table.add(&Bsd, ground, wanted, Rules::Aligned));
             let index = index.unwrap();
-            let free = (1..=table.capacity).contains(&index) && !reserved.contains(&index) && known.is_none();
+            let free = (1..=table.capacity).contains(&index)
+                && !reserved.contains(&index)
+                && known.is_none();
             let good = free && !clashes(model, index, start, length);
             if good {
                 model.insert(index, (start, length, byte));
@@ -67,7 +78,9 @@ fn edit(random: &mut Random, disk: &Sparse, table: &mut Table, model: &mut Model
         }
         _ => {
             let place = Request { size: Some(length), ..Request::default() };
-            let done = on(disk, sector, |ground| table.resize(&Bsd, ground, index, &place, Rules::Aligned));
+            let done = on(disk, sector, |ground| {
+                table.resize(&Bsd, ground, index, &place, Rules::Aligned)
+            });
             let good = known.is_some_and(|(start, ..)| !clashes(model, index, start, length));
             if good {
                 model.entry(index).and_modify(|e| e.1 = length);
@@ -86,7 +99,9 @@ fn random_edits_are_what_the_model_says_and_can_be_taken_back() {
             let mut disk = Sparse::new(LENGTH);
             disk.put(0, &[0x33; 65536]);
             let first = disk.clone();
-            let table = create(&Bsd, &disk, sector, &New { dialect: Some(dialect), ..New::default() }).unwrap();
+            let table =
+                create(&Bsd, &disk, sector, &New { dialect: Some(dialect), ..New::default() })
+                    .unwrap();
             let reserved: &[u32] = if dialect == Dialect::NetBsd { &[3, 4] } else { &[3] };
             let (mut before, mut after, mut model) = (table.clone(), table.clone(), Model::new());
             let (mut random, mut undo, mut made) = (Random(sector + 17), Vec::new(), 0);
@@ -104,7 +119,10 @@ fn random_edits_are_what_the_model_says_and_can_be_taken_back() {
                 undo.push(patch::undo(&patches, &mut |at, out| disk.read_at(out, at)).unwrap());
                 disk = written(&disk, &patches);
                 before = read(&Bsd, &disk, sector).unwrap();
-                assert_eq!((self::model(&before), before.dialect, &before.usable), (model.clone(), Some(dialect), &(0..LENGTH)));
+                assert_eq!(
+                    (self::model(&before), before.dialect, &before.usable),
+                    (model.clone(), Some(dialect), &(0..LENGTH))
+                );
                 assert_eq!(found(&disk, sector).len(), model.len());
                 after = before.clone();
             }

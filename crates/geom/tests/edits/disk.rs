@@ -12,9 +12,22 @@ use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 
 /// Lets `look` see the disk as a class does. `kind` is what the table above says it is.
-pub(crate) fn probe<T>(disk: &Sparse, sector: u64, kind: Option<Kind>, look: impl FnOnce(&Probe<'_>) -> T) -> T {
-    let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
-    look(&Probe::new(&route, &stores, &Budget::new(Limits::default()), sector, Some(0), kind.as_ref()))
+pub(crate) fn probe<T>(
+    disk: &Sparse,
+    sector: u64,
+    kind: Option<Kind>,
+    look: impl FnOnce(&Probe<'_>) -> T,
+) -> T {
+    let (route, stores) =
+        (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
+    look(&Probe::new(
+        &route,
+        &stores,
+        &Budget::new(Limits::default()),
+        sector,
+        Some(0),
+        kind.as_ref(),
+    ))
 }
 
 /// The table of `scheme` that is there.
@@ -29,7 +42,12 @@ pub(crate) fn on<T>(disk: &Sparse, sector: u64, edit: impl FnOnce(&TableSite<'_>
 }
 
 /// An empty table, not yet written.
-pub(crate) fn create(scheme: &dyn Scheme, disk: &Sparse, sector: u64, new: &New) -> Result<Table, Refusal> {
+pub(crate) fn create(
+    scheme: &dyn Scheme,
+    disk: &Sparse,
+    sector: u64,
+    new: &New,
+) -> Result<Table, Refusal> {
     on(disk, sector, |ground| probe(disk, sector, None, |probe| scheme.create(probe, ground, new)))
 }
 
@@ -41,7 +59,11 @@ pub(crate) fn wanted(scheme: &dyn Scheme, kind: &str, start: u64, size: u64, uui
 }
 
 /// Adds partitions to a table.
-pub(crate) fn add(scheme: &dyn Scheme, table: &mut Table, wanted: impl IntoIterator<Item = Wanted>) {
+pub(crate) fn add(
+    scheme: &dyn Scheme,
+    table: &mut Table,
+    wanted: impl IntoIterator<Item = Wanted>,
+) {
     let topology = Topology::new(table.sector, table.length);
     let ground = TableSite { topology: &topology, base: 0, kind: None };
     for wanted in wanted {
@@ -69,7 +91,16 @@ pub(crate) fn found(disk: &Sparse, sector: u64) -> Vec<String> {
     let disk = Disk { start: Some(0), ..Disk::new("", Box::new(disk.clone()), topology) };
     let graph = Graph::taste(vec![disk], Limits::default());
     let line = |p: &trueline_geom::graph::Provider| {
-        format!("{} {} {} {} {:?} {:?} {:?}", p.name, p.class, p.base(), p.topology.length, p.kind, p.label, p.uuid)
+        format!(
+            "{} {} {} {} {:?} {:?} {:?}",
+            p.name,
+            p.class,
+            p.base(),
+            p.topology.length,
+            p.kind,
+            p.label,
+            p.uuid
+        )
     };
     graph.providers.iter().skip(1).map(line).collect()
 }

@@ -11,7 +11,8 @@ use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Entry, Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;
-/// Where the extended partition is, and its size; 8 GiB up, so that no field of 32 bits holds a byte address.
+/// Where the extended partition is, and its size; 8 GiB up, so that no field of 32 bits holds a
+/// byte address.
 const AT: u64 = 8 << 30;
 const SIZE: u64 = 64 * MIB;
 
@@ -24,7 +25,11 @@ struct Chain {
 
 impl Chain {
     fn sized(sector: u64, size: u64) -> Chain {
-        Chain { disk: disk(AT + size + MIB, sector, [part("83", MIB, MIB), part("ebr", AT, size)]), sector, size }
+        Chain {
+            disk: disk(AT + size + MIB, sector, [part("83", MIB, MIB), part("ebr", AT, size)]),
+            sector,
+            size,
+        }
     }
 
     fn new(sector: u64) -> Chain {
@@ -53,7 +58,8 @@ impl Chain {
         Chain { disk: written(&self.disk, &outside(patches)), ..*self }
     }
 
-    /// One edit: what is read back is what was meant, and every state on the way is one or the other.
+    /// One edit: what is read back is what was meant, and every state on the way is one or the
+    /// other.
     fn edit(&mut self, change: impl FnOnce(&mut Table)) -> Vec<Patch> {
         let before = self.table();
         assert_eq!(before.damage, Vec::<String>::new());
@@ -63,7 +69,10 @@ impl Chain {
         let patches = Ebr.render(&before, &after);
         let then = self.after(&patches);
         let read = then.table();
-        assert_eq!((bare(&read), &read.taken, &read.damage), (bare(&after), &after.taken, &Vec::new()));
+        assert_eq!(
+            (bare(&read), &read.taken, &read.damage),
+            (bare(&after), &after.taken, &Vec::new())
+        );
         every_state(&self.disk, &outside(&patches), self.sector, Cut::Sector);
         self.disk = then.disk;
         patches
@@ -77,7 +86,11 @@ impl Chain {
 
     /// Start and size in sectors, along the chain.
     fn places(&self) -> Vec<(u64, u64)> {
-        self.table().entries.iter().map(|e| (e.start / self.sector, e.length / self.sector)).collect()
+        self.table()
+            .entries
+            .iter()
+            .map(|e| (e.start / self.sector, e.length / self.sector))
+            .collect()
     }
 
     fn ebr(&mut self, at: u64, entries: &[(u8, u32, u32)]) {
@@ -114,8 +127,14 @@ fn a_new_partition_is_written_where_no_link_leads_and_then_linked() {
         );
         // No room for that: the sector before.
         let third = chain.add(10 * MIB + sector, 4 * MIB);
-        assert_eq!(steps(&third, sector), [(10 * grain, "new EBR", false), (5 * grain, "EBR that leads to it", true)]);
-        assert_eq!(chain.places(), [(grain, 4 * grain), (6 * grain, 4 * grain), (10 * grain + 1, 4 * grain)]);
+        assert_eq!(
+            steps(&third, sector),
+            [(10 * grain, "new EBR", false), (5 * grain, "EBR that leads to it", true)]
+        );
+        assert_eq!(
+            chain.places(),
+            [(grain, 4 * grain), (6 * grain, 4 * grain), (10 * grain + 1, 4 * grain)]
+        );
         assert_eq!(chain.table().entries.iter().map(|e| e.index).collect::<Vec<_>>(), [5, 6, 7]);
         assert_eq!(found(&chain.disk, sector).len(), 5);
     }
@@ -129,7 +148,10 @@ fn partitions_by_default_begin_on_the_grain_and_fill_what_is_free() {
         chain.edit(|table| assert!(try_add(&Ebr, table, wanted, Rules::Aligned).is_ok()));
     }
     let grain = MIB / 4096;
-    assert_eq!(chain.places(), [(grain, 10 * grain), (12 * grain, grain / 2), (13 * grain, 51 * grain)]);
+    assert_eq!(
+        chain.places(),
+        [(grain, 10 * grain), (12 * grain, grain / 2), (13 * grain, 51 * grain)]
+    );
 }
 
 #[test]
@@ -142,19 +164,34 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
         }
         chain.edit(|t| t.mark(&Ebr, Some(7), &Ebr.attributes()[0], true).unwrap());
         assert_eq!(chain.edit(|t| assert!(t.delete(6).is_ok())).len(), 1);
-        assert_eq!(chain.places(), [(grain, 4 * grain), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]);
+        assert_eq!(
+            chain.places(),
+            [(grain, 4 * grain), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]
+        );
         assert_eq!(chain.table().entries[1].attributes, 0x80);
         // The first EBR stays and takes over the next partition.
-        assert_eq!(steps(&chain.edit(|t| assert!(t.delete(5).is_ok())), sector), [(0, "EBR", false)]);
+        assert_eq!(
+            steps(&chain.edit(|t| assert!(t.delete(5).is_ok())), sector),
+            [(0, "EBR", false)]
+        );
         assert_eq!(chain.places(), [(21 * grain, 4 * grain), (31 * grain, 4 * grain)]);
-        // What comes before it takes the first EBR; it gets one of its own, in the sector before it.
+        // What comes before it takes the first EBR; it gets one of its own, in the sector before
+        // it.
         let patches = chain.add(MIB, 20 * MIB - sector);
-        assert_eq!(steps(&patches, sector), [(21 * grain - 1, "new EBR", false), (0, "EBR that leads to it", true)]);
-        assert_eq!(chain.places(), [(grain, 20 * grain - 1), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]);
+        assert_eq!(
+            steps(&patches, sector),
+            [(21 * grain - 1, "new EBR", false), (0, "EBR that leads to it", true)]
+        );
+        assert_eq!(
+            chain.places(),
+            [(grain, 20 * grain - 1), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]
+        );
         // That sector is kept for it, whoever else there is.
         let mut kept = chain.after(&[]);
         kept.edit(|t| assert!(t.delete(5).is_ok()));
-        assert!(try_add(&Ebr, &mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err());
+        assert!(
+            try_add(&Ebr, &mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err()
+        );
         // The last, the only one: an empty EBR is left.
         for index in [7, 6, 5] {
             chain.edit(|t| assert!(t.delete(index).is_ok()));
@@ -169,25 +206,41 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
 fn no_partition_takes_the_sector_another_needs() {
     let mut chain = Chain::new(512);
     chain.add(10 * MIB, MIB);
-    for (start, size, why) in
-        [(0, MIB, "overlap"), (MIB, 9 * MIB, "overlap"), (11 * MIB, MIB, "overlap"), (63 * MIB, MIB + 512, "do not lie")]
-    {
-        let refused = try_add(&Ebr, &mut chain.table(), part("83", start, size), Rules::Aligned).unwrap_err();
+    for (start, size, why) in [
+        (0, MIB, "overlap"),
+        (MIB, 9 * MIB, "overlap"),
+        (11 * MIB, MIB, "overlap"),
+        (63 * MIB, MIB + 512, "do not lie"),
+    ] {
+        let refused =
+            try_add(&Ebr, &mut chain.table(), part("83", start, size), Rules::Aligned).unwrap_err();
         assert!(refused.found.contains(why), "{start} {size}: {refused}");
     }
     for kind in ["ebr", "extended-lba", "85", "ee"] {
-        assert!(try_add(&Ebr, &mut chain.table(), part(kind, 20 * MIB, MIB), Rules::Aligned).is_err(), "{kind}");
+        assert!(
+            try_add(&Ebr, &mut chain.table(), part(kind, 20 * MIB, MIB), Rules::Aligned).is_err(),
+            "{kind}"
+        );
     }
     // A number is where a partition is in the chain, and nobody's choice.
-    let numbered =
-        |index, start| try_add(&Ebr, &mut chain.table(), Wanted { index: Some(index), ..part("83", start, MIB) }, Rules::Aligned);
-    assert_eq!((numbered(6, 20 * MIB), numbered(7, 20 * MIB).is_err(), numbered(6, MIB).is_err()), (Ok(6), true, true));
+    let numbered = |index, start| {
+        try_add(
+            &Ebr,
+            &mut chain.table(),
+            Wanted { index: Some(index), ..part("83", start, MIB) },
+            Rules::Aligned,
+        )
+    };
+    assert_eq!(
+        (numbered(6, 20 * MIB), numbered(7, 20 * MIB).is_err(), numbered(6, MIB).is_err()),
+        (Ok(6), true, true)
+    );
 }
 
 #[test]
 fn what_others_wrote_stays_as_it_is() {
-    // Links not in order, a first EBR that is a pure link, links of types 0f and 85 in odd places with odd sizes, data in the
-    // third entry, boot code.
+    // Links not in order, a first EBR that is a pure link, links of types 0f and 85 in odd places
+    // with odd sizes, data in the third entry, boot code.
     let mut chain = Chain::new(512);
     chain.ebr(0, &[(0x05, 50_000, 7), (0, 0, 0)]);
     chain.ebr(50_000, &[(0x0f, 9_000, 5_000), (0x83, 63, 1_000)]);
@@ -199,12 +252,17 @@ fn what_others_wrote_stays_as_it_is() {
     assert_eq!(chain.places(), places);
     let was = chain.disk.clone();
     let changed = |chain: &Chain| -> Vec<u64> {
-        (0..SIZE / 512).filter(|s| bytes(&chain.disk, AT + s * 512, 512) != bytes(&was, AT + s * 512, 512)).collect()
+        (0..SIZE / 512)
+            .filter(|s| bytes(&chain.disk, AT + s * 512, 512) != bytes(&was, AT + s * 512, 512))
+            .collect()
     };
     // The third one behind the second: nothing but the entry goes.
     let mut third = chain.after(&[]);
     third.edit(|t| assert!(t.delete(7).is_ok()));
-    assert_eq!((third.places(), changed(&third)), (vec![places[0], places[1], places[3]], vec![9_000]));
+    assert_eq!(
+        (third.places(), changed(&third)),
+        (vec![places[0], places[1], places[3]], vec![9_000])
+    );
     let mut wanted = bytes(&was, AT + 9_000 * 512, 512);
     wanted[446 + 32..446 + 48].fill(0);
     assert_eq!(bytes(&third.disk, AT + 9_000 * 512, 512), wanted);
@@ -227,7 +285,14 @@ fn what_others_wrote_stays_as_it_is() {
     grown.disk.put(AT + 50_000 * 512 + 446 + 12, &300_u32.to_le_bytes());
     assert_eq!(grown.places(), places);
     let patches = grown.edit(|t| {
-        t.resize(&Ebr, &ground(&grown_topology()), 7, &Request { size: Some(3_000 * 512), ..Request::default() }, Rules::Aligned).unwrap();
+        t.resize(
+            &Ebr,
+            &ground(&grown_topology()),
+            7,
+            &Request { size: Some(3_000 * 512), ..Request::default() },
+            Rules::Aligned,
+        )
+        .unwrap();
     });
     assert_eq!(steps(&patches, 512), [(50_000, "EBR", false), (9_000, "EBR", true)]);
 }
@@ -236,7 +301,9 @@ fn grown_topology() -> trueline_geom::base::topology::Topology {
     trueline_geom::base::topology::Topology::new(512, SIZE)
 }
 
-fn ground(topology: &trueline_geom::base::topology::Topology) -> trueline_geom::table::scheme::TableSite<'_> {
+fn ground(
+    topology: &trueline_geom::base::topology::Topology,
+) -> trueline_geom::table::scheme::TableSite<'_> {
     trueline_geom::table::scheme::TableSite { topology, base: AT, kind: Some(Kind::Mbr(5)) }
 }
 
@@ -251,7 +318,10 @@ fn an_ebr_that_holds_more_than_a_partition_is_linked_to_not_taken_over() {
         assert_eq!(steps(&patches, 512), [(0, "EBR", false)]);
         // A link in the first entry and nothing in the second: what FreeBSD calls a link, too.
         let first = bytes(&chain.disk, AT + 446, 64);
-        assert_eq!((first[4], first[8..12].to_vec(), &first[16..]), (5, (9 * 2048_u32).to_le_bytes().to_vec(), &[0; 48][..]));
+        assert_eq!(
+            (first[4], first[8..12].to_vec(), &first[16..]),
+            (5, (9 * 2048_u32).to_le_bytes().to_vec(), &[0; 48][..])
+        );
         assert_eq!(bytes(&chain.disk, AT + 9 * MIB + extra, 1), b"!");
         chain.add(2 * MIB, MIB);
         assert_eq!(chain.places(), [(4096, 2048), (20_480, 2048)]);
@@ -277,7 +347,10 @@ fn a_broken_chain_is_only_cut_when_that_is_asked_for() {
     }
     let mut chain = Chain::new(512);
     chain.ebr(0, &[(0x83, 63, u32::MAX)]);
-    assert!(Ebr.recover(&chain.table(), &ground(&grown_topology())).is_err(), "a partition that leaves its extended one");
+    assert!(
+        Ebr.recover(&chain.table(), &ground(&grown_topology())).is_err(),
+        "a partition that leaves its extended one"
+    );
 }
 
 #[test]
@@ -304,7 +377,8 @@ fn more_links_than_anybody_follows_are_not_made() {
     let mut table = chain.table();
     let before = table.clone();
     for n in 0..128 {
-        let index = try_add(&Ebr, &mut table, part("83", (2 * n + 2) * MIB, MIB), Rules::Aligned).unwrap();
+        let index =
+            try_add(&Ebr, &mut table, part("83", (2 * n + 2) * MIB, MIB), Rules::Aligned).unwrap();
         assert_eq!(u64::from(index), n + 5);
     }
     assert!(try_add(&Ebr, &mut table, part("83", 300 * MIB, MIB), Rules::Aligned).is_err());
@@ -319,7 +393,9 @@ fn a_new_chain_replaces_what_is_no_chain() {
     let mut chain = Chain::new(4096);
     let create = |chain: &Chain, new: &New| {
         let inside = chain.inside();
-        probe(&inside, 4096, Some(Kind::Mbr(5)), |probe| Ebr.create(probe, &ground(&grown_topology()), new))
+        probe(&inside, 4096, Some(Kind::Mbr(5)), |probe| {
+            Ebr.create(probe, &ground(&grown_topology()), new)
+        })
     };
     chain.disk.put(AT, &[7; 4096]);
     assert!(probe(&chain.inside(), 4096, Some(Kind::Mbr(5)), |p| Ebr.read(p)).is_none());
@@ -365,12 +441,18 @@ fn foreign(random: &mut Random) -> Chain {
     let ebrs: Vec<u64> = order
         .iter()
         .enumerate()
-        .map(|(i, &n)| if i == 0 { 0 } else { start(n) - [1, 63, 128, 2048][usize::try_from(n % 4).unwrap()] })
+        .map(|(i, &n)| {
+            if i == 0 { 0 } else { start(n) - [1, 63, 128, 2048][usize::try_from(n % 4).unwrap()] }
+        })
         .collect();
     for (i, &n) in order.iter().enumerate() {
         let data = (0x83, field(start(n) - ebrs[i]), field(1 + random.below(unit / 2)));
         let link = ebrs.get(i + 1).map_or((0, 0, 0), |&at| {
-            ([5, 0x0f, 0x85][usize::try_from(random.below(3)).unwrap()], field(at), field(1 + random.below(9999)))
+            (
+                [5, 0x0f, 0x85][usize::try_from(random.below(3)).unwrap()],
+                field(at),
+                field(1 + random.below(9999)),
+            )
         });
         let swapped = random.below(4) == 0;
         chain.ebr(ebrs[i], &if swapped { [link, data] } else { [data, link] });
@@ -384,20 +466,34 @@ fn foreign(random: &mut Random) -> Chain {
 /// Some edits of a table, as a person might make them; refused ones change nothing.
 fn edits(random: &mut Random, table: &mut Table, count: u64) {
     for _ in 0..count {
-        let some = table.entries.get(usize::try_from(random.below(8)).unwrap()).map(|e| (e.index, e.length));
+        let some = table
+            .entries
+            .get(usize::try_from(random.below(8)).unwrap())
+            .map(|e| (e.index, e.length));
         match (random.below(5), some) {
             (0 | 1, _) => {
                 let start = Some(random.below(SIZE / 512) * 512);
                 let size = Some(512 * (1 + random.below(9000)));
-                let place =
-                    if random.below(3) == 0 { Request { start: None, size, align: None } } else { Request { start, size, align: None } };
+                let place = if random.below(3) == 0 {
+                    Request { start: None, size, align: None }
+                } else {
+                    Request { start, size, align: None }
+                };
                 let _ = try_add(&Ebr, table, Wanted { place, ..part("82", 0, 0) }, Rules::Aligned);
             }
             (2, Some((index, _))) => assert!(table.delete(index).is_ok()),
-            (3, Some((index, _))) => table.modify(&Ebr, index, Some(Kind::Mbr(0xfd)), None).unwrap(),
+            (3, Some((index, _))) => {
+                table.modify(&Ebr, index, Some(Kind::Mbr(0xfd)), None).unwrap()
+            }
             (4, Some((index, length))) => {
                 let size = Some(512 * (1 + random.below(length / 256)));
-                let _ = table.resize(&Ebr, &ground(&grown_topology()), index, &Request { size, ..Request::default() }, Rules::Aligned);
+                let _ = table.resize(
+                    &Ebr,
+                    &ground(&grown_topology()),
+                    index,
+                    &Request { size, ..Request::default() },
+                    Rules::Aligned,
+                );
             }
             _ => {}
         }
@@ -424,12 +520,17 @@ fn no_edit_of_any_chain_loses_a_sibling_or_touches_one() {
                 let seen = chain.after(&patches[..n]).table();
                 assert_eq!(seen.damage, Vec::<String>::new());
                 for entry in after.entries.iter().filter(|e| stays(e)) {
-                    assert!(seen.entries.iter().any(|s| s.start == entry.start), "{n} of {:?}: {entry:?} is lost", steps(&patches, 512));
+                    assert!(
+                        seen.entries.iter().any(|s| s.start == entry.start),
+                        "{n} of {:?}: {entry:?} is lost",
+                        steps(&patches, 512)
+                    );
                 }
             }
             // Nothing is written into a partition that stays.
             for patch in &patches {
-                let hit = after.entries.iter().find(|e| patch.offset < e.end() && e.start < patch.end());
+                let hit =
+                    after.entries.iter().find(|e| patch.offset < e.end() && e.start < patch.end());
                 assert!(hit.is_none(), "{} at {} is in {hit:?}", patch.what, patch.offset);
             }
             // All links together come last, so what is written before them is on the medium.
@@ -454,6 +555,13 @@ fn by_gparts_rules_an_ebr_lies_a_track_before_its_partition() {
     assert_eq!(chain.places(), [(63, 63 * 99), (63 * 101, 63 * 99)]);
     let table = chain.table();
     assert_eq!(table.taken, [0..63 * 512, 6300 * 512..6363 * 512]);
-    assert_eq!(table.entries.iter().map(|e| table.counted(e)).collect::<Vec<_>>(), [0..6300 * 512, 6300 * 512..12_600 * 512]);
-    assert_eq!(bytes(&chain.disk, AT + 446, 8)[5..], [0x23, 0x3f, 0x01], "by gpart's geometry of 1 GiB: 63 sectors, 64 heads");
+    assert_eq!(
+        table.entries.iter().map(|e| table.counted(e)).collect::<Vec<_>>(),
+        [0..6300 * 512, 6300 * 512..12_600 * 512]
+    );
+    assert_eq!(
+        bytes(&chain.disk, AT + 446, 8)[5..],
+        [0x23, 0x3f, 0x01],
+        "by gpart's geometry of 1 GiB: 63 sectors, 64 heads"
+    );
 }

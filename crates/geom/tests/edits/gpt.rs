@@ -23,16 +23,22 @@ fn edit(disk: &Sparse, before: &Table, after: &Table) -> Vec<Patch> {
     let patches = Gpt.render(before, after);
     let again = read(&Gpt, &written(disk, &patches), before.sector).unwrap();
     same(&again, after);
-    assert!(patches.iter().all(|p| is_whole(p.offset, before.sector) && is_whole(p.bytes.len() as u64, before.sector)));
+    assert!(patches.iter().all(
+        |p| is_whole(p.offset, before.sector) && is_whole(p.bytes.len() as u64, before.sector)
+    ));
     patches
 }
 
 fn same(read: &Table, wanted: &Table) {
     assert!(read.damage.is_empty(), "{:?}", read.damage);
     let entries: Vec<_> = read.entries.iter().map(|e| Entry { from: None, ..e.clone() }).collect();
-    let expected: Vec<_> = wanted.entries.iter().map(|e| Entry { from: None, ..e.clone() }).collect();
+    let expected: Vec<_> =
+        wanted.entries.iter().map(|e| Entry { from: None, ..e.clone() }).collect();
     assert_eq!(entries, expected);
-    assert_eq!((read.id, &read.usable, read.attributes), (wanted.id, &wanted.usable, wanted.attributes));
+    assert_eq!(
+        (read.id, &read.usable, read.attributes),
+        (wanted.id, &wanted.usable, wanted.attributes)
+    );
 }
 
 /// 64 MiB with three partitions.
@@ -41,7 +47,13 @@ fn three(sector: u64, new: &New) -> Sparse {
     let before = create(&Gpt, &blank, sector, new).unwrap();
     let mut after = before.clone();
     let parts = [("efi", 1, 1), ("freebsd", 2, 10), ("linux", 20, 4)];
-    add(&Gpt, &mut after, (1..).zip(parts).map(|(n, (kind, start, size))| wanted(&Gpt, kind, start * MIB, size * MIB, n)));
+    add(
+        &Gpt,
+        &mut after,
+        (1..)
+            .zip(parts)
+            .map(|(n, (kind, start, size))| wanted(&Gpt, kind, start * MIB, size * MIB, n)),
+    );
     written(&blank, &edit(&blank, &before, &after))
 }
 
@@ -51,11 +63,20 @@ fn a_new_table_is_whole_or_nothing() {
         let disk = Sparse::new(64 * MIB);
         let before = create(&Gpt, &disk, sector, &new()).unwrap();
         let mut after = before.clone();
-        add(&Gpt, &mut after, [wanted(&Gpt, "efi", MIB, MIB, 1), wanted(&Gpt, "freebsd", 2 * MIB, MIB, 2)]);
+        add(
+            &Gpt,
+            &mut after,
+            [wanted(&Gpt, "efi", MIB, MIB, 1), wanted(&Gpt, "freebsd", 2 * MIB, MIB, 2)],
+        );
         let patches = edit(&disk, &before, &after);
         assert_eq!(found(&written(&disk, &patches), sector).len(), 2);
         // A protective MBR without its table is found by others: it comes last.
-        let order = [("primary GPT", false), ("backup GPT", false), ("primary GPT", true), ("protective MBR", true)];
+        let order = [
+            ("primary GPT", false),
+            ("backup GPT", false),
+            ("primary GPT", true),
+            ("protective MBR", true),
+        ];
         assert_eq!(patches.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(), order);
         assert!(every_state(&disk, &patches, sector, Cut::Sector) > 4);
         every_state(&disk, &patches, sector, Cut::Byte);
@@ -82,8 +103,14 @@ fn an_edit_is_made_or_not() {
 /// Makes the checksums of the copy whose header is in `lba` right again.
 fn reseal(disk: &mut Sparse, sector: u64, lba: u64) {
     let mut header = bytes(disk, lba * sector, sector);
-    let number = |at: usize, size: usize| header[at..at + size].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
-    let (array, length, size) = (number(72, 8) * sector, number(80, 4) * number(84, 4), usize::try_from(number(12, 4)).unwrap());
+    let number = |at: usize, size: usize| {
+        header[at..at + size].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte))
+    };
+    let (array, length, size) = (
+        number(72, 8) * sector,
+        number(80, 4) * number(84, 4),
+        usize::try_from(number(12, 4)).unwrap(),
+    );
     let crc = crc32fast::hash(&bytes(disk, array, length));
     header[88..92].copy_from_slice(&crc.to_le_bytes());
     header[16..20].fill(0);
@@ -107,10 +134,21 @@ fn the_published_checksums_come_out() {
         let new = New { id: Some(Id::Guid(Guid::default())), rules, ..New::default() };
         let table = create(&Gpt, &disk, 512, &new).unwrap();
         let made = written(&disk, &Gpt.render(&table, &table));
-        let crc = |lba: u64, at: u64| u32::from_le_bytes(bytes(&made, lba * 512 + at, 4).try_into().unwrap());
+        let crc = |lba: u64, at: u64| {
+            u32::from_le_bytes(bytes(&made, lba * 512 + at, 4).try_into().unwrap())
+        };
         let protective = bytes(&made, 446, 16);
-        assert_eq!(protective, [0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0x6f, 0x59, 0x1c, 0x1d]);
-        (table.usable.start / 512, table.usable.end / 512 - 1, crc(1, 88), crc(1, 16), crc(488_397_167, 16))
+        assert_eq!(
+            protective,
+            [0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0x6f, 0x59, 0x1c, 0x1d]
+        );
+        (
+            table.usable.start / 512,
+            table.usable.end / 512 - 1,
+            crc(1, 88),
+            crc(1, 16),
+            crc(488_397_167, 16),
+        )
     };
     assert_eq!(crcs(Rules::Gpart), (40, 488_397_127, 0xab54_d286, 0x4b9e_555f, 0x94b3_a71f));
     let (first, last, array, primary, _) = crcs(Rules::Gpart9);
@@ -199,11 +237,18 @@ fn a_recovery_loses_nothing_at_any_time() {
             assert_eq!(damaged.entries, table.entries, "{name}");
             assert!(damaged.clone().delete(1).unwrap_err().advice.contains("recover"), "{name}");
             let recovered = on(&disk, sector, |ground| Gpt.recover(&damaged, ground)).unwrap();
-            assert_eq!(recovered.usable.end, disk.length() / sector * sector - 16384 - sector, "{name}");
+            assert_eq!(
+                recovered.usable.end,
+                disk.length() / sector * sector - 16384 - sector,
+                "{name}"
+            );
             let patches = edit(&disk, &damaged, &recovered);
             every_state(&disk, &patches, sector, Cut::Byte);
             let again = read(&Gpt, &written(&disk, &patches), sector).unwrap();
-            assert_eq!(on(&disk, sector, |ground| Gpt.recover(&again, ground)).unwrap().entries, table.entries);
+            assert_eq!(
+                on(&disk, sector, |ground| Gpt.recover(&again, ground)).unwrap().entries,
+                table.entries
+            );
         }
     }
 }
@@ -254,14 +299,19 @@ fn a_range_on_pages_stays_on_pages() {
 #[test]
 fn after_an_erasure_nobody_finds_anything() {
     for sector in SECTORS {
-        for (name, damage, more) in DAMAGES.into_iter().chain([("whole", (|_, _| {}) as fn(&mut Sparse, u64), 0)]) {
+        for (name, damage, more) in
+            DAMAGES.into_iter().chain([("whole", (|_, _| {}) as fn(&mut Sparse, u64), 0)])
+        {
             let mut disk = three(sector, &new());
             damage(&mut disk, sector);
             let disk = resized(&disk, disk.length() + more);
             let patches = Gpt.erase(&read(&Gpt, &disk, sector).unwrap());
             every_state(&disk, &patches, sector, Cut::Byte);
             let erased = written(&disk, &patches);
-            assert!(read(&Gpt, &erased, sector).is_none() && found(&erased, sector).is_empty(), "{name}");
+            assert!(
+                read(&Gpt, &erased, sector).is_none() && found(&erased, sector).is_empty(),
+                "{name}"
+            );
             let left = erased.runs().any(|(_, bytes)| bytes.windows(8).any(|w| w == b"EFI PART"));
             assert!(!left, "{name}: a header is left");
             assert_eq!(bytes(&erased, 0, 512), [0; 512], "{name}");
@@ -269,10 +319,11 @@ fn after_an_erasure_nobody_finds_anything() {
     }
 }
 
-/// A table with something in every place that nobody reads: boot code, a hybrid MBR, header and entries longer than usual,
-/// its primary table at LBA 40.
+/// A table with something in every place that nobody reads: boot code, a hybrid MBR, header and
+/// entries longer than usual, its primary table at LBA 40.
 fn vendor(sector: u64) -> Sparse {
-    let mut disk = three(sector, &New { usable: Some((MIB, 60 * MIB)), entries: Some(64), ..new() });
+    let mut disk =
+        three(sector, &New { usable: Some((MIB, 60 * MIB)), entries: Some(64), ..new() });
     let last = disk.length() / sector - 1;
     let entries = bytes(&disk, 2 * sector, 64 * 128);
     let mut wide = vec![0xa5; 64 * 256];
@@ -301,7 +352,8 @@ fn vendor(sector: u64) -> Sparse {
     // The last slot mirrors the second partition.
     boot.extend([0xa9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     boot.extend([0; 16]);
-    let (start, size) = (u32::try_from(2 * MIB / sector).unwrap(), u32::try_from(10 * MIB / sector).unwrap());
+    let (start, size) =
+        (u32::try_from(2 * MIB / sector).unwrap(), u32::try_from(10 * MIB / sector).unwrap());
     boot.extend([0x80, 0xfe, 0xff, 0xff, 0xa5, 0xfe, 0xff, 0xff]);
     boot.extend([start.to_le_bytes(), size.to_le_bytes()].concat());
     boot[462] = 0;
@@ -314,10 +366,22 @@ fn what_nobody_reads_stays_byte_for_byte() {
     for sector in SECTORS {
         let disk = vendor(sector);
         let before = read(&Gpt, &disk, sector).unwrap();
-        assert_eq!((before.damage.len(), before.capacity, before.entries.len()), (0, 64, 3), "{:?}", before.damage);
+        assert_eq!(
+            (before.damage.len(), before.capacity, before.entries.len()),
+            (0, 64, 3),
+            "{:?}",
+            before.damage
+        );
         let mut after = before.clone();
         after.modify(&Gpt, 1, Gpt.kind("freebsd-zfs"), Some("new name".into())).unwrap();
-        after.mark(&Gpt, Some(3), Gpt.attributes().iter().find(|a| a.name == "bootonce").unwrap(), true).unwrap();
+        after
+            .mark(
+                &Gpt,
+                Some(3),
+                Gpt.attributes().iter().find(|a| a.name == "bootonce").unwrap(),
+                true,
+            )
+            .unwrap();
         after.delete(2).unwrap();
         add(&Gpt, &mut after, [wanted(&Gpt, "swap", 40 * MIB, MIB, 9)]);
         let patches = edit(&disk, &before, &after);
@@ -328,12 +392,24 @@ fn what_nobody_reads_stays_byte_for_byte() {
         for (lba, array) in [(1, 40), (last, last - 64 * 256 / sector - 3)] {
             let entry = |n: u64| array * sector + 256 * (n - 1);
             // Both CRCs; type and name; the whole of a slot that was given away; attributes.
-            may.extend([lba * sector + 16..lba * sector + 20, lba * sector + 88..lba * sector + 92]);
-            may.extend([entry(1)..entry(1) + 16, entry(1) + 56..entry(1) + 128, entry(2)..entry(3), entry(3) + 48..entry(3) + 56]);
+            may.extend([
+                lba * sector + 16..lba * sector + 20,
+                lba * sector + 88..lba * sector + 92,
+            ]);
+            may.extend([
+                entry(1)..entry(1) + 16,
+                entry(1) + 56..entry(1) + 128,
+                entry(2)..entry(3),
+                entry(3) + 48..entry(3) + 56,
+            ]);
         }
         for at in (0..MIB).chain(disk.length() - MIB..disk.length()) {
             if may.iter().all(|range| !range.contains(&at)) {
-                assert_eq!(bytes(&made, at, 1), bytes(&disk, at, 1), "byte {at} of {sector}-byte sectors");
+                assert_eq!(
+                    bytes(&made, at, 1),
+                    bytes(&disk, at, 1),
+                    "byte {at} of {sector}-byte sectors"
+                );
             }
         }
     }
@@ -344,7 +420,9 @@ fn attributes_of_the_table_are_the_protective_entrys() {
     for disk in [three(512, &new()), vendor(512)] {
         let mut before = read(&Gpt, &disk, 512).unwrap();
         let mut now = disk.clone();
-        for (name, on) in [("active", true), ("lenovofix", true), ("active", false), ("lenovofix", false)] {
+        for (name, on) in
+            [("active", true), ("lenovofix", true), ("active", false), ("lenovofix", false)]
+        {
             let attribute = Gpt.attributes().iter().find(|a| a.name == name).unwrap();
             let mut after = before.clone();
             after.mark(&Gpt, None, attribute, on).unwrap();
@@ -352,7 +430,11 @@ fn attributes_of_the_table_are_the_protective_entrys() {
             every_state(&now, &patches, 512, Cut::Sector);
             now = written(&now, &patches);
             let (slot, flag) = (u64::from(after.attributes & 2 != 0), after.attributes & 1 != 0);
-            assert_eq!(bytes(&now, 446 + 16 * slot, 5), [if flag { 0x80 } else { 0 }, 0, 2, 0, 0xee], "{name} {on}");
+            assert_eq!(
+                bytes(&now, 446 + 16 * slot, 5),
+                [if flag { 0x80 } else { 0 }, 0, 2, 0, 0xee],
+                "{name} {on}"
+            );
             before = read(&Gpt, &now, 512).unwrap();
         }
         assert_eq!(bytes(&now, 0, 512), bytes(&disk, 0, 512));
@@ -383,7 +465,13 @@ fn what_a_gpt_cannot_hold_is_refused() {
 fn types_go_by_every_name() {
     let linux = Gpt.kind("linux-data");
     assert!(linux.is_some());
-    for name in ["L", "linux", "Linux-Data", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", "!0fc63daf-8483-4772-8e79-3d69d8477de4"] {
+    for name in [
+        "L",
+        "linux",
+        "Linux-Data",
+        "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
+        "!0fc63daf-8483-4772-8e79-3d69d8477de4",
+    ] {
         assert_eq!(Gpt.kind(name), linux, "{name}");
     }
     for name in ["ntfs", "!165", "165", "", "!", "ext4"] {
@@ -396,7 +484,9 @@ fn types_go_by_every_name() {
 #[test]
 fn a_table_is_as_large_as_asked_for_or_refused() {
     let disk = Sparse::new(64 * MIB);
-    let usable = |sector, new: New| create(&Gpt, &disk, sector, &new).map(|t| (t.usable.start / sector, t.usable.end / sector));
+    let usable = |sector, new: New| {
+        create(&Gpt, &disk, sector, &new).map(|t| (t.usable.start / sector, t.usable.end / sector))
+    };
     // As sfdisk's table-length and sgdisk's --resize-table.
     assert_eq!(usable(512, New { entries: Some(4), ..new() }).unwrap(), (3, 131_070));
     assert_eq!(usable(512, New { entries: Some(200), ..new() }).unwrap(), (52, 131_021));
@@ -419,7 +509,10 @@ fn a_table_is_as_large_as_asked_for_or_refused() {
             Err(refusal) => assert!(sectors < 68, "{sectors}: {refusal}"),
             Ok(table) => {
                 let made = written(&small, &Gpt.render(&table, &table));
-                assert!(sectors >= 68 && read(&Gpt, &made, 512).unwrap().damage.is_empty(), "{sectors}");
+                assert!(
+                    sectors >= 68 && read(&Gpt, &made, 512).unwrap().damage.is_empty(),
+                    "{sectors}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Edits of partition tables: what is written, in which order, and what is found if it stops half-way.
+//! Edits of partition tables: what is written, in which order, and what is found if it stops
+//! half-way.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -32,11 +32,15 @@ pub(crate) fn bytes(disk: &Sparse, at: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What turns the one table into the other; checks that reading it back gives `after`, and every state on the way.
+/// What turns the one table into the other; checks that reading it back gives `after`, and every
+/// state on the way.
 fn edit(disk: &Sparse, before: &Table, after: &Table) -> Vec<Patch> {
     let patches = Mbr.render(before, after);
     let again = read(&Mbr, &written(disk, &patches), before.sector).unwrap();
-    assert_eq!((bare(&again), again.id, &again.usable, &again.damage), (bare(after), after.id, &after.usable, &Vec::new()));
+    assert_eq!(
+        (bare(&again), again.id, &again.usable, &again.damage),
+        (bare(after), after.id, &after.usable, &Vec::new())
+    );
     assert!(Mbr.render(&again, &again).is_empty(), "what is as it should be is not written");
     every_state(disk, &patches, before.sector, Cut::Sector);
     patches
@@ -54,9 +58,17 @@ pub(crate) fn disk(length: u64, sector: u64, parts: impl IntoIterator<Item = Wan
 #[test]
 fn an_edit_is_one_sector_and_keeps_what_it_does_not_know() {
     for sector in SECTORS {
-        let mut disk = disk(64 * MIB, sector, [part("fat32lba", MIB, MIB), part("83", 2 * MIB, 10 * MIB), part("swap", 20 * MIB, 4 * MIB)]);
-        // Boot code, the two bytes nobody owns, CHS fields somebody counted otherwise, an unused entry with something in it,
-        // the rest of a large sector.
+        let mut disk = disk(
+            64 * MIB,
+            sector,
+            [
+                part("fat32lba", MIB, MIB),
+                part("83", 2 * MIB, 10 * MIB),
+                part("swap", 20 * MIB, 4 * MIB),
+            ],
+        );
+        // Boot code, the two bytes nobody owns, CHS fields somebody counted otherwise, an unused
+        // entry with something in it, the rest of a large sector.
         disk.put(0, &[0xeb; 440]);
         disk.put(444, &[7, 7, 0]);
         disk.put(447, &[1, 1, 1]);
@@ -70,7 +82,10 @@ fn an_edit_is_one_sector_and_keeps_what_it_does_not_know() {
         after.mark(&Mbr, Some(3), &Mbr.attributes()[0], true).unwrap();
         after.modify(&Mbr, 1, Kind::Mbr(0x0b).into(), None).unwrap();
         let patches = edit(&disk, &before, &after);
-        assert_eq!(patches.iter().map(|p| (p.offset, p.bytes.len() as u64)).collect::<Vec<_>>(), [(0, sector)]);
+        assert_eq!(
+            patches.iter().map(|p| (p.offset, p.bytes.len() as u64)).collect::<Vec<_>>(),
+            [(0, sector)]
+        );
         let mut wanted = bytes(&disk, 0, usize::try_from(sector).unwrap());
         wanted[446 + 4] = 0x0b;
         wanted[446 + 16..446 + 32].fill(0);
@@ -91,15 +106,26 @@ fn one_entry_is_active_and_one_extended() {
         let refused = try_add(&Mbr, &mut table.clone(), part(kind, 9 * MIB, MIB), Rules::Aligned);
         assert_eq!(refused.unwrap_err().found, "s1 is an extended partition already");
     }
-    assert_eq!(table.modify(&Mbr, 2, Some(Kind::Mbr(5)), None).unwrap_err().found, "s2 would become an extended partition");
-    assert_eq!(table.modify(&Mbr, 1, Some(Kind::Mbr(0x83)), None).unwrap_err().found, "s1 would no longer be an extended partition");
+    assert_eq!(
+        table.modify(&Mbr, 2, Some(Kind::Mbr(5)), None).unwrap_err().found,
+        "s2 would become an extended partition"
+    );
+    assert_eq!(
+        table.modify(&Mbr, 1, Some(Kind::Mbr(0x83)), None).unwrap_err().found,
+        "s1 would no longer be an extended partition"
+    );
     table.modify(&Mbr, 1, Some(Kind::Mbr(0x0f)), None).unwrap();
     for byte in [0, 0xee] {
         assert!(table.modify(&Mbr, 2, Some(Kind::Mbr(byte)), None).is_err());
     }
 }
 
-pub(crate) fn try_add(scheme: &dyn Scheme, table: &mut Table, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
+pub(crate) fn try_add(
+    scheme: &dyn Scheme,
+    table: &mut Table,
+    wanted: Wanted,
+    rules: Rules,
+) -> Result<u32, Refusal> {
     let topology = Topology::new(table.sector, table.length);
     table.add(scheme, &TableSite { topology: &topology, base: 0, kind: None }, wanted, rules)
 }
@@ -118,14 +144,20 @@ fn an_extended_partition_begins_with_an_empty_ebr() {
         let mut after = before.clone();
         add(&Mbr, &mut after, [part("ebr", 30 * MIB, 4 * MIB)]);
         let patches = edit(&disk, &before, &after);
-        assert_eq!(patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(), [(30 * MIB, false), (0, true)]);
+        assert_eq!(
+            patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(),
+            [(30 * MIB, false), (0, true)]
+        );
         assert_eq!(found(&written(&disk, &patches), sector).len(), 2);
         // In the place of another partition: that one goes first, and is whole until then.
         let mut after = before.clone();
         after.delete(1).unwrap();
         add(&Mbr, &mut after, [part("ebr", 4 * MIB, 4 * MIB)]);
         let patches = Mbr.render(&before, &after);
-        assert_eq!(patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(), [(0, false), (4 * MIB, true), (0, true)]);
+        assert_eq!(
+            patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(),
+            [(0, false), (4 * MIB, true), (0, true)]
+        );
         assert_eq!(found(&written(&disk, &patches), sector).len(), 1);
         assert_eq!(found(&written(&disk, &patches[..1]), sector), Vec::<String>::new());
     }
@@ -141,11 +173,22 @@ fn numbers_that_do_not_fit_are_refused() {
         let whole = Wanted { place: Request::default(), ..part("83", 0, 0) };
         try_add(&Mbr, &mut table, whole, Rules::Aligned).unwrap();
         let one = &table.entries[0];
-        assert!(one.start == MIB && one.end() <= most * sector && one.end() > most * sector - MIB, "{one:?}");
-        assert!(try_add(&Mbr, &mut table.clone(), part("83", most * sector, sector), Rules::Aligned).is_err());
+        assert!(
+            one.start == MIB && one.end() <= most * sector && one.end() > most * sector - MIB,
+            "{one:?}"
+        );
+        assert!(
+            try_add(&Mbr, &mut table.clone(), part("83", most * sector, sector), Rules::Aligned)
+                .is_err()
+        );
         edit(&disk, &create(&Mbr, &disk, sector, &new()).unwrap(), &table);
-        // What came past `apart` would still be refused: 2^32 sectors, and 2^32 + 8, which would wrap to 8.
-        for (start, length) in [(MIB, (most + 1) * sector), ((most + 9) * sector, 8 * sector), (MIB, (most + 9) * sector)] {
+        // What came past `apart` would still be refused: 2^32 sectors, and 2^32 + 8, which would
+        // wrap to 8.
+        for (start, length) in [
+            (MIB, (most + 1) * sector),
+            ((most + 9) * sector, 8 * sector),
+            (MIB, (most + 9) * sector),
+        ] {
             let entry = Entry { start, length, from: None, index: 2, ..one.clone() };
             assert!(Mbr.accept(&table, &entry).is_err(), "{start} {length}");
         }
@@ -162,9 +205,17 @@ fn what_is_left_of_other_formats_goes_and_boot_code_stays() {
     };
     let signed: (u64, &[u8]) = (510, &[0x55, 0xaa]);
     assert_eq!(code(&[(0, &[0xfa, 0x31, 0xc0]), signed])[..3], [0xfa, 0x31, 0xc0], "a boot loader");
-    assert_eq!(code(&[(0, &[0xfa, 0x31, 0xc0])]), [0; 440], "nobody boots from a sector without 55 AA");
+    assert_eq!(
+        code(&[(0, &[0xfa, 0x31, 0xc0])]),
+        [0; 440],
+        "nobody boots from a sector without 55 AA"
+    );
     assert_eq!(code(&[(0, b"LUKS\xba\xbe")]), [0; 440]);
-    assert_eq!(code(&[(0, &[0xeb, 0x3c, 0x90]), (54, b"FAT16   "), signed]), [0; 440], "a FAT would be found again");
+    assert_eq!(
+        code(&[(0, &[0xeb, 0x3c, 0x90]), (54, b"FAT16   "), signed]),
+        [0; 440],
+        "a FAT would be found again"
+    );
 }
 
 fn bytes_of_code(disk: &Sparse) -> Vec<u8> {
@@ -175,7 +226,8 @@ fn bytes_of_code(disk: &Sparse) -> Vec<u8> {
 fn a_new_table_replaces_the_entries_that_are_there() {
     let mut old = disk(64 * MIB, 512, [part("83", MIB, 20 * MIB), part("ebr", 30 * MIB, MIB)]);
     old.put(446 + 48, &[0, 9, 9, 9]);
-    let table = create(&Mbr, &old, 512, &New { id: None, random: [0; 16], ..New::default() }).unwrap();
+    let table =
+        create(&Mbr, &old, 512, &New { id: None, random: [0; 16], ..New::default() }).unwrap();
     assert_eq!(table.id, Some(Id::Signature(1)), "never 0, which means none");
     let disk = written(&old, &Mbr.render(&table, &table));
     assert_eq!(bytes(&disk, 444, 66), [0; 66]);
@@ -193,7 +245,10 @@ fn media_that_shrank_are_said_so_and_cut_only_when_asked() {
     };
     let shrunk = short(32 * MIB);
     let mut table = read(&Mbr, &shrunk, 512).unwrap();
-    assert_eq!(table.damage, ["s2 ends at byte 35651584 (LBA 69632), past the end of 33554432 bytes"]);
+    assert_eq!(
+        table.damage,
+        ["s2 ends at byte 35651584 (LBA 69632), past the end of 33554432 bytes"]
+    );
     assert!(table.delete(2).is_err());
     let whole = crate::disk::on(&shrunk, 512, |g| Mbr.recover(&table, g)).unwrap();
     let patches = Mbr.render(&table, &whole);
@@ -213,7 +268,8 @@ fn by_gparts_rules_the_fields_nobody_reads_are_gparts() {
         let new = New { rules, ..new() };
         let mut table = create(&Mbr, &disk, 512, &new).unwrap();
         let before = table.clone();
-        let place = Request { start: Some(63 * 512), size: Some(63 * 2_000_000 * 512), align: None };
+        let place =
+            Request { start: Some(63 * 512), size: Some(63 * 2_000_000 * 512), align: None };
         try_add(&Mbr, &mut table, Wanted { place, ..part("freebsd", 0, 0) }, rules).unwrap();
         (table.geometry, bytes(&written(&disk, &Mbr.render(&before, &table)), 446, 8))
     };
@@ -225,7 +281,21 @@ fn by_gparts_rules_the_fields_nobody_reads_are_gparts() {
 fn types_are_called_as_gpart_and_sfdisk_call_them() {
     let named = |name: &str| Mbr.kind(name);
     for (names, byte) in [
-        (&["linux-data", "83", "0x83", "0X83", "!131", "!0x83", "!0203", "L", "linux", "Linux-Data"][..], 0x83),
+        (
+            &[
+                "linux-data",
+                "83",
+                "0x83",
+                "0X83",
+                "!131",
+                "!0x83",
+                "!0203",
+                "L",
+                "linux",
+                "Linux-Data",
+            ][..],
+            0x83,
+        ),
         (&["ebr", "extended", "E", "5", "05", "0x5", "!5"], 0x05),
         (&["e", "0e", "fat16lba"], 0x0e),
         (&["c", "0c", "fat32lba"], 0x0c),
@@ -240,7 +310,24 @@ fn types_are_called_as_gpart_and_sfdisk_call_them() {
             assert_eq!(named(name), Some(Kind::Mbr(byte)), "{name}");
         }
     }
-    for none in ["", "!", "!0", "0", "0x", "0x100", "!256", "!-1", "+5", "!+5", "freebsd-ufs", "H", "home", "zz", "!zz", "100"] {
+    for none in [
+        "",
+        "!",
+        "!0",
+        "0",
+        "0x",
+        "0x100",
+        "!256",
+        "!-1",
+        "+5",
+        "!+5",
+        "freebsd-ufs",
+        "H",
+        "home",
+        "zz",
+        "!zz",
+        "100",
+    ] {
         assert_eq!(named(none), None, "{none}");
     }
 }

@@ -1,8 +1,9 @@
 //! Random edits of every scheme's table, against a model that knows only numbers and ranges.
 //!
-//! What the model forbids must be refused; what a GPT is asked for and the model allows must be done. After every write the
-//! table is read again and is what was wanted; only bytes of the table's own changed; taking the write back gives the bytes
-//! that were there; and taking back the edits gives the table that was there.
+//! What the model forbids must be refused; what a GPT is asked for and the model allows must be
+//! done. After every write the table is read again and is what was wanted; only bytes of the
+//! table's own changed; taking the write back gives the bytes that were there; and taking back the
+//! edits gives the table that was there.
 
 use crate::crash::{Cut, every_state};
 use crate::disk::{bytes, probe, written};
@@ -20,7 +21,8 @@ use trueline_geom::table::{Editor, Entry, Request, Rules, Table, Wanted};
 const MIB: u64 = 1 << 20;
 const LENGTH: u64 = 64 * MIB;
 /// Types of which each scheme knows some.
-const KINDS: [&str; 8] = ["freebsd", "linux", "swap", "efi", "freebsd-ufs", "freebsd-swap", "ntfs", "fat32"];
+const KINDS: [&str; 8] =
+    ["freebsd", "linux", "swap", "efi", "freebsd-ufs", "freebsd-swap", "ntfs", "fat32"];
 
 /// Marsaglia's xorshift64: a test that fails must fail again.
 struct Random(u64);
@@ -89,10 +91,20 @@ impl Run {
         let topology = Topology::new(sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind };
         let new = New { random: random.guid().0, ..New::default() };
-        let before =
-            probe(&disk, sector, kind, |probe| scheme.create(probe, &ground, &new)).unwrap_or_else(|r| panic!("{}: {r}", scheme.name()));
+        let before = probe(&disk, sector, kind, |probe| scheme.create(probe, &ground, &new))
+            .unwrap_or_else(|r| panic!("{}: {r}", scheme.name()));
         let editor = Editor::new(before.clone());
-        Run { scheme, sector, kind, random, disk, model: model_of(&before), before, editor, past: Vec::new() }
+        Run {
+            scheme,
+            sector,
+            kind,
+            random,
+            disk,
+            model: model_of(&before),
+            before,
+            editor,
+            past: Vec::new(),
+        }
     }
 
     /// Whether nothing else lies there.
@@ -130,7 +142,9 @@ impl Run {
         let now = model_of(self.editor.table());
         if self.scheme.name() == "EBR" {
             // Numbered along the chain: one that comes or goes gives the others other numbers.
-            let ranges = |model: &Model| model.values().map(|r| (r.start, r.end)).collect::<std::collections::BTreeSet<_>>();
+            let ranges = |model: &Model| {
+                model.values().map(|r| (r.start, r.end)).collect::<std::collections::BTreeSet<_>>()
+            };
             assert_eq!(ranges(&now), ranges(&self.model));
             self.model = now;
         }
@@ -147,17 +161,26 @@ impl Run {
             align: None,
         };
         let index = (random.below(3) == 0).then(|| u32::try_from(random.below(9)).unwrap());
-        let kinds: Vec<Kind> = KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
+        let kinds: Vec<Kind> =
+            KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
         let label = (self.scheme.name() == "GPT" && random.below(2) == 0)
             .then(|| "ein Name"[..usize::try_from(random.below(8)).unwrap()].trim().to_string());
         let label = label.filter(|l| !l.is_empty());
-        let wanted =
-            Wanted { kind: random.pick(&kinds), place, index, label, uuid: self.scheme.has_guids().then(|| random.guid()), attributes: 0 };
+        let wanted = Wanted {
+            kind: random.pick(&kinds),
+            place,
+            index,
+            label,
+            uuid: self.scheme.has_guids().then(|| random.guid()),
+            attributes: 0,
+        };
         let (scheme, kind) = (self.scheme, self.kind);
         let topology = Topology::new(sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind };
         let added = self.editor.edit(|table| table.add(scheme, &ground, wanted, Rules::Aligned));
-        let allowed = index.is_none_or(|n| n > 0 && n <= self.editor.table().capacity && !self.model.contains_key(&n));
+        let allowed = index.is_none_or(|n| {
+            n > 0 && n <= self.editor.table().capacity && !self.model.contains_key(&n)
+        });
         let range = place.start.zip(place.size).map(|(start, size)| start..start + size);
         let free = range.as_ref().is_none_or(|range| self.is_free(0, range));
         match &added {
@@ -170,7 +193,9 @@ impl Run {
                 let key = if self.model.contains_key(n) { u32::MAX } else { *n };
                 self.model.insert(key, range);
             }
-            Err(refusal) if range.is_some() && self.scheme.name() == "GPT" => assert!(!allowed || !free, "{refusal}"),
+            Err(refusal) if range.is_some() && self.scheme.name() == "GPT" => {
+                assert!(!allowed || !free, "{refusal}")
+            }
             Err(_) => {}
         }
         added.is_ok()
@@ -185,10 +210,12 @@ impl Run {
 
     fn modify(&mut self) -> bool {
         let index = u32::try_from(self.random.below(9)).unwrap();
-        let kinds: Vec<Kind> = KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
+        let kinds: Vec<Kind> =
+            KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
         let (scheme, kind) = (self.scheme, self.random.pick(&kinds));
         let label = (scheme.name() == "GPT").then(|| format!("{index} \u{df}"));
-        let modified = self.editor.edit(|table| table.modify(scheme, index, Some(kind), label)).is_ok();
+        let modified =
+            self.editor.edit(|table| table.modify(scheme, index, Some(kind), label)).is_ok();
         let allowed = self.model.contains_key(&index);
         // A label's flavour may have no number for a type.
         assert!(modified == allowed || allowed && scheme.name() != "GPT");
@@ -197,18 +224,25 @@ impl Run {
 
     fn resize(&mut self) -> bool {
         let index = u32::try_from(self.random.below(9)).unwrap();
-        let size = (self.random.below(2) == 0).then(|| (1 + self.random.below(LENGTH / self.sector / 4)) * self.sector);
+        let size = (self.random.below(2) == 0)
+            .then(|| (1 + self.random.below(LENGTH / self.sector / 4)) * self.sector);
         let place = Request { start: None, size, align: None };
         let scheme = self.scheme;
         let topology = Topology::new(self.sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind: self.kind };
-        let resized = self.editor.edit(|table| table.resize(scheme, &ground, index, &place, Rules::Aligned)).is_ok();
+        let resized = self
+            .editor
+            .edit(|table| table.resize(scheme, &ground, index, &place, Rules::Aligned))
+            .is_ok();
         let now = self.editor.table().entry(index).map(|e| e.start..e.end());
         if resized {
             let now = now.unwrap();
-            assert!(self.is_free(index, &now) && size.is_none_or(|size| now.end - now.start == size));
+            assert!(
+                self.is_free(index, &now) && size.is_none_or(|size| now.end - now.start == size)
+            );
             self.model.insert(index, now);
-        } else if let (Some(size), Some(old), "GPT") = (size, self.model.get(&index), scheme.name()) {
+        } else if let (Some(size), Some(old), "GPT") = (size, self.model.get(&index), scheme.name())
+        {
             assert!(!self.is_free(index, &(old.start..old.start + size)));
         }
         resized
@@ -251,24 +285,49 @@ impl Run {
         let undone = written(&made, &back);
         for patch in &patches {
             let length = patch.bytes.len() as u64;
-            assert_eq!(bytes(&undone, patch.offset, length), bytes(&self.disk, patch.offset, length));
+            assert_eq!(
+                bytes(&undone, patch.offset, length),
+                bytes(&self.disk, patch.offset, length)
+            );
         }
         if self.kind.is_none() && self.random.below(8) == 0 {
             every_state(&self.disk, &patches, self.sector, Cut::Sector);
         }
-        let read = probe(&made, self.sector, self.kind, |probe| self.scheme.read(probe)).expect("the table that was written");
+        let read = probe(&made, self.sector, self.kind, |probe| self.scheme.read(probe))
+            .expect("the table that was written");
         assert!(read.damage.is_empty(), "{:?}", read.damage);
-        assert_eq!(shape(&read), shape(&after), "{} of {}-byte sectors", self.scheme.name(), self.sector);
-        assert!(self.scheme.render(&read, &read).iter().all(|p| bytes(&made, p.offset, p.bytes.len() as u64) == p.bytes), "a second time");
+        assert_eq!(
+            shape(&read),
+            shape(&after),
+            "{} of {}-byte sectors",
+            self.scheme.name(),
+            self.sector
+        );
+        assert!(
+            self.scheme.render(&read, &read).iter().all(|p| bytes(
+                &made,
+                p.offset,
+                p.bytes.len() as u64
+            ) == p.bytes),
+            "a second time"
+        );
         (self.disk, self.model, self.past) = (made, model_of(&read), Vec::new());
         (self.before, self.editor) = (read.clone(), Editor::new(read));
     }
 
     /// Whether `patches` change nothing that is a partition's or nobody's.
     fn only_its_own(&self, patches: &[Patch], after: &Table) {
-        let leads = |table: &Table| table.entries.iter().map(|e| e.start.saturating_sub(table.lead)..e.start).collect::<Vec<_>>();
+        let leads = |table: &Table| {
+            table
+                .entries
+                .iter()
+                .map(|e| e.start.saturating_sub(table.lead)..e.start)
+                .collect::<Vec<_>>()
+        };
         let bounds = self.scheme.bounds(after);
-        let mut own = [leads(&self.before), leads(after), self.before.taken.clone(), after.taken.clone()].concat();
+        let mut own =
+            [leads(&self.before), leads(after), self.before.taken.clone(), after.taken.clone()]
+                .concat();
         own.extend([0..bounds.start, bounds.end..LENGTH]);
         if self.kind.is_some() {
             // The chain begins here, whatever comes first in it.
@@ -280,8 +339,14 @@ impl Run {
         }
         for patch in patches {
             let now = bytes(&self.disk, patch.offset, patch.bytes.len() as u64);
-            for (at, _) in (patch.offset..).zip(now.iter().zip(&patch.bytes)).filter(|(_, (a, b))| a != b) {
-                assert!(own.iter().any(|range| range.contains(&at)), "{} changes byte {at}", patch.what);
+            for (at, _) in
+                (patch.offset..).zip(now.iter().zip(&patch.bytes)).filter(|(_, (a, b))| a != b)
+            {
+                assert!(
+                    own.iter().any(|range| range.contains(&at)),
+                    "{} changes byte {at}",
+                    patch.what
+                );
             }
         }
     }
@@ -295,7 +360,13 @@ fn shape(table: &Table) -> (Vec<Entry>, Range<u64>, u64, u32, Option<Id>) {
         from: None,
         ..(*e).clone()
     };
-    (table.by_start().iter().map(entry).collect(), table.usable.clone(), table.attributes, table.capacity, table.id)
+    (
+        table.by_start().iter().map(entry).collect(),
+        table.usable.clone(),
+        table.attributes,
+        table.capacity,
+        table.id,
+    )
 }
 
 #[test]

@@ -17,8 +17,19 @@ pub fn all() -> Vec<(&'static str, Vec<Sparse>)> {
         ("longest", one(Sparse::new(u64::MAX))),
         ("gpt of 4096 overlapping", one(gpt_overlapping())),
         ("gpt in itself", one(gpt_in_itself())),
-        ("mbr in itself", one(mbr(&[(0, 0xa5, 0, 2048), (0, 0x07, 0, u32::MAX), (0, 0x83, 1, 1), (0, 0xa5, 0, 1)]))),
-        ("extended in itself", one(mbr(&[(0, 0x05, 0, 2048), (0, 0x0f, 0, u32::MAX), (0, 0x85, 1, 1)]))),
+        (
+            "mbr in itself",
+            one(mbr(&[
+                (0, 0xa5, 0, 2048),
+                (0, 0x07, 0, u32::MAX),
+                (0, 0x83, 1, 1),
+                (0, 0xa5, 0, 1),
+            ])),
+        ),
+        (
+            "extended in itself",
+            one(mbr(&[(0, 0x05, 0, 2048), (0, 0x0f, 0, u32::MAX), (0, 0x85, 1, 1)])),
+        ),
         ("ebr loop of one", one(ebr_chain(1, 0))),
         ("ebr loop of ten", one(ebr_chain(10, 3))),
         ("ebr chain of a thousand", one(ebr_chain(1000, 999))),
@@ -64,7 +75,11 @@ fn ebr_chain(links: u32, to: u32) -> Sparse {
     let mut disk = mbr(&[(0, 0x05, 2, 2040)]);
     for link in 0..links {
         let next = if link + 1 == links { to } else { link + 1 };
-        put_mbr(&mut disk, u64::from(2 + 2 * link) * 512, &[(0, 0x83, 1, 1), (0, 0x05, 2 * next, 2)]);
+        put_mbr(
+            &mut disk,
+            u64::from(2 + 2 * link) * 512,
+            &[(0, 0x83, 1, 1), (0, 0x05, 2 * next, 2)],
+        );
     }
     disk
 }
@@ -88,8 +103,8 @@ fn label_in_itself() -> Sparse {
     disk
 }
 
-/// Writes a GPT header at sector 1 of a disk of `length` bytes that begins at `base`, with `count` entries of first and last
-/// sector in front of it.
+/// Writes a GPT header at sector 1 of a disk of `length` bytes that begins at `base`, with `count`
+/// entries of first and last sector in front of it.
 fn put_gpt(disk: &mut Sparse, base: u64, length: u64, entries: &[(u64, u64)]) {
     put_mbr(disk, base, &[(0, 0xee, 1, u32::MAX)]);
     let mut table = vec![0; 128 * entries.len()];
@@ -106,7 +121,9 @@ fn put_gpt(disk: &mut Sparse, base: u64, length: u64, entries: &[(u64, u64)]) {
     header[8..16].copy_from_slice(&[0, 0, 1, 0, 92, 0, 0, 0]);
     let usable = 2 + (table.len() as u64).div_ceil(512);
     // Own, alternate, first usable, last usable, disk GUID, table.
-    for (at, value) in [(24, 1), (32, length / 512 - 1), (40, usable), (48, length / 512 - 1), (56, 7), (72, 2)] {
+    for (at, value) in
+        [(24, 1), (32, length / 512 - 1), (40, usable), (48, length / 512 - 1), (56, 7), (72, 2)]
+    {
         header[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
     }
     for (at, value) in [(80, u32::try_from(entries.len()).unwrap()), (84, 128)] {
@@ -207,8 +224,8 @@ fn mirror(name: u8, length: u64) -> Vec<u8> {
     md
 }
 
-/// A GPT of `width` equal partitions, all members of one mirror, whose content is such a GPT, and so on: if the paths were
-/// counted, there would be `width` to the power of `depth`.
+/// A GPT of `width` equal partitions, all members of one mirror, whose content is such a GPT, and
+/// so on: if the paths were counted, there would be `width` to the power of `depth`.
 fn mirrors_of_mirrors(depth: u64, width: usize) -> Sparse {
     let length = 4 * MIB;
     let mut disk = Sparse::new(length);
@@ -224,23 +241,34 @@ fn mirrors_of_mirrors(depth: u64, width: usize) -> Sparse {
     disk
 }
 
-/// A GPT of `width` partitions, all members of one concatenation, whose content is such a GPT, and so on. What it maps to
-/// is the same few sectors again and again; the paths to them are `width` to the power of `depth`.
+/// A GPT of `width` partitions, all members of one concatenation, whose content is such a GPT, and
+/// so on. What it maps to is the same few sectors again and again; the paths to them are `width` to
+/// the power of `depth`.
 fn sets_of_sets(depth: u64, width: u64) -> Sparse {
     let mut disk = Sparse::new(MIB);
-    // In sectors: where the set's byte 0 is on the disk; its length and its first partition, on the set.
+    // In sectors: where the set's byte 0 is on the disk; its length and its first partition, on the
+    // set.
     let (mut place, mut length, mut first, mut size) = (0, MIB / 512, 64, MIB / 512 - 300);
     for level in 0..depth {
-        let entries: Vec<(u64, u64)> = (0..width).map(|n| (first + n, first + n + size - 1)).collect();
+        let entries: Vec<(u64, u64)> =
+            (0..width).map(|n| (first + n, first + n + size - 1)).collect();
         put_gpt(&mut disk, place * 512, length * 512, &entries);
-        // The first partition of the disk, and all later ones by way of each set's second member, begin 65 sectors on.
+        // The first partition of the disk, and all later ones by way of each set's second member,
+        // begin 65 sectors on.
         place += if level == 0 { 64 } else { 65 };
         for n in 0..width {
             let number = u16::try_from(n).unwrap();
-            let label = member(CONCAT, b'a' + u8::try_from(level).unwrap(), number, u16::try_from(width).unwrap(), size * 512);
+            let label = member(
+                CONCAT,
+                b'a' + u8::try_from(level).unwrap(),
+                number,
+                u16::try_from(width).unwrap(),
+                size * 512,
+            );
             disk.put((place + n + size - 1) * 512, &label);
         }
-        // The next set's partitions begin behind its first member, or that member alone would show them as well.
+        // The next set's partitions begin behind its first member, or that member alone would show
+        // them as well.
         let share = size - 1;
         (length, first, size) = (width * share, share + 64, share - 64 - 2 * width);
     }

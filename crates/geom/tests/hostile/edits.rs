@@ -1,4 +1,5 @@
-//! Whatever is on a disk, its table can be taken for an edit, and what comes of that is written where it may be.
+//! Whatever is on a disk, its table can be taken for an edit, and what comes of that is written
+//! where it may be.
 
 use crate::invariants::Subject;
 use trueline_geom::base::patch::Patch;
@@ -11,16 +12,35 @@ use trueline_geom::table::Table;
 use trueline_geom::table::scheme::{Scheme, TableSite};
 
 fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Table> {
-    let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
-    scheme.read(&Probe::new(&route, &stores, &Budget::new(Limits::default()), sector, Some(0), None))
+    let (route, stores) =
+        (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
+    scheme.read(&Probe::new(
+        &route,
+        &stores,
+        &Budget::new(Limits::default()),
+        sector,
+        Some(0),
+        None,
+    ))
 }
 
 /// The disk after `patches`, which write whole sectors that it has.
 pub fn written(subject: &Subject, patches: &[Patch]) -> Sparse {
     let mut disk = subject.disk.clone();
     for patch in patches {
-        assert!(patch.end() <= disk.length(), "{} ends at {} of {}", patch.what, patch.end(), disk.length());
-        assert!(is_whole(patch.offset, subject.sector) && is_whole(patch.bytes.len() as u64, subject.sector), "{}", patch.what);
+        assert!(
+            patch.end() <= disk.length(),
+            "{} ends at {} of {}",
+            patch.what,
+            patch.end(),
+            disk.length()
+        );
+        assert!(
+            is_whole(patch.offset, subject.sector)
+                && is_whole(patch.bytes.len() as u64, subject.sector),
+            "{}",
+            patch.what
+        );
         disk.put(patch.offset, &patch.bytes);
     }
     disk
@@ -34,7 +54,11 @@ pub fn edits_hold(subject: &Subject) {
     for scheme in SCHEMES {
         let Some(table) = read(*scheme, &subject.disk, sector) else { continue };
         let erased = written(subject, &scheme.erase(&table));
-        assert!(read(*scheme, &erased, sector).is_none(), "{} is found after it was removed", scheme.name());
+        assert!(
+            read(*scheme, &erased, sector).is_none(),
+            "{} is found after it was removed",
+            scheme.name()
+        );
         let after = match scheme.recover(&table, &ground) {
             Ok(_) if table.damage.is_empty() => Table { entries: Vec::new(), ..table.clone() },
             Ok(recovered) => recovered,
@@ -46,7 +70,13 @@ pub fn edits_hold(subject: &Subject) {
             assert!(after.entries.is_empty(), "{} is gone after {:?}", scheme.name(), table.damage);
             continue;
         };
-        assert!(again.damage.is_empty(), "{}: {:?}, before {:?}", scheme.name(), again.damage, table.damage);
+        assert!(
+            again.damage.is_empty(),
+            "{}: {:?}, before {:?}",
+            scheme.name(),
+            again.damage,
+            table.damage
+        );
         assert_eq!(again.entries, after.entries, "{}", scheme.name());
     }
 }

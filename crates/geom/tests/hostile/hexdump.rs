@@ -8,8 +8,11 @@ const LINE: u64 = 16;
 
 /// The disk as `hexdump -C` prints it.
 pub fn hexdump(disk: &Sparse) -> String {
-    let filled: BTreeSet<u64> =
-        disk.runs().flat_map(|(at, bytes)| at / LINE..=(at + bytes.len() as u64 - 1) / LINE).map(|line| line * LINE).collect();
+    let filled: BTreeSet<u64> = disk
+        .runs()
+        .flat_map(|(at, bytes)| at / LINE..=(at + bytes.len() as u64 - 1) / LINE)
+        .map(|line| line * LINE)
+        .collect();
     let mut out = Lines { text: String::new(), previous: None, starred: false };
     let mut next = 0;
     for &at in &filled {
@@ -59,8 +62,14 @@ impl Lines {
             self.starred = true;
             return;
         }
-        let hex: Vec<String> = bytes.chunks(8).map(|half| half.iter().map(|b| format!("{b:02x} ")).collect()).collect();
-        let ascii: String = bytes.iter().map(|&b| if b.is_ascii_graphic() || b == b' ' { char::from(b) } else { '.' }).collect();
+        let hex: Vec<String> = bytes
+            .chunks(8)
+            .map(|half| half.iter().map(|b| format!("{b:02x} ")).collect())
+            .collect();
+        let ascii: String = bytes
+            .iter()
+            .map(|&b| if b.is_ascii_graphic() || b == b' ' { char::from(b) } else { '.' })
+            .collect();
         let _ = writeln!(self.text, "{at:08x}  {:<49} |{ascii}|", hex.join(" "));
         (self.previous, self.starred) = (Some(bytes), false);
     }

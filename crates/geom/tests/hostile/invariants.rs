@@ -1,7 +1,7 @@
 //! What must hold whatever the disks say.
 //!
-//! The mutation test beside this file and the fuzz targets in `fuzz/` call the same functions, so that a crash found by one
-//! is a failure of the other. A violated invariant is a panic.
+//! The mutation test beside this file and the fuzz targets in `fuzz/` call the same functions, so
+//! that a crash found by one is a failure of the other. A violated invariant is a panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,19 +41,26 @@ impl Subject {
         let mut topology = Topology::new(self.sector, self.disk.length());
         topology.facts = profile::assumed();
         if let Some(grain) = self.physical {
-            topology.facts = vec![Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted }];
+            topology.facts = vec![Fact {
+                grain,
+                why: Why::Physical,
+                source: Source::User,
+                trust: Trust::Trusted,
+            }];
         }
         topology
     }
 }
 
-/// Limits for disks that are made by the thousand: a table in itself fills the usual ones, which takes its time in a build
-/// for debugging.
+/// Limits for disks that are made by the thousand: a table in itself fills the usual ones, which
+/// takes its time in a build for debugging.
 pub const SHORT: Limits = Limits { bytes: 512 << 10, providers: 128, depth: 16 };
 
-/// Findings one provider may have: a few for every entry of the largest table, never one for every pair of entries.
+/// Findings one provider may have: a few for every entry of the largest table, never one for every
+/// pair of entries.
 const FINDINGS: usize = 8 * 4096;
-/// Pieces of one request that are followed. A write to a mirror of mirrors has more copies than anyone wants to visit.
+/// Pieces of one request that are followed. A write to a mirror of mirrors has more copies than
+/// anyone wants to visit.
 const PIECES: usize = 1024;
 /// Bytes looked at from each end of a provider.
 const WINDOW: u64 = 64 << 10;
@@ -76,7 +83,11 @@ impl Filter for Metered {
         &self.disk
     }
 
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         self.meter.bytes.fetch_add(request.length, Ordering::Relaxed);
         self.meter.reads.fetch_add(1, Ordering::Relaxed);
         run()
@@ -88,7 +99,11 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
     let meter = Arc::new(Meter::default());
     let disks = subjects.iter().enumerate().map(|(nth, subject)| {
         let name = if subjects.len() == 1 { String::new() } else { format!("disk{nth}") };
-        Disk::new(name, Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() }), subject.topology())
+        Disk::new(
+            name,
+            Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() }),
+            subject.topology(),
+        )
     });
     let graph = Graph::taste(disks.collect(), limits);
     // The bytes are for each disk.
@@ -96,7 +111,11 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
     meter_holds(&meter, limits);
     assert!(graph.bytes_read() <= limits.bytes, "more was read than the budget");
     let most = limits.providers.max(subjects.len());
-    assert!(graph.providers.len() <= most, "{} providers, at most {most} allowed", graph.providers.len());
+    assert!(
+        graph.providers.len() <= most,
+        "{} providers, at most {most} allowed",
+        graph.providers.len()
+    );
     for id in 0..graph.providers.len() {
         provider_holds(&graph, id, limits);
     }
@@ -133,21 +152,34 @@ impl Filter for Elsewhere {
 /// Tasting again finds the same, and so it does whatever is written where it has not looked.
 pub fn again_holds(subjects: &[Subject]) {
     let taste = |store: &dyn Fn(usize, Sparse) -> Box<dyn Store>| {
-        let disk =
-            |(nth, subject): (usize, &Subject)| Disk::new(format!("disk{nth}"), store(nth, subject.disk.clone()), subject.topology());
+        let disk = |(nth, subject): (usize, &Subject)| {
+            Disk::new(format!("disk{nth}"), store(nth, subject.disk.clone()), subject.topology())
+        };
         Graph::taste(subjects.iter().enumerate().map(disk).collect(), Limits::default())
     };
     let found = |graph: &Graph| {
         let of = |p: &Provider| {
-            let signs: Vec<String> = p.signs.iter().map(|sign| format!("{} {:?} {:?}", sign.kind, sign.label, sign.uuid)).collect();
-            (p.name.clone(), p.base(), p.topology.clone(), p.parents.clone(), p.table.as_ref().map(|(class, _)| *class), signs)
+            let signs: Vec<String> = p
+                .signs
+                .iter()
+                .map(|sign| format!("{} {:?} {:?}", sign.kind, sign.label, sign.uuid))
+                .collect();
+            (
+                p.name.clone(),
+                p.base(),
+                p.topology.clone(),
+                p.parents.clone(),
+                p.table.as_ref().map(|(class, _)| *class),
+                signs,
+            )
         };
         (graph.providers.iter().map(of).collect::<Vec<_>>(), graph.looked())
     };
     let graph = taste(&|_, disk| Box::new(disk));
     let want = found(&graph);
     assert!(found(&graph.again()) == want, "again it is something else");
-    let elsewhere = taste(&|number, disk| Box::new(Elsewhere { disk, number, looked: want.1.clone() }));
+    let elsewhere =
+        taste(&|number, disk| Box::new(Elsewhere { disk, number, looked: want.1.clone() }));
     assert!(found(&elsewhere) == want, "something was looked at that is not kept in mind");
 }
 
@@ -163,7 +195,11 @@ fn meter_holds(meter: &Meter, limits: Limits) {
 fn provider_holds(graph: &Graph, id: Id, limits: Limits) {
     let p = &graph.providers[id];
     let (route, topology) = (p.route(), &p.topology);
-    assert!(p.parents.iter().all(|&parent| parent < id), "{} comes before what it stands on", p.name);
+    assert!(
+        p.parents.iter().all(|&parent| parent < id),
+        "{} comes before what it stands on",
+        p.name
+    );
     assert_eq!(route.length(), topology.length, "{} has two lengths", p.name);
     assert!(p.base().checked_add(route.length()).is_some(), "{} ends past 2^64", p.name);
     assert!(p.findings.len() <= FINDINGS, "{} findings on {}", p.findings.len(), p.name);
@@ -177,7 +213,12 @@ fn provider_holds(graph: &Graph, id: Id, limits: Limits) {
     route_holds(route, graph.stores());
     if let Some(table) = p.slices() {
         for range in table.free() {
-            assert!(range.start < range.end && table.usable.start <= range.start && range.end <= table.usable.end, "{range:?}");
+            assert!(
+                range.start < range.end
+                    && table.usable.start <= range.start
+                    && range.end <= table.usable.end,
+                "{range:?}"
+            );
         }
     }
     p.signs.iter().for_each(sign_holds);
@@ -187,22 +228,39 @@ fn provider_holds(graph: &Graph, id: Id, limits: Limits) {
 fn inside_parents(graph: &Graph, id: Id) {
     let p = &graph.providers[id];
     let parents: Vec<_> = p.parents.iter().map(|&parent| &graph.providers[parent]).collect();
-    let is_set = parents.iter().any(|parent| parent.member.as_ref().is_some_and(|(class, _)| *class == p.class));
+    let is_set = parents
+        .iter()
+        .any(|parent| parent.member.as_ref().is_some_and(|(class, _)| *class == p.class));
     if let ([parent], false) = (parents.as_slice(), is_set) {
         let (inner, outer) = (p.route(), parent.route());
         assert!(inner.base() >= outer.base(), "{} begins before {}", p.name, parent.name);
-        assert!(inner.base() + inner.length() <= outer.base() + outer.length(), "{} ends after {}", p.name, parent.name);
+        assert!(
+            inner.base() + inner.length() <= outer.base() + outer.length(),
+            "{} ends after {}",
+            p.name,
+            parent.name
+        );
         let start = parent.start.map(|start| start + (inner.base() - outer.base()));
         assert_eq!(p.start, start, "{} is not where its route leads", p.name);
     }
-    let places: Option<Vec<_>> = parents.iter().map(|parent| parent.route().medium().map(|store| (store, parent.route()))).collect();
+    let places: Option<Vec<_>> = parents
+        .iter()
+        .map(|parent| parent.route().medium().map(|store| (store, parent.route())))
+        .collect();
     let Some(places) = places.filter(|places| !places.is_empty()) else { return };
     for (offset, length) in ends(p.route().length()) {
         for piece in pieces(p.route(), offset, length, Op::Read) {
             let Piece::Store { store, offset, length } = piece else { continue };
-            let holds =
-                |(at, route): &(usize, &Route)| *at == store && offset >= route.base() && offset + length <= route.base() + route.length();
-            assert!(places.iter().any(holds), "{} leaves what it stands on at byte {offset} of disk {store}", p.name);
+            let holds = |(at, route): &(usize, &Route)| {
+                *at == store
+                    && offset >= route.base()
+                    && offset + length <= route.base() + route.length()
+            };
+            assert!(
+                places.iter().any(holds),
+                "{} leaves what it stands on at byte {offset} of disk {store}",
+                p.name
+            );
         }
     }
 }
@@ -250,15 +308,24 @@ fn route_holds(route: &Route, stores: &[Box<dyn Store>]) {
                     Piece::Zero { length } => length,
                     Piece::Store { store, offset, length } => {
                         let end = offset.checked_add(length);
-                        assert!(end.is_some_and(|end| end <= stores[store].length()), "{piece:?} is past the end of its disk");
+                        assert!(
+                            end.is_some_and(|end| end <= stores[store].length()),
+                            "{piece:?} is past the end of its disk"
+                        );
                         length
                     }
                 };
             }
-            assert!(op == Op::Write || found.len() == PIECES || answered == length, "{answered} bytes for {length}");
+            assert!(
+                op == Op::Write || found.len() == PIECES || answered == length,
+                "{answered} bytes for {length}"
+            );
         }
     }
-    assert!(route.extents(route.length(), 1, Op::Read, &mut |_, _| Ok(())).is_err(), "a provider is longer than it says");
+    assert!(
+        route.extents(route.length(), 1, Op::Read, &mut |_, _| Ok(())).is_err(),
+        "a provider is longer than it says"
+    );
     assert!(route.extents(u64::MAX, u64::MAX, Op::Read, &mut |_, _| Ok(())).is_err());
 }
 
@@ -276,7 +343,10 @@ fn sign_holds(sign: &Sign) {
 
 fn audit_holds(graph: &Graph) {
     let answer = audit::audit(graph);
-    assert_eq!((answer.verdicts.len(), answer.roles.len()), (graph.providers.len(), graph.providers.len()));
+    assert_eq!(
+        (answer.verdicts.len(), answer.roles.len()),
+        (graph.providers.len(), graph.providers.len())
+    );
     assert!(answer.findings.len() <= FINDINGS * graph.providers.len());
     for (id, finding) in &answer.findings {
         assert!(*id < graph.providers.len());
@@ -289,7 +359,12 @@ fn finding_holds(finding: &Finding) {
     finding.fix.iter().filter_map(Fix::words).for_each(printable);
     assert!(finding.remainder <= finding.unit || finding.unit == 0, "{finding:?}");
     if let Some(cost) = finding.cost {
-        assert!((0.0..=1.0).contains(&cost.straddle) && cost.rmw_factor.is_finite() && cost.rmw_factor > 0.0, "{finding:?}");
+        assert!(
+            (0.0..=1.0).contains(&cost.straddle)
+                && cost.rmw_factor.is_finite()
+                && cost.rmw_factor > 0.0,
+            "{finding:?}"
+        );
     }
 }
 
@@ -307,13 +382,16 @@ pub fn parsers() -> usize {
 pub fn parser_holds(which: usize, subject: &Subject) -> bool {
     let limits = Limits::default();
     let meter = Arc::new(Meter::default());
-    let stores: Vec<Box<dyn Store>> = vec![Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() })];
-    let (route, budget, below) = (Route::store(0, subject.disk.length()), Budget::new(limits), subject.topology());
+    let stores: Vec<Box<dyn Store>> =
+        vec![Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() })];
+    let (route, budget, below) =
+        (Route::store(0, subject.disk.length()), Budget::new(limits), subject.topology());
     let probe = Probe::new(&route, &stores, &budget, subject.sector, Some(0), None);
     let recognised = match CLASSES.get(which) {
         Some(class) => class_holds(*class, &probe, &route, &stores, &below),
         None => {
-            let sign = FORMATS.get(which - CLASSES.len()).and_then(|format| format.recognise(&probe));
+            let sign =
+                FORMATS.get(which - CLASSES.len()).and_then(|format| format.recognise(&probe));
             sign.iter().for_each(sign_holds);
             sign.is_some()
         }
@@ -322,7 +400,13 @@ pub fn parser_holds(which: usize, subject: &Subject) -> bool {
     recognised
 }
 
-fn class_holds(class: &dyn Class, probe: &Probe<'_>, route: &Route, stores: &[Box<dyn Store>], below: &Topology) -> bool {
+fn class_holds(
+    class: &dyn Class,
+    probe: &Probe<'_>,
+    route: &Route,
+    stores: &[Box<dyn Store>],
+    below: &Topology,
+) -> bool {
     match class.taste(probe) {
         Taste::No => return false,
         Taste::Refused(findings) => {
@@ -335,30 +419,51 @@ fn class_holds(class: &dyn Class, probe: &Probe<'_>, route: &Route, stores: &[Bo
             geom_holds(&geom, std::slice::from_ref(route), stores, std::slice::from_ref(below));
         }
         Taste::Member(member) => {
-            assert!(member.length <= probe.length() && member.enough >= 1 && member.enough <= member.count, "{member:?}");
+            assert!(
+                member.length <= probe.length()
+                    && member.enough >= 1
+                    && member.enough <= member.count,
+                "{member:?}"
+            );
             assert!(member.number.is_none_or(|number| number < member.count), "{member:?}");
             printable(&member.provider);
             let copies = member.enough.min(16);
-            let members: Vec<Member> = (0..copies).map(|n| Member { number: member.number.map(|_| n), ..member.clone() }).collect();
+            let members: Vec<Member> = (0..copies)
+                .map(|n| Member { number: member.number.map(|_| n), ..member.clone() })
+                .collect();
             if let Some(geom) = class.assemble(&members) {
-                geom_holds(&geom, &vec![route.clone(); copies], stores, &vec![below.clone(); copies]);
+                geom_holds(
+                    &geom,
+                    &vec![route.clone(); copies],
+                    stores,
+                    &vec![below.clone(); copies],
+                );
             }
         }
     }
     true
 }
 
-/// Every provider that a geom offers, save those outside what it stands on, which the graph leaves out.
-fn geom_holds(geom: &Arc<dyn Geom>, routes: &[Route], stores: &[Box<dyn Store>], below: &[Topology]) {
+/// Every provider that a geom offers, save those outside what it stands on, which the graph leaves
+/// out.
+fn geom_holds(
+    geom: &Arc<dyn Geom>,
+    routes: &[Route],
+    stores: &[Box<dyn Store>],
+    below: &[Topology],
+) {
     let slots = geom.providers();
     assert!(slots.len() <= 4096, "{} providers from one table", slots.len());
     for (slot, offered) in slots.iter().enumerate() {
         printable(&offered.name);
-        let inside = |start: u64| start.checked_add(offered.length).is_some_and(|end| end <= routes[0].length());
+        let inside = |start: u64| {
+            start.checked_add(offered.length).is_some_and(|end| end <= routes[0].length())
+        };
         if geom.shift(slot).is_some_and(|start| !inside(start)) {
             continue;
         }
-        let (topology, route) = (geom.topology(slot, below), Route::new(geom, slot, offered.length, routes));
+        let (topology, route) =
+            (geom.topology(slot, below), Route::new(geom, slot, offered.length, routes));
         assert_eq!(topology.length, offered.length, "{} has two lengths", offered.name);
         topology_holds(&topology, route.base());
         route_holds(&route, stores);

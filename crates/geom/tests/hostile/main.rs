@@ -1,10 +1,14 @@
-//! Bad input: mutants of every golden disk, and disks built to be hostile. Nothing may panic, read past its budget, or
-//! leave its place; `invariants.rs` says what is checked.
+//! Bad input: mutants of every golden disk, and disks built to be hostile. Nothing may panic, read
+//! past its budget, or leave its place; `invariants.rs` says what is checked.
 //!
-//! `TRUELINE_MUTANTS=N` makes N mutants of every disk instead of the few that fit a short test. A disk that fails is
-//! written as `hexdump -C` text under `target/tmp/`: put it into `tests/disks/` with what it was as a comment.
+//! `TRUELINE_MUTANTS=N` makes N mutants of every disk instead of the few that fit a short test. A
+//! disk that fails is written as `hexdump -C` text under `target/tmp/`: put it into `tests/disks/`
+//! with what it was as a comment.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads its disks from files; the crate under test does not")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its disks from files; the crate under test does not"
+)]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 pub mod cases;
@@ -34,20 +38,30 @@ const CUTS: u64 = 40 << 10;
 
 /// How many mutants to make instead of `usual`.
 fn wanted(usual: u64) -> u64 {
-    std::env::var("TRUELINE_MUTANTS").map_or(usual, |n| n.parse().expect("TRUELINE_MUTANTS is a number"))
+    std::env::var("TRUELINE_MUTANTS")
+        .map_or(usual, |n| n.parse().expect("TRUELINE_MUTANTS is a number"))
 }
 
 /// The golden disks and the built-in ones: those of one entry are tasted together.
 fn disks() -> Vec<(String, Vec<Sparse>)> {
-    let mut found: Vec<(String, Vec<Sparse>)> = cases::all().into_iter().map(|(name, disks)| (name.replace(' ', "-"), disks)).collect();
+    let mut found: Vec<(String, Vec<Sparse>)> =
+        cases::all().into_iter().map(|(name, disks)| (name.replace(' ', "-"), disks)).collect();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks");
-    let mut files: Vec<_> = std::fs::read_dir(golden).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(golden)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "hex"));
     files.sort();
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
-        let disks = Sparse::from_hexdumps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-        found.push((path.file_stem().unwrap().to_string_lossy().into_owned(), disks.into_iter().map(|(_, disk)| disk).collect()));
+        let disks =
+            Sparse::from_hexdumps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        found.push((
+            path.file_stem().unwrap().to_string_lossy().into_owned(),
+            disks.into_iter().map(|(_, disk)| disk).collect(),
+        ));
     }
     found
 }
@@ -58,12 +72,21 @@ fn keep_if_it_fails(name: &str, subjects: &[Subject], check: impl FnOnce()) {
     let mut kept = Vec::new();
     for (nth, subject) in subjects.iter().enumerate().take(8) {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{name}-{nth}.hex"));
-        let text = format!("# {name}, sector {}, unit {:?}\n{}", subject.sector, subject.physical, hexdump::hexdump(&subject.disk));
+        let text = format!(
+            "# {name}, sector {}, unit {:?}\n{}",
+            subject.sector,
+            subject.physical,
+            hexdump::hexdump(&subject.disk)
+        );
         std::fs::write(&path, text).unwrap();
         kept.push(path.display().to_string());
     }
     let kept = format!("{name} fails; kept as {}", kept.join(", "));
-    match panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()) {
+    match panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or(panic.downcast_ref::<&str>().copied())
+    {
         Some(why) => panic!("{kept}: {why}"),
         None => resume_unwind(panic),
     }
@@ -80,7 +103,8 @@ fn graph(name: &str, subjects: &[Subject], limits: Limits) {
 fn disks_as_they_are() {
     for (name, disks) in disks() {
         for sector in [512, 4096] {
-            let subjects: Vec<Subject> = disks.iter().map(|disk| Subject::new(disk.clone(), sector)).collect();
+            let subjects: Vec<Subject> =
+                disks.iter().map(|disk| Subject::new(disk.clone(), sector)).collect();
             graph(&name, &subjects, Limits::default());
             for which in 0..parsers() {
                 keep_if_it_fails(&name, &subjects[..1], || {
@@ -94,7 +118,8 @@ fn disks_as_they_are() {
 #[test]
 fn tasting_is_of_what_it_has_looked_at() {
     for (name, disks) in disks() {
-        let subjects: Vec<Subject> = disks.iter().map(|disk| Subject::new(disk.clone(), 512)).collect();
+        let subjects: Vec<Subject> =
+            disks.iter().map(|disk| Subject::new(disk.clone(), 512)).collect();
         keep_if_it_fails(&name, &subjects, || again_holds(&subjects));
     }
 }
@@ -104,7 +129,11 @@ fn disks_cut_at_every_sector() {
     for (name, disks) in disks() {
         for disk in disks.iter().take(1) {
             for length in (0..=CUTS.min(disk.length())).step_by(512) {
-                graph(&format!("{name}-cut-{length}"), &[Subject::new(resized(disk, length), 512)], SHORT);
+                graph(
+                    &format!("{name}-cut-{length}"),
+                    &[Subject::new(resized(disk, length), 512)],
+                    SHORT,
+                );
             }
         }
     }
@@ -113,7 +142,8 @@ fn disks_cut_at_every_sector() {
 #[test]
 fn small_limits_are_kept() {
     for (name, disks) in disks() {
-        let subjects: Vec<Subject> = disks.iter().take(3).map(|disk| Subject::new(disk.clone(), 512)).collect();
+        let subjects: Vec<Subject> =
+            disks.iter().take(3).map(|disk| Subject::new(disk.clone(), 512)).collect();
         for limits in [
             Limits { bytes: 0, providers: 8, depth: 16 },
             Limits { bytes: 8192, providers: 8, depth: 1 },
@@ -132,8 +162,11 @@ fn mutants() {
         let mut random = Random::new(nth as u64);
         for number in 0..count {
             let sector = if random.below(8) == 0 { 4096 } else { 512 };
-            let mut subjects: Vec<Subject> =
-                originals.iter().take(8).map(|disk| Subject::new(mutate(disk, sector, &mut random), sector)).collect();
+            let mut subjects: Vec<Subject> = originals
+                .iter()
+                .take(8)
+                .map(|disk| Subject::new(mutate(disk, sector, &mut random), sector))
+                .collect();
             match random.below(8) {
                 // A unit that no drive has, but a bridge may claim.
                 0 => {
@@ -144,7 +177,8 @@ fn mutants() {
                 1 => subjects.push(Subject::new(originals[0].clone(), sector)),
                 // Together with another disk.
                 2 => {
-                    let other = &disks[usize::try_from(random.below(disks.len() as u64)).unwrap()].1[0];
+                    let other =
+                        &disks[usize::try_from(random.below(disks.len() as u64)).unwrap()].1[0];
                     subjects.push(Subject::new(mutate(other, sector, &mut random), sector));
                 }
                 _ => {}
@@ -161,11 +195,19 @@ fn edits_of_mutants() {
         let mut random = Random::new(nth as u64 + 1000);
         for number in 0..wanted(SEQUENCES) {
             let sector = if random.below(8) == 0 { 4096 } else { 512 };
-            let disk = if number == 0 { originals[0].clone() } else { mutate(&originals[0], sector, &mut random) };
+            let disk = if number == 0 {
+                originals[0].clone()
+            } else {
+                mutate(&originals[0], sector, &mut random)
+            };
             let subject = Subject::new(disk, sector);
-            keep_if_it_fails(&format!("{name}-edits-{number}"), std::slice::from_ref(&subject), || {
-                sequence::sequences_hold(&subject, &mut |n| random.below(n));
-            });
+            keep_if_it_fails(
+                &format!("{name}-edits-{number}"),
+                std::slice::from_ref(&subject),
+                || {
+                    sequence::sequences_hold(&subject, &mut |n| random.below(n));
+                },
+            );
         }
     }
 }
@@ -179,8 +221,13 @@ fn texts_of_every_kind() {
             let places: Vec<usize> = (0..=text.len()).collect();
             let (at, from) = (random.pick(&places), random.pick(&places));
             match random.below(5) {
-                0 => text
-                    .insert(at, random.pick(&['\n', ' ', ',', ';', ':', '=', '"', '+', '-', '[', ']', '0', '9', '\u{202e}', '\u{20ac}'])),
+                0 => text.insert(
+                    at,
+                    random.pick(&[
+                        '\n', ' ', ',', ';', ':', '=', '"', '+', '-', '[', ']', '0', '9',
+                        '\u{202e}', '\u{20ac}',
+                    ]),
+                ),
                 1 if at < text.len() => drop(text.remove(at)),
                 2 => text.truncate(at),
                 3 => drop(text.splice(at..at, "18446744073709551615".chars())),

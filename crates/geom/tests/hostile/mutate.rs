@@ -80,7 +80,10 @@ fn change(mut disk: Sparse, random: &mut Random) -> Sparse {
             let byte = bytes(&disk, at, 1).first().map_or(0, |byte| byte ^ (1 << random.below(8)));
             disk.put(at, &[byte]);
         }
-        2 => disk.put(at, &vec![random.pick(&[0x00, 0xff]); usize::try_from(1 + random.below(64)).unwrap_or(1)]),
+        2 => disk.put(
+            at,
+            &vec![random.pick(&[0x00, 0xff]); usize::try_from(1 + random.below(64)).unwrap_or(1)],
+        ),
         3..=5 => {
             let width = random.pick(&[2, 4, 8]);
             let near = random.below(3).wrapping_sub(1);
@@ -95,7 +98,11 @@ fn change(mut disk: Sparse, random: &mut Random) -> Sparse {
             // A table, a label or a superblock where another one stood: it may now lead to itself.
             let length = random.pick(&[8, 16, 128, 512, 1024, 4096]);
             let from = bytes(&disk, at - at % length, length);
-            let to = if random.below(3) == 0 { random.below(disk.length()) } else { somewhere(&disk, random) };
+            let to = if random.below(3) == 0 {
+                random.below(disk.length())
+            } else {
+                somewhere(&disk, random)
+            };
             disk.put(to - to % length, &from);
         }
         7 => {

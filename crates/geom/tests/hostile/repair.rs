@@ -8,7 +8,10 @@ const TABLE: u64 = 1 << 20;
 /// Gives every GPT header, disklabel and gmirror label on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
-    let sectors: Vec<u64> = disk.runs().flat_map(|(at, bytes)| (first(at)..at + bytes.len() as u64).step_by(512)).collect();
+    let sectors: Vec<u64> = disk
+        .runs()
+        .flat_map(|(at, bytes)| (first(at)..at + bytes.len() as u64).step_by(512))
+        .collect();
     for at in sectors {
         let Some(head) = read(disk, at, 512) else { continue };
         if head.starts_with(b"EFI PART") {
@@ -21,12 +24,16 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
     }
 }
 
-/// The table's checksum at 88, then the header's at 16 (UEFI 2.10, 5.3.2). The header says where it stands, and so where
-/// the disk begins on which it counts.
+/// The table's checksum at 88, then the header's at 16 (UEFI 2.10, 5.3.2). The header says where it
+/// stands, and so where the disk begins on which it counts.
 fn gpt(disk: &mut Sparse, sector: u64, at: u64, mut header: Vec<u8>) {
-    let base = number(&header, 24, 8).checked_mul(sector).and_then(|own| at.checked_sub(own)).unwrap_or(0);
-    let table = number(&header, 72, 8).checked_mul(sector).and_then(|table| table.checked_add(base));
-    let length = number(&header, 80, 4).checked_mul(number(&header, 84, 4)).filter(|&length| length <= TABLE);
+    let base =
+        number(&header, 24, 8).checked_mul(sector).and_then(|own| at.checked_sub(own)).unwrap_or(0);
+    let table =
+        number(&header, 72, 8).checked_mul(sector).and_then(|table| table.checked_add(base));
+    let length = number(&header, 80, 4)
+        .checked_mul(number(&header, 84, 4))
+        .filter(|&length| length <= TABLE);
     if let Some(table) = table.zip(length).and_then(|(table, length)| read(disk, table, length)) {
         header[88..92].copy_from_slice(&crc32fast::hash(&table).to_le_bytes());
     }

@@ -1,6 +1,7 @@
 //! Edit after edit of whatever table is on a disk, and what every write of them must hold.
 //!
-//! The edits come from a source of numbers: random ones in the test beside this file, the input of a fuzz target.
+//! The edits come from a source of numbers: random ones in the test beside this file, the input of
+//! a fuzz target.
 
 use crate::edits::written;
 use crate::invariants::Subject;
@@ -24,10 +25,29 @@ const PATCHES: usize = 300;
 /// Bytes of one write: twice the largest GPT, and the sectors beside its tables.
 const BYTES: usize = 4 << 20;
 /// Types of which each scheme knows some.
-const KINDS: [&str; 12] =
-    ["freebsd", "linux-data", "efi", "freebsd-ufs", "freebsd-swap", "ebr", "extended", "!0", "!7", "!255", "openbsd-ffs", "linux-swap"];
+const KINDS: [&str; 12] = [
+    "freebsd",
+    "linux-data",
+    "efi",
+    "freebsd-ufs",
+    "freebsd-swap",
+    "ebr",
+    "extended",
+    "!0",
+    "!7",
+    "!255",
+    "openbsd-ffs",
+    "linux-swap",
+];
 /// Labels of every sort, some too long, some that no table can hold.
-const LABELS: [&str; 6] = ["", "data", "Stra\u{df}e \u{1f4be}", "a\nb", "\u{202e}]x[", "0123456789012345678901234567890123456789"];
+const LABELS: [&str; 6] = [
+    "",
+    "data",
+    "Stra\u{df}e \u{1f4be}",
+    "a\nb",
+    "\u{202e}]x[",
+    "0123456789012345678901234567890123456789",
+];
 
 /// Numbers below those asked for; 0 once there are no more.
 pub type Numbers<'a> = dyn FnMut(u64) -> u64 + 'a;
@@ -37,7 +57,12 @@ pub fn sequences_hold(subject: &Subject, numbers: &mut Numbers<'_>) {
     for scheme in SCHEMES {
         let mut topology = Topology::new(subject.sector, subject.disk.length());
         if let Some(grain) = subject.physical {
-            topology.facts = vec![Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted }];
+            topology.facts = vec![Fact {
+                grain,
+                why: Why::Physical,
+                source: Source::User,
+                trust: Trust::Trusted,
+            }];
         }
         let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(5));
         let ground = TableSite { topology: &topology, base: number(subject, numbers) & !511, kind };
@@ -71,8 +96,16 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn probe<T>(&self, disk: &Sparse, look: impl FnOnce(&Probe<'_>) -> T) -> T {
-        let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
-        look(&Probe::new(&route, &stores, &Budget::new(Limits::default()), self.subject.sector, Some(0), self.ground.kind.as_ref()))
+        let (route, stores) =
+            (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
+        look(&Probe::new(
+            &route,
+            &stores,
+            &Budget::new(Limits::default()),
+            self.subject.sector,
+            Some(0),
+            self.ground.kind.as_ref(),
+        ))
     }
 
     fn read(&self, disk: &Sparse) -> Option<Table> {
@@ -90,7 +123,11 @@ impl Bench<'_> {
                 Err(_) => return,
             },
         };
-        assert!(before.entries.len() <= 4096 && before.kept.len() <= 4096, "{} entries", before.entries.len());
+        assert!(
+            before.entries.len() <= 4096 && before.kept.len() <= 4096,
+            "{} entries",
+            before.entries.len()
+        );
         let mut editor = Editor::new(before.clone());
         if !before.damage.is_empty() {
             match self.scheme.recover(&before, &self.ground) {
@@ -113,10 +150,22 @@ impl Bench<'_> {
         self.taken_back(&patches, &now);
         match self.read(&now) {
             Some(again) => {
-                assert!(again.damage.is_empty(), "{}: {:?}, before {:?}", self.scheme.name(), again.damage, before.damage);
+                assert!(
+                    again.damage.is_empty(),
+                    "{}: {:?}, before {:?}",
+                    self.scheme.name(),
+                    again.damage,
+                    before.damage
+                );
                 assert_eq!(self.shape(&again), self.shape(&after), "{}", self.scheme.name());
-                let more = changes(self.scheme.render(&again, &again), &mut |at, buffer| now.read_at(buffer, at));
-                assert_eq!(more.map(|more| more.len()), Ok(0), "the same table is written differently the second time");
+                let more = changes(self.scheme.render(&again, &again), &mut |at, buffer| {
+                    now.read_at(buffer, at)
+                });
+                assert_eq!(
+                    more.map(|more| more.len()),
+                    Ok(0),
+                    "the same table is written differently the second time"
+                );
             }
             // An MBR without partitions may be any boot sector.
             None => assert!(after.entries.is_empty(), "{} is gone", self.scheme.name()),
@@ -126,14 +175,18 @@ impl Bench<'_> {
     }
 
     fn create(&self, numbers: &mut Numbers<'_>) -> Result<Table, Refusal> {
-        let entries = [None, Some(0), Some(4), Some(20), Some(22), Some(128), Some(4096), Some(u32::MAX)];
-        let dialects = [None, Some(Dialect::FreeBsd), Some(Dialect::OpenBsd), Some(Dialect::NetBsd)];
-        let usable = (numbers(8) == 0).then(|| (number(&self.subject, numbers), number(&self.subject, numbers)));
+        let entries =
+            [None, Some(0), Some(4), Some(20), Some(22), Some(128), Some(4096), Some(u32::MAX)];
+        let dialects =
+            [None, Some(Dialect::FreeBsd), Some(Dialect::OpenBsd), Some(Dialect::NetBsd)];
+        let usable = (numbers(8) == 0)
+            .then(|| (number(&self.subject, numbers), number(&self.subject, numbers)));
         let new = New {
             entries: pick(&entries, numbers),
             dialect: pick(&dialects, numbers),
             random: [0x5a; 16],
-            geometry: (numbers(4) == 0).then(|| Geometry::of(self.subject.disk.length(), self.subject.sector)),
+            geometry: (numbers(4) == 0)
+                .then(|| Geometry::of(self.subject.disk.length(), self.subject.sector)),
             medium: (numbers(4) == 0).then(|| number(&self.subject, numbers)),
             rules: pick(&[Rules::Aligned, Rules::Gpart, Rules::Gpart9], numbers),
             usable,
@@ -182,29 +235,44 @@ impl Bench<'_> {
             // In or beside what is free.
             1 => {
                 let free = table.free();
-                let hole = free.get(usize::try_from(numbers(4)).unwrap_or(0)).cloned().unwrap_or_default();
+                let hole =
+                    free.get(usize::try_from(numbers(4)).unwrap_or(0)).cloned().unwrap_or_default();
                 Some(pick(&[hole.start, hole.end, hole.end.wrapping_sub(hole.start)], numbers))
             }
             _ => Some(number(&self.subject, numbers)),
         };
-        Request { start: some(numbers), size: some(numbers), align: (numbers(4) == 0).then(|| some(numbers)).flatten() }
+        Request {
+            start: some(numbers),
+            size: some(numbers),
+            align: (numbers(4) == 0).then(|| some(numbers)).flatten(),
+        }
     }
 
     /// Whether no partition that an edit placed leaves its place or lies on another.
     fn apart(&self, table: &Table) {
-        let mut placed: Vec<Range<u64>> = table.entries.iter().filter(|e| e.from.is_none()).map(|e| e.start..e.end()).collect();
+        let mut placed: Vec<Range<u64>> =
+            table.entries.iter().filter(|e| e.from.is_none()).map(|e| e.start..e.end()).collect();
         let bounds = self.scheme.bounds(table);
         placed.sort_by_key(|r| r.start);
-        assert!(placed.iter().all(|r| r.start < r.end && bounds.start <= r.start && r.end <= bounds.end), "{placed:?} in {bounds:?}");
+        assert!(
+            placed
+                .iter()
+                .all(|r| r.start < r.end && bounds.start <= r.start && r.end <= bounds.end),
+            "{placed:?} in {bounds:?}"
+        );
         assert!(placed.windows(2).all(|two| two[0].end <= two[1].start), "{placed:?}");
         for entry in table.entries.iter().filter(|e| e.from.is_some()) {
-            assert!(placed.iter().all(|r| r.end <= entry.start || entry.end() <= r.start), "{placed:?} on {entry:?}");
+            assert!(
+                placed.iter().all(|r| r.end <= entry.start || entry.end() <= r.start),
+                "{placed:?} on {entry:?}"
+            );
         }
     }
 
     /// Whether undoing the patches gives the bytes that were there.
     fn taken_back(&self, patches: &[Patch], now: &Sparse) {
-        let Ok(back) = undo(patches, &mut |at, buffer| self.subject.disk.read_at(buffer, at)) else {
+        let Ok(back) = undo(patches, &mut |at, buffer| self.subject.disk.read_at(buffer, at))
+        else {
             panic!("what was written can be read")
         };
         let undone = written(&Subject { disk: now.clone(), ..self.subject.clone() }, &back);
@@ -217,7 +285,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Whether after every patch, and with one of them cut at a sector, tasting finds what was there before or what comes of it.
+    /// Whether after every patch, and with one of them cut at a sector, tasting finds what was
+    /// there before or what comes of it.
     fn old_or_new(&self, patches: &[Patch], now: &Sparse, is_new: bool, numbers: &mut Numbers<'_>) {
         let (old, new) = (self.tasted(&self.subject.disk), self.tasted(now));
         let torn = usize::try_from(numbers(patches.len() as u64)).unwrap_or(0);
@@ -237,11 +306,16 @@ impl Bench<'_> {
             }
             state.put(patch.offset, &patch.bytes);
             let seen = self.tasted(&state);
-            assert!(seen == old || seen == new, "after {}: {seen:?}, before {old:?}, after {new:?}, new: {is_new}", patch.what);
+            assert!(
+                seen == old || seen == new,
+                "after {}: {seen:?}, before {old:?}, after {new:?}, new: {is_new}",
+                patch.what
+            );
         }
     }
 
-    /// What is compared: an EBR numbers its partitions along the chain, and only a GPT holds GUIDs and a usable range.
+    /// What is compared: an EBR numbers its partitions along the chain, and only a GPT holds GUIDs
+    /// and a usable range.
     fn shape(&self, table: &Table) -> (Vec<Entry>, Option<Range<u64>>, u64, u32) {
         let entry = |e: &&Entry| Entry {
             index: if table.scheme == "EBR" { 0 } else { e.index },
@@ -256,13 +330,18 @@ impl Bench<'_> {
 
     /// What the class of this scheme offers.
     fn tasted(&self, disk: &Sparse) -> Vec<(String, u64, Option<u64>)> {
-        let class =
-            CLASSES.iter().find(|c| c.name().eq_ignore_ascii_case(self.scheme.name()) || self.ground.kind.is_some() && c.name() == "mbr");
+        let class = CLASSES.iter().find(|c| {
+            c.name().eq_ignore_ascii_case(self.scheme.name())
+                || self.ground.kind.is_some() && c.name() == "mbr"
+        });
         let taste = class.map(|class| self.probe(disk, |probe| class.taste(probe)));
         match taste {
-            Some(Taste::Geom(geom, _)) => {
-                geom.providers().into_iter().enumerate().map(|(slot, p)| (p.name, p.length, geom.shift(slot))).collect()
-            }
+            Some(Taste::Geom(geom, _)) => geom
+                .providers()
+                .into_iter()
+                .enumerate()
+                .map(|(slot, p)| (p.name, p.length, geom.shift(slot)))
+                .collect(),
             _ => Vec::new(),
         }
     }

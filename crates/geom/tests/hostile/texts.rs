@@ -1,4 +1,5 @@
-//! Whatever a person types or pipes: nothing panics, and what is made of a text says the same when it is written as text again.
+//! Whatever a person types or pipes: nothing panics, and what is made of a text says the same when
+//! it is written as text again.
 
 use trueline_geom::audit::profile;
 use trueline_geom::base::ondisk::Guid;
@@ -44,9 +45,13 @@ pub fn texts_hold(text: &str) {
 }
 
 fn on<T>(disk: &Sparse, look: impl FnOnce(&Probe<'_>, &TableSite<'_>) -> T) -> T {
-    let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
+    let (route, stores) =
+        (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
     let (budget, topology) = (Budget::new(Limits::default()), Topology::new(SECTOR, disk.length()));
-    look(&Probe::new(&route, &stores, &budget, SECTOR, Some(0), None), &TableSite { topology: &topology, base: 0, kind: None })
+    look(
+        &Probe::new(&route, &stores, &budget, SECTOR, Some(0), None),
+        &TableSite { topology: &topology, base: 0, kind: None },
+    )
 }
 
 /// A message quotes what it is about, each byte spelt out at the worst, and not more.
@@ -62,22 +67,32 @@ fn backup_holds(text: &str) {
     assert!(read.partitions.len() <= 4096);
     let Some(scheme) = scheme::named(&read.scheme) else { return };
     let mut table: Table = match on(&Sparse::new(LENGTH), |probe, ground| {
-        scheme.create(probe, ground, &New { entries: read.entries, random: [7; 16], ..New::default() })
+        scheme.create(
+            probe,
+            ground,
+            &New { entries: read.entries, random: [7; 16], ..New::default() },
+        )
     }) {
         Ok(table) => table,
         Err(refusal) => return line(text, &refusal.to_string()),
     };
     for partition in read.partitions.iter().take(64) {
         let Some(kind) = scheme.kind(&partition.kind) else { continue };
-        let place = Request { start: Some(partition.start), size: Some(partition.size), align: None };
+        let place =
+            Request { start: Some(partition.start), size: Some(partition.size), align: None };
         let (index, label) = (Some(partition.index), partition.label.clone());
         let uuid = scheme.has_guids().then_some(Guid([3; 16]));
         let wanted = Wanted { kind, place, index, label, uuid, attributes: 0 };
-        let _ = on(&Sparse::new(LENGTH), |_, ground| table.add(scheme, ground, wanted, Rules::Aligned));
+        let _ =
+            on(&Sparse::new(LENGTH), |_, ground| table.add(scheme, ground, wanted, Rules::Aligned));
     }
     let written = backup::write(&table, scheme);
     let again = backup::parse(&written, SECTOR).unwrap_or_else(|why| panic!("{why}: {written}"));
-    assert_eq!((again.scheme.as_str(), again.partitions.len()), (scheme.name(), table.entries.len()), "{written}");
+    assert_eq!(
+        (again.scheme.as_str(), again.partitions.len()),
+        (scheme.name(), table.entries.len()),
+        "{written}"
+    );
     for (line, entry) in again.partitions.iter().zip(&table.entries) {
         // gpart has one name for the types 5 and 15.
         let kind = scheme.kind(&line.kind).map(types::gpart_name);
@@ -88,7 +103,9 @@ fn backup_holds(text: &str) {
 
 /// The tables of a layout on a disk, each time with the same identities.
 fn planned(layout: &Layout, disk: &Sparse) -> Result<Planned, layout::Refused> {
-    on(disk, |probe, ground| layout::plan(layout, probe, ground, LENGTH, May::default(), &mut || [9; 16]))
+    on(disk, |probe, ground| {
+        layout::plan(layout, probe, ground, LENGTH, May::default(), &mut || [9; 16])
+    })
 }
 
 fn script_holds(text: &str) {
@@ -141,7 +158,8 @@ fn newfs_holds(text: &str) {
     for sector in [512, 4096] {
         match Options::parse(&words, sector) {
             Ok(options) => {
-                let _ = Newfs::new(LENGTH, sector, None, &options).map_err(|why| line(text, &why.to_string()));
+                let _ = Newfs::new(LENGTH, sector, None, &options)
+                    .map_err(|why| line(text, &why.to_string()));
             }
             Err(why) => line(text, &why),
         }

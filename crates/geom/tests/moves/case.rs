@@ -31,7 +31,9 @@ pub(crate) fn disk(sectors: u64, from: u64) -> Vec<u8> {
 }
 
 fn numbers(length: u64) -> Vec<u8> {
-    (0..length).map(|at: u64| u8::try_from((at / SECTOR * 7 + at * 13 + at / 3) % 251).unwrap()).collect()
+    (0..length)
+        .map(|at: u64| u8::try_from((at / SECTOR * 7 + at * 13 + at / 3) % 251).unwrap())
+        .collect()
 }
 
 fn part(disk: &[u8], at: u64, length: u64) -> Vec<u8> {
@@ -49,17 +51,44 @@ pub(crate) fn plan(disk: &[u8], from: u64, to: u64, length: u64, sizes: Sizes) -
     planned(disk, (from, to, length), (SECTOR, sizes), vec![table(0), table(1)])
 }
 
-fn planned(disk: &[u8], (from, to, length): (u64, u64, u64), (sector, sizes): (u64, Sizes), table: Vec<Patch>) -> Move {
+fn planned(
+    disk: &[u8],
+    (from, to, length): (u64, u64, u64),
+    (sector, sizes): (u64, Sizes),
+    table: Vec<Patch>,
+) -> Move {
     let (front, back) = ends(length, sizes.end);
-    let was = table.iter().map(|patch| Patch { bytes: part(disk, patch.offset, patch.bytes.len() as u64), ..patch.clone() }).collect();
+    let was = table
+        .iter()
+        .map(|patch| Patch {
+            bytes: part(disk, patch.offset, patch.bytes.len() as u64),
+            ..patch.clone()
+        })
+        .collect();
     // In the last sector, and in the middle.
-    let rebased =
-        vec![Patch::new(length - 8, to.to_le_bytes().to_vec(), "where"), Patch::new(length / 2, to.to_le_bytes().to_vec(), "where")];
+    let rebased = vec![
+        Patch::new(length - 8, to.to_le_bytes().to_vec(), "where"),
+        Patch::new(length / 2, to.to_le_bytes().to_vec(), "where"),
+    ];
     let (front, back) = (part(disk, from, front), part(disk, from + length - back, back));
-    Move { id: *b"one move of many", medium: disk.len() as u64, sector, from, to, length, sizes, front, back, rebased, table, was }
+    Move {
+        id: *b"one move of many",
+        medium: disk.len() as u64,
+        sector,
+        from,
+        to,
+        length,
+        sizes,
+        front,
+        back,
+        rebased,
+        table,
+        was,
+    }
 }
 
-/// A disk with a table of `name`, and the move of its partition of 30 sectors; places are in sectors.
+/// A disk with a table of `name`, and the move of its partition of 30 sectors; places are in
+/// sectors.
 pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, Move) {
     let scheme = scheme::named(name).unwrap();
     let length = sector * 30;
@@ -83,7 +112,8 @@ pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, M
     let mut full = empty.clone();
     let place = Request { start: Some(from * sector), size: Some(length), align: None };
     let kind = scheme.kind("linux-data").unwrap();
-    let wanted = Wanted { kind, place, index: None, label: None, uuid: Some(Guid([7; 16])), attributes: 0 };
+    let wanted =
+        Wanted { kind, place, index: None, label: None, uuid: Some(Guid([7; 16])), attributes: 0 };
     full.add(scheme, &ground, wanted, Rules::Aligned).unwrap();
     lay_over(&scheme.render(&empty, &full), 0, &mut disk);
     let mut read = None;
@@ -105,7 +135,10 @@ pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, M
 pub(crate) fn found(disk: &[u8], sector: u64) -> Option<u64> {
     let mut sparse = Sparse::new(disk.len() as u64);
     sparse.put(0, disk);
-    let disk = Disk { start: Some(0), ..Disk::new("", Box::new(sparse), Topology::new(sector, disk.len() as u64)) };
+    let disk = Disk {
+        start: Some(0),
+        ..Disk::new("", Box::new(sparse), Topology::new(sector, disk.len() as u64))
+    };
     let graph = Graph::taste(vec![disk], Limits::default());
     graph.providers.get(1).map(trueline_geom::graph::Provider::base)
 }
@@ -117,8 +150,8 @@ pub(crate) fn paper(plan: &Move) -> Vec<u8> {
     file
 }
 
-/// Whether `after` is what is to be there in the end: in the new place what was in the old, the new table, no mark at the old place, and
-/// around all of that what was there.
+/// Whether `after` is what is to be there in the end: in the new place what was in the old, the new
+/// table, no mark at the old place, and around all of that what was there.
 pub(crate) fn is_moved(before: &[u8], after: &[u8], plan: &Move) -> bool {
     let index = |at: u64| usize::try_from(at).unwrap();
     let mut wanted = before.to_vec();
@@ -127,12 +160,18 @@ pub(crate) fn is_moved(before: &[u8], after: &[u8], plan: &Move) -> bool {
     lay_over(&plan.rebased, 0, &mut bytes);
     wanted[index(plan.to)..][..index(plan.length)].copy_from_slice(&bytes);
     // Where the old place and the new overlap, nobody knows the rest of the old one.
-    let rest = if plan.to > plan.from { plan.from..plan.to } else { plan.to + plan.length..plan.from + plan.length };
+    let rest = if plan.to > plan.from {
+        plan.from..plan.to
+    } else {
+        plan.to + plan.length..plan.from + plan.length
+    };
     if plan.overlaps() {
         let rest = index(rest.start)..index(rest.end);
         wanted[rest.clone()].copy_from_slice(&after[rest]);
     }
-    let clean = plan.to < plan.from || !plan.overlaps() || after[index(plan.from)..][..index(plan.sector)].iter().all(|&byte| byte == 0);
+    let clean = plan.to < plan.from
+        || !plan.overlaps()
+        || after[index(plan.from)..][..index(plan.sector)].iter().all(|&byte| byte == 0);
     after == wanted && clean
 }
 
@@ -140,7 +179,8 @@ pub(crate) fn check(before: &[u8], after: &[u8], plan: &Move) {
     assert!(is_moved(before, after, plan), "{} to {}", plan.from, plan.to);
 }
 
-/// What the table shows at any time: the old place with the old bytes, the new one with the new, or the mark.
+/// What the table shows at any time: the old place with the old bytes, the new one with the new, or
+/// the mark.
 pub(crate) fn shown(before: &[u8], disk: &[u8], plan: &Move) {
     let says = |copy: usize| u64::from_le_bytes(*disk[copy * 512..].first_chunk().unwrap());
     for start in [says(0), says(1)] {
@@ -149,7 +189,12 @@ pub(crate) fn shown(before: &[u8], disk: &[u8], plan: &Move) {
         let mut new = old.to_vec();
         lay_over(&plan.rebased, 0, &mut new);
         let marked = Mark::read(first).is_some_and(|mark| mark.id == plan.id);
-        assert!(marked || first == old || first == new, "{} to {}: {start} shows neither", plan.from, plan.to);
+        assert!(
+            marked || first == old || first == new,
+            "{} to {}: {start} shows neither",
+            plan.from,
+            plan.to
+        );
     }
 }
 

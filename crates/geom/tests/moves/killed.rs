@@ -1,5 +1,5 @@
-//! Runs that are killed, and power that fails later: what a killed run wrote and did not flush is in a cache, and stays volatile into the
-//! next run.
+//! Runs that are killed, and power that fails later: what a killed run wrote and did not flush is
+//! in a cache, and stays volatile into the next run.
 
 use crate::case::{Came, SECTOR, SIZES, disk, is_moved, paper, plan, resume, tabled};
 use crate::medium::{Medium, Random};
@@ -14,8 +14,8 @@ enum End {
     Power,
 }
 
-/// Runs a move, with an interruption after each of `budgets`, until it is done and the journal is removed; then the power fails. Gives what
-/// is on the disk in the end.
+/// Runs a move, with an interruption after each of `budgets`, until it is done and the journal is
+/// removed; then the power fails. Gives what is on the disk in the end.
 fn carried(before: &[u8], plan: &Move, budgets: &[(u64, End)], random: &mut Random) -> Vec<u8> {
     let power = Arc::new(AtomicU64::new(0));
     let mut medium = Medium::new(before.to_vec(), &power);
@@ -58,9 +58,11 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Move)> {
         let plan = plan(&before, from * SECTOR, to * SECTOR, 30 * SECTOR, SIZES);
         cases.push((name, before, plan));
     }
-    for (name, scheme, sector, from, to) in
-        [("mbr down 1", "mbr", 512, 41, 40), ("gpt 4k down 4", "gpt", 4096, 12, 8), ("gpt up 1", "gpt", 512, 40, 41)]
-    {
+    for (name, scheme, sector, from, to) in [
+        ("mbr down 1", "mbr", 512, 41, 40),
+        ("gpt 4k down 4", "gpt", 4096, 12, 8),
+        ("gpt up 1", "gpt", 512, 40, 41),
+    ] {
         let (before, plan) = tabled(scheme, sector, from, to);
         cases.push((name, before, plan));
     }
@@ -90,8 +92,11 @@ fn kills_and_losses_of_power_in_any_order_lose_nothing() {
     for (name, before, plan) in cases() {
         for round in 0..400 {
             let count = 1 + random.next(5);
-            let budgets: Vec<_> =
-                (0..count).map(|_| (random.next(60), if random.next(2) == 0 { End::Killed } else { End::Power })).collect();
+            let budgets: Vec<_> = (0..count)
+                .map(|_| {
+                    (random.next(60), if random.next(2) == 0 { End::Killed } else { End::Power })
+                })
+                .collect();
             let after = carried(&before, &plan, &budgets, &mut random);
             assert!(is_moved(&before, &after, &plan), "{name}, round {round}: {budgets:?}");
         }

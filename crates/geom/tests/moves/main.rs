@@ -1,4 +1,5 @@
-//! Moves: whatever interrupts one, wherever, and whatever of the writes since the last flush is lost, who resumes loses nothing.
+//! Moves: whatever interrupts one, wherever, and whatever of the writes since the last flush is
+//! lost, who resumes loses nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +13,9 @@ use medium::{Medium, Random};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use trueline_geom::base::error::Errno;
-use trueline_geom::relocate::{Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, carry};
+use trueline_geom::relocate::{
+    Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, carry,
+};
 
 /// Carries a move out with power failures after `powers` requests each, then to its end.
 fn interrupted(before: &[u8], plan: &Move, powers: &[u64], random: &mut Random) {
@@ -23,7 +26,15 @@ fn interrupted(before: &[u8], plan: &Move, powers: &[u64], random: &mut Random) 
         let (journal, read, words) = Journal::open(&paper).unwrap();
         assert_eq!(
             (words.as_str(), &read),
-            ("words", &Move { table: read.table.clone(), was: read.was.clone(), rebased: read.rebased.clone(), ..plan.clone() })
+            (
+                "words",
+                &Move {
+                    table: read.table.clone(),
+                    was: read.was.clone(),
+                    rebased: read.rebased.clone(),
+                    ..plan.clone()
+                }
+            )
         );
         let start = match read.standing(&journal, &medium).unwrap() {
             Standing::Other(why) => panic!("{why:?}"),
@@ -37,7 +48,8 @@ fn interrupted(before: &[u8], plan: &Move, powers: &[u64], random: &mut Random) 
             Standing::Done => return check(before, &disk, plan),
         };
         let power = Arc::new(AtomicU64::new(power));
-        let (medium, paper) = (Medium::new(disk.clone(), &power), Medium::new(file.clone(), &power));
+        let (medium, paper) =
+            (Medium::new(disk.clone(), &power), Medium::new(file.clone(), &power));
         let (journal, read, _) = Journal::open(&paper).unwrap();
         let done = carry(&read, &medium, Some(&journal), start, &mut |_| true);
         (disk, file) = (medium.after(random), paper.after(random));
@@ -53,9 +65,13 @@ fn interrupted(before: &[u8], plan: &Move, powers: &[u64], random: &mut Random) 
 fn nothing_is_lost_wherever_the_power_fails() {
     let mut random = Random(1);
     let sectors = 80;
-    for (length, distances) in
-        [(1, vec![1, 3]), (2, vec![1, 2, 5]), (7, vec![1, 6, 7]), (9, vec![1, 2, 9]), (30, vec![1, 2, 3, 4, 5, 7, 20, 30, 35])]
-    {
+    for (length, distances) in [
+        (1, vec![1, 3]),
+        (2, vec![1, 2, 5]),
+        (7, vec![1, 6, 7]),
+        (9, vec![1, 2, 9]),
+        (30, vec![1, 2, 3, 4, 5, 7, 20, 30, 35]),
+    ] {
         for distance in distances {
             for (from, to) in [(4, 4 + distance), (4 + distance, 4)] {
                 let (from, to, length) = (from * SECTOR, to * SECTOR, length * SECTOR);
@@ -102,9 +118,15 @@ fn who_asks_it_to_end_resumes_where_it_was() {
     let plan = plan(&before, 4 * SECTOR, 5 * SECTOR, 30 * SECTOR, SIZES);
     let power = Arc::new(AtomicU64::new(u64::MAX));
     let (head, size) = Journal::head(&plan, "").unwrap();
-    let (medium, paper) = (Medium::new(before.clone(), &power), Medium::new(vec![9; usize::try_from(size).unwrap()], &power));
+    let (medium, paper) = (
+        Medium::new(before.clone(), &power),
+        Medium::new(vec![9; usize::try_from(size).unwrap()], &power),
+    );
     assert!(head.len() as u64 <= size);
-    assert_eq!(carry(&plan, &medium, None, Start::default(), &mut |_| true), Err(Interrupted::Journal(Errno::Unsupported)));
+    assert_eq!(
+        carry(&plan, &medium, None, Start::default(), &mut |_| true),
+        Err(Interrupted::Journal(Errno::Unsupported))
+    );
     let journal = Journal::create(&paper, &plan, "").unwrap();
     let mut calls = 0;
     let stopped = carry(&plan, &medium, Some(&journal), Start::default(), &mut |_| {
@@ -113,7 +135,9 @@ fn who_asks_it_to_end_resumes_where_it_was() {
     });
     assert_eq!(stopped, Err(Interrupted::Asked));
     let (journal, read, _) = Journal::open(&paper).unwrap();
-    let Ok(Standing::Half(start)) = read.standing(&journal, &medium) else { panic!("it is half done") };
+    let Ok(Standing::Half(start)) = read.standing(&journal, &medium) else {
+        panic!("it is half done")
+    };
     assert!(start.note.unwrap().step > 0 && start.held == Held::Saved);
     let mut seen = Vec::new();
     carry(&read, &medium, Some(&journal), start, &mut |bytes| {
@@ -139,16 +163,25 @@ fn another_disk_or_table_is_not_resumed_on() {
     assert_eq!(stopped, Err(Interrupted::Asked));
     let half = medium.seen();
     let stands = |disk: &[u8]| plan.standing(&journal, &Medium::steady(disk.to_vec())).unwrap();
-    let Standing::Half(Start { note: Some(Note { step, .. }), .. }) = stands(&half) else { panic!("it is half done") };
+    let Standing::Half(Start { note: Some(Note { step, .. }), .. }) = stands(&half) else {
+        panic!("it is half done")
+    };
     assert_eq!(stands(&before), Standing::Other(Mismatch::Unmarked));
-    for (at, why) in [(5, Mismatch::Table), (520, Mismatch::Table), (4 * 512, Mismatch::Trace), (4 * 512 + 70, Mismatch::Trace)] {
+    for (at, why) in [
+        (5, Mismatch::Table),
+        (520, Mismatch::Table),
+        (4 * 512, Mismatch::Trace),
+        (4 * 512 + 70, Mismatch::Trace),
+    ] {
         let mut other = half.clone();
         other[at] ^= 1;
         assert_eq!(stands(&other), Standing::Other(why), "{at}");
     }
     // The table of a step that has not begun.
     let mut other = half.clone();
-    plan.table.iter().for_each(|patch| other[usize::try_from(patch.offset).unwrap()..][..512].copy_from_slice(&patch.bytes));
+    plan.table.iter().for_each(|patch| {
+        other[usize::try_from(patch.offset).unwrap()..][..512].copy_from_slice(&patch.bytes)
+    });
     assert_eq!(stands(&other), Standing::Other(Mismatch::Table));
     // The mark of another step, and of another history of this one.
     for (other_step, seal, why) in [
@@ -186,7 +219,8 @@ fn what_cannot_be_carried_out_is_refused() {
         change(&mut plan);
         assert!(plan.check().is_err(), "{n}");
     }
-    // A journal of any bytes, and one with any byte changed, is none, or one that can be carried out.
+    // A journal of any bytes, and one with any byte changed, is none, or one that can be carried
+    // out.
     let (head, size) = Journal::head(&good, "words").unwrap();
     for at in 0..head.len() {
         let mut file = head.clone();
@@ -218,7 +252,13 @@ fn a_hostile_journal_is_bounded() {
         let mut file = head.clone();
         for _ in 0..=random.next(3) {
             // Most often one of the numbers at the front.
-            let at = 20 + usize::try_from(if random.next(4) > 0 { random.next(64) } else { random.next(head.len() as u64 - 20) }).unwrap();
+            let at = 20
+                + usize::try_from(if random.next(4) > 0 {
+                    random.next(64)
+                } else {
+                    random.next(head.len() as u64 - 20)
+                })
+                .unwrap();
             file[at] = [0, 1, 0x7f, 0x80, 0xff, 2][usize::try_from(random.next(6)).unwrap()];
         }
         let sum = CRC.checksum(&file[20..]).to_le_bytes();
@@ -228,7 +268,11 @@ fn a_hostile_journal_is_bounded() {
         let Ok((journal, plan, _)) = Journal::open(&paper) else { continue };
         opened += 1;
         plan.check().unwrap();
-        assert!(plan.steps() > 0 && plan.step(plan.steps()).is_none() && plan.step(plan.steps() - 1).is_some());
+        assert!(
+            plan.steps() > 0
+                && plan.step(plan.steps()).is_none()
+                && plan.step(plan.steps() - 1).is_some()
+        );
         let medium = Medium::new(before.clone(), &power);
         let _ = plan.standing(&journal, &medium);
         if plan.medium == before.len() as u64 {
@@ -238,7 +282,8 @@ fn a_hostile_journal_is_bounded() {
     assert!(opened > 100, "{opened}");
 }
 
-/// Notes with any numbers and right sums, on a disk in the middle of the move: the move is refused, or goes on inside of its bounds.
+/// Notes with any numbers and right sums, on a disk in the middle of the move: the move is refused,
+/// or goes on inside of its bounds.
 #[test]
 fn hostile_notes_are_bounded() {
     const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -253,7 +298,8 @@ fn hostile_notes_are_bounded() {
     });
     assert_eq!(stopped, Err(Interrupted::Asked));
     let (half, noted) = (medium.seen(), file.seen());
-    let notes: Vec<usize> = (0..noted.len()).step_by(2048).filter(|&at| noted[at..].starts_with(b"TLMN")).collect();
+    let notes: Vec<usize> =
+        (0..noted.len()).step_by(2048).filter(|&at| noted[at..].starts_with(b"TLMN")).collect();
     assert_eq!(notes.len(), 4);
     let (mut random, mut went_on) = (Random(6), 0);
     for _ in 0..5_000 {
@@ -261,7 +307,8 @@ fn hostile_notes_are_bounded() {
         for &at in &notes {
             for _ in 0..random.next(3) {
                 let byte = at + 4 + usize::try_from(random.next(28)).unwrap();
-                file[byte] = [0, 1, 2, 3, 4, 5, 0x80, 0xff][usize::try_from(random.next(8)).unwrap()];
+                file[byte] =
+                    [0, 1, 2, 3, 4, 5, 0x80, 0xff][usize::try_from(random.next(8)).unwrap()];
             }
             let sum = CRC.checksum(&file[at..at + 32]).to_le_bytes();
             file[at + 32..at + 36].copy_from_slice(&sum);

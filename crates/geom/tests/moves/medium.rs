@@ -1,4 +1,5 @@
-//! A disk and a journal file with caches, which a kill leaves as they are and a loss of power empties.
+//! A disk and a journal file with caches, which a kill leaves as they are and a loss of power
+//! empties.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,8 @@ impl Random {
 /// Writes since the last flush: the first byte and the bytes of each.
 pub(crate) type Cached = Vec<(usize, Vec<u8>)>;
 
-/// A medium whose requests fail after so many, and whose cache loses what was not flushed, in any part, when the power fails.
+/// A medium whose requests fail after so many, and whose cache loses what was not flushed, in any
+/// part, when the power fails.
 pub(crate) struct Medium {
     pub(crate) power: Arc<AtomicU64>,
     /// On the medium, in the cache.
@@ -42,7 +44,10 @@ impl Medium {
     }
 
     fn spend(&self) -> Result<(), Errno> {
-        self.power.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).map(|_| ()).map_err(|_| Errno::Io)
+        self.power
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .map(|_| ())
+            .map_err(|_| Errno::Io)
     }
 
     /// The bytes that a reader finds.
@@ -52,7 +57,8 @@ impl Medium {
         bytes
     }
 
-    /// The bytes when the power is back: of what was not flushed any sectors, the later over the earlier.
+    /// The bytes when the power is back: of what was not flushed any sectors, the later over the
+    /// earlier.
     pub(crate) fn after(&self, random: &mut Random) -> Vec<u8> {
         let (mut bytes, cached) = self.bytes.lock().unwrap().clone();
         let keep = random.next(4);

@@ -1,5 +1,5 @@
-//! A journal and a disk of two moments, and journals with a flipped bit: the right bytes come out, or the move is refused and nothing is
-//! written. Nothing else ever.
+//! A journal and a disk of two moments, and journals with a flipped bit: the right bytes come out,
+//! or the move is refused and nothing is written. Nothing else ever.
 
 use crate::case::{Came, found, is_moved, paper, resume, sizes, tabled};
 use crate::medium::{Medium, Random};
@@ -62,18 +62,26 @@ impl Store for Watched<'_> {
     }
 }
 
-/// What a disk and its journal look like at every moment of a move, what a loss of power then leaves, too.
+/// What a disk and its journal look like at every moment of a move, what a loss of power then
+/// leaves, too.
 fn moments(before: &[u8], plan: &Move) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (disk, paper) = (Medium::steady(before.to_vec()), Medium::steady(paper(plan)));
     let (moments, random) = (Mutex::new(vec![(disk.seen(), paper.seen())]), Mutex::new(Random(7)));
-    let watched = |is_disk| Watched { disk: &disk, paper: &paper, is_disk, moments: &moments, random: &random };
+    let watched = |is_disk| Watched {
+        disk: &disk,
+        paper: &paper,
+        is_disk,
+        moments: &moments,
+        random: &random,
+    };
     let (on_disk, on_paper) = (watched(true), watched(false));
     let (journal, read, _) = Journal::open(&on_paper).unwrap();
     carry(&read, &on_disk, Some(&journal), Start::default(), &mut |_| true).unwrap();
     moments.into_inner().unwrap()
 }
 
-/// Moves up and down, near (saved in the journal) and far (not), on sectors of both sizes, with both tables.
+/// Moves up and down, near (saved in the journal) and far (not), on sectors of both sizes, with
+/// both tables.
 fn cases() -> Vec<(String, Vec<u8>, Move)> {
     let mut cases = Vec::new();
     for (scheme, sector, low, high) in [
@@ -100,8 +108,12 @@ fn outcome(before: &[u8], plan: &Move, disk: &[u8], paper: &[u8]) -> Result<Came
     let came = resume(&medium, &file);
     let after = medium.seen();
     match came {
-        Came::Done if !is_moved(before, &after, plan) => Err("status 0, and the disk differs".into()),
-        Came::Done if found(&after, plan.sector) != Some(plan.to) => Err("status 0, and the table shows another place".into()),
+        Came::Done if !is_moved(before, &after, plan) => {
+            Err("status 0, and the disk differs".into())
+        }
+        Came::Done if found(&after, plan.sector) != Some(plan.to) => {
+            Err("status 0, and the table shows another place".into())
+        }
         Came::Refused | Came::Untouched if after != disk => Err("refused, and written to".into()),
         Came::Untouched if disk != before => Err("not begun, and the disk differs".into()),
         came => Ok(came),
@@ -114,13 +126,18 @@ fn a_journal_and_a_disk_of_two_moments_are_never_taken_for_one() {
         let moments = moments(&before, &plan);
         let disks: BTreeSet<&[u8]> = moments.iter().map(|(disk, _)| disk.as_slice()).collect();
         let papers: BTreeSet<&[u8]> = moments.iter().map(|(_, paper)| paper.as_slice()).collect();
-        let own: BTreeSet<(&[u8], &[u8])> = moments.iter().map(|(disk, paper)| (disk.as_slice(), paper.as_slice())).collect();
+        let own: BTreeSet<(&[u8], &[u8])> =
+            moments.iter().map(|(disk, paper)| (disk.as_slice(), paper.as_slice())).collect();
         let (mut right, mut refused) = (0, 0);
         for disk in &disks {
             for paper in &papers {
-                let came = outcome(&before, &plan, disk, paper).unwrap_or_else(|found| panic!("{name}: {found}"));
+                let came = outcome(&before, &plan, disk, paper)
+                    .unwrap_or_else(|found| panic!("{name}: {found}"));
                 let is_own = own.contains(&(*disk, *paper));
-                assert!(came != Came::Failed && (!is_own || came != Came::Refused), "{name}: {came:?}");
+                assert!(
+                    came != Came::Failed && (!is_own || came != Came::Refused),
+                    "{name}: {came:?}"
+                );
                 if came == Came::Done { right += 1 } else { refused += 1 }
             }
         }
@@ -132,12 +149,20 @@ fn a_journal_and_a_disk_of_two_moments_are_never_taken_for_one() {
 /// Only bytes that a resume reads can change what it does: all others are passed over.
 #[test]
 fn a_flipped_bit_in_a_journal_is_found_or_does_nothing() {
-    for (name, before, plan) in cases().into_iter().filter(|(_, _, plan)| plan.sector == 512 && plan.table.len() == 1) {
+    for (name, before, plan) in
+        cases().into_iter().filter(|(_, _, plan)| plan.sector == 512 && plan.table.len() == 1)
+    {
         let moments = moments(&before, &plan);
         let (mut right, mut refused) = (0, 0);
         // In the middle of a copy, in the last steps, and at the end.
         let head = Journal::head(&plan, "words").unwrap().0.len();
-        for moment in [moments.len() / 2, moments.len() / 2 + 6, moments.len() * 4 / 5, moments.len() - 24, moments.len() - 1] {
+        for moment in [
+            moments.len() / 2,
+            moments.len() / 2 + 6,
+            moments.len() * 4 / 5,
+            moments.len() - 24,
+            moments.len() - 1,
+        ] {
             let (disk, paper) = &moments[moment];
             let (medium, file) = (Medium::steady(disk.clone()), Medium::steady(paper.clone()));
             resume(&medium, &file);
@@ -151,7 +176,9 @@ fn a_flipped_bit_in_a_journal_is_found_or_does_nothing() {
                     match outcome(&before, &plan, disk, &flipped) {
                         Ok(Came::Done) => right += 1,
                         Ok(_) => refused += 1,
-                        Err(found) => panic!("{name}: bit {bit} of byte {at}, moment {moment}: {found}"),
+                        Err(found) => {
+                            panic!("{name}: bit {bit} of byte {at}, moment {moment}: {found}")
+                        }
                     }
                 }
             }
@@ -167,7 +194,8 @@ fn a_note_that_is_lost_once_is_there_twice() {
     let moments = moments(&before, &plan);
     let (disk, paper) = &moments[moments.len() / 2];
     let mut lost = paper.clone();
-    let notes: Vec<usize> = (0..paper.len()).step_by(4096).filter(|&at| paper[at..].starts_with(b"TLMN")).collect();
+    let notes: Vec<usize> =
+        (0..paper.len()).step_by(4096).filter(|&at| paper[at..].starts_with(b"TLMN")).collect();
     assert_eq!(notes.len(), 2);
     notes.iter().for_each(|&at| lost[at..at + 512].fill(0));
     assert_eq!(outcome(&before, &plan, disk, &lost), Ok(Came::Done));

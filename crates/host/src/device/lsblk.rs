@@ -1,13 +1,15 @@
 //! Another host's block devices, from `lsblk -OJb`.
 //!
 //! # Limits
-//! Columns come and go between versions, and numbers are strings before util-linux 2.33. All forms are accepted, and
-//! a missing column is not reported. Without `START` (before 2.38) a partition is judged by its own alignment alone.
-//! So is one whose `START` cannot be true, which is a finding. There is nothing about atomic writes, and nothing
-//! about md but its level: the chunk of a striped set is its `MIN-IO`.
+//! Columns come and go between versions, and numbers are strings before util-linux 2.33. All forms
+//! are accepted, and a missing column is not reported. Without `START` (before 2.38) a partition is
+//! judged by its own alignment alone. So is one whose `START` cannot be true, which is a finding.
+//! There is nothing about atomic writes, and nothing about md but its level: the chunk of a striped
+//! set is its `MIN-IO`.
 //!
 //! # Sources
-//! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts 512-byte sectors, everything else is bytes with `-b`.
+//! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts
+//! 512-byte sectors, everything else is bytes with `-b`.
 
 use crate::device::{self, Device, Kind, Signs};
 use crate::error::{Cause, Error};
@@ -16,7 +18,8 @@ use trueline_geom::audit::limits::Limits;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::Grain;
 
-/// The devices in the output of `lsblk -OJb`, each after those beneath it. `place` names the output in an error.
+/// The devices in the output of `lsblk -OJb`, each after those beneath it. `place` names the output
+/// in an error.
 pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     const ATTEMPT: &str = "read lsblk's output from";
     let json: Value = serde_json::from_str(text).map_err(|e| Error {
@@ -26,10 +29,23 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
         advice: "save what lsblk -OJb prints",
     })?;
     let Some(list) = json.get("blockdevices").and_then(Value::as_array) else {
-        return Err(Error::not(ATTEMPT, place, "no \"blockdevices\"", "save what lsblk -OJb prints"));
+        return Err(Error::not(
+            ATTEMPT,
+            place,
+            "no \"blockdevices\"",
+            "save what lsblk -OJb prints",
+        ));
     };
-    if let Some(size) = list.iter().find_map(|e| Some(e.get("size")?.as_str()?).filter(|s| s.trim().parse::<u64>().is_err())) {
-        return Err(Error::not(ATTEMPT, place, format!("a size of {size:?} is not in bytes"), "give lsblk -b as well"));
+    if let Some(size) = list
+        .iter()
+        .find_map(|e| Some(e.get("size")?.as_str()?).filter(|s| s.trim().parse::<u64>().is_err()))
+    {
+        return Err(Error::not(
+            ATTEMPT,
+            place,
+            format!("a size of {size:?} is not in bytes"),
+            "give lsblk -b as well",
+        ));
     }
     let mut devices = Vec::new();
     add(list, None, &mut devices);
@@ -45,7 +61,8 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
-/// Adds a list and the lists nested in it. A device over several others is listed under each of them.
+/// Adds a list and the lists nested in it. A device over several others is listed under each of
+/// them.
 fn add(list: &[Value], parent: Option<&str>, devices: &mut Vec<Device>) {
     for entry in list {
         let entry = Entry(entry);
@@ -76,7 +93,8 @@ fn push(names: &mut Vec<String>, name: &str) {
     }
 }
 
-/// Gives a partition its disk's limits, or shifts its own into its disk's addresses if the disk is not listed.
+/// Gives a partition its disk's limits, or shifts its own into its disk's addresses if the disk is
+/// not listed.
 fn inherit(i: usize, devices: &mut [Device]) {
     let Kind::Partition { parent, start, .. } = &devices[i].kind else { return };
     let (parent, start) = (parent.clone(), *start);
@@ -89,13 +107,18 @@ fn inherit(i: usize, devices: &mut [Device]) {
         }
     } else if let Some(start) = start {
         let limits = &mut device.limits;
-        let on_disk = |size: u64, own: u64| Grain::new(size, own.checked_add(start)?).map(Grain::phase);
+        let on_disk =
+            |size: u64, own: u64| Grain::new(size, own.checked_add(start)?).map(Grain::phase);
         let granularity = limits.minimum_io_size.max(limits.physical_block_size);
         let own = u64::try_from(limits.alignment_offset).ok();
-        if let Some(phase) = own.and_then(|own| on_disk(granularity, own)).and_then(|phase| i64::try_from(phase).ok()) {
+        if let Some(phase) = own
+            .and_then(|own| on_disk(granularity, own))
+            .and_then(|phase| i64::try_from(phase).ok())
+        {
             limits.alignment_offset = phase;
         }
-        limits.discard_alignment = on_disk(limits.discard_granularity, limits.discard_alignment).unwrap_or_default();
+        limits.discard_alignment =
+            on_disk(limits.discard_granularity, limits.discard_alignment).unwrap_or_default();
     }
 }
 
@@ -126,7 +149,8 @@ impl Entry<'_> {
         }
     }
 
-    /// The first byte of a partition on its disk, if its `START` is valid: no disk is longer than an `off_t` counts.
+    /// The first byte of a partition on its disk, if its `START` is valid: no disk is longer than
+    /// an `off_t` counts.
     fn start(self) -> Option<u64> {
         let bytes = self.whole("start")?.checked_mul(512)?;
         i64::try_from(bytes).ok().and_then(|bytes| u64::try_from(bytes).ok())
@@ -141,10 +165,19 @@ impl Entry<'_> {
     }
 
     fn mountpoints(self) -> Vec<String> {
-        let all = self.0.get("mountpoints").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let all = self
+            .0
+            .get("mountpoints")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let one = self.0.get("mountpoint");
         let mut points = Vec::new();
-        all.iter().chain(one).filter_map(Value::as_str).filter(|p| !p.is_empty()).for_each(|p| push(&mut points, p));
+        all.iter()
+            .chain(one)
+            .filter_map(Value::as_str)
+            .filter(|p| !p.is_empty())
+            .for_each(|p| push(&mut points, p));
         points
     }
 }
@@ -153,7 +186,9 @@ fn device(entry: Entry<'_>) -> Option<Device> {
     let shown = entry.text("name");
     let name = entry.text("kname").or_else(|| shown.clone())?;
     let numbers = entry.text("maj:min").unwrap_or_default();
-    let numbers = numbers.split_once(':').and_then(|(major, minor)| Some((major.trim().parse().ok()?, minor.trim().parse().ok()?)));
+    let numbers = numbers
+        .split_once(':')
+        .and_then(|(major, minor)| Some((major.trim().parse().ok()?, minor.trim().parse().ok()?)));
     let (major, minor) = numbers.unwrap_or_default();
     let bytes = |column| entry.bytes(column).unwrap_or_default();
     let limits = Limits {
@@ -206,13 +241,18 @@ fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for column in ["phy-sec", "log-sec"] {
         if let Some(size) = entry.whole(column).filter(|&size| size <= 0) {
-            let message = format!("{} of {name} is {size} bytes, which cannot be: nothing is judged by it", column.to_uppercase());
+            let message = format!(
+                "{} of {name} is {size} bytes, which cannot be: nothing is judged by it",
+                column.to_uppercase()
+            );
             let fix = "list the host again, with the lsblk of its own system; or say what the disk is: --physical";
             found.push(Finding::new(&finding::LIMITS, Severity::Warning, 0, message).fix(fix));
         }
     }
     if let Some(start) = entry.whole("start").filter(|_| entry.start().is_none()) {
-        let message = format!("{name} would start at sector {start}, which no disk has: judged by its ALIGNMENT");
+        let message = format!(
+            "{name} would start at sector {start}, which no disk has: judged by its ALIGNMENT"
+        );
         let fix = "list the host again, with the lsblk of its own system; sfdisk --dump tells where it starts";
         found.push(Finding::new(&finding::RANGE, Severity::Error, 0, message).fix(fix));
     }
@@ -225,16 +265,26 @@ fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
         "part" => {
             // `PARTN` is new in 2.39; the kernel's name ends with the number.
             let name = entry.text("kname").or(shown).unwrap_or_default();
-            let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit()).rsplit(|c: char| !c.is_ascii_digit()).next();
-            let number = entry.bytes("partn").and_then(|n| u32::try_from(n).ok()).or_else(|| digits?.parse().ok());
+            let digits = name
+                .trim_start_matches(|c: char| !c.is_ascii_digit())
+                .rsplit(|c: char| !c.is_ascii_digit())
+                .next();
+            let number = entry
+                .bytes("partn")
+                .and_then(|n| u32::try_from(n).ok())
+                .or_else(|| digits?.parse().ok());
             Kind::Partition { parent: String::new(), number, start: entry.start(), whole: 0 }
         }
         "loop" => Kind::Loop { backing_file: None, offset: 0, sizelimit: 0 },
         "crypt" | "lvm" | "dm" | "mpath" | "dmraid" => Kind::Dm { name: shown, uuid: None },
         // md's level is its type; an inactive set is "md".
-        level if level.starts_with("raid") || matches!(level, "linear" | "md") => {
-            Kind::Md { level: Some(kind), chunk: None, disks: None, metadata: None, members: Vec::new() }
-        }
+        level if level.starts_with("raid") || matches!(level, "linear" | "md") => Kind::Md {
+            level: Some(kind),
+            chunk: None,
+            disks: None,
+            metadata: None,
+            members: Vec::new(),
+        },
         _ => Kind::Disk,
     }
 }

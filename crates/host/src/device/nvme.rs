@@ -1,9 +1,10 @@
 //! The output of `nvme id-ns -o json`.
 //!
 //! # Limits
-//! One document, an array of them, or several one after another, as a loop over drives prints them. Numbers may be
-//! strings; a missing field is 0, which claims nothing. The LBA formats are under `lbafs`, their data size under `ds`
-//! (as nvme-cli names it) or `lbads` (as the specification does).
+//! One document, an array of them, or several one after another, as a loop over drives prints them.
+//! Numbers may be strings; a missing field is 0, which claims nothing. The LBA formats are under
+//! `lbafs`, their data size under `ds` (as nvme-cli names it) or `lbads` (as the specification
+//! does).
 //!
 //! # Sources
 //! nvme-cli `nvme-print-json.c`; the fields as in [`trueline_geom::audit::limits::nvme`].
@@ -18,22 +19,35 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
     const ADVICE: &str = "save what nvme id-ns -o json prints";
     let mut found = Vec::new();
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
-        let document = document.map_err(|e| Error { attempt: ATTEMPT, place: place.to_owned(), source: Cause::Json(e), advice: ADVICE })?;
+        let document = document.map_err(|e| Error {
+            attempt: ATTEMPT,
+            place: place.to_owned(),
+            source: Cause::Json(e),
+            advice: ADVICE,
+        })?;
         let list = if let Value::Array(list) = document { list } else { vec![document] };
         for entry in &list {
             found.push(namespace(entry).map_err(|why| Error::not(ATTEMPT, place, why, ADVICE))?);
         }
     }
-    if found.is_empty() { Err(Error::not(ATTEMPT, place, "no namespace", ADVICE)) } else { Ok(found) }
+    if found.is_empty() {
+        Err(Error::not(ATTEMPT, place, "no namespace", ADVICE))
+    } else {
+        Ok(found)
+    }
 }
 
 fn namespace(entry: &Value) -> Result<Namespace, String> {
     let nsze = number(entry, "nsze").ok_or("no \"nsze\"")?;
     let flbas = field::<u8>(entry, "flbas")?;
     let index = Namespace::format(flbas);
-    let formats = entry.get("lbafs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let formats =
+        entry.get("lbafs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let Some(format) = formats.get(index) else {
-        return Err(format!("flbas {flbas} selects format {index}, but \"lbafs\" has {}", formats.len()));
+        return Err(format!(
+            "flbas {flbas} selects format {index}, but \"lbafs\" has {}",
+            formats.len()
+        ));
     };
     let lbads = if format.get("ds").is_some() { "ds" } else { "lbads" };
     let namespace = Namespace {
@@ -63,7 +77,8 @@ fn number(entry: &Value, name: &str) -> Option<u64> {
         Value::Number(n) => n.as_u64(),
         Value::String(s) => {
             let s = s.trim();
-            s.strip_prefix("0x").map_or_else(|| s.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
+            s.strip_prefix("0x")
+                .map_or_else(|| s.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
         }
         _ => None,
     }

@@ -1,13 +1,14 @@
 //! This host's block devices, from sysfs.
 //!
 //! # Limits
-//! Needs no root. An attribute that is missing (an older kernel), unreadable or malformed counts as not reported.
-//! Devices without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe
-//! drive) are left out. `size`, `start` and md's `offset` count 512-byte sectors, whatever the logical block size is.
+//! Needs no root. An attribute that is missing (an older kernel), unreadable or malformed counts as
+//! not reported. Devices without a medium (an unused loop, an empty card reader) and hidden ones
+//! (the paths of a multipath NVMe drive) are left out. `size`, `start` and md's `offset` count
+//! 512-byte sectors, whatever the logical block size is.
 //!
 //! # Sources
-//! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
-//! `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
+//! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`,
+//! `Documentation/admin-guide/md.rst`, `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
 
 use crate::device::{self, Device, Kind, Member, Signs, udev};
 use crate::error::Error;
@@ -31,20 +32,23 @@ pub fn host() -> Result<Vec<Device>, Error> {
     for device in &mut devices {
         let found = udev::signs(Path::new("/run/udev/data"), device.major, device.minor);
         let mounted = device.signs.fstype.take();
-        let block = mounted.as_ref().and(device.mountpoints.first()).and_then(|point| block_of(Path::new(point)));
+        let block = mounted
+            .as_ref()
+            .and(device.mountpoints.first())
+            .and_then(|point| block_of(Path::new(point)));
         device.signs = Signs { fstype: mounted.or(found.fstype), block, ..found };
     }
     Ok(devices)
 }
 
-/// The block size of the file system mounted at `point` in bytes: `f_frsize`, the unit that these file systems
-/// allocate and write.
+/// The block size of the file system mounted at `point` in bytes: `f_frsize`, the unit that these
+/// file systems allocate and write.
 fn block_of(point: &Path) -> Option<u64> {
     rustix::fs::statvfs(point).ok().map(|s| s.f_frsize).filter(|&size| size > 0)
 }
 
-/// The block devices of this host, and the index of `path` among them; `None` if it is none of them, or the lookup
-/// fails.
+/// The block devices of this host, and the index of `path` among them; `None` if it is none of
+/// them, or the lookup fails.
 pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
     let stat = rustix::fs::stat(path).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice).then_some(())?;
@@ -54,8 +58,8 @@ pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
     Some((devices, at))
 }
 
-/// The path of the device that covers `length` bytes from byte `start` of the block device at `path`: that device
-/// itself, or one of its partitions known to the kernel.
+/// The path of the device that covers `length` bytes from byte `start` of the block device at
+/// `path`: that device itself, or one of its partitions known to the kernel.
 pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
     let (devices, at) = named(path)?;
     let own = &devices[at];
@@ -63,11 +67,15 @@ pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
         return Some(path.into());
     }
     let (disk, start) = match &own.kind {
-        Kind::Partition { parent, start: first, .. } => (parent, first.as_ref()?.checked_add(start)?),
+        Kind::Partition { parent, start: first, .. } => {
+            (parent, first.as_ref()?.checked_add(start)?)
+        }
         _ => (&own.name, start),
     };
     let same = |d: &&Device| match &d.kind {
-        Kind::Partition { parent, start: first, .. } => parent == disk && *first == Some(start) && d.size == length,
+        Kind::Partition { parent, start: first, .. } => {
+            parent == disk && *first == Some(start) && d.size == length
+        }
         _ => false,
     };
     // In a container the kernel may have a partition without a node.
@@ -85,7 +93,9 @@ pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
             continue;
         }
         let Some(disk) = whole(&dir, &name) else { continue };
-        let parts = names(&dir.0).into_iter().filter_map(|part| partition(&Attributes(dir.0.join(&part)), &part, &disk));
+        let parts = names(&dir.0)
+            .into_iter()
+            .filter_map(|part| partition(&Attributes(dir.0.join(&part)), &part, &disk));
         let mut parts: Vec<Device> = parts.collect();
         parts.sort_by_key(number);
         devices.push(disk);
@@ -96,14 +106,15 @@ pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
-/// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does not list it.
+/// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does
+/// not list it.
 pub fn device(root: &Path, mountinfo: &Path, major: u32, minor: u32) -> Option<Device> {
     // All devices are read: a striped device is recognised by its members.
     read(root, mountinfo).ok()?.into_iter().find(|d| (d.major, d.minor) == (major, minor))
 }
 
-/// True if a block device has a command that writes zeros; otherwise the kernel sends zeros. A partition has its
-/// disk's command.
+/// True if a block device has a command that writes zeros; otherwise the kernel sends zeros. A
+/// partition has its disk's command.
 pub fn writes_zeroes(root: &Path, major: u32, minor: u32) -> bool {
     let own = root.join(format!("dev/block/{major}:{minor}"));
     let most = |path: PathBuf| Attributes(path).number::<u64>("queue/write_zeroes_max_bytes");
@@ -195,7 +206,12 @@ fn whole(dir: &Attributes, name: &str) -> Option<Device> {
 
 fn partition(dir: &Attributes, name: &str, disk: &Device) -> Option<Device> {
     let number = Some(dir.number("partition")?);
-    let kind = Kind::Partition { parent: disk.name.clone(), number, start: dir.sectors("start"), whole: disk.size };
+    let kind = Kind::Partition {
+        parent: disk.name.clone(),
+        number,
+        start: dir.sectors("start"),
+        whole: disk.size,
+    };
     Some(Device { kind, limits: disk.limits.clone(), removable: disk.removable, ..any(dir, name)? })
 }
 
@@ -245,13 +261,17 @@ fn kind(dir: &Attributes) -> Kind {
     Kind::Disk
 }
 
-/// The members of a set: `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin at `offset`.
+/// The members of a set: `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin
+/// at `offset`.
 fn members(md: &Attributes) -> Vec<Member> {
-    let slots = names(&md.0).into_iter().filter_map(|name| Some((name.strip_prefix("rd")?.parse().ok()?, name)));
+    let slots = names(&md.0)
+        .into_iter()
+        .filter_map(|name| Some((name.strip_prefix("rd")?.parse().ok()?, name)));
     let mut members: Vec<Member> = slots
         .map(|(slot, name)| {
             let link = fs::read_link(md.0.join(&name)).ok();
-            let device = link.and_then(|l| Some(l.file_name()?.to_str()?.strip_prefix("dev-")?.to_owned()));
+            let device =
+                link.and_then(|l| Some(l.file_name()?.to_str()?.strip_prefix("dev-")?.to_owned()));
             Member { slot, device, offset: Attributes(md.0.join(&name)).sectors("offset") }
         })
         .collect();
@@ -259,7 +279,8 @@ fn members(md: &Attributes) -> Vec<Member> {
     members
 }
 
-/// Adds mount points. A file system over several devices (Btrfs) has a number of its own and is found by its source.
+/// Adds mount points. A file system over several devices (Btrfs) has a number of its own and is
+/// found by its source.
 fn mount(devices: &mut [Device], mountinfo: &Path) {
     let mut text = Vec::new();
     let _ = fs::File::open(mountinfo).and_then(|f| f.take(MOUNTS).read_to_end(&mut text));
@@ -281,7 +302,8 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
     }
 }
 
-/// Decodes blank, tab, newline and backslash, which are written as a backslash and three octal digits.
+/// Decodes blank, tab, newline and backslash, which are written as a backslash and three octal
+/// digits.
 fn unescape(field: &str) -> String {
     let mut pieces = field.split('\\');
     let mut text = pieces.next().unwrap_or_default().to_owned();

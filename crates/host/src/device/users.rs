@@ -1,7 +1,8 @@
 //! The users of a device or an image, as phrases for the message that refuses to write it.
 //!
 //! # Sources
-//! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`), `Documentation/ABI/stable/sysfs-block` (`holders`).
+//! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`),
+//! `Documentation/ABI/stable/sysfs-block` (`holders`).
 
 use crate::device::{Device, Kind, sysfs};
 use std::fs;
@@ -11,7 +12,8 @@ use std::path::Path;
 pub fn users(path: &Path) -> Vec<String> {
     let Some((devices, at)) = sysfs::named(path) else { return Vec::new() };
     let own = &devices[at];
-    let part = |d: &&Device| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == own.name);
+    let part =
+        |d: &&Device| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == own.name);
     std::iter::once(own).chain(devices.iter().filter(part)).flat_map(uses).collect()
 }
 
@@ -20,7 +22,8 @@ fn uses(device: &Device) -> impl Iterator<Item = String> {
         "[SWAP]" => format!("{} is swapped to", device.path),
         point => format!("{} is mounted at {point}", device.path),
     });
-    mounted.chain(device.holders.iter().map(|holder| format!("{} is held by {holder}", device.path)))
+    mounted
+        .chain(device.holders.iter().map(|holder| format!("{} is held by {holder}", device.path)))
 }
 
 /// The path of a loop device over the file at `path`, if there is one.
@@ -32,6 +35,10 @@ pub fn loop_of(path: &Path) -> Option<String> {
         Some((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
     };
     // Only loop devices are searched, not all: this runs before each write of an image.
-    let names = fs::read_dir("/sys/block").ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
-    names.filter(|name| name.starts_with("loop")).find(|name| shown(name) == Some(true)).map(|name| format!("/dev/{name}"))
+    let names =
+        fs::read_dir("/sys/block").ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
+    names
+        .filter(|name| name.starts_with("loop"))
+        .find(|name| shown(name) == Some(true))
+        .map(|name| format!("/dev/{name}"))
 }

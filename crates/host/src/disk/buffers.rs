@@ -1,7 +1,10 @@
-//! Memory that a kernel reads into and writes from: page-aligned, with a place for each request, filled once with
-//! incompressible bytes.
+//! Memory that a kernel reads into and writes from: page-aligned, with a place for each request,
+//! filled once with incompressible bytes.
 
-#![allow(unsafe_code, reason = "memory that lives outside Rust's allocator, because the kernel keeps its address")]
+#![allow(
+    unsafe_code,
+    reason = "memory that lives outside Rust's allocator, because the kernel keeps its address"
+)]
 
 use crate::random;
 use rustix::io;
@@ -34,11 +37,18 @@ impl Buffers {
     }
 
     fn map(count: usize, length: u64, flags: MapFlags) -> io::Result<Buffers> {
-        let place = round_up(length.max(1), PAGE).and_then(|place| usize::try_from(place).ok()).ok_or(io::Errno::NOMEM)?;
-        let bytes = place.checked_mul(count.max(1)).filter(|&bytes| bytes <= isize::MAX.unsigned_abs()).ok_or(io::Errno::NOMEM)?;
+        let place = round_up(length.max(1), PAGE)
+            .and_then(|place| usize::try_from(place).ok())
+            .ok_or(io::Errno::NOMEM)?;
+        let bytes = place
+            .checked_mul(count.max(1))
+            .filter(|&bytes| bytes <= isize::MAX.unsigned_abs())
+            .ok_or(io::Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust knows of.
-        let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust
+        // knows of.
+        let base =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
         let base = NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?;
         Ok(Buffers { base, bytes, place })
     }
@@ -81,8 +91,8 @@ impl Buffers {
         self.base.as_ptr().wrapping_add(at)
     }
 
-    /// The bytes of one place; `None` if there is no such place. The caller knows that no request on them is in
-    /// flight.
+    /// The bytes of one place; `None` if there is no such place. The caller knows that no request
+    /// on them is in flight.
     pub(crate) fn of_place(&mut self, place: usize) -> Option<&mut [u8]> {
         (place < self.count()).then(|| self.bytes_mut(place * self.place, self.place))
     }
@@ -90,8 +100,9 @@ impl Buffers {
     /// The bytes `length` from `at` on. The caller knows that no request on them is in flight.
     pub fn bytes(&self, at: usize, length: usize) -> &[u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
-        // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was made and is written only through
-        // `bytes_mut`, which borrows all of it, or by a request in flight, of which there is none.
+        // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was
+        // made and is written only through `bytes_mut`, which borrows all of it, or by a request in
+        // flight, of which there is none.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), length) }
     }
 
@@ -105,8 +116,8 @@ impl Buffers {
 
 // SAFETY: it owns its mapping, which belongs to the process and not to a thread.
 unsafe impl Send for Buffers {}
-// SAFETY: a shared reference only reads; `crate::disk::shared`, which hands addresses out, writes through them with
-// atomic stores alone.
+// SAFETY: a shared reference only reads; `crate::disk::shared`, which hands addresses out, writes
+// through them with atomic stores alone.
 unsafe impl Sync for Buffers {}
 
 impl Drop for Buffers {
@@ -114,15 +125,16 @@ impl Drop for Buffers {
         if self.bytes == 0 {
             return;
         }
-        // SAFETY: made by mmap with this length; nothing borrows it any more, and an engine drops it after its last
-        // request.
+        // SAFETY: made by mmap with this length; nothing borrows it any more, and an engine drops
+        // it after its last request.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
 /// Fills `bytes` with xorshift64* from a random seed: no drive can compress it.
 fn fill(bytes: &mut [u8]) {
-    // Without the system's randomness the bytes are the same every time, and no less incompressible.
+    // Without the system's randomness the bytes are the same every time, and no less
+    // incompressible.
     let seed = random::bytes::<8>().map_or(0x9e37_79b9_7f4a_7c15, u64::from_le_bytes);
     let mut state = seed | 1;
     for word in bytes.chunks_mut(8) {

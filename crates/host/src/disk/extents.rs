@@ -1,11 +1,11 @@
 //! The extents of a file, as reported by its file system.
 //!
-//! Preallocated blocks that were never written are no data. Yet lseek(2) reports data there while their pages are
-//! cached: after one read, SEEK_DATA sees a file full of data.
+//! Preallocated blocks that were never written are no data. Yet lseek(2) reports data there while
+//! their pages are cached: after one read, SEEK_DATA sees a file full of data.
 //!
 //! # Limits
-//! Regular files on file systems that report extents: ext4, XFS, Btrfs, F2FS and others; not tmpfs, FUSE and overlays
-//! of them.
+//! Regular files on file systems that report extents: ext4, XFS, Btrfs, F2FS and others; not tmpfs,
+//! FUSE and overlays of them.
 //!
 //! # Sources
 //! Linux `Documentation/filesystems/fiemap.rst`, `include/uapi/linux/fiemap.h`.
@@ -17,8 +17,10 @@ use rustix::io;
 use rustix::ioctl::{Direction, Opcode, Updater, opcode};
 
 /// `_IOWR('f', 11, struct fiemap)`: the size is that of the head alone.
-const FS_IOC_FIEMAP: Opcode = opcode::from_components(Direction::ReadWrite, b'f', 11, size_of::<Head>());
-/// `FIEMAP_FLAG_SYNC`: dirty pages are written first, so that their extents no longer count as unwritten.
+const FS_IOC_FIEMAP: Opcode =
+    opcode::from_components(Direction::ReadWrite, b'f', 11, size_of::<Head>());
+/// `FIEMAP_FLAG_SYNC`: dirty pages are written first, so that their extents no longer count as
+/// unwritten.
 const SYNC: u32 = 1;
 /// The flags `FIEMAP_EXTENT_LAST` and `FIEMAP_EXTENT_UNWRITTEN`.
 const LAST: u32 = 1;
@@ -58,8 +60,8 @@ struct Map {
     extents: [Extent; AT_ONCE],
 }
 
-/// Bytes among the first `length` of a file that were never written: holes, and preallocated ones. `None` if the file
-/// system does not report extents.
+/// Bytes among the first `length` of a file that were never written: holes, and preallocated ones.
+/// `None` if the file system does not report extents.
 pub(crate) fn never_written(file: impl AsFd, length: u64) -> Option<u64> {
     let (mut at, mut written) = (0, 0u64);
     for _ in 0..TIMES {
@@ -84,9 +86,16 @@ pub(crate) fn never_written(file: impl AsFd, length: u64) -> Option<u64> {
 /// The first extents in `length` bytes from `start` on.
 fn extents(file: impl AsFd, start: u64, length: u64) -> io::Result<Vec<Extent>> {
     let count = u32::try_from(AT_ONCE).unwrap_or_default();
-    let head = Head { fm_start: start, fm_length: length, fm_flags: SYNC, fm_extent_count: count, ..Head::default() };
+    let head = Head {
+        fm_start: start,
+        fm_length: length,
+        fm_flags: SYNC,
+        fm_extent_count: count,
+        ..Head::default()
+    };
     let mut map = Map { head, extents: [Extent::default(); AT_ONCE] };
-    // SAFETY: FS_IOC_FIEMAP reads the head and writes no more than `fm_extent_count` extents behind it, for which `Map` has room.
+    // SAFETY: FS_IOC_FIEMAP reads the head and writes no more than `fm_extent_count` extents behind
+    // it, for which `Map` has room.
     unsafe { rustix::ioctl::ioctl(file, Updater::<FS_IOC_FIEMAP, Map>::new(&mut map)) }?;
     let mapped = usize::try_from(map.head.fm_mapped_extents).unwrap_or(AT_ONCE).min(AT_ONCE);
     Ok(map.extents[..mapped].to_vec())

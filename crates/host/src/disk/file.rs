@@ -1,22 +1,27 @@
 //! One image file or block device, opened for reading or for writing.
 //!
 //! # Limits
-//! For reading: read-only, never exclusive, and without a change of the access time if possible. For writing:
-//! exclusive, so that a device or image that is mounted, in a set, shown by a loop device or used by a virtual
-//! machine is never written. For serving read-only: locked, so that no program that respects locks writes it
-//! meanwhile. Zeros are punched out of a file, which frees their space, and requested from a device; where neither is
-//! possible, they are written. Directories, pipes, sockets and character devices are refused before an open, which
-//! has side effects on some of them.
+//! For reading: read-only, never exclusive, and without a change of the access time if possible.
+//! For writing: exclusive, so that a device or image that is mounted, in a set, shown by a loop
+//! device or used by a virtual machine is never written. For serving read-only: locked, so that no
+//! program that respects locks writes it meanwhile. Zeros are punched out of a file, which frees
+//! their space, and requested from a device; where neither is possible, they are written.
+//! Directories, pipes, sockets and character devices are refused before an open, which has side
+//! effects on some of them.
 //!
 //! # Sources
-//! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
+//! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev
+//! waits for it).
 
 use crate::device::{Device, sysfs, users};
 use crate::disk::extents;
 use crate::disk::locks::{self, Claim};
 use crate::errno;
 use crate::error::Error;
-use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
+use rustix::fs::{
+    Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat,
+    StatxFlags,
+};
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSliceMut;
 use std::num::NonZeroU64;
@@ -46,8 +51,8 @@ pub struct Opened {
 pub struct Io {
     /// `st_blksize`: the preferred size of buffered I/O in bytes.
     pub block: u64,
-    /// `stx_dio_mem_align`: the alignment of memory for direct I/O; `None` without direct I/O, or with a kernel
-    /// before 6.1.
+    /// `stx_dio_mem_align`: the alignment of memory for direct I/O; `None` without direct I/O, or
+    /// with a kernel before 6.1.
     pub dio_memory: Option<u32>,
     /// `stx_dio_offset_align`: the alignment of offsets and lengths of direct I/O.
     pub dio_offset: Option<u32>,
@@ -107,10 +112,16 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
     };
     let stat = rustix::fs::fstat(&fd).map_err(failed)?;
     if (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
-        return Err(Error::not("open", &path.display().to_string(), "it was replaced at that moment", "try again"));
+        return Err(Error::not(
+            "open",
+            &path.display().to_string(),
+            "it was replaced at that moment",
+            "try again",
+        ));
     }
     // The `st_size` of a block device is 0; its size is found by a seek to the end.
-    let length = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(|e| Error::os("find the size of", path, e))?;
+    let length = rustix::fs::seek(&fd, SeekFrom::End(0))
+        .map_err(|e| Error::os("find the size of", path, e))?;
     let device = block.then(|| {
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
         sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor)
@@ -124,16 +135,24 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         sector: asked(rustix::fs::ioctl_blksszget(&fd)),
         physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
         io: alignment(&fd, &stat),
-        store: Medium::new(fd, length, block.then(|| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))),
+        store: Medium::new(
+            fd,
+            length,
+            block.then(|| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))),
+        ),
     })
 }
 
-/// Refuses a device that can be opened for writing but refuses all writes: a read-only loop device, a write-protected
-/// card.
+/// Refuses a device that can be opened for writing but refuses all writes: a read-only loop device,
+/// a write-protected card.
 fn takes(device: Option<&Device>, access: Access, path: &Path) -> Result<(), Error> {
     let refuses = access.writes() && device.is_some_and(|device| device.read_only);
     let advice = "blockdev --setrw may change that; to serve it say --read-only";
-    if refuses { Err(Error::not("write", &path.display().to_string(), "the device is read-only", advice)) } else { Ok(()) }
+    if refuses {
+        Err(Error::not("write", &path.display().to_string(), "the device is read-only", advice))
+    } else {
+        Ok(())
+    }
 }
 
 impl Medium {
@@ -146,7 +165,8 @@ impl Medium {
     pub(crate) fn new(fd: OwnedFd, length: u64, number: Option<(u32, u32)>) -> Medium {
         let block = number.is_some();
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
-        let system = rustix::fs::fstatfs(&fd).ok().and_then(|found| u64::try_from(found.f_type).ok());
+        let system =
+            rustix::fs::fstatfs(&fd).ok().and_then(|found| u64::try_from(found.f_type).ok());
         let in_memory = !block && system == Some(TMPFS);
         Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
     }
@@ -158,17 +178,20 @@ impl Medium {
         Ok(())
     }
 
-    /// Bytes of a file that were never written: holes, and preallocated ones (fallocate(2)), whether or not they are
-    /// in the page cache. Dirty pages are written first. `None` for a device, or if the file system does not report
-    /// extents.
+    /// Bytes of a file that were never written: holes, and preallocated ones (fallocate(2)),
+    /// whether or not they are in the page cache. Dirty pages are written first. `None` for a
+    /// device, or if the file system does not report extents.
     pub fn never_written(&self) -> Option<u64> {
         self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
     }
 
-    /// The run that the kernel reports as a hole. Past the end of a file that has shrunk it is data: a client told of
-    /// a hole would assume zeros and not read, whereas a read fails.
+    /// The run that the kernel reports as a hole. Past the end of a file that has shrunk it is
+    /// data: a client told of a hole would assume zeros and not read, whereas a read fails.
     fn hole(&self, from: u64, to: u64) -> Run {
-        let size = rustix::fs::fstat(&self.fd).ok().filter(|_| self.number.is_none()).and_then(|stat| u64::try_from(stat.st_size).ok());
+        let size = rustix::fs::fstat(&self.fd)
+            .ok()
+            .filter(|_| self.number.is_none())
+            .and_then(|stat| u64::try_from(stat.st_size).ok());
         match size.map_or(to, |size| size.min(to)) {
             end if end > from => Run { content: Content::Hole, length: end - from },
             _ => Run { content: Content::Data, length: to - from },
@@ -194,7 +217,12 @@ fn is_block(stat: &Stat, path: &Path) -> Result<bool, Error> {
         FileType::Symlink | FileType::Unknown => "of an unknown kind",
     };
     let message = format!("it is {found}");
-    Err(Error::not("open", &path.display().to_string(), message, "name an image file or a block device"))
+    Err(Error::not(
+        "open",
+        &path.display().to_string(),
+        message,
+        "name an image file or a block device",
+    ))
 }
 
 fn read_only(path: &Path) -> io::Result<OwnedFd> {
@@ -213,9 +241,17 @@ fn writable(path: &Path, more: OFlags) -> io::Result<OwnedFd> {
 
 /// Opens for writing, if there is no other user.
 fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
-    let used = |by: String| Error::not("write", &path.display().to_string(), by, "release it first, or say --allow-busy");
+    let used = |by: String| {
+        Error::not(
+            "write",
+            &path.display().to_string(),
+            by,
+            "release it first, or say --allow-busy",
+        )
+    };
     if block {
-        // The kernel refuses while the device, a partition of it, or a device above it is mounted or held.
+        // The kernel refuses while the device, a partition of it, or a device above it is mounted
+        // or held.
         let fd = writable(path, OFlags::EXCL).map_err(|e| match e {
             io::Errno::BUSY => used(match users::users(path).as_slice() {
                 [] => "it is in use".into(),
@@ -223,8 +259,8 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
             }),
             e => Error::os("write", path, e),
         })?;
-        // udev probes a device when its writer closes it, and waits while this lock is held. It may hold the lock
-        // briefly itself.
+        // udev probes a device when its writer closes it, and waits while this lock is held. It may
+        // hold the lock briefly itself.
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
         return Ok(fd);
     }
@@ -232,7 +268,11 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         return Err(used(format!("{device} shows it as a device")));
     }
     let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;
-    if locks::claim(&fd, Claim::Write) { Ok(fd) } else { Err(used("another program has locked it, a virtual machine perhaps".into())) }
+    if locks::claim(&fd, Claim::Write) {
+        Ok(fd)
+    } else {
+        Err(used("another program has locked it, a virtual machine perhaps".into()))
+    }
 }
 
 /// Opens for reading, if there is no writer.
@@ -242,14 +282,24 @@ fn read_locked(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         return Ok(fd);
     }
     let found = "another program has locked it to write it, a virtual machine perhaps";
-    Err(Error::not("read", &path.display().to_string(), found, "end that first, or say --allow-busy"))
+    Err(Error::not(
+        "read",
+        &path.display().to_string(),
+        found,
+        "end that first, or say --allow-busy",
+    ))
 }
 
 pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
     let block = u64::try_from(stat.st_blksize).unwrap_or_default();
     let dio = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let dio = dio.filter(|s| s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0);
-    Io { block, dio_memory: dio.map(|s| s.stx_dio_mem_align), dio_offset: dio.map(|s| s.stx_dio_offset_align) }
+    let dio =
+        dio.filter(|s| s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0);
+    Io {
+        block,
+        dio_memory: dio.map(|s| s.stx_dio_mem_align),
+        dio_offset: dio.map(|s| s.stx_dio_offset_align),
+    }
 }
 
 impl Store for Medium {
@@ -285,7 +335,9 @@ impl Store for Medium {
             match io::retry_on_intr(|| io::pwrite(&self.fd, rest, at)) {
                 Ok(0) | Err(io::Errno::NOSPC | io::Errno::DQUOT) => return Err(Errno::NoSpace),
                 Ok(count) => (rest, at) = (&rest[count..], at + count as u64),
-                Err(io::Errno::BADF | io::Errno::PERM | io::Errno::ROFS) => return Err(Errno::ReadOnly),
+                Err(io::Errno::BADF | io::Errno::PERM | io::Errno::ROFS) => {
+                    return Err(Errno::ReadOnly);
+                }
                 Err(io::Errno::NODEV | io::Errno::NXIO) => return Err(Errno::NoDevice),
                 Err(_) => return Err(Errno::Io),
             }
@@ -297,7 +349,10 @@ impl Store for Medium {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        if length == 0 || io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, self.zeros, offset, length)).is_ok() {
+        if length == 0
+            || io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, self.zeros, offset, length))
+                .is_ok()
+        {
             return Ok(());
         }
         // Not every file system and driver can; a write reports any other error too.
@@ -310,11 +365,16 @@ impl Store for Medium {
             return self.read_at(buffer, offset).map(|()| true);
         }
         let length = buffer.len();
-        if u64::try_from(length).ok().and_then(|length| offset.checked_add(length)).is_none_or(|end| end > self.length) {
+        if u64::try_from(length)
+            .ok()
+            .and_then(|length| offset.checked_add(length))
+            .is_none_or(|end| end > self.length)
+        {
             return Err(Errno::Range);
         }
         // Any failure here is reported by the read that waits.
-        Ok(io::preadv2(&self.fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT).is_ok_and(|count| count == length))
+        Ok(io::preadv2(&self.fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
+            .is_ok_and(|count| count == length))
     }
 
     fn properties(&self) -> Properties {
@@ -334,22 +394,30 @@ impl Store for Medium {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        // To zero a range of a device keeps its space, and sends zeros if the device has no command for it; to punch
-        // a hole unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). The limit is read anew each time: the
-        // kernel clears it when a device refuses the command.
-        if keep && self.number.is_some_and(|(major, minor)| !sysfs::writes_zeroes(Path::new("/sys"), major, minor)) {
+        // To zero a range of a device keeps its space, and sends zeros if the device has no command
+        // for it; to punch a hole unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). The
+        // limit is read anew each time: the kernel clears it when a device refuses the command.
+        if keep
+            && self.number.is_some_and(|(major, minor)| {
+                !sysfs::writes_zeroes(Path::new("/sys"), major, minor)
+            })
+        {
             return Err(Errno::Unsupported);
         }
-        let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE } | FallocateFlags::KEEP_SIZE;
+        let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE }
+            | FallocateFlags::KEEP_SIZE;
         match io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, how, offset, length)) {
             _ if length == 0 => Ok(()),
-            Err(io::Errno::OPNOTSUPP | io::Errno::NOSYS | io::Errno::INVAL | io::Errno::NODEV) => Err(Errno::Unsupported),
+            Err(io::Errno::OPNOTSUPP | io::Errno::NOSYS | io::Errno::INVAL | io::Errno::NODEV) => {
+                Err(Errno::Unsupported)
+            }
             done => done.map_err(errno::from_kernel),
         }
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end =
+            offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         // ENXIO: only a hole from here on. A block device is all data.
         let data = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(data) => data.clamp(offset, end),
@@ -359,7 +427,8 @@ impl Store for Medium {
         if data > offset {
             return Ok(self.hole(offset, data));
         }
-        let hole = rustix::fs::seek(&self.fd, SeekFrom::Hole(offset)).map_or(end, |hole| hole.clamp(offset + 1, end));
+        let hole = rustix::fs::seek(&self.fd, SeekFrom::Hole(offset))
+            .map_or(end, |hole| hole.clamp(offset + 1, end));
         Ok(Run { content: Content::Data, length: hole - offset })
     }
 
@@ -371,7 +440,8 @@ impl Store for Medium {
     }
 
     fn start_writeback(&self, offset: u64, length: u64) {
-        // Linux starts to write dirty pages before it drops clean ones. It is a hint, so errors are ignored.
+        // Linux starts to write dirty pages before it drops clean ones. It is a hint, so errors are
+        // ignored.
         let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(length), Advice::DontNeed);
     }
 
@@ -393,7 +463,10 @@ mod tests {
         file.set_len(1 << 19).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(medium.extent(0, 1 << 20).unwrap().length <= 1 << 19);
-        assert_eq!(medium.extent(1 << 19, 1 << 19), Ok(Run { content: Content::Data, length: 1 << 19 }));
+        assert_eq!(
+            medium.extent(1 << 19, 1 << 19),
+            Ok(Run { content: Content::Data, length: 1 << 19 })
+        );
         assert_eq!(medium.read_at(&mut [0; 512], 1 << 19), Err(Errno::Range));
         file.set_len(1 << 20).unwrap();
         assert_eq!(medium.extent(1 << 19, 1 << 19).unwrap().length, 1 << 19);
@@ -402,11 +475,20 @@ mod tests {
     #[test]
     fn a_device_that_refuses_writes_is_not_opened_for_them() {
         let device = |read_only| Device { read_only, ..Device::default() };
-        let opened = |read_only, access| takes(Some(&device(read_only)), access, Path::new("/dev/loop7")).map_err(|e| e.to_string());
+        let opened = |read_only, access| {
+            takes(Some(&device(read_only)), access, Path::new("/dev/loop7"))
+                .map_err(|e| e.to_string())
+        };
         let refused = "write /dev/loop7: the device is read-only: blockdev --setrw may change that; to serve it say --read-only";
         for access in [Access::Write, Access::WriteInUse] {
-            assert_eq!((opened(true, access), opened(false, access)), (Err(refused.to_owned()), Ok(())));
+            assert_eq!(
+                (opened(true, access), opened(false, access)),
+                (Err(refused.to_owned()), Ok(()))
+            );
         }
-        assert_eq!((opened(true, Access::Read), opened(true, Access::ReadLocked)), (Ok(()), Ok(())));
+        assert_eq!(
+            (opened(true, Access::Read), opened(true, Access::ReadLocked)),
+            (Ok(()), Ok(()))
+        );
     }
 }

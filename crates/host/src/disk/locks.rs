@@ -1,15 +1,20 @@
-//! Locks of image files in QEMU's scheme: readers and writers of all programs that use it exclude each other.
+//! Locks of image files in QEMU's scheme: readers and writers of all programs that use it exclude
+//! each other.
 //!
-//! A lock belongs to the open file description, not to the process: a classic fcntl(2) lock is lost when the process
-//! closes any other descriptor of the same file. On a file system without locks nothing is excluded.
+//! A lock belongs to the open file description, not to the process: a classic fcntl(2) lock is lost
+//! when the process closes any other descriptor of the same file. On a file system without locks
+//! nothing is excluded.
 //!
 //! # Sources
-//! QEMU, `block/file-posix.c`: a user of permission n of an image holds a shared lock on byte 100 + n; a user that
-//! does not share it holds one on byte 200 + n. After taking its own locks, each checks for contradicting locks of
-//! others. The permissions are those of `include/block/block-common.h`. fcntl(2), "Open file description locks
-//! (non-POSIX)", Linux 3.15.
+//! QEMU, `block/file-posix.c`: a user of permission n of an image holds a shared lock on byte 100 +
+//! n; a user that does not share it holds one on byte 200 + n. After taking its own locks, each
+//! checks for contradicting locks of others. The permissions are those of
+//! `include/block/block-common.h`. fcntl(2), "Open file description locks (non-POSIX)", Linux 3.15.
 
-#![allow(unsafe_code, reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have")]
+#![allow(
+    unsafe_code,
+    reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have"
+)]
 
 use libc::{F_OFD_GETLK, F_OFD_SETLK, F_RDLCK, F_UNLCK, F_WRLCK, off_t};
 use rustix::fs::{FlockOperation, flock};
@@ -38,8 +43,8 @@ const WRITE: off_t = 1;
 /// The number of `BLK_PERM_RESIZE`'s bit.
 const RESIZE: off_t = 3;
 
-/// Locks the image for `claim` until it is released or its description is closed. False, with nothing locked, if
-/// another use contradicts the claim.
+/// Locks the image for `claim` until it is released or its description is closed. False, with
+/// nothing locked, if another use contradicts the claim.
 pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
     let claimed = try_claim(fd, claim);
     if !claimed {
@@ -48,14 +53,19 @@ pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
     claimed
 }
 
-/// Takes an exclusive lock on a file until it is closed; false if another program holds one. That is flock(2), which
-/// only excludes programs that ask for it too. On a file system without it the result is true.
+/// Takes an exclusive lock on a file until it is closed; false if another program holds one. That
+/// is flock(2), which only excludes programs that ask for it too. On a file system without it the
+/// result is true.
 pub fn keep(file: &File) -> bool {
-    !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
+    !matches!(
+        flock(file, FlockOperation::NonBlockingLockExclusive),
+        Err(rustix::io::Errno::WOULDBLOCK)
+    )
 }
 
-/// Releases all locks of this descriptor. Closing it is not enough: a child process that another thread creates
-/// meanwhile has a copy of it until it executes its program, and the lock would stay that long.
+/// Releases all locks of this descriptor. Closing it is not enough: a child process that another
+/// thread creates meanwhile has a copy of it until it executes its program, and the lock would stay
+/// that long.
 pub(crate) fn release(fd: &OwnedFd) {
     // A file without locks has none to release.
     let _ = ask(fd, F_OFD_SETLK, F_UNLCK, 0, TO_THE_END);
@@ -77,27 +87,38 @@ fn try_claim(fd: &OwnedFd, claim: Claim) -> bool {
 const TO_THE_END: off_t = 0;
 
 /// Queries or requests a lock. Returns the structure as the kernel left it, which answers a query.
-fn ask(fd: &OwnedFd, command: c_int, kind: c_int, start: off_t, length: off_t) -> io::Result<libc::flock> {
-    // SAFETY: `struct flock` is integers alone, of which zeros are values; C libraries add fields of their own.
+fn ask(
+    fd: &OwnedFd,
+    command: c_int,
+    kind: c_int,
+    start: off_t,
+    length: off_t,
+) -> io::Result<libc::flock> {
+    // SAFETY: `struct flock` is integers alone, of which zeros are values; C libraries add fields
+    // of their own.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     // The whence of zeros is SEEK_SET, and the process of an open file description lock is 0.
     lock.l_type = c_short::try_from(kind).map_err(|_| io::ErrorKind::InvalidInput)?;
     (lock.l_start, lock.l_len) = (start, length);
-    // SAFETY: the descriptor is open, and the kernel writes nothing but this structure, which lives until it returns.
+    // SAFETY: the descriptor is open, and the kernel writes nothing but this structure, which lives
+    // until it returns.
     let answer = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut lock) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
 
 /// Takes a shared lock on a byte; false if another program has an exclusive one.
 fn share(fd: &OwnedFd, byte: off_t) -> bool {
-    let refused = |e: &io::Error| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied);
+    let refused = |e: &io::Error| {
+        matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied)
+    };
     // Any other error means that there are no locks here.
     !ask(fd, F_OFD_SETLK, F_RDLCK, byte, 1).is_err_and(|e| refused(&e))
 }
 
 /// True if no other program has a lock on the byte.
 fn is_free(fd: &OwnedFd, byte: off_t) -> bool {
-    ask(fd, F_OFD_GETLK, F_WRLCK, byte, 1).map_or(true, |found| c_int::from(found.l_type) == F_UNLCK)
+    ask(fd, F_OFD_GETLK, F_WRLCK, byte, 1)
+        .map_or(true, |found| c_int::from(found.l_type) == F_UNLCK)
 }
 
 #[cfg(test)]
@@ -110,7 +131,17 @@ mod tests {
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
         let path = std::env::temp_dir().join(format!("trueline-locks-{}", std::process::id()));
-        let open = || OwnedFd::from(File::options().create(true).truncate(false).write(true).read(true).open(&path).unwrap());
+        let open = || {
+            OwnedFd::from(
+                File::options()
+                    .create(true)
+                    .truncate(false)
+                    .write(true)
+                    .read(true)
+                    .open(&path)
+                    .unwrap(),
+            )
+        };
         let (first, second) = (open(), open());
         let copies = [first.try_clone().unwrap(), second.try_clone().unwrap()];
         assert!(claim(&first, Claim::Write));

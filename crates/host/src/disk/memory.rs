@@ -1,7 +1,8 @@
-//! A disk in memory: unwritten bytes are zero and take no memory, and discarded or zeroed bytes free theirs.
+//! A disk in memory: unwritten bytes are zero and take no memory, and discarded or zeroed bytes
+//! free theirs.
 //!
-//! Requests do not wait for each other. If two clients write the same bytes at the same moment, each word is one's or
-//! the other's: no disk promises more for a whole request.
+//! Requests do not wait for each other. If two clients write the same bytes at the same moment,
+//! each word is one's or the other's: no disk promises more for a whole request.
 
 use crate::disk::shared::Shared;
 use crate::error::Error;
@@ -17,8 +18,8 @@ pub struct Memory {
     length: u64,
     bytes: Shared,
     written: Written,
-    /// The page size of this machine in bytes, up to 64 KiB: only whole pages can be freed, as madvise(2) rounds a
-    /// length up.
+    /// The page size of this machine in bytes, up to 64 KiB: only whole pages can be freed, as
+    /// madvise(2) rounds a length up.
     page: u64,
 }
 
@@ -33,7 +34,8 @@ impl Memory {
 
     fn with_pages(length: u64, page: u64) -> Result<Memory, Error> {
         let failed = |e| Error::os("reserve", Path::new(&format!("{length} bytes of memory")), e);
-        let bytes = Shared::new(round_up(length, page).ok_or(failed(rustix::io::Errno::NOMEM))?).map_err(failed)?;
+        let bytes = Shared::new(round_up(length, page).ok_or(failed(rustix::io::Errno::NOMEM))?)
+            .map_err(failed)?;
         Ok(Memory { length, bytes, written: Written::new(length), page })
     }
 
@@ -58,16 +60,25 @@ impl Memory {
     /// Zeros the bytes from `offset` to `end`, both inside, and frees their memory.
     fn give_back(&self, offset: u64, end: u64) -> Result<(), Errno> {
         // The last page has no bytes beyond the end of the disk.
-        let last = if end == self.length { round_up(end, self.page) } else { Some(round_down(end, self.page)) }.ok_or(Errno::Range)?;
-        let Some(first) = round_up(offset, self.page).filter(|&first| first < last) else { return self.write_zeros(offset, end) };
-        // The map is cleared before the bytes, while a write does it the other way round: a concurrent write is never
-        // taken for a hole.
+        let last = if end == self.length {
+            round_up(end, self.page)
+        } else {
+            Some(round_down(end, self.page))
+        }
+        .ok_or(Errno::Range)?;
+        let Some(first) = round_up(offset, self.page).filter(|&first| first < last) else {
+            return self.write_zeros(offset, end);
+        };
+        // The map is cleared before the bytes, while a write does it the other way round: a
+        // concurrent write is never taken for a hole.
         self.written.forget(offset, end, self.length);
         if self.bytes.give_back(index(first)?..index(last)?).is_err() {
             return self.write_zeros(offset, end);
         }
         // A piece that was never written is zero already.
-        let edges = [(offset, first), (last, end)].into_iter().filter(|&(from, to)| from < to && self.written.has(from / PIECE));
+        let edges = [(offset, first), (last, end)]
+            .into_iter()
+            .filter(|&(from, to)| from < to && self.written.has(from / PIECE));
         edges.into_iter().try_for_each(|(from, to)| self.write_zeros(from, to))
     }
 }
@@ -101,12 +112,14 @@ impl Store for Memory {
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end =
+            offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         if keep { self.write_zeros(offset, end) } else { self.give_back(offset, end) }
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end =
+            offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         Ok(self.written.run(offset, end))
     }
 
@@ -147,7 +160,8 @@ impl Written {
 
     /// Marks the pieces of a write.
     fn note(&self, offset: u64, length: u64) {
-        let pieces = if length == 0 { 0..0 } else { offset / PIECE..(offset + length).div_ceil(PIECE) };
+        let pieces =
+            if length == 0 { 0..0 } else { offset / PIECE..(offset + length).div_ceil(PIECE) };
         for piece in pieces {
             let (word, bit) = self.bit(piece);
             // Most writes hit marked pieces: a load leaves the word shared among caches.
@@ -229,7 +243,9 @@ mod tests {
     /// A disk larger than the machine's memory: only written pages take room.
     #[test]
     fn a_large_one_costs_nothing() {
-        let Ok(memory) = Memory::new(1 << 40) else { return println!("skipped: this kernel promises no more memory than it has") };
+        let Ok(memory) = Memory::new(1 << 40) else {
+            return println!("skipped: this kernel promises no more memory than it has");
+        };
         memory.write_at(&[7], (1 << 40) - 1).unwrap();
         let mut end = [0; 2];
         memory.read_at(&mut end, (1 << 40) - 2).unwrap();
@@ -239,11 +255,26 @@ mod tests {
         assert!(runs(&memory).iter().all(|&(_, data)| !data));
     }
 
-    /// Every way to make a range zero, at pages of every size, pieces and between them, beside bytes that stay.
+    /// Every way to make a range zero, at pages of every size, pieces and between them, beside
+    /// bytes that stay.
     #[test]
     fn a_range_is_zero_and_nothing_else() {
         let length = 3 * PIECE + 100;
-        let marks = [0, 1, 4095, 4096, 4097, 8192, PIECE - 1, PIECE, PIECE + 5000, 2 * PIECE, 3 * PIECE, length - 1, length];
+        let marks = [
+            0,
+            1,
+            4095,
+            4096,
+            4097,
+            8192,
+            PIECE - 1,
+            PIECE,
+            PIECE + 5000,
+            2 * PIECE,
+            3 * PIECE,
+            length - 1,
+            length,
+        ];
         for (i, &from) in marks.iter().enumerate() {
             for &to in &marks[i..] {
                 for (keep, page) in [(false, 4096), (true, 4096), (false, 16384), (false, 65536)] {
@@ -251,9 +282,18 @@ mod tests {
                     memory.write_at(&vec![7; usize::try_from(length).unwrap()], 0).unwrap();
                     memory.try_zero(from, to - from, keep).unwrap();
                     let zero = |at: usize| (from..to).contains(&(at as u64));
-                    assert!(all(&memory).iter().enumerate().all(|(at, &byte)| byte == if zero(at) { 0 } else { 7 }), "{from} to {to}");
+                    assert!(
+                        all(&memory)
+                            .iter()
+                            .enumerate()
+                            .all(|(at, &byte)| byte == if zero(at) { 0 } else { 7 }),
+                        "{from} to {to}"
+                    );
                     for (at, data) in runs(&memory) {
-                        assert!(data || !keep && from <= at && at < to, "{from} to {to}: a hole at {at}");
+                        assert!(
+                            data || !keep && from <= at && at < to,
+                            "{from} to {to}: a hole at {at}"
+                        );
                     }
                 }
             }
@@ -267,11 +307,17 @@ mod tests {
         memory.write_at(&[1], 2 * PIECE - 1).unwrap();
         memory.write_at(&[1; 2], 5 * PIECE - 1).unwrap();
         memory.write_at(&[], 8 * PIECE).unwrap();
-        assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (4 * PIECE, true), (6 * PIECE, false)]);
+        assert_eq!(
+            runs(&memory),
+            [(0, false), (PIECE, true), (2 * PIECE, false), (4 * PIECE, true), (6 * PIECE, false)]
+        );
         assert_eq!(memory.extent(PIECE + 5, 10), Ok(Run { content: Content::Data, length: 10 }));
         // A piece of which a part stays is data.
         memory.discard(PIECE + 1, 4 * PIECE).unwrap();
-        assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (5 * PIECE, true), (6 * PIECE, false)]);
+        assert_eq!(
+            runs(&memory),
+            [(0, false), (PIECE, true), (2 * PIECE, false), (5 * PIECE, true), (6 * PIECE, false)]
+        );
         memory.zero(0, memory.length()).unwrap();
         assert_eq!(runs(&memory), [(0, false)]);
     }

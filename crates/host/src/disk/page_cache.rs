@@ -6,7 +6,8 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes everything dirty of the file system that a directory is on, and drops what is cached of the files below it, `open` or not.
+/// Writes everything dirty of the file system that a directory is on, and drops what is cached of
+/// the files below it, `open` or not.
 pub fn forget<'a>(directory: &Path, open: impl Iterator<Item = &'a File>) -> Result<(), Error> {
     let root = File::open(directory).map_err(|e| Error::os("open", directory, e))?;
     syncfs(&root).map_err(|e| Error::os("sync", directory, e))?;
@@ -30,5 +31,6 @@ pub fn forget<'a>(directory: &Path, open: impl Iterator<Item = &'a File>) -> Res
 }
 
 fn drop_cached(file: impl AsFd, path: &Path) -> Result<(), Error> {
-    fadvise(file, 0, None, Advice::DontNeed).map_err(|e| Error::os("drop what is cached of", path, e))
+    fadvise(file, 0, None, Advice::DontNeed)
+        .map_err(|e| Error::os("drop what is cached of", path, e))
 }

@@ -27,7 +27,9 @@ pub enum Reread {
 /// Makes the kernel read the partition table of the block device at `path` again.
 pub fn reread(path: &Path) -> Reread {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(fd) = io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) else { return Reread::Never };
+    let Ok(fd) = io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) else {
+        return Reread::Never;
+    };
     // SAFETY: BLKRRPART takes no argument and touches no memory of this process.
     match unsafe { rustix::ioctl::ioctl(&fd, NoArg::<BLKRRPART>::new()) } {
         Ok(()) => Reread::Done,

@@ -1,16 +1,22 @@
-//! Memory that all threads may read and write at any time without waiting: the bytes of a disk, whose users decide
-//! what concurrent writes to the same place mean.
+//! Memory that all threads may read and write at any time without waiting: the bytes of a disk,
+//! whose users decide what concurrent writes to the same place mean.
 //!
-//! The program's own accesses are word by word, each word atomically. The kernel copies from and to the same bytes.
+//! The program's own accesses are word by word, each word atomically. The kernel copies from and to
+//! the same bytes.
 //!
-//! Long writes bypass the caches. A disk is larger than they are, so a line to be overwritten would first be fetched
-//! from memory, and would evict the buffer that it is copied from. Measured in docs/decisions/0017.
+//! Long writes bypass the caches. A disk is larger than they are, so a line to be overwritten would
+//! first be fetched from memory, and would evict the buffer that it is copied from. Measured in
+//! docs/decisions/0017.
 //!
 //! # Sources
-//! Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, section 10.4.6.2 "Caching of Temporal vs. Non-Temporal Data";
-//! volume 3, section 9.1.1 "Guaranteed Atomic Operations".
+//! Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, section 10.4.6.2
+//! "Caching of Temporal vs. Non-Temporal Data"; volume 3, section 9.1.1 "Guaranteed Atomic
+//! Operations".
 
-#![allow(unsafe_code, reason = "one memory seen as words and as bytes, written past the caches, and given back to the kernel")]
+#![allow(
+    unsafe_code,
+    reason = "one memory seen as words and as bytes, written past the caches, and given back to the kernel"
+)]
 
 use crate::disk::buffers::Buffers;
 use rustix::io;
@@ -27,7 +33,8 @@ pub(crate) struct Shared {
 const WORD: usize = size_of::<u64>();
 /// The unit of a non-temporal write in bytes: a cache line.
 const LINE: usize = 64;
-/// The least length in bytes of a write past the caches: fewer bytes may well be read again from a cache.
+/// The least length in bytes of a write past the caches: fewer bytes may well be read again from a
+/// cache.
 const MANY: usize = 16 << 10;
 
 impl Shared {
@@ -47,15 +54,17 @@ impl Shared {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is whole pages, initialised when it was made, and lives as long as `self`. Rust reads and writes it through
-        // these words alone: the bytes of `Buffers` are never asked for.
+        // SAFETY: the mapping is whole pages, initialised when it was made, and lives as long as
+        // `self`. Rust reads and writes it through these words alone: the bytes of `Buffers` are
+        // never asked for.
         unsafe { std::slice::from_raw_parts(self.address(0).cast(), self.map.len() / WORD) }
     }
 
     /// The bytes from `at` on, `length` of them, for the kernel.
     pub(crate) fn bytes(&self, at: usize, length: usize) -> &[AtomicU8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.map.len());
-        // SAFETY: inside the mapping, as above. Every access by Rust is atomic, and the kernel's are no accesses of Rust.
+        // SAFETY: inside the mapping, as above. Every access by Rust is atomic, and the kernel's
+        // are no accesses of Rust.
         unsafe { std::slice::from_raw_parts(self.address(at).cast(), length) }
     }
 
@@ -92,16 +101,23 @@ impl Shared {
         self.put(at + lines.as_flattened().len(), tail);
     }
 
-    /// Writes whole lines past the caches from byte `at`, the start of a line. All threads see them when it returns.
+    /// Writes whole lines past the caches from byte `at`, the start of a line. All threads see them
+    /// when it returns.
     #[cfg(target_arch = "x86_64")]
     fn put_lines(&self, at: usize, lines: &[[u8; LINE]]) {
-        assert!(self.holds(at, lines.as_flattened().len()) && to_next(at, LINE) == 0, "{} lines at {at}", lines.len());
+        assert!(
+            self.holds(at, lines.as_flattened().len()) && to_next(at, LINE) == 0,
+            "{} lines at {at}",
+            lines.len()
+        );
         if lines.is_empty() {
             return;
         }
-        // SAFETY: all of it is inside the mapping, and begins where a line does, as the mapping begins with a page. SSE2 is in every x86-64.
-        // These are no accesses of Rust, as the kernel's are none; each stores 16 bytes, in words that are each stored in one step, and the
-        // fence orders them before whatever this thread does next, as atomic stores that others synchronise with do not.
+        // SAFETY: all of it is inside the mapping, and begins where a line does, as the mapping
+        // begins with a page. SSE2 is in every x86-64. These are no accesses of Rust, as the
+        // kernel's are none; each stores 16 bytes, in words that are each stored in one step, and
+        // the fence orders them before whatever this thread does next, as atomic stores that others
+        // synchronise with do not.
         unsafe {
             std::arch::asm!(
                 "2:",
@@ -148,7 +164,8 @@ impl Shared {
         self.change(at + whole.as_flattened().len(), tail);
     }
 
-    /// Writes `bytes`, which are part of one word. Concurrent writes to the rest of the word are kept.
+    /// Writes `bytes`, which are part of one word. Concurrent writes to the rest of the word are
+    /// kept.
     fn change(&self, at: usize, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -168,8 +185,15 @@ impl Shared {
             return Ok(());
         }
         assert!(self.holds(pages.start, pages.len()), "{pages:?} of {}", self.map.len());
-        // SAFETY: inside a private anonymous mapping, whose pages read as zeros afterwards; all other accesses are atomic.
-        unsafe { rustix::mm::madvise(self.address(pages.start).cast(), pages.len(), Advice::LinuxDontNeed) }
+        // SAFETY: inside a private anonymous mapping, whose pages read as zeros afterwards; all
+        // other accesses are atomic.
+        unsafe {
+            rustix::mm::madvise(
+                self.address(pages.start).cast(),
+                pages.len(),
+                Advice::LinuxDontNeed,
+            )
+        }
     }
 }
 
@@ -189,7 +213,8 @@ mod tests {
         let mut model = vec![0; 64];
         for at in 0..20 {
             for length in 0..30 {
-                let bytes: Vec<u8> = (0..length).map(|i| u8::try_from(at * 7 + i * 3 + 1).unwrap()).collect();
+                let bytes: Vec<u8> =
+                    (0..length).map(|i| u8::try_from(at * 7 + i * 3 + 1).unwrap()).collect();
                 shared.write(at, &bytes);
                 model[at..at + length].copy_from_slice(&bytes);
                 let mut all = vec![0xee; 64];
@@ -202,7 +227,8 @@ mod tests {
         }
         shared.write(4096, &[]);
         shared.read(4096, &mut []);
-        let lent: Vec<u8> = shared.bytes(3, 40).iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
+        let lent: Vec<u8> =
+            shared.bytes(3, 40).iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
         assert_eq!(lent, model[3..43]);
     }
 
@@ -211,7 +237,8 @@ mod tests {
     fn many_bytes_are_written_and_nothing_else() {
         let room = MANY + 4 * LINE;
         let shared = Shared::new(room as u64).unwrap();
-        let bytes: Vec<u8> = (0..room).map(|i| u8::try_from((i * 31 + i / 251) % 255).unwrap()).collect();
+        let bytes: Vec<u8> =
+            (0..room).map(|i| u8::try_from((i * 31 + i / 251) % 255).unwrap()).collect();
         for at in [0, 1, 7, 8, 9, LINE - 1, LINE, LINE + 1] {
             for length in (MANY - 1..MANY + 1).chain(MANY + 50..MANY + LINE + 9) {
                 shared.put(0, &vec![0xff; room]);
@@ -220,7 +247,10 @@ mod tests {
                 shared.read(0, &mut all);
                 assert!(all[at..at + length] == bytes[..length], "{length} bytes at {at}");
                 let around = all[..at].iter().chain(&all[at + length..]);
-                assert!(around.into_iter().all(|&byte| byte == 0xff), "beside {length} bytes at {at}");
+                assert!(
+                    around.into_iter().all(|&byte| byte == 0xff),
+                    "beside {length} bytes at {at}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! A file or device opened for direct I/O: every request reaches the device, in the device's own units.
+//! A file or device opened for direct I/O: every request reaches the device, in the device's own
+//! units.
 //!
 //! It takes whole units only; `sectored` of the crate `serve` makes byte ranges of them.
 //!
@@ -38,7 +39,8 @@ impl Direct {
 fn with_pages<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut room = vec![0; length + PAGE];
     let start = room.as_ptr().align_offset(PAGE);
-    // There is always a page boundary within a page. If it cannot be computed, the kernel reports the misalignment.
+    // There is always a page boundary within a page. If it cannot be computed, the kernel reports
+    // the misalignment.
     let start = if start < PAGE { start } else { 0 };
     work(&mut room[start..start + length])
 }
@@ -53,9 +55,13 @@ impl Store for Direct {
         with_pages(buffer.len(), |pages| {
             let mut done = 0;
             while done < pages.len() {
-                match io::retry_on_intr(|| io::pread(&self.file, &mut pages[done..], offset + done as u64)) {
+                match io::retry_on_intr(|| {
+                    io::pread(&self.file, &mut pages[done..], offset + done as u64)
+                }) {
                     // The file has become shorter, or direct I/O cannot continue from here.
-                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => return Err(Errno::Range),
+                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => {
+                        return Err(Errno::Range);
+                    }
                     Ok(count) => done += count,
                     Err(e) => return Err(errno::from_kernel(e)),
                 }
@@ -71,8 +77,12 @@ impl Store for Direct {
             pages.copy_from_slice(bytes);
             let mut done = 0;
             while done < pages.len() {
-                match io::retry_on_intr(|| io::pwrite(&self.file, &pages[done..], offset + done as u64)) {
-                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => return Err(Errno::NoSpace),
+                match io::retry_on_intr(|| {
+                    io::pwrite(&self.file, &pages[done..], offset + done as u64)
+                }) {
+                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => {
+                        return Err(Errno::NoSpace);
+                    }
                     Ok(count) => done += count,
                     Err(e) => return Err(errno::from_kernel(e)),
                 }

@@ -1,9 +1,10 @@
-//! An open file or block device as an engine uses it: direct or through the page cache, with the alignment that
-//! requests need.
+//! An open file or block device as an engine uses it: direct or through the page cache, with the
+//! alignment that requests need.
 //!
 //! # Sources
-//! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). The alignment of a request is checked by these
-//! numbers before it is sent: a kernel accepts some misaligned ones, so the lack of an EINVAL proves nothing.
+//! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). The alignment of a request is
+//! checked by these numbers before it is sent: a kernel accepts some misaligned ones, so the lack
+//! of an EINVAL proves nothing.
 
 use crate::device::sysfs;
 use crate::disk::buffers::Buffers;
@@ -37,12 +38,13 @@ pub struct OpenFile {
     writable: bool,
 }
 
-/// The alignment of direct I/O in bytes if none is reported: a page, which suffices for every device.
+/// The alignment of direct I/O in bytes if none is reported: a page, which suffices for every
+/// device.
 const PAGE: u64 = 4096;
 
 impl OpenFile {
-    /// A second handle of an open medium, in the same access mode; `place` is its name in messages. Exclusiveness is
-    /// kept, as the handle is of the same file, for as long as `medium` lives.
+    /// A second handle of an open medium, in the same access mode; `place` is its name in messages.
+    /// Exclusiveness is kept, as the handle is of the same file, for as long as `medium` lives.
     pub fn new(medium: &Medium, cache: Cache, place: &Path) -> Result<OpenFile, Error> {
         let failed = |e: io::Errno| Error::os("open", place, e);
         let mode = rustix::fs::fcntl_getfl(medium.fd()).map_err(failed)? & OFlags::RWMODE;
@@ -50,18 +52,33 @@ impl OpenFile {
         let flags = mode | more | OFlags::CLOEXEC | OFlags::NOCTTY;
         // Opened by descriptor, as the name may lead elsewhere by now.
         let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(medium.fd()));
-        let fd = io::retry_on_intr(|| rustix::fs::open(&*again, flags, Mode::empty())).map_err(|e| match (e, cache) {
-            (io::Errno::INVAL, Cache::Around) => {
-                let advice = "say --buffered, which measures the page cache as well";
-                Error::not("open", &place.display().to_string(), "its file system has no direct I/O", advice)
-            }
-            _ => failed(e),
-        })?;
+        let fd =
+            io::retry_on_intr(|| rustix::fs::open(&*again, flags, Mode::empty())).map_err(|e| {
+                match (e, cache) {
+                    (io::Errno::INVAL, Cache::Around) => {
+                        let advice = "say --buffered, which measures the page cache as well";
+                        Error::not(
+                            "open",
+                            &place.display().to_string(),
+                            "its file system has no direct I/O",
+                            advice,
+                        )
+                    }
+                    _ => failed(e),
+                }
+            })?;
         let (grain, memory) = match cache {
             Cache::Around => asked_of(&fd).map_err(failed)?,
             Cache::Through => (1, 1),
         };
-        Ok(OpenFile { fd, length: medium.length(), grain, memory, cache, writable: mode.contains(OFlags::RDWR) })
+        Ok(OpenFile {
+            fd,
+            length: medium.length(),
+            grain,
+            memory,
+            cache,
+            writable: mode.contains(OFlags::RDWR),
+        })
     }
 
     /// The length of the file in bytes.
@@ -122,7 +139,8 @@ fn asked_of(fd: &OwnedFd) -> io::Result<(u64, u64)> {
     } else {
         // For a file, the sector size of the device that its file system is on.
         let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
-        sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor).map(|device| device.sector())
+        sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor)
+            .map(|device| device.sector())
     };
     let sector = sector.filter(|sector| sector.is_power_of_two()).unwrap_or(PAGE);
     Ok((sector, sector))

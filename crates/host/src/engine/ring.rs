@@ -1,13 +1,18 @@
-//! The engine over io_uring: registered files and memory, requests sent together, completions taken together.
+//! The engine over io_uring: registered files and memory, requests sent together, completions taken
+//! together.
 //!
 //! # Limits
-//! A ring is used by the thread that made it (`IORING_SETUP_SINGLE_ISSUER`); it cannot be sent to another.
+//! A ring is used by the thread that made it (`IORING_SETUP_SINGLE_ISSUER`); it cannot be sent to
+//! another.
 //!
 //! # Sources
-//! io_uring_setup(2), io_uring_enter(2), io_uring_register(2). Flags that an older kernel does not have (EINVAL) are
-//! left out.
+//! io_uring_setup(2), io_uring_enter(2), io_uring_register(2). Flags that an older kernel does not
+//! have (EINVAL) are left out.
 
-#![allow(unsafe_code, reason = "the kernel is told addresses: of registered memory, and in every request")]
+#![allow(
+    unsafe_code,
+    reason = "the kernel is told addresses: of registered memory, and in every request"
+)]
 
 use crate::disk::buffers::Buffers;
 use crate::engine::open_file::{Cache, OpenFile};
@@ -31,12 +36,15 @@ pub struct Ring<Tag> {
     buffers: Buffers,
     /// True if the memory is registered: mapped and pinned once, not for every request.
     registered: bool,
-    /// Transfers in flight, each in a slot, which is also its place in memory; `free` lists the unused slots.
+    /// Transfers in flight, each in a slot, which is also its place in memory; `free` lists the
+    /// unused slots.
     slots: Vec<Flight<Tag>>,
     free: Vec<u32>,
-    /// The number of queued requests that are sent at once, while the rest of a round is still made.
+    /// The number of queued requests that are sent at once, while the rest of a round is still
+    /// made.
     batch: u32,
-    /// Requests queued and not yet sent. There are no more slots than entries of the queue, so it is never full.
+    /// Requests queued and not yet sent. There are no more slots than entries of the queue, so it
+    /// is never full.
     unsent: u32,
     /// Makes the ring impossible to send to another thread.
     here: PhantomData<*const ()>,
@@ -52,23 +60,28 @@ struct Flight<Tag> {
 /// The error that prevents a ring, with the files and memory given back.
 pub type Refused = (io::Errno, Vec<OpenFile>, Buffers);
 
-/// The batch of requests for a device: it starts on the first while the others of a round are made. With all of a
-/// round in one call a disk is idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk, rather than
-/// 1.01). The page cache answers within the call, so there a call less is worth more.
+/// The batch of requests for a device: it starts on the first while the others of a round are made.
+/// With all of a round in one call a disk is idle meanwhile (0.88 of fio's rate at 32 in flight on
+/// a virtual disk, rather than 1.01). The page cache answers within the call, so there a call less
+/// is worth more.
 const DIRECT_BATCH: u32 = 4;
 
 /// The most transfers in flight on one ring.
 pub const DEEPEST: u32 = 4096;
 
 impl<Tag: Copy + Default> Ring<Tag> {
-    /// A ring over `files`, with as many transfers in flight as `buffers` has places, at most [`DEEPEST`].
+    /// A ring over `files`, with as many transfers in flight as `buffers` has places, at most
+    /// [`DEEPEST`].
     pub fn new(files: Vec<OpenFile>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
         let depth = u32::try_from(buffers.count()).unwrap_or(DEEPEST).min(DEEPEST);
         let descriptors: Vec<i32> = files.iter().map(|file| file.as_fd().as_raw_fd()).collect();
-        // The kernel rounds up to a power of two, and has space for twice as many completions, so none can be lost.
-        let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&descriptors) {
-            Ok(()) => Ok(ring),
-            Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
+        // The kernel rounds up to a power of two, and has space for twice as many completions, so
+        // none can be lost.
+        let made = setup::set_up(depth).and_then(|ring| {
+            match ring.submitter().register_files(&descriptors) {
+                Ok(()) => Ok(ring),
+                Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
+            }
         });
         let ring = match made {
             Ok(ring) => ring,
@@ -76,7 +89,11 @@ impl<Tag: Copy + Default> Ring<Tag> {
         };
         Ok(Ring {
             entrance: Entrance::new(&ring),
-            batch: if files.iter().any(|file| file.cache() == Cache::Around) { DIRECT_BATCH } else { DEEPEST },
+            batch: if files.iter().any(|file| file.cache() == Cache::Around) {
+                DIRECT_BATCH
+            } else {
+                DEEPEST
+            },
             registered: setup::register(&ring, &mut buffers),
             ring,
             files,
@@ -107,7 +124,10 @@ impl<Tag: Copy + Default> Ring<Tag> {
 
     /// Queues a transfer; it is sent with others, at the next [`Ring::wait`] at the latest.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
+    #[allow(
+        clippy::inline_always,
+        reason = "a transfer is built by who pushes it, and goes from registers into the queue"
+    )]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         check(&transfer, &self.files, &self.buffers)?;
         let slot = *self.free.last().ok_or(Errno::Io)?;
@@ -127,8 +147,9 @@ impl<Tag: Copy + Default> Ring<Tag> {
     pub(crate) fn take(&mut self, mut answer: impl FnMut(Finished<Tag>)) {
         let mut again = Vec::new();
         for entry in self.ring.completion() {
-            let Some((slot, flight)) =
-                u32::try_from(entry.user_data()).ok().and_then(|slot| Some((slot, self.slots.get_mut(slot as usize)?)))
+            let Some((slot, flight)) = u32::try_from(entry.user_data())
+                .ok()
+                .and_then(|slot| Some((slot, self.slots.get_mut(slot as usize)?)))
             else {
                 debug_assert!(false, "the kernel answers what it was not asked");
                 continue;
@@ -156,7 +177,11 @@ impl<Tag: Copy + Default> Ring<Tag> {
             let flight = self.slots[slot as usize];
             if let Err(errno) = self.queue(slot, &flight) {
                 self.free.push(slot);
-                answer(Finished { tag: flight.transfer.tag, place: slot as usize, error: Some(errno) });
+                answer(Finished {
+                    tag: flight.transfer.tag,
+                    place: slot as usize,
+                    error: Some(errno),
+                });
             }
         }
     }
@@ -173,15 +198,16 @@ impl<Tag> Ring<Tag> {
     #[allow(clippy::inline_always, reason = "as `push`")]
     fn queue(&mut self, slot: u32, flight: &Flight<Tag>) -> Result<(), Errno> {
         let entry = entry::entry(flight, slot, self.registered, &self.buffers);
-        // SAFETY: file and memory are registered or owned by `self` until the request is answered; `check` found the transfer no longer
-        // than a place, and no other request uses the place of this slot.
+        // SAFETY: file and memory are registered or owned by `self` until the request is answered;
+        // `check` found the transfer no longer than a place, and no other request uses the place of
+        // this slot.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::Io)?;
         self.unsent += 1;
         Ok(())
     }
 
-    /// Implements [`crate::engine::Engine::wait`]. Queued requests are sent even if enough are done, to keep the
-    /// device busy.
+    /// Implements [`crate::engine::Engine::wait`]. Queued requests are sent even if enough are
+    /// done, to keep the device busy.
     #[inline]
     pub(crate) fn wait(&mut self, least: usize) -> Result<(), Errno> {
         let least = least.min(self.in_flight());
@@ -214,7 +240,12 @@ fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, files: &[OpenFile]) -> Re
         Ok(bytes) if bytes == flight.transfer.length - flight.moved => Ok(false),
         Ok(bytes) => {
             flight.moved = flight.moved.saturating_add(bytes);
-            goes_on(&flight.transfer, files.get(flight.transfer.file).ok_or(Errno::NoDevice)?, flight.moved, bytes)
+            goes_on(
+                &flight.transfer,
+                files.get(flight.transfer.file).ok_or(Errno::NoDevice)?,
+                flight.moved,
+                bytes,
+            )
         }
         Err(_) => match io::Errno::from_raw_os_error(result.wrapping_neg()) {
             io::Errno::INTR | io::Errno::AGAIN => Ok(true),
@@ -226,7 +257,8 @@ fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, files: &[OpenFile]) -> Re
 impl<Tag> Drop for Ring<Tag> {
     fn drop(&mut self) {
         if self.wait(self.in_flight()).is_err() {
-            // The kernel may still write into the memory: a leak is better than a reuse of the mapping.
+            // The kernel may still write into the memory: a leak is better than a reuse of the
+            // mapping.
             self.buffers.forget();
         }
         self.entrance.give_back();
@@ -237,11 +269,13 @@ impl<Tag> Drop for Ring<Tag> {
 mod tests {
     use super::*;
 
-    /// A thread has places for 16: rings that kept theirs would keep their files open and their memory pinned as well.
+    /// A thread has places for 16: rings that kept theirs would keep their files open and their
+    /// memory pinned as well.
     #[test]
     fn a_ring_that_is_gone_leaves_its_place_to_the_next() {
         let registered = || {
-            let ring = Ring::<u64>::new(Vec::new(), Buffers::new(1, 4096).unwrap()).map_err(|(errno, ..)| errno);
+            let ring = Ring::<u64>::new(Vec::new(), Buffers::new(1, 4096).unwrap())
+                .map_err(|(errno, ..)| errno);
             ring.map(|ring| ring.entrance.is_registered())
         };
         match registered() {

@@ -66,7 +66,8 @@ impl<Tag: Copy> Sync<Tag> {
         let file = self.files.get(transfer.file).ok_or(Errno::NoDevice)?;
         let mut moved = 0;
         loop {
-            let bytes = io::retry_on_intr(|| once(transfer, moved, file, &mut self.buffers)).map_err(errno::from_kernel)?;
+            let bytes = io::retry_on_intr(|| once(transfer, moved, file, &mut self.buffers))
+                .map_err(errno::from_kernel)?;
             let bytes = u32::try_from(bytes).unwrap_or(transfer.length);
             moved = moved.saturating_add(bytes);
             if !goes_on(transfer, file, moved, bytes)? {
@@ -77,13 +78,23 @@ impl<Tag: Copy> Sync<Tag> {
 }
 
 /// One system call for the bytes after those `moved`.
-fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, file: &OpenFile, buffers: &mut Buffers) -> io::Result<usize> {
+fn once<Tag>(
+    transfer: &Transfer<Tag>,
+    moved: u32,
+    file: &OpenFile,
+    buffers: &mut Buffers,
+) -> io::Result<usize> {
     let &Transfer { op, offset, length, fua, .. } = transfer;
     let offset = offset + u64::from(moved);
     let (at, length) = (moved as usize, (length - moved) as usize);
     match op {
         Op::Read => io::pread(file, buffers.bytes_mut(at, length), offset),
-        Op::Write if fua => io::pwritev2(file, &[IoSlice::new(buffers.bytes(at, length))], offset, ReadWriteFlags::DSYNC),
+        Op::Write if fua => io::pwritev2(
+            file,
+            &[IoSlice::new(buffers.bytes(at, length))],
+            offset,
+            ReadWriteFlags::DSYNC,
+        ),
         Op::Write => io::pwrite(file, buffers.bytes(at, length), offset),
         Op::Flush => rustix::fs::fdatasync(file).map(|()| 0),
     }

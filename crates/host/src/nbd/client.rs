@@ -1,13 +1,13 @@
 //! A store behind an NBD server: `nbd://` targets.
 //!
-//! A connection does one request at a time. There are as many connections as concurrent requests, up to
-//! [`CONNECTIONS`], if the server declares that they see the same bytes. A broken connection is dropped, and the next
-//! request makes a new one.
+//! A connection does one request at a time. There are as many connections as concurrent requests,
+//! up to [`CONNECTIONS`], if the server declares that they see the same bytes. A broken connection
+//! is dropped, and the next request makes a new one.
 //!
 //! # Limits
-//! The server is not trusted: its answers are checked, and it cannot make the client keep more than was asked for.
-//! Every answer has a deadline ([`Patience`]). If a connection breaks after a write, the next flush fails: unflushed
-//! data may be lost.
+//! The server is not trusted: its answers are checked, and it cannot make the client keep more than
+//! was asked for. Every answer has a deadline ([`Patience`]). If a connection breaks after a write,
+//! the next flush fails: unflushed data may be lost.
 
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
@@ -35,8 +35,8 @@ mod pool;
 /// The most connections to one server.
 pub const CONNECTIONS: usize = 8;
 
-/// The most bytes of one discard or fast zeroing with 64-bit lengths. An answer has a deadline, and a server may be
-/// slower than it claims.
+/// The most bytes of one discard or fast zeroing with 64-bit lengths. An answer has a deadline, and
+/// a server may be slower than it claims.
 const REACH: u64 = 16 << 30;
 
 /// The properties of an export as the server reported them.
@@ -90,13 +90,22 @@ impl Door {
     }
 
     fn wanted(&self) -> Wanted<'_> {
-        Wanted { export: &self.uri.export, credentials: self.credentials.as_ref(), patience: self.patience }
+        Wanted {
+            export: &self.uri.export,
+            credentials: self.credentials.as_ref(),
+            patience: self.patience,
+        }
     }
 }
 
 /// Connects to a Unix socket. A server whose queue is full is waited for, but not for ever.
 fn connect_unix(path: &Path, within: Duration) -> std::io::Result<UnixStream> {
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(within))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket.into())
@@ -110,14 +119,26 @@ impl Remote {
 
     /// As [`Remote::open`], with other deadlines.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
-        let uri = Uri::parse(text).map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
-        let credentials = uri.tls.as_ref().map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname)).transpose()?;
+        let uri = Uri::parse(text)
+            .map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
+        let credentials = uri
+            .tls
+            .as_ref()
+            .map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname))
+            .transpose()?;
         let door = Door { uri, credentials, patience };
         let socket = door.connect().map_err(|e| Error::os("connect to", Path::new(text), e))?;
-        let session = Session::begin(socket, &door.wanted()).map_err(|e| Error::not("open", text, e.to_string(), ""))?;
+        let session = Session::begin(socket, &door.wanted())
+            .map_err(|e| Error::not("open", text, e.to_string(), ""))?;
         let told = session.told();
         let most = if told.flags & transmission::CAN_MULTI_CONN != 0 { CONNECTIONS } else { 1 };
-        let mut remote = Remote { door, told, boundaries: Vec::new(), read_only, pool: Pool::new(session, most) };
+        let mut remote = Remote {
+            door,
+            told,
+            boundaries: Vec::new(),
+            read_only,
+            pool: Pool::new(session, most),
+        };
         // A unit's start is found by a status query from byte 0: a few units are enough.
         remote.boundaries = remote.with(Session::boundaries).unwrap_or_default();
         if !read_only && remote.is_read_only() {
@@ -151,7 +172,11 @@ impl Remote {
     }
 
     fn connect(&self) -> Result<Session, Errno> {
-        let made = self.door.connect().ok().and_then(|socket| Session::begin(socket, &self.door.wanted()).ok());
+        let made = self
+            .door
+            .connect()
+            .ok()
+            .and_then(|socket| Session::begin(socket, &self.door.wanted()).ok());
         // An export of another length is another disk, even under the same name.
         made.filter(|session| session.told().length == self.told.length).ok_or(Errno::NoDevice)
     }
@@ -175,7 +200,8 @@ impl Remote {
     /// The most bytes of a request with data.
     fn most(&self) -> u64 {
         let least = self.unit();
-        let most = self.told.sizes.map_or(32 << 20, |[_, _, most]| u64::from(most)).clamp(least, 32 << 20);
+        let most =
+            self.told.sizes.map_or(32 << 20, |[_, _, most]| u64::from(most)).clamp(least, 32 << 20);
         round_down(most, least)
     }
 
@@ -184,8 +210,15 @@ impl Remote {
         if self.told.extended { round_down(REACH, self.unit()) } else { self.most() }
     }
 
-    /// Calls `each` for pieces of `length` bytes, each at most `most`: with the bytes before it and its length.
-    fn pieces(&self, most: u64, offset: u64, length: u64, each: &mut dyn FnMut(u64, u64) -> Result<(), Errno>) -> Result<(), Errno> {
+    /// Calls `each` for pieces of `length` bytes, each at most `most`: with the bytes before it and
+    /// its length.
+    fn pieces(
+        &self,
+        most: u64,
+        offset: u64,
+        length: u64,
+        each: &mut dyn FnMut(u64, u64) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         offset.checked_add(length).filter(|&end| end <= self.told.length).ok_or(Errno::Range)?;
         let mut done = 0;
         while done < length {
@@ -203,7 +236,9 @@ impl Remote {
         self.pieces(self.most(), offset, bytes.len() as u64, &mut |done, length| {
             let from = usize::try_from(done).map_err(|_| Errno::Range)?;
             let piece = &bytes[from..from + usize::try_from(length).map_err(|_| Errno::Range)?];
-            let ask = |session: &mut Session| session.ask(command::WRITE, flags, offset + done, length, piece);
+            let ask = |session: &mut Session| {
+                session.ask(command::WRITE, flags, offset + done, length, piece)
+            };
             if flags & flag::FUA == 0 { self.write(ask) } else { self.with(ask) }
         })
     }
@@ -225,7 +260,8 @@ impl Remote {
                 break;
             }
             asked_any = true;
-            let asked: Vec<_> = taken.iter_mut().map(|(_, session)| session.begin_flush()).collect();
+            let asked: Vec<_> =
+                taken.iter_mut().map(|(_, session)| session.begin_flush()).collect();
             for ((number, mut session), asked) in taken.into_iter().zip(asked) {
                 let flushed = session.done(asked);
                 done = done.and(flushed);
@@ -258,7 +294,8 @@ impl Store for Remote {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         self.pieces(self.most(), offset, buffer.len() as u64, &mut |done, length| {
             let from = usize::try_from(done).map_err(|_| Errno::Range)?;
-            let piece = &mut buffer[from..from + usize::try_from(length).map_err(|_| Errno::Range)?];
+            let piece =
+                &mut buffer[from..from + usize::try_from(length).map_err(|_| Errno::Range)?];
             self.with(|session| session.read(piece, offset + done))
         })
     }
@@ -292,12 +329,16 @@ impl Store for Remote {
         if !self.has(transmission::SEND_WRITE_ZEROES) || self.is_read_only() {
             return Err(Errno::Unsupported);
         }
-        // Without the flag a server may be slow, but nothing is sent over the wire: still the faster way.
-        let flags = if keep { flag::NO_HOLE } else { 0 } | if self.has(transmission::SEND_FAST_ZERO) { flag::FAST_ZERO } else { 0 };
+        // Without the flag a server may be slow, but nothing is sent over the wire: still the
+        // faster way.
+        let flags = if keep { flag::NO_HOLE } else { 0 }
+            | if self.has(transmission::SEND_FAST_ZERO) { flag::FAST_ZERO } else { 0 };
         // A server that may be slow gets no more at once than a 32-bit length allows.
         let most = if flags & flag::FAST_ZERO != 0 { self.reach() } else { self.most() };
         self.pieces(most, offset, length, &mut |done, length| {
-            self.write(|session| session.ask(command::WRITE_ZEROES, flags, offset + done, length, &[]))
+            self.write(|session| {
+                session.ask(command::WRITE_ZEROES, flags, offset + done, length, &[])
+            })
         })
     }
 
@@ -305,7 +346,10 @@ impl Store for Remote {
         let length = if self.told.extended { length } else { length.min(self.most()) };
         let status = self.with(|session| session.allocation(offset, length))?;
         // A server without allocation status has data everywhere.
-        Ok(status.map_or(Run { content: Content::Data, length }, |run| Run { length: run.length.clamp(1, length), ..run }))
+        Ok(status.map_or(Run { content: Content::Data, length }, |run| Run {
+            length: run.length.clamp(1, length),
+            ..run
+        }))
     }
 
     fn properties(&self) -> Properties {

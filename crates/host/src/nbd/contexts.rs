@@ -1,4 +1,5 @@
-//! Metadata contexts of `NBD_CMD_BLOCK_STATUS`: their names, their ids, and the boundaries that they report.
+//! Metadata contexts of `NBD_CMD_BLOCK_STATUS`: their names, their ids, and the boundaries that
+//! they report.
 
 use trueline_geom::base::topology::Why;
 

@@ -60,22 +60,36 @@ impl Listener {
         let not = |found: &str, advice| Error::not("listen on", &place, found, advice);
         let length = path.as_os_str().as_bytes().len();
         if length > LONGEST {
-            let found = format!("a socket's path has at most {LONGEST} bytes, and this one {length}");
-            return Err(not(&found, "name a shorter one, or one relative to the working directory"));
+            let found =
+                format!("a socket's path has at most {LONGEST} bytes, and this one {length}");
+            return Err(not(
+                &found,
+                "name a shorter one, or one relative to the working directory",
+            ));
         }
         if let Ok(found) = rustix::fs::lstat(path) {
             if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::Socket {
-                return Err(not("there is something there that is not a socket", "remove it, or name another place"));
+                return Err(not(
+                    "there is something there that is not a socket",
+                    "remove it, or name another place",
+                ));
             }
             if !is_stale(path)? {
                 return Err(not("another program listens there", "end it, or name another socket"));
             }
-            std::fs::remove_file(path).map_err(|e| Error::os("replace the stale socket", path, e))?;
+            std::fs::remove_file(path)
+                .map_err(|e| Error::os("replace the stale socket", path, e))?;
         }
         let listener = UnixListener::bind(path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => not("there is no such directory", "make it, or name another place"),
-            io::ErrorKind::PermissionDenied => not("permission denied", "you may not make a socket in that directory"),
-            io::ErrorKind::AddrInUse => not("somebody made it at that moment", "end that server, or name another socket"),
+            io::ErrorKind::NotFound => {
+                not("there is no such directory", "make it, or name another place")
+            }
+            io::ErrorKind::PermissionDenied => {
+                not("permission denied", "you may not make a socket in that directory")
+            }
+            io::ErrorKind::AddrInUse => {
+                not("somebody made it at that moment", "end that server, or name another socket")
+            }
             _ => Error::os("listen on", path, e),
         })?;
         Ok(Listener::Unix(listener, Some(Bound::new(path))))
@@ -90,7 +104,9 @@ impl Listener {
     pub fn is_reachable(&self) -> bool {
         match self {
             Listener::Unix(..) => false,
-            Listener::Tcp(listener) => !listener.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+            Listener::Tcp(listener) => !listener
+                .local_addr()
+                .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
         }
     }
 
@@ -98,7 +114,9 @@ impl Listener {
     pub fn place(&self) -> String {
         match self {
             Listener::Unix(..) => self.path().display().to_string(),
-            Listener::Tcp(listener) => listener.local_addr().map_or_else(|_| "TCP".into(), |address| address.to_string()),
+            Listener::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "TCP".into(), |address| address.to_string())
+            }
         }
     }
 
@@ -106,23 +124,33 @@ impl Listener {
     pub fn path(&self) -> PathBuf {
         let Listener::Unix(listener, bound) = self else { return PathBuf::new() };
         let path = bound.as_ref().map(|bound| bound.path.clone());
-        let path = path.or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned)).unwrap_or_default();
+        let path = path
+            .or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned))
+            .unwrap_or_default();
         std::path::absolute(&path).unwrap_or(path)
     }
 
-    /// The URI of an export. `certificates`: TLS is used; inside, the directory of the client's certificates, if it
-    /// is known.
+    /// The URI of an export. `certificates`: TLS is used; inside, the directory of the client's
+    /// certificates, if it is known.
     pub fn uri(&self, export: &str, certificates: Option<Option<&Path>>) -> String {
-        let (tls, certificates) = (if certificates.is_some() { "s" } else { "" }, certificates.flatten());
-        let certificates = certificates.map(|path| format!("tls-certificates={}", escaped(path.as_os_str().as_bytes())));
+        let (tls, certificates) =
+            (if certificates.is_some() { "s" } else { "" }, certificates.flatten());
+        let certificates = certificates
+            .map(|path| format!("tls-certificates={}", escaped(path.as_os_str().as_bytes())));
         match self {
             Listener::Unix(..) => {
-                let query: Vec<String> =
-                    std::iter::once(format!("socket={}", escaped(self.path().as_os_str().as_bytes()))).chain(certificates).collect();
+                let query: Vec<String> = std::iter::once(format!(
+                    "socket={}",
+                    escaped(self.path().as_os_str().as_bytes())
+                ))
+                .chain(certificates)
+                .collect();
                 format!("nbd{tls}+unix:///{}?{}", escaped(export.as_bytes()), query.join("&"))
             }
             Listener::Tcp(listener) => {
-                let address = listener.local_addr().map_or_else(|_| "localhost".into(), |address| address.to_string());
+                let address = listener
+                    .local_addr()
+                    .map_or_else(|_| "localhost".into(), |address| address.to_string());
                 let query = certificates.map_or_else(String::new, |query| format!("?{query}"));
                 format!("nbd{tls}://{address}/{}{query}", escaped(export.as_bytes()))
             }
@@ -153,13 +181,20 @@ impl Listener {
 
 /// Listens on `port` of an address, or of the first address of `host` that can be bound.
 pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
-    let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let place =
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let not = |found: &str, advice| Error::not("listen on", &place, found, advice);
-    let addresses = (host, port).to_socket_addrs().map_err(|e| not(&e.to_string(), "write an address or a name of this machine"))?;
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| not(&e.to_string(), "write an address or a name of this machine"))?;
     let addresses: Vec<_> = addresses.collect();
     TcpListener::bind(&*addresses).map_err(|e| match e.kind() {
-        io::ErrorKind::AddrInUse => not("another program listens there", "end it, or name another port"),
-        io::ErrorKind::AddrNotAvailable => not("this machine has no such address", "name one that it has, or 0.0.0.0 for all"),
+        io::ErrorKind::AddrInUse => {
+            not("another program listens there", "end it, or name another port")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            not("this machine has no such address", "name one that it has, or 0.0.0.0 for all")
+        }
         io::ErrorKind::PermissionDenied => not("permission denied", "ports below 1024 are root's"),
         _ => Error::os("listen on", Path::new(&place), e),
     })
@@ -170,7 +205,8 @@ fn is_stale(path: &Path) -> Result<bool, Error> {
     let failed = |e: rustix::io::Errno| Error::os("look who listens on", path, e);
     // Nonblocking: a server with a full queue is alive.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(failed)?;
     match rustix::net::connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?) {
         Err(rustix::io::Errno::CONNREFUSED) => Ok(true),
         Ok(()) | Err(rustix::io::Errno::AGAIN) => Ok(false),
@@ -181,5 +217,10 @@ fn is_stale(path: &Path) -> Result<bool, Error> {
 /// Escapes for a URI all bytes but the unreserved ones (RFC 3986, section 2.3) and the slash.
 fn escaped(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
-    bytes.iter().map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    bytes
+        .iter()
+        .map(
+            |byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") },
+        )
+        .collect()
 }

@@ -1,6 +1,8 @@
 //! Requests on the wire (section "Transmission").
 
-use super::wire::{EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, flag};
+use super::wire::{
+    EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, flag,
+};
 use trueline_geom::audit::io::IoKind;
 
 /// A request without its payload.
@@ -19,13 +21,16 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request from the first [`Headers::request`] bytes of `bytes`. `None` if they do not begin with the
-    /// magic number: the client is out of step, and the rest of its stream means nothing.
+    /// Reads a request from the first [`Headers::request`] bytes of `bytes`. `None` if they do not
+    /// begin with the magic number: the client is out of step, and the rest of its stream means
+    /// nothing.
     pub fn read(bytes: &[u8], headers: Headers) -> Option<Request> {
         let extended = headers == Headers::Extended;
         let mut fields = Fields(bytes);
-        (fields.u32()? == if extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC }).then_some(())?;
-        let (flags, command, cookie, offset) = (fields.u16()?, fields.u16()?, fields.u64()?, fields.u64()?);
+        (fields.u32()? == if extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC })
+            .then_some(())?;
+        let (flags, command, cookie, offset) =
+            (fields.u16()?, fields.u16()?, fields.u64()?, fields.u64()?);
         let length = if extended { fields.u64()? } else { u64::from(fields.u32()?) };
         Some(Request { flags, command, cookie, offset, length })
     }
@@ -55,14 +60,15 @@ impl Request {
         bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
     }
 
-    /// The length of the payload in bytes. With extended headers a write must announce it; QEMU's client (10.0) sends
-    /// it unannounced.
+    /// The length of the payload in bytes. With extended headers a write must announce it; QEMU's
+    /// client (10.0) sends it unannounced.
     pub fn payload(&self, headers: Headers) -> u64 {
         let announced = headers == Headers::Extended && self.has(flag::PAYLOAD_LEN);
         if announced || self.command == command::WRITE { self.length } else { 0 }
     }
 
-    /// The kind of I/O for statistics; [`None`] for commands without a transfer, discard or zeroing.
+    /// The kind of I/O for statistics; [`None`] for commands without a transfer, discard or
+    /// zeroing.
     pub fn deed(&self) -> Option<IoKind> {
         match self.command {
             command::READ => Some(IoKind::Read),

@@ -1,4 +1,5 @@
-//! A gathering write of several places, some in memory that other threads write at the same time: no copy is made.
+//! A gathering write of several places, some in memory that other threads write at the same time:
+//! no copy is made.
 //!
 //! # Sources
 //! writev(2), `IOV_MAX` in limits.h(0p).
@@ -47,8 +48,9 @@ impl<'a> Place<'a> {
 pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<()> {
     while !places.is_empty() {
         let now = &places[..places.len().min(MOST)];
-        // SAFETY: IoSlice is guaranteed to be laid out as `struct iovec`, which Place is; the kernel alone reads through these, and every
-        // place is alive. No IoSlice is turned into a slice.
+        // SAFETY: IoSlice is guaranteed to be laid out as `struct iovec`, which Place is; the
+        // kernel alone reads through these, and every place is alive. No IoSlice is turned into a
+        // slice.
         let now: &[IoSlice<'_>] = unsafe { &*(std::ptr::from_ref(now) as *const [IoSlice<'_>]) };
         let sent = io::retry_on_intr(|| io::writev(socket, now))?;
         if sent == 0 && places.iter().any(|place| place.length > 0) {
@@ -85,7 +87,8 @@ mod tests {
     /// More bytes than a socket holds, in more places than a call accepts, some of them empty.
     #[test]
     fn all_places_are_sent_in_order() {
-        let own: Vec<Vec<u8>> = (0..3000_usize).map(|i| vec![u8::try_from(i % 251).unwrap(); i * 7 % 600]).collect();
+        let own: Vec<Vec<u8>> =
+            (0..3000_usize).map(|i| vec![u8::try_from(i % 251).unwrap(); i * 7 % 600]).collect();
         let others: Vec<Vec<AtomicU8>> = own.iter().map(|bytes| shared(bytes)).collect();
         let expected = own.concat().len() * 2;
         let (one, mut other) = UnixStream::pair().unwrap();
@@ -95,13 +98,23 @@ mod tests {
                 other.read_to_end(&mut all).unwrap();
                 all
             });
-            let mut places: Vec<Place<'_>> = own.iter().zip(&others).flat_map(|(a, b)| [Place::own(a), Place::shared(b)]).collect();
+            let mut places: Vec<Place<'_>> = own
+                .iter()
+                .zip(&others)
+                .flat_map(|(a, b)| [Place::own(a), Place::shared(b)])
+                .collect();
             send(one.as_fd(), &mut places).unwrap();
             drop(one);
             reader.join().unwrap()
         });
         assert_eq!(received.len(), expected);
-        assert_eq!(received, own.iter().flat_map(|bytes| [bytes.clone(), bytes.clone()]).collect::<Vec<_>>().concat());
+        assert_eq!(
+            received,
+            own.iter()
+                .flat_map(|bytes| [bytes.clone(), bytes.clone()])
+                .collect::<Vec<_>>()
+                .concat()
+        );
         let (one, other) = UnixStream::pair().unwrap();
         drop(other);
         assert_eq!(send(one.as_fd(), &mut [Place::own(&[1])]), Err(io::Errno::PIPE));

@@ -84,14 +84,18 @@ impl Stream for Client {
     }
 
     fn waiting(&self) -> usize {
-        rustix::io::ioctl_fionread(self.fd()).ok().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+        rustix::io::ioctl_fionread(self.fd())
+            .ok()
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(0)
     }
 
     fn is_gone(&self) -> bool {
         // Both directions closed, or an error: poll(2) reports either unasked.
         let socket = self.fd();
         let mut poll = [PollFd::new(&socket, PollFlags::empty())];
-        rustix::event::poll(&mut poll, Some(&Timespec::default())).is_ok() && !poll[0].revents().is_empty()
+        rustix::event::poll(&mut poll, Some(&Timespec::default())).is_ok()
+            && !poll[0].revents().is_empty()
     }
 
     fn hang_up(&self) {

@@ -20,7 +20,8 @@ pub trait Stream: Send + Sync {
         0
     }
 
-    /// The socket, if bytes pass through it unchanged: the kernel then copies directly from and to their memory.
+    /// The socket, if bytes pass through it unchanged: the kernel then copies directly from and to
+    /// their memory.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -1,12 +1,13 @@
-//! TLS under the protocol (section "TLS support"): a server's certificates. [`Credentials`] are a client's,
-//! `Encrypted` is the stream.
+//! TLS under the protocol (section "TLS support"): a server's certificates. [`Credentials`] are a
+//! client's, `Encrypted` is the stream.
 //!
 //! # Limits
-//! TLS 1.2 and 1.3 with certificates. rustls has no external pre-shared keys (RFC 8446, section 4.2.11), so there are
-//! none here.
+//! TLS 1.2 and 1.3 with certificates. rustls has no external pre-shared keys (RFC 8446, section
+//! 4.2.11), so there are none here.
 //!
 //! # Sources
-//! The file names are those of GnuTLS's tools as nbdkit(1), nbd-client and QEMU use them: nbdkit-tls(1).
+//! The file names are those of GnuTLS's tools as nbdkit(1), nbd-client and QEMU use them:
+//! nbdkit-tls(1).
 
 use crate::error::Error;
 use rustls::crypto::CryptoProvider;
@@ -81,31 +82,44 @@ impl Encryption {
     pub fn certificates(&self) -> Option<&Certificates> {
         match self {
             Encryption::Off => None,
-            Encryption::Offered(certificates) | Encryption::Required(certificates) => Some(certificates),
+            Encryption::Offered(certificates) | Encryption::Required(certificates) => {
+                Some(certificates)
+            }
         }
     }
 }
 
 impl Certificates {
-    /// Loads the files of `directory`: `server-cert.pem` and `server-key.pem`. `verify_clients`: a client needs a
-    /// certificate issued by an authority in `ca-cert.pem` and not revoked by `ca-crl.pem`, if that exists.
+    /// Loads the files of `directory`: `server-cert.pem` and `server-key.pem`. `verify_clients`: a
+    /// client needs a certificate issued by an authority in `ca-cert.pem` and not revoked by
+    /// `ca-crl.pem`, if that exists.
     pub fn load(directory: &Path, verify_clients: bool) -> Result<Certificates, Error> {
         let path = directory.join(CERTIFICATE);
         let chain = certificates(&path)?;
         let key = private_key(&directory.join(KEY))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions();
         let builder = builder.map_err(|e| not(&path, &e, ""))?;
-        let builder =
-            if verify_clients { builder.with_client_cert_verifier(verifier(directory, provider)?) } else { builder.with_no_client_auth() };
+        let builder = if verify_clients {
+            builder.with_client_cert_verifier(verifier(directory, provider)?)
+        } else {
+            builder.with_no_client_auth()
+        };
         let config = builder.with_single_cert(chain, key);
-        Ok(Certificates(Arc::new(config.map_err(|e| not(&path, &e, "see that server-key.pem is the key of server-cert.pem"))?)))
+        Ok(Certificates(Arc::new(config.map_err(|e| {
+            not(&path, &e, "see that server-key.pem is the key of server-cert.pem")
+        })?)))
     }
 }
 
 /// The verifier of clients' certificates.
-fn verifier(directory: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let builder = WebPkiClientVerifier::builder_with_provider(roots(directory)?, provider).with_crls(revoked(directory)?);
+fn verifier(
+    directory: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let builder = WebPkiClientVerifier::builder_with_provider(roots(directory)?, provider)
+        .with_crls(revoked(directory)?);
     builder.build().map_err(|e| not(&directory.join(AUTHORITY), &e, VOUCHES))
 }
 
@@ -127,19 +141,25 @@ fn revoked(directory: &Path) -> Result<Vec<CertificateRevocationListDer<'static>
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text(&path)?).collect();
+    let lists: Result<Vec<_>, _> =
+        CertificateRevocationListDer::pem_slice_iter(&text(&path)?).collect();
     lists.map_err(|e| not(&path, &e, "write a revocation list in PEM form there"))
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
-    PrivateKeyDer::from_pem_slice(&text(path)?).map_err(|e| not(path, &e, "write a private key in PEM form there"))
+    PrivateKeyDer::from_pem_slice(&text(path)?)
+        .map_err(|e| not(path, &e, "write a private key in PEM form there"))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let advice = "write a certificate in PEM form there";
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text(path)?).collect();
     let found = found.map_err(|e| not(path, &e, advice))?;
-    if found.is_empty() { Err(not(path, &"there is no certificate in it", advice)) } else { Ok(found) }
+    if found.is_empty() {
+        Err(not(path, &"there is no certificate in it", advice))
+    } else {
+        Ok(found)
+    }
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, Error> {

@@ -1,8 +1,9 @@
-//! NBD URIs (`doc/uri.md` of the protocol): `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`; `nbds` and `nbds+unix`
-//! through TLS.
+//! NBD URIs (`doc/uri.md` of the protocol): `nbd://HOST[:PORT]/EXPORT`,
+//! `nbd+unix:///EXPORT?socket=PATH`; `nbds` and `nbds+unix` through TLS.
 //!
 //! # Sources
-//! `doc/uri.md` for `tls-hostname`, `tls-type` and `tls-verify-peer`; nbd_connect_uri(3) of libnbd for `tls-certificates`.
+//! `doc/uri.md` for `tls-hostname`, `tls-type` and `tls-verify-peer`; nbd_connect_uri(3) of libnbd
+//! for `tls-certificates`.
 
 use std::path::PathBuf;
 
@@ -41,20 +42,30 @@ pub enum Server {
 impl Uri {
     /// True if `text` has a scheme of NBD.
     pub fn is_meant(text: &str) -> bool {
-        ["nbd://", "nbd+unix://", "nbds://", "nbds+unix://"].iter().any(|scheme| text.starts_with(scheme))
+        ["nbd://", "nbd+unix://", "nbds://", "nbds+unix://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme))
     }
 
     /// Parses a URI. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Uri, String> {
-        let (scheme, rest) = text.split_once("://").ok_or("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")?;
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
         let export = decoded(export)?;
         let encrypted = scheme.starts_with("nbds");
         let server = match scheme {
             "nbd" | "nbds" => host(authority)?,
-            "nbd+unix" | "nbds+unix" => Server::Unix(said(query, "socket")?.ok_or("?socket=PATH is missing")?.into()),
-            _ => return Err(format!("'{scheme}' is no scheme of NBD: nbd, nbds, nbd+unix, nbds+unix")),
+            "nbd+unix" | "nbds+unix" => {
+                Server::Unix(said(query, "socket")?.ok_or("?socket=PATH is missing")?.into())
+            }
+            _ => {
+                return Err(format!(
+                    "'{scheme}' is no scheme of NBD: nbd, nbds, nbd+unix, nbds+unix"
+                ));
+            }
         };
         let tls = if encrypted { Some(Tls::parse(query, &server)?) } else { None };
         Ok(Uri { server, export, tls })
@@ -64,10 +75,14 @@ impl Uri {
 impl Tls {
     /// The TLS parameters in `query`. The server behind a Unix socket is `localhost`.
     fn parse(query: &str, server: &Server) -> Result<Tls, String> {
-        if said(query, "tls-psk-file")?.is_some() || said(query, "tls-type")?.is_some_and(|kind| kind != "x509") {
+        if said(query, "tls-psk-file")?.is_some()
+            || said(query, "tls-type")?.is_some_and(|kind| kind != "x509")
+        {
             return Err("this client has TLS with certificates, and neither pre-shared keys nor anonymous TLS".into());
         }
-        if said(query, "tls-verify-peer")?.is_some_and(|verify| !["1", "true"].contains(&verify.as_str())) {
+        if said(query, "tls-verify-peer")?
+            .is_some_and(|verify| !["1", "true"].contains(&verify.as_str()))
+        {
             return Err("this client looks at every server's certificate".into());
         }
         let own = match server {
@@ -86,7 +101,10 @@ impl Tls {
 /// The decoded value of `key` in a query, if it has one.
 fn said(query: &str, key: &str) -> Result<Option<String>, String> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let value = pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).find(|value| !value.is_empty());
+    let value = pairs
+        .filter(|(name, _)| *name == key)
+        .map(|(_, value)| value)
+        .find(|value| !value.is_empty());
     value.map(decoded).transpose()
 }
 
@@ -103,7 +121,8 @@ fn host(authority: &str) -> Result<Server, String> {
     Ok(Server::Tcp(if host.is_empty() { "localhost".into() } else { decoded(host)? }, port))
 }
 
-/// Decodes `%41` to `A` (RFC 3986, section 2.1); [`None`] if a `%` is not followed by two hexadecimal digits.
+/// Decodes `%41` to `A` (RFC 3986, section 2.1); [`None`] if a `%` is not followed by two
+/// hexadecimal digits.
 pub fn unescaped(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((&first, after)) = rest.split_first() {
@@ -125,7 +144,8 @@ fn digit(byte: u8) -> Option<u32> {
 }
 
 fn decoded(text: &str) -> Result<String, String> {
-    let bytes = unescaped(text).ok_or_else(|| format!("'{text}': two hexadecimal digits follow a %"))?;
+    let bytes =
+        unescaped(text).ok_or_else(|| format!("'{text}': two hexadecimal digits follow a %"))?;
     String::from_utf8(bytes).map_err(|_| format!("'{text}' is not UTF-8"))
 }
 
@@ -135,10 +155,19 @@ mod tests {
 
     #[test]
     fn uris_are_taken_apart() {
-        let tcp = |host: &str, port, export: &str| Uri { server: Server::Tcp(host.into(), port), export: export.into(), tls: None };
-        let unix = |path: &str, export: &str| Uri { server: Server::Unix(path.into()), export: export.into(), tls: None };
+        let tcp = |host: &str, port, export: &str| Uri {
+            server: Server::Tcp(host.into(), port),
+            export: export.into(),
+            tls: None,
+        };
+        let unix = |path: &str, export: &str| Uri {
+            server: Server::Unix(path.into()),
+            export: export.into(),
+            tls: None,
+        };
         let tls = |uri: Uri, certificates: &str, hostname: &str| {
-            let certificates = Some(certificates).filter(|path| !path.is_empty()).map(PathBuf::from);
+            let certificates =
+                Some(certificates).filter(|path| !path.is_empty()).map(PathBuf::from);
             Uri { tls: Some(Tls { certificates, hostname: hostname.into() }), ..uri }
         };
         for (text, want) in [
@@ -150,10 +179,16 @@ mod tests {
             ("nbd+unix://?socket=/run/x", unix("/run/x", "")),
             ("nbd+unix:///p1?a=b&socket=x%3fy", unix("x?y", "p1")),
             ("nbds://host/x?tls-certificates=/pki", tls(tcp("host", 10809, "x"), "/pki", "host")),
-            ("nbds://[::1]:9?tls-hostname=a.b&tls-certificates=p%20i&tls-type=x509", tls(tcp("::1", 9, ""), "p i", "a.b")),
+            (
+                "nbds://[::1]:9?tls-hostname=a.b&tls-certificates=p%20i&tls-type=x509",
+                tls(tcp("::1", 9, ""), "p i", "a.b"),
+            ),
             ("nbds://a", tls(tcp("a", 10809, ""), "", "a")),
             ("nbds+unix:///?socket=/s&tls-hostname=a.b", tls(unix("/s", ""), "", "a.b")),
-            ("nbds+unix:///p1?socket=/s&tls-certificates=.&tls-verify-peer=1", tls(unix("/s", "p1"), ".", "localhost")),
+            (
+                "nbds+unix:///p1?socket=/s&tls-certificates=.&tls-verify-peer=1",
+                tls(unix("/s", "p1"), ".", "localhost"),
+            ),
         ] {
             assert_eq!(Uri::parse(text), Ok(want), "{text}");
             assert!(Uri::is_meant(text));

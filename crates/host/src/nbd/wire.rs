@@ -322,7 +322,13 @@ pub fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8;
 }
 
 /// The extended header of a chunk with a payload of `length` bytes. `offset` is the request's.
-pub fn extended_chunk(flags: u16, kind: u16, cookie: u64, offset: u64, length: u64) -> [u8; EXTENDED] {
+pub fn extended_chunk(
+    flags: u16,
+    kind: u16,
+    cookie: u64,
+    offset: u64,
+    length: u64,
+) -> [u8; EXTENDED] {
     let mut head = [0; EXTENDED];
     head[..4].copy_from_slice(&EXTENDED_REPLY_MAGIC.to_be_bytes());
     head[4..6].copy_from_slice(&flags.to_be_bytes());

@@ -1,8 +1,8 @@
 //! A sparse file without a name: it disappears with its last descriptor, however this program ends.
 //!
 //! # Sources
-//! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its
-//! descriptor there.
+//! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program
+//! opens it by its descriptor there.
 
 use crate::disk::file::Medium;
 use crate::error::Error;
@@ -20,7 +20,8 @@ pub struct Unnamed {
 }
 
 impl Unnamed {
-    /// A file of `length` zeros: in `directory`, or in the directory for temporary files if that fails.
+    /// A file of `length` zeros: in `directory`, or in the directory for temporary files if that
+    /// fails.
     pub fn new(directory: &Path, length: u64) -> Result<Unnamed, Error> {
         let elsewhere = std::env::temp_dir();
         in_directory(directory, length)
@@ -47,7 +48,9 @@ impl Unnamed {
 
     /// The length in bytes, which another program may have changed.
     pub fn length(&self) -> Result<u64, Error> {
-        rustix::fs::fstat(&self.fd).map(|stat| u64::try_from(stat.st_size).unwrap_or_default()).map_err(failed)
+        rustix::fs::fstat(&self.fd)
+            .map(|stat| u64::try_from(stat.st_size).unwrap_or_default())
+            .map_err(failed)
     }
 
     /// The first run of data at or after `from`; `None` if there is only a hole.
@@ -65,7 +68,9 @@ impl Unnamed {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match io::retry_on_intr(|| io::pread(&self.fd, &mut *rest, offset + done as u64)).map_err(failed)? {
+            match io::retry_on_intr(|| io::pread(&self.fd, &mut *rest, offset + done as u64))
+                .map_err(failed)?
+            {
                 0 => {
                     rest.fill(0);
                     return Ok(());

@@ -1,10 +1,14 @@
-//! One queue of a disk: it fetches requests, answers them, and sends each answer with the next fetch.
+//! One queue of a disk: it fetches requests, answers them, and sends each answer with the next
+//! fetch.
 //!
-//! The thread that fetches also answers requests that need no wait for a device. Other threads answer the rest, but
-//! this one sends their answers, because the driver accepts them only from the thread that fetched (`ubq_daemon` in
-//! `drivers/block/ublk_drv.c`).
+//! The thread that fetches also answers requests that need no wait for a device. Other threads
+//! answer the rest, but this one sends their answers, because the driver accepts them only from the
+//! thread that fetched (`ubq_daemon` in `drivers/block/ublk_drv.c`).
 
-#![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
+#![allow(
+    unsafe_code,
+    reason = "commands to the driver carry addresses of memory that it reads and writes"
+)]
 
 use super::wire::{self, DESCRIPTOR, MOST_DEPTH, command};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -71,13 +75,22 @@ impl Queue {
         }
     }
 
-    /// Fetches requests until every fetch is refused because the device is gone. `answer` returns the result of a
-    /// request, or [`None`] if another thread will give it with [`Queue::answered`]. `begun` is called when the first
-    /// fetches are waiting.
-    pub fn serve(&self, answer: &mut dyn FnMut(u16) -> Option<i32>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
-        // The driver completes a fetch in this thread: better when the thread waits than at any time.
+    /// Fetches requests until every fetch is refused because the device is gone. `answer` returns
+    /// the result of a request, or [`None`] if another thread will give it with
+    /// [`Queue::answered`]. `begun` is called when the first fetches are waiting.
+    pub fn serve(
+        &self,
+        answer: &mut dyn FnMut(u16) -> Option<i32>,
+        begun: &mut dyn FnMut(),
+    ) -> std::io::Result<()> {
+        // The driver completes a fetch in this thread: better when the thread waits than at any
+        // time.
         let mut builder = IoUring::builder();
-        let mut ring: IoUring = builder.dontfork().setup_single_issuer().setup_defer_taskrun().build(2 * u32::from(DEPTH))?;
+        let mut ring: IoUring = builder
+            .dontfork()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .build(2 * u32::from(DEPTH))?;
         let mut next: Vec<squeue::Entry> = (0..DEPTH).map(|tag| self.fetch(tag, None)).collect();
         next.push(self.watch());
         let mut came: Vec<(u64, i32)> = Vec::new();
@@ -109,21 +122,27 @@ impl Queue {
     /// Fetches a request under `tag`, and sends the answer to the one before.
     fn fetch(&self, tag: u16, result: Option<i32>) -> squeue::Entry {
         let address = self.buffer(tag).as_mut_ptr().expose_provenance();
-        let command = if result.is_some() { command::COMMIT_AND_FETCH_REQ } else { command::FETCH_REQ };
+        let command =
+            if result.is_some() { command::COMMIT_AND_FETCH_REQ } else { command::FETCH_REQ };
         let arguments = wire::io(self.number, tag, result.unwrap_or(0), address);
-        opcode::UringCmd16::new(types::Fd(self.channel.as_raw_fd()), command).cmd(arguments).build().user_data(tag.into())
+        opcode::UringCmd16::new(types::Fd(self.channel.as_raw_fd()), command)
+            .cmd(arguments)
+            .build()
+            .user_data(tag.into())
     }
 
-    /// Polls the event of other threads' answers. It is read only when ready: a read by the ring could complete after
-    /// its buffer is gone.
+    /// Polls the event of other threads' answers. It is read only when ready: a read by the ring
+    /// could complete after its buffer is gone.
     fn watch(&self) -> squeue::Entry {
-        opcode::PollAdd::new(types::Fd(self.event.as_raw_fd()), u32::from(PollFlags::IN.bits())).build().user_data(EVENT)
+        opcode::PollAdd::new(types::Fd(self.event.as_raw_fd()), u32::from(PollFlags::IN.bits()))
+            .build()
+            .user_data(EVENT)
     }
 
     /// Queues the answers of other threads, and polls for more.
     fn take_answered(&self, next: &mut Vec<squeue::Entry>) {
-        // The event is readable, so this does not wait. It is read before the answers are taken, so that none is
-        // missed.
+        // The event is readable, so this does not wait. It is read before the answers are taken, so
+        // that none is missed.
         let _ = io::read(&self.event, &mut [0; 8]);
         let done = std::mem::take(&mut *self.done());
         next.extend(done.into_iter().map(|(tag, result)| self.fetch(tag, Some(result))));
@@ -134,8 +153,9 @@ impl Queue {
 /// Puts commands into the submission queue.
 fn push(ring: &mut IoUring, next: &mut Vec<squeue::Entry>) -> std::io::Result<()> {
     for entry in next.drain(..) {
-        // SAFETY: the channel and the event are open as long as the queue, which outlives the ring, and its buffers
-        // are never moved or freed before. There is space: no more are in flight than the ring is long.
+        // SAFETY: the channel and the event are open as long as the queue, which outlives the ring,
+        // and its buffers are never moved or freed before. There is space: no more are in flight
+        // than the ring is long.
         unsafe { ring.submission().push(&entry) }.map_err(|_| std::io::ErrorKind::OutOfMemory)?;
     }
     Ok(())
@@ -147,20 +167,31 @@ struct Descriptors {
     bytes: usize,
 }
 
-// SAFETY: memory that this program only reads; a descriptor stays as it is from the fetch's completion until its answer.
+// SAFETY: memory that this program only reads; a descriptor stays as it is from the fetch's
+// completion until its answer.
 unsafe impl Send for Descriptors {}
 // SAFETY: as above.
 unsafe impl Sync for Descriptors {}
 
 impl Descriptors {
-    /// Maps the descriptors of a queue. Queues lie one after another, each with space for the deepest
-    /// (`UBLKSRV_CMD_BUF_OFFSET`, `ublk_max_cmd_buf_size`).
+    /// Maps the descriptors of a queue. Queues lie one after another, each with space for the
+    /// deepest (`UBLKSRV_CMD_BUF_OFFSET`, `ublk_max_cmd_buf_size`).
     fn map(channel: &OwnedFd, queue: u16) -> io::Result<Descriptors> {
         // mmap(2) rounds up to whole pages, as the driver requires.
         let bytes = usize::from(DEPTH) * DESCRIPTOR;
         let offset = u64::from(queue) * MOST_DEPTH * DESCRIPTOR as u64;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust knows of.
-        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, channel, offset) }?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust
+        // knows of.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                channel,
+                offset,
+            )
+        }?;
         Ok(Descriptors { base: NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?, bytes })
     }
 
@@ -168,7 +199,8 @@ impl Descriptors {
     fn read(&self, tag: u16) -> [u8; DESCRIPTOR] {
         let at = usize::from(tag) * DESCRIPTOR;
         assert!(at + DESCRIPTOR <= self.bytes, "a tag is one of the queue's");
-        // SAFETY: inside the mapping, as just asserted; the kernel writes it between requests, hence volatile.
+        // SAFETY: inside the mapping, as just asserted; the kernel writes it between requests,
+        // hence volatile.
         unsafe { self.base.add(at).cast::<[u8; DESCRIPTOR]>().read_volatile() }
     }
 }

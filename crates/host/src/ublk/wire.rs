@@ -48,7 +48,8 @@ const fn encoded(number: u32, bytes: u32) -> u32 {
     3 << 30 | bytes << 16 | (b'u' as u32) << 8 | number
 }
 
-/// The command `_IOR('u', number, struct ublksrv_ctrl_cmd)`, as the header defines commands that only read.
+/// The command `_IOR('u', number, struct ublksrv_ctrl_cmd)`, as the header defines commands that
+/// only read.
 const fn reading(number: u32) -> u32 {
     encoded(number, CONTROL) & !(1 << 30)
 }
@@ -66,18 +67,29 @@ impl<const N: usize> Message<N> {
 /// `struct ublksrv_ctrl_cmd`, in the command area of an entry.
 pub fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80] {
     let mut message = Message([0; 80]);
-    message.put(0, device.to_ne_bytes()).put(4, u16::MAX.to_ne_bytes()).put(6, u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
-    message.put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes()).put(16, data.to_ne_bytes());
+    message
+        .put(0, device.to_ne_bytes())
+        .put(4, u16::MAX.to_ne_bytes())
+        .put(6, u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
+    message
+        .put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes())
+        .put(16, data.to_ne_bytes());
     message.0
 }
 
-/// The mark of this program's devices: the upper half of `ublksrv_flags`, which the driver keeps and ignores.
+/// The mark of this program's devices: the upper half of `ublksrv_flags`, which the driver keeps
+/// and ignores.
 const MARK: u32 = u32::from_be_bytes(*b"TRLN");
 
-/// `struct ublksrv_ctrl_dev_info` of a device to be made by `process`: its queues; the kernel chooses its number.
+/// `struct ublksrv_ctrl_dev_info` of a device to be made by `process`: its queues; the kernel
+/// chooses its number.
 pub fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
     let mut message = Message([0; INFO]);
-    message.put(0, queues.to_ne_bytes()).put(2, depth.to_ne_bytes()).put(8, largest.to_ne_bytes()).put(12, u32::MAX.to_ne_bytes());
+    message
+        .put(0, queues.to_ne_bytes())
+        .put(2, depth.to_ne_bytes())
+        .put(8, largest.to_ne_bytes())
+        .put(12, u32::MAX.to_ne_bytes());
     message.put(32, (u64::from(MARK) << 32 | u64::from(process)).to_ne_bytes());
     message.0
 }
@@ -139,12 +151,21 @@ impl Shape {
         let shift = |bytes: u64| [u8::try_from(bytes.trailing_zeros()).unwrap_or(u8::MAX)];
         let attributes = ATTRIBUTES | u32::from(self.read_only) | u32::from(self.rotational) << 1;
         let mut message = Message([0; PARAMETERS]);
-        message.put(0, u32::try_from(PARAMETERS).unwrap_or(u32::MAX).to_ne_bytes()).put(4, TYPES.to_ne_bytes());
-        message.put(8, attributes.to_ne_bytes()).put(12, shift(self.logical)).put(13, shift(self.physical));
+        message
+            .put(0, u32::try_from(PARAMETERS).unwrap_or(u32::MAX).to_ne_bytes())
+            .put(4, TYPES.to_ne_bytes());
+        message
+            .put(8, attributes.to_ne_bytes())
+            .put(12, shift(self.logical))
+            .put(13, shift(self.physical));
         message.put(14, shift(self.optimal)).put(15, shift(self.least));
         message.put(16, sectors(super::queue::LARGEST.into())).put(24, self.sectors.to_ne_bytes());
         let most = if self.read_only { 0 } else { MOST_DISCARD };
-        message.put(40, bytes(self.discard.1)).put(44, bytes(self.discard.0)).put(48, sectors(most)).put(52, sectors(most));
+        message
+            .put(40, bytes(self.discard.1))
+            .put(44, bytes(self.discard.0))
+            .put(48, sectors(most))
+            .put(52, sectors(most));
         // The driver accepts only one range in a discard.
         message.put(56, 1u16.to_ne_bytes());
         message.0

@@ -1,4 +1,5 @@
-//! Both engines on files and on loop devices: every transfer is answered once, and the bytes are where they should be.
+//! Both engines on files and on loop devices: every transfer is answered once, and the bytes are
+//! where they should be.
 
 use crate::skip::skip;
 use crate::{Loop, Scratch};
@@ -27,7 +28,9 @@ fn engine(path: &Path, access: Access, cache: Cache, choice: Choice) -> Engine<u
 
 /// Every way to move bytes that can be had for files in the scratch directory.
 fn ways(path: &Path) -> Vec<(Cache, Choice)> {
-    let all = [Cache::Around, Cache::Through].into_iter().flat_map(|cache| [Choice::Ring, Choice::Sync].map(|choice| (cache, choice)));
+    let all = [Cache::Around, Cache::Through]
+        .into_iter()
+        .flat_map(|cache| [Choice::Ring, Choice::Sync].map(|choice| (cache, choice)));
     all.filter(|&(cache, choice)| {
         let opened = file::open(path).unwrap();
         let Ok(file) = OpenFile::new(&opened.store, cache, path) else {
@@ -53,7 +56,10 @@ fn write(tag: u64, offset: usize, length: usize) -> Transfer<u64> {
 }
 
 /// Pushes `transfers`, waits where the engine is full, and returns all answers.
-fn all(engine: &mut Engine<u64>, transfers: impl IntoIterator<Item = Transfer<u64>>) -> Vec<Finished<u64>> {
+fn all(
+    engine: &mut Engine<u64>,
+    transfers: impl IntoIterator<Item = Transfer<u64>>,
+) -> Vec<Finished<u64>> {
     let mut done = Vec::new();
     for transfer in transfers {
         while engine.is_full() {
@@ -107,14 +113,20 @@ fn what_is_written_is_read() {
                 assert_ne!(memory[8..16], [0; 8], "buffers are filled");
                 memory[..8].copy_from_slice(&((turn * DEPTH + place) as u64 + 1).to_le_bytes());
             }
-            let asked = batch.iter().map(|&block| Transfer { fua: block % 2 == 0, ..write(block as u64, block * BLOCK, BLOCK) });
+            let asked = batch.iter().map(|&block| Transfer {
+                fua: block % 2 == 0,
+                ..write(block as u64, block * BLOCK, BLOCK)
+            });
             for Finished { tag, place, error } in all(&mut engine, asked) {
                 assert_eq!(error, None);
                 let memory = engine.memory(place).unwrap().to_vec();
                 assert_eq!(written.insert(tag, memory), None, "{tag} is answered twice");
             }
         }
-        assert_eq!(told(&all(&mut engine, [Transfer { op: Op::Flush, ..read(7777, 0, 0) }])), [(7777, None)]);
+        assert_eq!(
+            told(&all(&mut engine, [Transfer { op: Op::Flush, ..read(7777, 0, 0) }])),
+            [(7777, None)]
+        );
         assert_eq!(written.len(), BLOCKS);
         let distinct: BTreeSet<&[u8]> = written.values().map(|memory| &memory[..8]).collect();
         assert_eq!(distinct.len(), BLOCKS, "no two in flight share a place");
@@ -124,7 +136,10 @@ fn what_is_written_is_read() {
         }
         for batch in blocks.chunks(batch) {
             (0..batch.len()).for_each(|place| engine.memory(place).unwrap().fill(0));
-            let done = all(&mut engine, batch.iter().map(|&block| read(block as u64, block * BLOCK, BLOCK)));
+            let done = all(
+                &mut engine,
+                batch.iter().map(|&block| read(block as u64, block * BLOCK, BLOCK)),
+            );
             assert_eq!(done.iter().map(|f| f.tag).collect::<BTreeSet<_>>().len(), batch.len());
             for Finished { tag, place, .. } in done {
                 assert!(engine.memory(place).unwrap() == written[&tag], "block {tag}");
@@ -142,13 +157,22 @@ fn what_is_pushed_is_answered_once() {
     let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
     for (cache, choice) in ways(&path) {
         let mut engine = engine(&path, Access::Read, cache, choice);
-        let done = all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
+        let done =
+            all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
         assert!(done.iter().all(|f| f.error.is_none()));
-        assert_eq!(done.iter().map(|f| f.tag).collect::<BTreeSet<_>>(), (0..BLOCKS as u64).collect());
+        assert_eq!(
+            done.iter().map(|f| f.tag).collect::<BTreeSet<_>>(),
+            (0..BLOCKS as u64).collect()
+        );
         assert_eq!(done.len(), BLOCKS);
         // Who does not ask whether it is full is refused, and the others are answered.
-        let pushed = (0..=DEPTH).filter(|&block| engine.push(read(block as u64, block * BLOCK, BLOCK)).is_ok()).count();
-        assert_eq!((pushed, engine.is_full(), engine.memory(0).is_none()), (engine.depth(), true, true));
+        let pushed = (0..=DEPTH)
+            .filter(|&block| engine.push(read(block as u64, block * BLOCK, BLOCK)).is_ok())
+            .count();
+        assert_eq!(
+            (pushed, engine.is_full(), engine.memory(0).is_none()),
+            (engine.depth(), true, true)
+        );
         assert_eq!(answers(&mut engine).len(), pushed);
     }
 }
@@ -166,7 +190,10 @@ fn what_lies_wrong_is_refused_before_it_is_sent() {
         }
         // Outside the file, longer than a place, and no such file; and it was opened to be read.
         assert_eq!(engine.push(read(4, BLOCKS * BLOCK, BLOCK)), Err(Errno::Range));
-        assert_eq!(engine.push(Transfer { offset: u64::MAX - 511, ..read(4, 0, BLOCK) }), Err(Errno::Range));
+        assert_eq!(
+            engine.push(Transfer { offset: u64::MAX - 511, ..read(4, 0, BLOCK) }),
+            Err(Errno::Range)
+        );
         assert_eq!(engine.push(read(5, 0, 2 * BLOCK)), Err(Errno::Range));
         assert_eq!(engine.push(Transfer { file: 1, ..read(6, 0, BLOCK) }), Err(Errno::NoDevice));
         assert_eq!(engine.push(write(7, 0, BLOCK)), Err(Errno::ReadOnly));
@@ -184,11 +211,21 @@ fn a_file_that_is_cut_short_fails_request_by_request() {
         let mut engine = engine(&path, Access::Read, cache, choice);
         // The last block that is left is half of one, and not in whole sectors.
         let left = BLOCKS / 2;
-        OpenOptions::new().write(true).open(&path).unwrap().set_len((left * BLOCK + 1000) as u64).unwrap();
-        let done = all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len((left * BLOCK + 1000) as u64)
+            .unwrap();
+        let done =
+            all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
         assert_eq!(done.len(), BLOCKS);
         for Finished { tag, error, .. } in done {
-            assert_eq!(error, (tag >= left as u64).then_some(Errno::Range), "block {tag}, {cache:?}, {choice:?}");
+            assert_eq!(
+                error,
+                (tag >= left as u64).then_some(Errno::Range),
+                "block {tag}, {cache:?}, {choice:?}"
+            );
         }
         assert_eq!(told(&all(&mut engine, [read(0, 0, BLOCK)])), [(0, None)]);
     }
@@ -214,7 +251,10 @@ fn without_io_uring_it_is_system_calls() {
     let path = dir.put("image", vec![5; BLOCKS * BLOCK]);
     let parts = || {
         let opened = file::open(&path).unwrap();
-        (vec![OpenFile::new(&opened.store, Cache::Through, &path).unwrap()], Buffers::new(1, BLOCK as u64).unwrap())
+        (
+            vec![OpenFile::new(&opened.store, Cache::Through, &path).unwrap()],
+            Buffers::new(1, BLOCK as u64).unwrap(),
+        )
     };
     for errno in [io::Errno::NOSYS, io::Errno::PERM, io::Errno::ACCESS, io::Errno::NOMEM] {
         let refuse = |files, buffers| Err::<Ring<u64>, _>((errno, files, buffers));
@@ -228,19 +268,24 @@ fn without_io_uring_it_is_system_calls() {
     }
     // Anything else is not for want of io_uring, and is not passed over.
     let (files, buffers) = parts();
-    let broken = Engine::<u64>::with_ring(Choice::Best, files, buffers, |files, buffers| Err((io::Errno::IO, files, buffers)));
+    let broken = Engine::<u64>::with_ring(Choice::Best, files, buffers, |files, buffers| {
+        Err((io::Errno::IO, files, buffers))
+    });
     assert_eq!(broken.err(), Some(io::Errno::IO));
 }
 
-/// A disk of 4096-byte sectors: what the kernel asks of direct I/O is known before anything is sent.
+/// A disk of 4096-byte sectors: what the kernel asks of direct I/O is known before anything is
+/// sent.
 #[test]
 fn a_4kn_disk_takes_whole_sectors() {
     let dir = Scratch::new();
-    // A device for each: a process that another test makes has a copy of the first engine's descriptor until it runs its program, and
-    // the device is in use that long.
+    // A device for each: a process that another test makes has a copy of the first engine's
+    // descriptor until it runs its program, and the device is in use that long.
     for choice in [Choice::Best, Choice::Sync] {
         let path = dir.put(&format!("image-{choice:?}"), vec![0; BLOCKS * BLOCK]);
-        let Some(device) = Loop::new(&path, &["--sector-size", "4096", "--direct-io=on"]) else { return };
+        let Some(device) = Loop::new(&path, &["--sector-size", "4096", "--direct-io=on"]) else {
+            return;
+        };
         let mut engine = engine(device.path(), Access::Write, Cache::Around, choice);
         assert_eq!(engine.files()[0].grain(), 4096);
         assert_eq!(engine.push(read(1, 512, BLOCK)), Err(Errno::Unaligned));
@@ -257,16 +302,25 @@ fn a_disk_that_fails_or_shrinks_away_answers_with_errors() {
         let Some(device) = Loop::new(&path, &[]) else { return };
         let mut engine = engine(device.path(), Access::Read, Cache::Around, choice);
         let failures = |engine: &mut Engine<u64>| {
-            let done = all(engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
+            let done =
+                all(engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
             assert_eq!(done.len(), BLOCKS);
             done.into_iter().filter_map(|f| Some((f.tag, f.error?))).collect::<Vec<_>>()
         };
         assert!(failures(&mut engine).is_empty());
         // The medium is gone under half of it.
-        OpenOptions::new().write(true).open(&path).unwrap().set_len((BLOCKS / 2 * BLOCK) as u64).unwrap();
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len((BLOCKS / 2 * BLOCK) as u64)
+            .unwrap();
         let failed = failures(&mut engine);
         assert!(failed.len() >= BLOCKS / 4, "{failed:?}");
-        assert!(failed.iter().all(|&(tag, error)| tag >= BLOCKS as u64 / 2 && error == Errno::Io), "{failed:?}");
+        assert!(
+            failed.iter().all(|&(tag, error)| tag >= BLOCKS as u64 / 2 && error == Errno::Io),
+            "{failed:?}"
+        );
         // The device itself has become nothing.
         OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         device.resize();
@@ -279,7 +333,9 @@ fn what_is_in_use_is_not_written() {
     let dir = Scratch::new();
     let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
     let Some(device) = Loop::new(&path, &[]) else { return };
-    let refused = |path: &Path| file::open_for(path, Access::Write).err().map(|e| e.to_string()).unwrap_or_default();
+    let refused = |path: &Path| {
+        file::open_for(path, Access::Write).err().map(|e| e.to_string()).unwrap_or_default()
+    };
     assert!(refused(&path).contains("shows it as a device"), "{}", refused(&path));
     // A second writer.
     let first = file::open_for(device.path(), Access::Write).unwrap();

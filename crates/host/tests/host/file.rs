@@ -16,7 +16,10 @@ fn an_image_is_read_to_the_byte() {
     let path = dir.put("image", &bytes);
     symlink(&path, dir.0.join("link")).unwrap();
     let opened = file::open(&dir.0.join("link")).unwrap();
-    assert_eq!((opened.store.length(), opened.block, opened.sector, opened.device), (10_000, false, None, None));
+    assert_eq!(
+        (opened.store.length(), opened.block, opened.sector, opened.device),
+        (10_000, false, None, None)
+    );
     assert!(opened.io.block > 0);
     let mut some = [0; 300];
     assert_eq!(opened.store.read_at(&mut some, 9_700), Ok(()));
@@ -38,10 +41,15 @@ fn an_empty_image_opens() {
 #[test]
 fn what_is_no_image_is_refused_in_one_line() {
     let dir = Scratch::new();
-    let error = |path: &Path| file::open(path).err().unwrap().to_string().replace(dir.0.to_str().unwrap(), "");
+    let error = |path: &Path| {
+        file::open(path).err().unwrap().to_string().replace(dir.0.to_str().unwrap(), "")
+    };
     let advice = "name an image file or a block device";
     assert_eq!(error(&dir.0), format!("open : it is a directory: {advice}"));
-    assert_eq!(error(Path::new("/dev/null")), format!("open /dev/null: it is a character device: {advice}"));
+    assert_eq!(
+        error(Path::new("/dev/null")),
+        format!("open /dev/null: it is a character device: {advice}")
+    );
     let socket = UnixListener::bind(dir.0.join("socket")).unwrap();
     assert_eq!(error(&dir.0.join("socket")), format!("open /socket: it is a socket: {advice}"));
     drop(socket);
@@ -50,16 +58,20 @@ fn what_is_no_image_is_refused_in_one_line() {
         assert_eq!(error(&dir.0.join("pipe")), format!("open /pipe: it is a pipe: {advice}"));
     }
     assert_eq!(error(&dir.0.join("none")), "open /none: no such file or device: check the name");
-    assert_eq!(error(&dir.0.join("a\nb")), "open /a\u{fffd}b: no such file or device: check the name");
+    assert_eq!(
+        error(&dir.0.join("a\nb")),
+        "open /a\u{fffd}b: no such file or device: check the name"
+    );
 }
 
-/// A disk of its own, where there are loop devices, and those of this machine that may be read. Its loop devices are other tests':
-/// they come, go and shrink.
+/// A disk of its own, where there are loop devices, and those of this machine that may be read. Its
+/// loop devices are other tests': they come, go and shrink.
 #[test]
 fn a_block_device_knows_itself() {
     let dir = Scratch::new();
     let own = Loop::new(&dir.put("image", vec![7; 1 << 20]), &[]);
-    let is_own = |device: &Device| own.as_ref().is_some_and(|own| own.path() == Path::new(&device.path));
+    let is_own =
+        |device: &Device| own.as_ref().is_some_and(|own| own.path() == Path::new(&device.path));
     let Ok(devices) = trueline_host::device::sysfs::host() else { return skip("no sysfs here") };
     assert_eq!(devices.iter().filter(|device| is_own(device)).count(), usize::from(own.is_some()));
     let is_loop = |device: &Device| device.name.starts_with("loop");
@@ -78,7 +90,8 @@ fn a_block_device_knows_itself() {
 /// What is in the page cache is read at once, and on tmpfs, which cannot say so, everything is.
 #[test]
 fn what_is_in_memory_is_read_at_once() {
-    let bytes: Vec<u8> = (0..8192_u32).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
+    let bytes: Vec<u8> =
+        (0..8192_u32).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
     let scratch = Scratch::new();
     let mut places = vec![scratch.put("image", &bytes)];
     let memory = Path::new("/dev/shm").join(format!("trueline-{}", std::process::id()));
@@ -122,21 +135,27 @@ fn what_is_of_no_interest_to_a_device_is_punched_out() {
     // Zeros whose room is kept take what they took.
     assert!(matches!(store.try_zero(2 << 20, 1 << 20, true), Ok(()) | Err(Errno::Unsupported)));
     assert_eq!(given_back(), Some(1 << 20));
-    // Over a file that cannot keep its room (on tmpfs), Linux offers no zeros of either kind from then on.
+    // Over a file that cannot keep its room (on tmpfs), Linux offers no zeros of either kind from
+    // then on.
     let given = store.try_zero(3 << 20, 1 << 20, false);
     assert!(matches!(given, Ok(()) | Err(Errno::Unsupported)), "{given:?}");
     assert_eq!(given_back(), Some(if given.is_ok() { 2 << 20 } else { 1 << 20 }));
     assert_eq!(store.discard(4 << 20, 1), Err(Errno::Range));
 }
 
-/// What was preallocated is not written by being read; what was written is, on the medium or not yet.
+/// What was preallocated is not written by being read; what was written is, on the medium or not
+/// yet.
 #[test]
 fn what_was_never_written_is_told_whatever_the_page_cache_has() {
     const MIB: u64 = 1 << 20;
     let dir = Scratch::new();
     let path = dir.0.join("made");
     let made = Command::new("fallocate").args(["-l", "16M"]).arg(&path).status();
-    let Some(all) = made.ok().filter(|status| status.success()).and_then(|_| file::open(&path).unwrap().store.never_written()) else {
+    let Some(all) = made
+        .ok()
+        .filter(|status| status.success())
+        .and_then(|_| file::open(&path).unwrap().store.never_written())
+    else {
         return skip("no fallocate(1), or a file system that tells of no extents");
     };
     assert_eq!(all, 16 * MIB);

@@ -19,13 +19,18 @@ fn writers_are_alone_and_readers_are_not() {
     let place = path.display();
     assert_eq!(
         refused(Access::Write),
-        format!("write {place}: another program has locked it, a virtual machine perhaps: release it first, or say --allow-busy")
+        format!(
+            "write {place}: another program has locked it, a virtual machine perhaps: release it first, or say --allow-busy"
+        )
     );
     assert_eq!(
         refused(Access::ReadLocked),
-        format!("read {place}: another program has locked it to write it, a virtual machine perhaps: end that first, or say --allow-busy")
+        format!(
+            "read {place}: another program has locked it to write it, a virtual machine perhaps: end that first, or say --allow-busy"
+        )
     );
-    // To look is free, and to have looked, which closes a descriptor of the file, does not end the lock.
+    // To look is free, and to have looked, which closes a descriptor of the file, does not end the
+    // lock.
     assert!(opens(&path, Access::Read) && opens(&path, Access::WriteInUse));
     assert!(!opens(&path, Access::Write) && !opens(&path, Access::ReadLocked));
     drop(writer);
@@ -35,14 +40,19 @@ fn writers_are_alone_and_readers_are_not() {
     assert!(opens(&path, Access::Write));
 }
 
-/// The bytes that QEMU locks: `qemu-io` keeps off and is kept off where it writes. Reading, it shares a raw image with who writes, with
-/// its own kind too.
+/// The bytes that QEMU locks: `qemu-io` keeps off and is kept off where it writes. Reading, it
+/// shares a raw image with who writes, with its own kind too.
 #[test]
 fn qemu_keeps_to_it() {
     let scratch = Scratch::new();
     let path = scratch.put("disk", vec![0; 1 << 20]);
     let qemu = |options: &[&str], command: &str| {
-        let ran = Command::new("qemu-io").args(["-f", "raw"]).args(options).args(["-c", command]).arg(&path).output();
+        let ran = Command::new("qemu-io")
+            .args(["-f", "raw"])
+            .args(options)
+            .args(["-c", command])
+            .arg(&path)
+            .output();
         ran.ok().map(|ran| ran.status.success())
     };
     let Some(alone) = qemu(&[], "write 0 512") else { return skip("no qemu-io here") };
@@ -56,7 +66,11 @@ fn qemu_keeps_to_it() {
     // While it runs, which it does until its input ends.
     let holding = |options: &[&str]| {
         let mut held = Command::new("qemu-io");
-        held.args(["-f", "raw"]).args(options).arg(&path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        held.args(["-f", "raw"])
+            .args(options)
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         held.spawn().unwrap()
     };
     for (options, allowed) in [(&["-r"][..], true), (&[][..], false)] {
@@ -65,9 +79,16 @@ fn qemu_keeps_to_it() {
         let mut said = [0; 64];
         // It has it open when it has read.
         while !String::from_utf8_lossy(&said).contains("read") {
-            assert!(std::io::Read::read(held.stdout.as_mut().unwrap(), &mut said).unwrap() > 0, "it has ended");
+            assert!(
+                std::io::Read::read(held.stdout.as_mut().unwrap(), &mut said).unwrap() > 0,
+                "it has ended"
+            );
         }
-        assert_eq!([Access::Write, Access::ReadLocked].map(|access| opens(&path, access)), [allowed; 2], "{options:?}");
+        assert_eq!(
+            [Access::Write, Access::ReadLocked].map(|access| opens(&path, access)),
+            [allowed; 2],
+            "{options:?}"
+        );
         drop(held.stdin.take());
         held.wait().unwrap();
     }

@@ -16,8 +16,18 @@ fn the_same_as_sysfs_of_the_same_machine() {
         assert_eq!(listed.len(), ours.len());
         for device in &listed {
             let same = find(&ours, &device.name);
-            assert_eq!((device.major, device.minor, device.size), (same.major, same.minor, same.size), "{}", device.name);
-            assert_eq!((&device.slaves, &device.holders), (&same.slaves, &same.holders), "{}", device.name);
+            assert_eq!(
+                (device.major, device.minor, device.size),
+                (same.major, same.minor, same.size),
+                "{}",
+                device.name
+            );
+            assert_eq!(
+                (&device.slaves, &device.holders),
+                (&same.slaves, &same.holders),
+                "{}",
+                device.name
+            );
             assert_eq!(device.alignment_offset, same.alignment_offset);
             assert_eq!(device.model, same.model);
             if matches!(same.kind, Kind::Partition { .. }) {
@@ -37,10 +47,18 @@ fn signs_are_kept() {
         "uuid":"u","parttype":"0x83","pttype":"dos","partlabel":null,"mountpoints":[null,"/","/home"],"mountpoint":"/","partn":1}]}"#;
     let device = &lsblk::parse(text, "x").unwrap()[0];
     let signs = &device.signs;
-    assert_eq!((signs.fstype.as_deref(), signs.label.as_deref(), signs.uuid.as_deref()), (Some("ext4"), Some("root"), Some("u")));
-    assert_eq!((signs.pttype.as_deref(), signs.parttype.as_deref(), &signs.partlabel), (Some("dos"), Some("0x83"), &None));
+    assert_eq!(
+        (signs.fstype.as_deref(), signs.label.as_deref(), signs.uuid.as_deref()),
+        (Some("ext4"), Some("root"), Some("u"))
+    );
+    assert_eq!(
+        (signs.pttype.as_deref(), signs.parttype.as_deref(), &signs.partlabel),
+        (Some("dos"), Some("0x83"), &None)
+    );
     assert_eq!(device.mountpoints, ["/", "/home"]);
-    assert!(matches!(&device.kind, Kind::Partition { parent, number: Some(1), start: None, whole: 0 } if parent == "sda"));
+    assert!(
+        matches!(&device.kind, Kind::Partition { parent, number: Some(1), start: None, whole: 0 } if parent == "sda")
+    );
 }
 
 /// util-linux before 2.33: everything is text, and there is neither START nor PATH.
@@ -52,9 +70,15 @@ fn old_output() {
         "alignment": "512", "min-io": "4096", "opt-io": "0", "phy-sec": "4096", "log-sec": "512", "mountpoint": "[SWAP]"}]}]}"#;
     let devices = lsblk::parse(text, "x").unwrap();
     let (sda, sda1) = (find(&devices, "sda"), find(&devices, "sda1"));
-    assert_eq!((sda.size, sda.limits.rotational, sda.removable, sda.read_only), (500_107_862_016, Some(true), true, false));
+    assert_eq!(
+        (sda.size, sda.limits.rotational, sda.removable, sda.read_only),
+        (500_107_862_016, Some(true), true, false)
+    );
     assert_eq!(sda1.path, "/dev/sda1");
-    assert_eq!((of(sda1, Why::Physical), &sda1.mountpoints[0][..]), (vec![(4096, 512, Trust::Claimed)], "[SWAP]"));
+    assert_eq!(
+        (of(sda1, Why::Physical), &sda1.mountpoints[0][..]),
+        (vec![(4096, 512, Trust::Claimed)], "[SWAP]")
+    );
 }
 
 /// `lsblk -OJb -l`, or of one partition alone.
@@ -71,15 +95,24 @@ fn flat_output() {
     let dm = r#"{"name":"vg-a","kname":"dm-0","pkname":"sda1","type":"lvm","size":4096}"#;
     let all = lsblk::parse(&format!(r#"{{"blockdevices":[{disk},{part},{dm}]}}"#), "x").unwrap();
     assert!(matches!(find(&all, "sda1").kind, Kind::Partition { whole: 10_485_760, .. }));
-    assert_eq!((&find(&all, "dm-0").slaves[0][..], &find(&all, "sda1").holders[0][..]), ("sda1", "dm-0"));
+    assert_eq!(
+        (&find(&all, "dm-0").slaves[0][..], &find(&all, "sda1").holders[0][..]),
+        ("sda1", "dm-0")
+    );
 }
 
 #[test]
 fn what_is_not_lsblk_output_says_so() {
     let error = |text| lsblk::parse(text, "a.json").unwrap_err().to_string();
     assert!(error("{").starts_with("read lsblk's output from a.json: EOF while parsing"));
-    assert_eq!(error("{}"), "read lsblk's output from a.json: no \"blockdevices\": save what lsblk -OJb prints");
-    assert!(error(r#"{"blockdevices":[{"name":"sda","size":"931.5G"}]}"#).ends_with("\"931.5G\" is not in bytes: give lsblk -b as well"));
+    assert_eq!(
+        error("{}"),
+        "read lsblk's output from a.json: no \"blockdevices\": save what lsblk -OJb prints"
+    );
+    assert!(
+        error(r#"{"blockdevices":[{"name":"sda","size":"931.5G"}]}"#)
+            .ends_with("\"931.5G\" is not in bytes: give lsblk -b as well")
+    );
     let hostile = r#"{"blockdevices":[1,null,{},{"name":7},{"name":"a","size":1,"type":"part","pkname":"a","start":18446744073709551615},
         {"name":"b","size":1,"alignment":-9,"phy-sec":-1,"maj:min":"x:y","children":{"name":"c"}}]}"#;
     assert_eq!(names(&lsblk::parse(hostile, "x").unwrap()), ["a", "b"]);

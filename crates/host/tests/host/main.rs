@@ -23,7 +23,8 @@ use trueline_host::Device;
 
 /// A fixture's text.
 fn fixture(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
+        .unwrap()
 }
 
 /// A loop device that goes with the test.
@@ -63,7 +64,10 @@ impl Drop for Loop {
 
 /// The device called `name`.
 fn find<'a>(devices: &'a [Device], name: &str) -> &'a Device {
-    devices.iter().find(|d| d.name == name).unwrap_or_else(|| panic!("no {name} in {:?}", names(devices)))
+    devices
+        .iter()
+        .find(|d| d.name == name)
+        .unwrap_or_else(|| panic!("no {name} in {:?}", names(devices)))
 }
 
 fn names(devices: &[Device]) -> Vec<&str> {
@@ -73,5 +77,9 @@ fn names(devices: &[Device]) -> Vec<&str> {
 /// Size, phase and trust of a device's boundaries for `why`.
 fn of(device: &Device, why: Why) -> Vec<(u64, u64, Trust)> {
     let (t, _) = device.topology();
-    t.facts.iter().filter(|f| f.why == why).map(|f| (f.grain.size(), f.grain.phase(), f.trust)).collect()
+    t.facts
+        .iter()
+        .filter(|f| f.why == why)
+        .map(|f| (f.grain.size(), f.grain.phase(), f.trust))
+        .collect()
 }

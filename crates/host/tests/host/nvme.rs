@@ -20,11 +20,15 @@ fn captured() {
         found.iter().map(|n| (n.block(), n.length())).collect::<Vec<_>>(),
         [(Some(512), Some(256 << 20)), (Some(4096), Some(256 << 20))]
     );
-    assert_eq!((sizes(&found[0], Why::Discard), sizes(&found[1], Why::Discard)), (vec![65536], vec![65536]));
+    assert_eq!(
+        (sizes(&found[0], Why::Discard), sizes(&found[1], Why::Discard)),
+        (vec![65536], vec![65536])
+    );
     assert!(sizes(&found[0], Why::Preferred).is_empty());
 }
 
-/// nvme-cli 1.x leaves out what the features do not make valid, and pretty prints with blanks before colons.
+/// nvme-cli 1.x leaves out what the features do not make valid, and pretty prints with blanks
+/// before colons.
 #[test]
 fn old_output() {
     let old = r#"{ "nsze" : 1953525168, "ncap" : 1953525168, "nuse" : 1953525168, "nsfeat" : 0, "nlbaf" : 0, "flbas" : 0, "mc" : 0,
@@ -34,7 +38,8 @@ fn old_output() {
     assert_eq!((sizes(found, Why::Chunk), sizes(found, Why::Preferred)), (vec![131_072], vec![]));
 }
 
-/// An array, a later format selected through the high bits of FLBAS, metadata in the block, text for numbers.
+/// An array, a later format selected through the high bits of FLBAS, metadata in the block, text
+/// for numbers.
 #[test]
 fn new_output() {
     let mut formats = vec![r#"{"lbaf":0,"ms":0,"ds":9,"rp":0,"in_use":0}"#; 17];
@@ -45,17 +50,29 @@ fn new_output() {
     );
     let found = &read(&new)[0];
     assert_eq!((found.length(), found.ms), (Some(4 << 30), 8));
-    assert_eq!((sizes(found, Why::Preferred), sizes(found, Why::Optimal)), (vec![16384], vec![131_072]));
+    assert_eq!(
+        (sizes(found, Why::Preferred), sizes(found, Why::Optimal)),
+        (vec![16384], vec![131_072])
+    );
     assert_eq!(sizes(found, Why::Atomic), [16384]);
 }
 
 #[test]
 fn what_is_not_id_ns_says_so() {
     let error = |text| nvme::parse(text, "a.json").unwrap_err().to_string();
-    assert_eq!(error(""), "read nvme id-ns from a.json: no namespace: save what nvme id-ns -o json prints");
+    assert_eq!(
+        error(""),
+        "read nvme id-ns from a.json: no namespace: save what nvme id-ns -o json prints"
+    );
     assert!(error("NVME Identify Namespace 1:").contains("expected value at line 1"));
     assert!(error("{}").contains("no \"nsze\""));
-    assert!(error(r#"{"nsze":1,"flbas":3,"lbafs":[]}"#).contains("flbas 3 selects format 3, but \"lbafs\" has 0"));
+    assert!(
+        error(r#"{"nsze":1,"flbas":3,"lbafs":[]}"#)
+            .contains("flbas 3 selects format 3, but \"lbafs\" has 0")
+    );
     assert!(error(r#"{"nsze":1,"lbafs":[{"ds":0}]}"#).contains("1 blocks of 2^0 bytes cannot be"));
-    assert!(error(r#"{"nsze":1,"npwg":65536,"lbafs":[{"ds":9}]}"#).contains("\"npwg\" is 65536, more than the field holds"));
+    assert!(
+        error(r#"{"nsze":1,"npwg":65536,"lbafs":[{"ds":9}]}"#)
+            .contains("\"npwg\" is 65536, more than the field holds")
+    );
 }

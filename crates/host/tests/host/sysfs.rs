@@ -38,7 +38,9 @@ fn the_kernel_says_the_same_of_every_partition() {
         let Kind::Partition { start: Some(_), .. } = device.kind else { continue };
         partitions += 1;
         let own = u64::try_from(device.alignment_offset.unwrap()).unwrap();
-        for (size, phase, _) in of(&device, Why::Physical).into_iter().chain(of(&device, Why::Preferred)) {
+        for (size, phase, _) in
+            of(&device, Why::Physical).into_iter().chain(of(&device, Why::Preferred))
+        {
             assert_eq!(Grain::new(size, own).unwrap().phase(), phase, "{}", device.name);
         }
     }
@@ -50,17 +52,31 @@ fn the_jumper() {
     let devices = read("jumper.sysfs");
     assert_eq!(names(&devices), ["nvme0n1", "sda", "sda1", "sda2", "sda3", "sda5"]);
     let sda = find(&devices, "sda");
-    assert_eq!((sda.path.as_str(), sda.major, sda.minor, sda.size, sda.sector()), ("/dev/sda", 8, 0, 64 << 20, 512));
-    assert_eq!((sda.vendor.as_deref(), sda.model.as_deref(), sda.revision.as_deref()), (Some("Linux"), Some("scsi_debug"), Some("0191")));
+    assert_eq!(
+        (sda.path.as_str(), sda.major, sda.minor, sda.size, sda.sector()),
+        ("/dev/sda", 8, 0, 64 << 20, 512)
+    );
+    assert_eq!(
+        (sda.vendor.as_deref(), sda.model.as_deref(), sda.revision.as_deref()),
+        (Some("Linux"), Some("scsi_debug"), Some("0191"))
+    );
     assert_eq!(of(sda, Why::Physical), [(4096, 3584, Trust::Claimed)]);
     assert_eq!(of(sda, Why::Optimal), [(524_288, 3584, Trust::Claimed)]);
     assert_eq!(of(find(&devices, "sda1"), Why::Physical), [(4096, 0, Trust::Claimed)]);
     assert_eq!(of(find(&devices, "sda2"), Why::Physical), [(4096, 3584, Trust::Claimed)]);
     let sda5 = find(&devices, "sda5");
-    let kind = Kind::Partition { parent: "sda".to_owned(), number: Some(5), start: Some(4159 * 512), whole: 64 << 20 };
+    let kind = Kind::Partition {
+        parent: "sda".to_owned(),
+        number: Some(5),
+        start: Some(4159 * 512),
+        whole: 64 << 20,
+    };
     assert_eq!((&sda5.kind, sda5.size), (&kind, 1000 * 512));
     let nvme = find(&devices, "nvme0n1");
-    assert_eq!((nvme.nsid, nvme.revision.as_deref(), nvme.model.as_deref()), (Some(1), Some("7.2.22"), Some("QEMU NVMe Ctrl")));
+    assert_eq!(
+        (nvme.nsid, nvme.revision.as_deref(), nvme.model.as_deref()),
+        (Some(1), Some("7.2.22"), Some("QEMU NVMe Ctrl"))
+    );
     assert!(nvme.wwid.as_deref().unwrap().starts_with("nvme.1b36-"));
 }
 
@@ -68,9 +84,17 @@ fn the_jumper() {
 fn raid5_over_partitions() {
     let devices = read("stack.sysfs");
     let md = find(&devices, "md0");
-    let Kind::Md { level, chunk, disks, metadata, members } = &md.kind else { panic!("{:?}", md.kind) };
-    assert_eq!((level.as_deref(), *chunk, *disks, metadata.as_deref()), (Some("raid5"), Some(65536), Some(3), Some("1.2")));
-    assert_eq!(members[1], Member { slot: 1, device: Some("sdb1".to_owned()), offset: Some(1 << 20) });
+    let Kind::Md { level, chunk, disks, metadata, members } = &md.kind else {
+        panic!("{:?}", md.kind)
+    };
+    assert_eq!(
+        (level.as_deref(), *chunk, *disks, metadata.as_deref()),
+        (Some("raid5"), Some(65536), Some(3), Some("1.2"))
+    );
+    assert_eq!(
+        members[1],
+        Member { slot: 1, device: Some("sdb1".to_owned()), offset: Some(1 << 20) }
+    );
     assert_eq!(md.slaves, ["sda1", "sdb1", "sdc1"]);
     assert_eq!(find(&devices, "sdb1").holders, ["md0"]);
     assert_eq!(of(md, Why::Chunk), [(65536, 0, Trust::Claimed)]);
@@ -86,7 +110,10 @@ fn lvm_on_luks_on_a_partition() {
     let Kind::Dm { name, uuid } = &crypt.kind else { panic!("{:?}", crypt.kind) };
     assert_eq!(name.as_deref(), Some("crypt"));
     assert!(uuid.as_deref().unwrap().starts_with("CRYPT-LUKS2-"));
-    assert_eq!((&crypt.slaves[..], &crypt.holders[..]), (&["sdd2".to_owned()][..], &["dm-1".to_owned()][..]));
+    assert_eq!(
+        (&crypt.slaves[..], &crypt.holders[..]),
+        (&["sdd2".to_owned()][..], &["dm-1".to_owned()][..])
+    );
     assert_eq!((&root.slaves[..], root.limits.shape), (&["dm-0".to_owned()][..], Shape::Stacked));
     // cryptsetup chose 4 KiB encryption sectors for a 512e disk.
     assert_eq!((root.sector(), of(root, Why::Physical)), (4096, vec![(4096, 0, Trust::Claimed)]));
@@ -105,7 +132,8 @@ fn a_usb_bridge_lies() {
 #[test]
 fn a_loop_device_in_the_middle_of_its_file() {
     let devices = read("stack.sysfs");
-    let kind = Kind::Loop { backing_file: Some("/x.img".to_owned()), offset: 1 << 20, sizelimit: 0 };
+    let kind =
+        Kind::Loop { backing_file: Some("/x.img".to_owned()), offset: 1 << 20, sizelimit: 0 };
     assert_eq!(find(&devices, "loop0").kind, kind);
 }
 
@@ -117,7 +145,10 @@ fn a_device_mapper_stripe_and_a_volume_on_a_set() {
     assert_eq!(of(stripe, Why::Chunk), [(65536, 0, Trust::Claimed)]);
     // Rows are 128 KiB long, the volume begins 1 MiB into the set, but sysfs does not say so.
     let volume = find(&devices, "dm-0");
-    assert_eq!((volume.limits.shape, of(volume, Why::Preferred)), (Shape::Stacked, vec![(65536, 0, Trust::Claimed)]));
+    assert_eq!(
+        (volume.limits.shape, of(volume, Why::Preferred)),
+        (Shape::Stacked, vec![(65536, 0, Trust::Claimed)])
+    );
     assert_eq!(of(volume, Why::Optimal), [(131_072, 0, Trust::Untrusted)]);
     assert_eq!(volume.topology().1[0].rule, &finding::BLIND);
 }
@@ -140,10 +171,16 @@ fn odd_attributes_are_not_reported_and_never_an_error() {
     assert_eq!(names(&devices), ["cciss!c0d0", "sdb"]);
     assert_eq!(devices[0].path, "/dev/cciss/c0d0");
     let sdb = &devices[1];
-    assert_eq!((sdb.limits.logical_block_size, sdb.limits.optimal_io_size, sdb.limits.rotational), (0, 0, None));
+    assert_eq!(
+        (sdb.limits.logical_block_size, sdb.limits.optimal_io_size, sdb.limits.rotational),
+        (0, 0, None)
+    );
     assert_eq!(sdb.topology().1[0].rule, &finding::CLASH);
     let error = sysfs::read(Path::new("/nowhere"), Path::new("/nowhere")).unwrap_err();
-    assert_eq!(error.to_string(), "list the block devices in /nowhere/block: no such file or device: check the name");
+    assert_eq!(
+        error.to_string(),
+        "list the block devices in /nowhere/block: no such file or device: check the name"
+    );
 }
 
 #[test]
@@ -170,7 +207,10 @@ fn this_host() {
     let Ok(devices) = sysfs::host() else { return };
     for device in devices {
         let (topology, _) = device.topology();
-        assert!(device.size > 0 && topology.length == device.size && topology.sector >= 512, "{device:?}");
+        assert!(
+            device.size > 0 && topology.length == device.size && topology.sector >= 512,
+            "{device:?}"
+        );
     }
 }
 
@@ -180,12 +220,18 @@ fn a_device_that_writes_zeroes_says_so() {
     for (disk, most) in [("sda", Some("0")), ("sdb", Some("4294966784")), ("sdc", None)] {
         root.put(format!("devices/{disk}/{disk}1/partition").as_str(), "1\n");
         if let Some(most) = most {
-            root.put(format!("devices/{disk}/queue/write_zeroes_max_bytes").as_str(), format!("{most}\n"));
+            root.put(
+                format!("devices/{disk}/queue/write_zeroes_max_bytes").as_str(),
+                format!("{most}\n"),
+            );
         }
     }
     fs::create_dir_all(root.0.join("dev/block")).unwrap();
-    for (minor, device) in [(0, "sda"), (1, "sda/sda1"), (16, "sdb"), (17, "sdb/sdb1"), (32, "sdc"), (33, "sdc/sdc1")] {
-        symlink(format!("../../devices/{device}"), root.0.join(format!("dev/block/8:{minor}"))).unwrap();
+    for (minor, device) in
+        [(0, "sda"), (1, "sda/sda1"), (16, "sdb"), (17, "sdb/sdb1"), (32, "sdc"), (33, "sdc/sdc1")]
+    {
+        symlink(format!("../../devices/{device}"), root.0.join(format!("dev/block/8:{minor}")))
+            .unwrap();
     }
     let said = [0, 1, 16, 17, 32, 33, 48].map(|minor| sysfs::writes_zeroes(&root.0, 8, minor));
     assert_eq!(said, [false, false, true, true, false, false, false]);

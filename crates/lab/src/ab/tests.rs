@@ -3,7 +3,15 @@ use trueline_sim::random::Random;
 
 fn plan(variants: &[&str], runs: usize) -> Plan {
     let variants = variants.iter().map(|&name| name.to_owned()).collect();
-    Plan { variants, warmup: 0, runs, until: None, measure: Measure::Time, seed: 1, is_virtual: false }
+    Plan {
+        variants,
+        warmup: 0,
+        runs,
+        until: None,
+        measure: Measure::Time,
+        seed: 1,
+        is_virtual: false,
+    }
 }
 
 fn took(ns: u64) -> Run {
@@ -34,7 +42,10 @@ fn every_variant_has_the_same_mean_position() {
             for (position, variant) in order(variants, runs).enumerate() {
                 sums[variant] += position;
             }
-            assert!(sums.iter().all(|&sum| sum == sums[0]), "{variants} variants, {runs} runs: {sums:?}");
+            assert!(
+                sums.iter().all(|&sum| sum == sums[0]),
+                "{variants} variants, {runs} runs: {sums:?}"
+            );
         }
     }
 }
@@ -44,7 +55,8 @@ fn no_variant_is_always_first() {
     for variants in 2..6 {
         let runs = 2 * variants;
         let order: Vec<usize> = order(variants, runs).collect();
-        let firsts: std::collections::BTreeSet<usize> = order.chunks(variants).map(|block| block[0]).collect();
+        let firsts: std::collections::BTreeSet<usize> =
+            order.chunks(variants).map(|block| block[0]).collect();
         assert_eq!(firsts.len(), variants, "{order:?}");
     }
 }
@@ -55,8 +67,16 @@ fn a_slower_variant_is_shown_and_warm_up_is_not_looked_at() {
     let mut plan = plan(&["aligned", "unaligned"], 10);
     plan.warmup = 2;
     let mut seen = Vec::new();
-    let mut one = |variant, run| Ok(if run < 2 { took(1) } else { noisy(&mut random, [1_000_000, 2_500_000][variant], 50_000) });
-    let found = measure(&plan, &mut one, &mut |at| seen.push((at.variant.to_owned(), at.run, at.warmup, at.planned)));
+    let mut one = |variant, run| {
+        Ok(if run < 2 {
+            took(1)
+        } else {
+            noisy(&mut random, [1_000_000, 2_500_000][variant], 50_000)
+        })
+    };
+    let found = measure(&plan, &mut one, &mut |at| {
+        seen.push((at.variant.to_owned(), at.run, at.warmup, at.planned))
+    });
     assert_eq!(seen.len(), 24);
     assert_eq!(seen[3], ("aligned".into(), 1, true, 24));
     assert_eq!(seen[4], ("aligned".into(), 2, false, 24));
@@ -91,7 +111,8 @@ fn it_stops_when_the_interval_is_narrow_or_at_the_most() {
         let mut random = Random::new(5);
         let mut plan = plan(&["a", "b"], 4);
         plan.until = Some(Until { width, most: 30 });
-        measure(&plan, &mut |_, _| Ok(noisy(&mut random, 1_000_000, spread)), &mut |_| {}).runs[0].len()
+        measure(&plan, &mut |_, _| Ok(noisy(&mut random, 1_000_000, spread)), &mut |_| {}).runs[0]
+            .len()
     };
     assert_eq!(until(0.5, 1_000), 6);
     assert_eq!(until(0.000_01, 200_000), 30);
@@ -129,7 +150,11 @@ fn who_does_less_is_not_faster() {
     let found = measure(&plan(&["a", "b"], 4), &mut one, &mut |_| {});
     let ratio = found.comparison.expect("a ratio").ratio;
     assert!((ratio.median - 1.0).abs() < 1e-9 && (ratio.high - 1.0).abs() < 1e-9, "{ratio:?}");
-    assert!(found.warnings[0].starts_with("the variants did not do equally many requests"), "{:?}", found.warnings);
+    assert!(
+        found.warnings[0].starts_with("the variants did not do equally many requests"),
+        "{:?}",
+        found.warnings
+    );
 }
 
 #[test]
@@ -137,6 +162,10 @@ fn failed_requests_are_told() {
     let bad = || Run { errors: 2, first_error: Some("read at 512: no".into()), ..took(9) };
     let mut one = |variant, _| Ok(if variant == 1 { bad() } else { took(9) });
     let found = measure(&plan(&["a", "b"], 4), &mut one, &mut |_| {});
-    assert!(found.warnings.contains(&"b: 8 requests failed, the first: read at 512: no".to_owned()), "{:?}", found.warnings);
+    assert!(
+        found.warnings.contains(&"b: 8 requests failed, the first: read at 512: no".to_owned()),
+        "{:?}",
+        found.warnings
+    );
     assert!(found.comparison.is_err_and(|e| e.0.ends_with("needs runs in which none did")));
 }

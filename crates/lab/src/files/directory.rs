@@ -1,4 +1,5 @@
-//! A real directory of this machine: every call works below it, with the system calls that programs use.
+//! A real directory of this machine: every call works below it, with the system calls that programs
+//! use.
 
 use super::{File, Files};
 use crate::error::Error;
@@ -32,12 +33,22 @@ impl Directory {
     pub fn new(root: &Path) -> Result<Directory, Error> {
         let mut entries = fs::read_dir(root).map_err(|e| failed("open", root, &e))?;
         if entries.next().is_some() {
-            return Err(Error(format!("open {}: the directory is not empty: name an empty one", root.display())));
+            return Err(Error(format!(
+                "open {}: the directory is not empty: name an empty one",
+                root.display()
+            )));
         }
-        Ok(Directory { root: root.to_owned(), begin: Instant::now(), open: HashMap::new(), next: 0, buffer: Vec::new() })
+        Ok(Directory {
+            root: root.to_owned(),
+            begin: Instant::now(),
+            open: HashMap::new(),
+            next: 0,
+            buffer: Vec::new(),
+        })
     }
 
-    /// The path of `name` below the directory. An empty part, `.` or `..` is an error, so no name leads out of it.
+    /// The path of `name` below the directory. An empty part, `.` or `..` is an error, so no name
+    /// leads out of it.
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let inside = |part: &str| !part.is_empty() && part != "." && part != "..";
         if name.split('/').all(inside) {
@@ -53,7 +64,8 @@ impl Directory {
         File(self.next)
     }
 
-    /// Calls `each` for every piece of a range of an open file, with the file, the buffer and the piece's offset.
+    /// Calls `each` for every piece of a range of an open file, with the file, the buffer and the
+    /// piece's offset.
     fn pieces(
         &mut self,
         attempt: &str,
@@ -62,8 +74,13 @@ impl Directory {
         length: u64,
         each: impl Fn(&fs::File, &mut [u8], u64) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let opened = self.open.get(&file).ok_or_else(|| Error(format!("{attempt} file {}: not open", file.0)))?;
-        let end = offset.checked_add(length).ok_or_else(|| Error(format!("{attempt} {} at {offset}: past 2^64", opened.name)))?;
+        let opened = self
+            .open
+            .get(&file)
+            .ok_or_else(|| Error(format!("{attempt} file {}: not open", file.0)))?;
+        let end = offset
+            .checked_add(length)
+            .ok_or_else(|| Error(format!("{attempt} {} at {offset}: past 2^64", opened.name)))?;
         let longest = usize::try_from(PIECE.min(length)).unwrap_or(usize::MAX);
         if self.buffer.len() < longest {
             // Not zeros: a file system might store none of them.
@@ -72,7 +89,8 @@ impl Directory {
         let mut at = offset;
         while at < end {
             let piece = usize::try_from(PIECE.min(end - at)).unwrap_or(usize::MAX);
-            each(&opened.file, &mut self.buffer[..piece], at).map_err(|e| Error(format!("{attempt} {} at {at}: {e}", opened.name)))?;
+            each(&opened.file, &mut self.buffer[..piece], at)
+                .map_err(|e| Error(format!("{attempt} {} at {at}: {e}", opened.name)))?;
             at += piece as u64;
         }
         Ok(())
@@ -95,13 +113,22 @@ impl Files for Directory {
 
     fn create(&mut self, name: &str) -> Result<File, Error> {
         let path = self.path(name)?;
-        let file = fs::File::options().read(true).write(true).create_new(true).open(&path).map_err(|e| failed("create", &path, &e))?;
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|e| failed("create", &path, &e))?;
         Ok(self.opened(file, name))
     }
 
     fn open(&mut self, name: &str) -> Result<File, Error> {
         let path = self.path(name)?;
-        let file = fs::File::options().read(true).write(true).open(&path).map_err(|e| failed("open", &path, &e))?;
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|e| failed("open", &path, &e))?;
         Ok(self.opened(file, name))
     }
 
@@ -114,12 +141,16 @@ impl Files for Directory {
     }
 
     fn sync_file(&mut self, file: File) -> Result<(), Error> {
-        let opened = self.open.get(&file).ok_or_else(|| Error(format!("sync file {}: not open", file.0)))?;
+        let opened =
+            self.open.get(&file).ok_or_else(|| Error(format!("sync file {}: not open", file.0)))?;
         opened.file.sync_all().map_err(|e| Error(format!("sync {}: {e}", opened.name)))
     }
 
     fn close(&mut self, file: File) -> Result<(), Error> {
-        self.open.remove(&file).map(drop).ok_or_else(|| Error(format!("close file {}: not open", file.0)))
+        self.open
+            .remove(&file)
+            .map(drop)
+            .ok_or_else(|| Error(format!("close file {}: not open", file.0)))
     }
 
     fn stat(&mut self, name: &str) -> Result<u64, Error> {
@@ -130,7 +161,9 @@ impl Files for Directory {
     fn set_times(&mut self, name: &str) -> Result<(), Error> {
         let path = self.path(name)?;
         let times = fs::FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
-        fs::File::open(&path).and_then(|file| file.set_times(times)).map_err(|e| failed("set times of", &path, &e))
+        fs::File::open(&path)
+            .and_then(|file| file.set_times(times))
+            .map_err(|e| failed("set times of", &path, &e))
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Error> {
@@ -143,9 +176,11 @@ impl Files for Directory {
         fs::remove_dir(&path).map_err(|e| failed("remove", &path, &e))
     }
 
-    /// Writes what is dirty (syncfs(2)) and drops the cached pages of open files (posix_fadvise(2)).
+    /// Writes what is dirty (syncfs(2)) and drops the cached pages of open files
+    /// (posix_fadvise(2)).
     fn forget(&mut self) -> Result<(), Error> {
-        page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
+        page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file))
+            .map_err(|e| Error(e.to_string()))
     }
 
     fn think(&mut self, _ns: u64) {}
@@ -175,7 +210,12 @@ mod tests {
         let parameters = tree::Parameters { plan: Plan::Seeded(sizes), think_ns: 0 };
         let runs = tree::run(&mut files, &parameters, Phase::Copy, &mut |_| true).unwrap();
         assert!(runs.iter().all(|(_, run)| run.ops == 59 && run.ns > 0));
-        let below = |directory: &Path| fs::read_dir(directory).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
+        let below = |directory: &Path| {
+            fs::read_dir(directory)
+                .unwrap()
+                .filter(|entry| entry.as_ref().unwrap().path().is_file())
+                .count()
+        };
         assert_eq!((below(&root), below(&root.join("trueline-copy"))), (5, 5));
         let size = |name: &str| fs::metadata(root.join(name)).unwrap().len();
         assert_eq!(size("0000003.c"), size("trueline-copy/0000003.c"));
@@ -191,9 +231,15 @@ mod tests {
             assert!(files.create(name).is_err(), "{name}");
         }
         let file = files.create("a").unwrap();
-        assert_eq!(files.read(file, 0, 1).unwrap_err().0, "read a at 0: failed to fill whole buffer");
+        assert_eq!(
+            files.read(file, 0, 1).unwrap_err().0,
+            "read a at 0: failed to fill whole buffer"
+        );
         assert!(files.create("a").unwrap_err().0.starts_with("create "));
-        assert!(Directory::new(&root).is_err_and(|e| e.0.ends_with("the directory is not empty: name an empty one")));
+        assert!(
+            Directory::new(&root)
+                .is_err_and(|e| e.0.ends_with("the directory is not empty: name an empty one"))
+        );
         files.close(file).unwrap();
         files.remove("a").unwrap();
         fs::remove_dir(&root).unwrap();

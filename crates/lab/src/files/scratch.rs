@@ -1,5 +1,5 @@
-//! A private directory inside an existing one, for one run: made empty, and removed with its content, also when the
-//! run ends with an error or at Ctrl-C.
+//! A private directory inside an existing one, for one run: made empty, and removed with its
+//! content, also when the run ends with an error or at Ctrl-C.
 
 use crate::error::Error;
 use std::fs::DirBuilder;
@@ -20,7 +20,9 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a scratch directory in `directory`, with mode 0700.
     pub fn new(directory: &Path) -> Result<Scratch, Error> {
-        let failed = |why: &dyn std::fmt::Display| Error(format!("make a scratch directory in {}: {why}", directory.display()));
+        let failed = |why: &dyn std::fmt::Display| {
+            Error(format!("make a scratch directory in {}: {why}", directory.display()))
+        };
         let number = u64::from_le_bytes(random::bytes().map_err(|e| failed(&e))?);
         let path = directory.join(format!("{NAME}{number:016x}"));
         // An existing directory is never taken over and later removed: mkdir(2) fails for it.
@@ -36,7 +38,8 @@ impl Scratch {
     /// Removes the directory and its content. A failure is an error with its path.
     pub fn remove(mut self) -> Result<(), Error> {
         self.removed = true;
-        std::fs::remove_dir_all(&self.path).map_err(|e| Error(format!("remove {}: {e}", self.path.display())))
+        std::fs::remove_dir_all(&self.path)
+            .map_err(|e| Error(format!("remove {}: {e}", self.path.display())))
     }
 }
 
@@ -71,6 +74,11 @@ mod tests {
         let scratch = Scratch::new(&above).unwrap();
         std::fs::remove_dir(scratch.path()).unwrap();
         assert!(scratch.remove().unwrap_err().to_string().starts_with("remove "));
-        assert!(Scratch::new(&above.join("nowhere")).unwrap_err().to_string().starts_with("make a scratch directory in "));
+        assert!(
+            Scratch::new(&above.join("nowhere"))
+                .unwrap_err()
+                .to_string()
+                .starts_with("make a scratch directory in ")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A buffer cache as in BSD: buffers by offset on the provider. A dirty one belongs to an owner, and a syncer writes
-//! all dirty buffers of an owner at the owner's due time.
+//! A buffer cache as in BSD: buffers by offset on the provider. A dirty one belongs to an owner,
+//! and a syncer writes all dirty buffers of an owner at the owner's due time.
 
 use super::numbered::Numbered;
 use std::collections::hash_map::Entry;
@@ -28,7 +28,8 @@ impl Buffer {
 
 /// The dirty buffers of one owner, and their due time.
 struct Dirty {
-    /// Offsets in the order in which the buffers became dirty. Those written since are still listed.
+    /// Offsets in the order in which the buffers became dirty. Those written since are still
+    /// listed.
     offsets: Vec<u64>,
     count: usize,
     due: u64,
@@ -145,7 +146,11 @@ impl Buffers {
 
     fn own(&mut self, owner: Owner, offset: u64, due: u64) {
         let spare = &mut self.spare;
-        let dirty = self.owners.entry(owner).or_insert_with(|| Dirty { offsets: spare.pop().unwrap_or_default(), count: 0, due });
+        let dirty = self.owners.entry(owner).or_insert_with(|| Dirty {
+            offsets: spare.pop().unwrap_or_default(),
+            count: 0,
+            due,
+        });
         if dirty.count == 0 {
             self.slots.insert((due, owner));
         }
@@ -155,7 +160,9 @@ impl Buffers {
             let known = &self.known;
             dirty.offsets.sort_unstable();
             dirty.offsets.dedup();
-            dirty.offsets.retain(|other| known.get(other).is_some_and(|buffer| buffer.owner == Some(owner)));
+            dirty
+                .offsets
+                .retain(|other| known.get(other).is_some_and(|buffer| buffer.owner == Some(owner)));
         }
     }
 
@@ -194,13 +201,15 @@ impl Buffers {
         self.slots.first().filter(|(due, _)| *due <= by).map(|&(_, owner)| owner)
     }
 
-    /// Appends the dirty buffers of one owner as (first byte, bytes), sorted by offset, and marks them clean.
+    /// Appends the dirty buffers of one owner as (first byte, bytes), sorted by offset, and marks
+    /// them clean.
     pub(super) fn take(&mut self, owner: Owner, taken: &mut Vec<(u64, u64)>) {
         let Some(mut dirty) = self.owners.remove(&owner) else { return };
         self.slots.remove(&(dirty.due, owner));
         dirty.offsets.sort_unstable();
         for &offset in &dirty.offsets {
-            // A buffer that was written and became dirty again is listed twice; the second entry finds it clean.
+            // A buffer that was written and became dirty again is listed twice; the second entry
+            // finds it clean.
             let buffer = self.known.get_mut(&offset).filter(|buffer| buffer.owner == Some(owner));
             let Some(buffer) = buffer else { continue };
             buffer.owner = None;
@@ -256,7 +265,10 @@ mod tests {
         buffers.soil(1, 0, 512, 40);
         assert_eq!((buffers.dirty(), buffers.due(29), buffers.due(30)), (2048, None, Some(1)));
         assert_eq!(taken(&mut buffers, 1), [(0, 512), (4096, 512), (8192, 1024)]);
-        assert_eq!((buffers.dirty(), buffers.due(u64::MAX), taken(&mut buffers, 2).len()), (0, None, 0));
+        assert_eq!(
+            (buffers.dirty(), buffers.due(u64::MAX), taken(&mut buffers, 2).len()),
+            (0, None, 0)
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub(super) struct Run {
     pub(super) fragments: u32,
 }
 
-/// The runs of a file, in its order. A block is `frag` fragments; `frag` is 1 where there are no fragments.
+/// The runs of a file, in its order. A block is `frag` fragments; `frag` is 1 where there are no
+/// fragments.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Extents {
     /// A file without blocks.

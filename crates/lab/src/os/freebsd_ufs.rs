@@ -1,15 +1,19 @@
 //! `freebsd-ufs`: one large file on an empty UFS2, read and written past the cache.
 //!
 //! # Where its blocks lie
-//! ffs_blkpref fills a cylinder group with `maxbpg` blocks of a file, then goes on in the next group that has more free blocks than the
-//! average: on an empty file system the next one. So the file is a row of sections of `maxbpg` blocks, one at the beginning of the data of
-//! every group. newfs of 2009 made groups of 11761 blocks of 16 KiB (183.77 MB) with 23552 inodes, so that data begin at block 375.
+//! ffs_blkpref fills a cylinder group with `maxbpg` blocks of a file, then goes on in the next
+//! group that has more free blocks than the average: on an empty file system the next one. So the
+//! file is a row of sections of `maxbpg` blocks, one at the beginning of the data of every group.
+//! newfs of 2009 made groups of 11761 blocks of 16 KiB (183.77 MB) with 23552 inodes, so that data
+//! begin at block 375.
 //!
 //! # What a request becomes
-//! The blocks it touches, whole: a file system reads blocks. Blocks that follow one another are one request.
+//! The blocks it touches, whole: a file system reads blocks. Blocks that follow one another are one
+//! request.
 //!
 //! # Sources
-//! FreeBSD `sys/ufs/ffs/ffs_alloc.c` (ffs_blkpref_ufs2), `sbin/newfs/mkfs.c`, newfs(8) of FreeBSD 8.
+//! FreeBSD `sys/ufs/ffs/ffs_alloc.c` (ffs_blkpref_ufs2), `sbin/newfs/mkfs.c`, newfs(8) of FreeBSD
+//! 8.
 
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
@@ -35,10 +39,16 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The layout that newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`. `None`: 4 GiB, or
-    /// as much as the whole groups in `room` bytes can hold of one file.
+    /// The layout that newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`.
+    /// `None`: 4 GiB, or as much as the whole groups in `room` bytes can hold of one file.
     pub fn newfs(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
-        let shape = Shape { file_bytes: 0, block_bytes: 16384, group_blocks: 11761, data_block: 375, maxbpg: 2048 };
+        let shape = Shape {
+            file_bytes: 0,
+            block_bytes: 16384,
+            group_blocks: 11761,
+            data_block: 375,
+            maxbpg: 2048,
+        };
         let groups = room / (shape.group_blocks * shape.block_bytes);
         let most = groups.saturating_mul(shape.maxbpg * shape.block_bytes);
         match file_bytes.unwrap_or(most.min(4 << 30)) {
@@ -73,17 +83,33 @@ impl<'a> FreebsdUfs<'a> {
         let Shape { file_bytes, block_bytes, group_blocks, data_block, maxbpg } = shape;
         let impossible = |why: String| Error(format!("host freebsd-ufs: {why}"));
         if !block_bytes.is_power_of_two() || block_bytes < below.sector() {
-            return Err(impossible(format!("block_bytes = {block_bytes}: a power of two, at least a sector of {}", below.sector())));
+            return Err(impossible(format!(
+                "block_bytes = {block_bytes}: a power of two, at least a sector of {}",
+                below.sector()
+            )));
         }
         if maxbpg == 0 || data_block.checked_add(maxbpg).is_none_or(|end| end > group_blocks) {
-            return Err(impossible(format!("data_block + maxbpg = {data_block} + {maxbpg}: inside a group of {group_blocks} blocks")));
+            return Err(impossible(format!(
+                "data_block + maxbpg = {data_block} + {maxbpg}: inside a group of {group_blocks} blocks"
+            )));
         }
-        let file = FreebsdUfs { below, shape, open: BTreeMap::new(), parts: BTreeMap::new(), next_part: 0 };
+        let file = FreebsdUfs {
+            below,
+            shape,
+            open: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            next_part: 0,
+        };
         let room = file.below.length();
-        let end = file_bytes.checked_sub(1).and_then(|last| file.place(last)).and_then(|last| last.checked_add(1));
+        let end = file_bytes
+            .checked_sub(1)
+            .and_then(|last| file.place(last))
+            .and_then(|last| last.checked_add(1));
         match end {
             Some(end) if end <= room => Ok(file),
-            _ => Err(impossible(format!("a file of {file_bytes} bytes does not fit on a file system of {room}"))),
+            _ => Err(impossible(format!(
+                "a file of {file_bytes} bytes does not fit on a file system of {room}"
+            ))),
         }
     }
 
@@ -100,8 +126,15 @@ impl<'a> FreebsdUfs<'a> {
         if request.op == Op::Flush {
             return Ok(vec![(0, 0)]);
         }
-        let end = request.offset.checked_add(request.length).filter(|&end| end <= self.shape.file_bytes).ok_or(Errno::Range)?;
-        let (mut at, end) = (round_down(request.offset, self.shape.block_bytes), round_up(end, self.shape.block_bytes));
+        let end = request
+            .offset
+            .checked_add(request.length)
+            .filter(|&end| end <= self.shape.file_bytes)
+            .ok_or(Errno::Range)?;
+        let (mut at, end) = (
+            round_down(request.offset, self.shape.block_bytes),
+            round_up(end, self.shape.block_bytes),
+        );
         let end = end.ok_or(Errno::Range)?;
         let section = self.shape.maxbpg * self.shape.block_bytes;
         let mut parts = Vec::new();
@@ -197,7 +230,13 @@ mod tests {
     use trueline_sim::model::Model;
     use trueline_sim::world::{Schedule, World};
 
-    const MAV: Shape = Shape { file_bytes: 4 << 30, block_bytes: 16384, group_blocks: 11761, data_block: 375, maxbpg: 2048 };
+    const MAV: Shape = Shape {
+        file_bytes: 4 << 30,
+        block_bytes: 16384,
+        group_blocks: 11761,
+        data_block: 375,
+        maxbpg: 2048,
+    };
 
     fn below(length: u64) -> Observed {
         let drive = Model::parse(Model::named("md").unwrap()).unwrap().drive(1);
@@ -221,18 +260,24 @@ mod tests {
         let mut below = below(1 << 40);
         let mut file = FreebsdUfs::new(&mut below, MAV).unwrap();
         let section = 2048 * 16384;
-        let request = Request { tag: 9, op: Op::Read, offset: section - 512, length: 1024, fua: false };
+        let request =
+            Request { tag: 9, op: Op::Read, offset: section - 512, length: 1024, fua: false };
         file.push(request).unwrap();
         let mut done = Vec::new();
         file.wait(1, &mut done).unwrap();
         assert_eq!(done.iter().map(|d| (d.tag, d.error)).collect::<Vec<_>>(), [(9, None)]);
         assert_eq!(file.push(Request { offset: MAV.file_bytes, ..request }), Err(Errno::Range));
-        assert_eq!(below.seen(), [(375 * 16384 + section - 16384, 16384), ((11761 + 375) * 16384, 16384)]);
+        assert_eq!(
+            below.seen(),
+            [(375 * 16384 + section - 16384, 16384), ((11761 + 375) * 16384, 16384)]
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let refused = |shape, length| FreebsdUfs::new(&mut below(length), shape).err().map(|e| e.0).unwrap_or_default();
+        let refused = |shape, length| {
+            FreebsdUfs::new(&mut below(length), shape).err().map(|e| e.0).unwrap_or_default()
+        };
         assert!(refused(MAV, 1 << 34).contains("does not fit"));
         assert!(refused(Shape { maxbpg: 11761, ..MAV }, 1 << 40).contains("inside a group"));
         assert!(refused(Shape { block_bytes: 3000, ..MAV }, 1 << 40).contains("power of two"));

@@ -1,15 +1,18 @@
 //! Linux: a whole block device opened without `O_DIRECT`, with `O_SYNC`.
 //!
-//! Between the program and the device stands the page cache, in blocks of the largest power of two that divides the device's size, a page
-//! at the most (`set_init_blocksize` in block/bdev.c; `blockdev --getbsz`). A write of a part of a block first reads the block, one
-//! after another, and then writes it whole: what the device sees is aligned, and slow. A block that is in the cache is not read again.
+//! Between the program and the device stands the page cache, in blocks of the largest power of two
+//! that divides the device's size, a page at the most (`set_init_blocksize` in block/bdev.c;
+//! `blockdev --getbsz`). A write of a part of a block first reads the block, one after another, and
+//! then writes it whole: what the device sees is aligned, and slow. A block that is in the cache is
+//! not read again.
 //!
 //! # Limits
-//! Every write waits for the device, as with `O_SYNC`. Nothing is read ahead. The cache evicts blocks in the order of
-//! arrival.
+//! Every write waits for the device, as with `O_SYNC`. Nothing is read ahead. The cache evicts
+//! blocks in the order of arrival.
 //!
-//! Measured on Linux 6.18 with a loop device, 200 writes of 4096 bytes at 512 past a multiple of 4096: 400 reads of 8 sectors, 3200
-//! sectors written; a device of an odd number of sectors: no reads, 1600 sectors written.
+//! Measured on Linux 6.18 with a loop device, 200 writes of 4096 bytes at 512 past a multiple of
+//! 4096: 400 reads of 8 sectors, 3200 sectors written; a device of an odd number of sectors: no
+//! reads, 1600 sectors written.
 
 use crate::rig::{Done, Op, Request, Rig};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -22,8 +25,8 @@ const PAGE: u64 = 4096;
 /// The destination of a write with `O_SYNC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// The drive: a write is done when the drive has it, perhaps in a cache of its own (Linux before 2.6.33, and drives without a
-    /// cache).
+    /// The drive: a write is done when the drive has it, perhaps in a cache of its own (Linux
+    /// before 2.6.33, and drives without a cache).
     Drive,
     /// The medium: a write is done when a FLUSH CACHE behind it is.
     Medium,
@@ -84,8 +87,12 @@ impl<'a> Buffered<'a> {
         if op == Op::Flush {
             return Ok(VecDeque::from([ask(op, 0, 0)]));
         }
-        let end = offset.checked_add(length).filter(|&end| end <= self.inner.length()).ok_or(Errno::Range)?;
-        let (first, last) = (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
+        let end = offset
+            .checked_add(length)
+            .filter(|&end| end <= self.inner.length())
+            .ok_or(Errno::Range)?;
+        let (first, last) =
+            (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
         let mut steps = VecDeque::new();
         let blocks = (first..last).step_by(usize::try_from(self.block).map_err(|_| Errno::Range)?);
         for at in blocks {
@@ -93,8 +100,13 @@ impl<'a> Buffered<'a> {
             let missing = (op == Op::Read || in_part) && !self.cached.contains(&at);
             match steps.back_mut() {
                 _ if !missing => {}
-                // A read fetches missing blocks in one request; a write fetches one page at a time, as it reaches it.
-                Some(Request { offset, length, .. }) if op == Op::Read && *offset + *length == at => *length += self.block,
+                // A read fetches missing blocks in one request; a write fetches one page at a time,
+                // as it reaches it.
+                Some(Request { offset, length, .. })
+                    if op == Op::Read && *offset + *length == at =>
+                {
+                    *length += self.block
+                }
                 _ => steps.push_back(ask(Op::Read, at, self.block)),
             }
             if missing && op == Op::Write {

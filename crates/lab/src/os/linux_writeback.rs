@@ -1,23 +1,29 @@
 //! `linux-writeback`: ext2 on Linux 2.6.31 through its page cache, on any rig.
 //!
 //! # Rules
-//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`, `fs/buffer.c`, `fs/ext2` and `block`; see `flusher`:
+//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`, `fs/buffer.c`,
+//! `fs/ext2` and `block`; see `flusher`:
 //!
-//! - **No program waits** for a write: pages become dirty. The flusher wakes every 5 s and writes pages that are 30 s
-//!   old; it also writes when a tenth of the memory is dirty. A program waits when a fifth is.
-//! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages, and ends after the page with which it finds
-//!   the queue congested: with 113 of 128 requests, and until there are fewer than 103.
-//! - **Requests** are at most 512 KiB. Pages of a file that lie together are a bio, at most as long, which ends with a pass and where an
-//!   indirect block is; it is merged whole with the request before it, or not. Pages of the device are a bio each.
-//! - **Metadata** (inodes, maps, indirect blocks) are pages of the device's own inode; as long as files have something to write, they wait
-//!   until they are old. But an indirect block that lies where the data before it end goes with these (`write_boundary_block`).
-//! - **Blocks** of a file follow one another from the first free one of its group; after the first 12, an indirect block stands before every
-//!   1024 of data.
+//! - **No program waits** for a write: pages become dirty. The flusher wakes every 5 s and writes
+//!   pages that are 30 s old; it also writes when a tenth of the memory is dirty. A program waits
+//!   when a fifth is.
+//! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages, and ends
+//!   after the page with which it finds the queue congested: with 113 of 128 requests, and until
+//!   there are fewer than 103.
+//! - **Requests** are at most 512 KiB. Pages of a file that lie together are a bio, at most as
+//!   long, which ends with a pass and where an indirect block is; it is merged whole with the
+//!   request before it, or not. Pages of the device are a bio each.
+//! - **Metadata** (inodes, maps, indirect blocks) are pages of the device's own inode; as long as
+//!   files have something to write, they wait until they are old. But an indirect block that lies
+//!   where the data before it end goes with these (`write_boundary_block`).
+//! - **Blocks** of a file follow one another from the first free one of its group; after the first
+//!   12, an indirect block stands before every 1024 of data.
 //! - **Reading** brings 128 KiB, and the next 128 KiB when a program reads on.
 //!
 //! # Limits
-//! An empty file system as mke2fs made it in 2009 (blocks of 4 KiB); a directory is in the group of its parent until less than an eighth
-//! of that is free; nothing is kept for root; no barriers, as ext2 has none; the processor's time is not in it.
+//! An empty file system as mke2fs made it in 2009 (blocks of 4 KiB); a directory is in the group of
+//! its parent until less than an eighth of that is free; nothing is kept for root; no barriers, as
+//! ext2 has none; the processor's time is not in it.
 
 use super::extents::Extents;
 use super::names::{Id, Names, ROOT};
@@ -85,25 +91,40 @@ impl<'a> LinuxWriteback<'a> {
     /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<LinuxWriteback<'a>, Error> {
         let length = rig.length();
-        let shape = Shape::new(length).ok_or_else(|| Error(format!("mke2fs: {length} bytes are too few")))?;
+        let shape = Shape::new(length)
+            .ok_or_else(|| Error(format!("mke2fs: {length} bytes are too few")))?;
         let mut groups: Vec<Option<Box<Group>>> = (0..shape.groups()).map(|_| None).collect();
         let mut first = Group::new(&shape, 0);
         // Inodes 1 to 10 are reserved; 2 is the root, which has one block.
         for _ in 0..10 {
             first.take_inode();
         }
-        let mut root = Inode { number: 1, size: BLOCK, entries: Some(0), entry: 24, ..Inode::default() };
+        let mut root =
+            Inode { number: 1, size: BLOCK, entries: Some(0), entry: 24, ..Inode::default() };
         let (at, _) = first.take(0, 1).ok_or_else(|| Error("mke2fs: no room for a root".into()))?;
         root.extents.put(0, u64::from(at), 1, 1);
         groups[0] = Some(Box::new(first));
         let flusher = Flusher::new(rig, Limits::of_memory(parameters.memory));
-        Ok(LinuxWriteback { flusher, shape, groups, names: Names::new(root), cache: pages::Cache::new(parameters.memory) })
+        Ok(LinuxWriteback {
+            flusher,
+            shape,
+            groups,
+            names: Names::new(root),
+            cache: pages::Cache::new(parameters.memory),
+        })
     }
 
     /// The extents of a file as (first byte of the provider, bytes), in the file's order.
     pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
         let id = self.names.get(name)?;
-        Ok(self.names.node(id)?.extents.runs().iter().map(|run| (run.at * BLOCK, u64::from(run.fragments) * BLOCK)).collect())
+        Ok(self
+            .names
+            .node(id)?
+            .extents
+            .runs()
+            .iter()
+            .map(|run| (run.at * BLOCK, u64::from(run.fragments) * BLOCK))
+            .collect())
     }
 
     /// Dirty bytes in the page cache.
@@ -129,8 +150,8 @@ impl<'a> LinuxWriteback<'a> {
         self.flusher.soil(DEVICE, block, 1, block * BLOCK)
     }
 
-    /// Allocates a free block, preferably at `preferred`, and the free blocks after it, to at most `most`.
-    /// Returns the first block and their number.
+    /// Allocates a free block, preferably at `preferred`, and the free blocks after it, to at most
+    /// `most`. Returns the first block and their number.
     fn take(&mut self, preferred: u64, most: u64) -> Result<(u64, u64), Error> {
         let preferred = preferred.min(self.shape.blocks - 1);
         let first = preferred / PER_GROUP;
@@ -146,11 +167,13 @@ impl<'a> LinuxWriteback<'a> {
         Err(Error("write: no space left on the file system".into()))
     }
 
-    /// Allocates an inode in the group of its directory, or the next group with room. Returns its number, from 0.
+    /// Allocates an inode in the group of its directory, or the next group with room. Returns its
+    /// number, from 0.
     fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
         let above = self.names.node(parent)?.number / Shape::INODES;
         for group in self.groups_from(above) {
-            let crowded = directory && self.group(group)?.free < u32::try_from(PER_GROUP / 8).unwrap_or(0);
+            let crowded =
+                directory && self.group(group)?.free < u32::try_from(PER_GROUP / 8).unwrap_or(0);
             if crowded && group != above {
                 continue;
             }
@@ -162,8 +185,8 @@ impl<'a> LinuxWriteback<'a> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// Allocates block `lbn` of a file and those after it, at most `most`, with the indirect blocks they need before
-    /// them. Returns the place of `lbn` and the number of contiguous blocks.
+    /// Allocates block `lbn` of a file and those after it, at most `most`, with the indirect blocks
+    /// they need before them. Returns the place of `lbn` and the number of contiguous blocks.
     fn grow(&mut self, id: Id, lbn: u64, most: u64) -> Result<(u64, u64), Error> {
         let inode = self.names.node(id)?;
         if let Some((at, count)) = inode.extents.rest(lbn, 1) {
@@ -174,8 +197,8 @@ impl<'a> LinuxWriteback<'a> {
         let mut preferred = before.unwrap_or(self.shape.data(home));
         if lbn >= DIRECT && (lbn - DIRECT).is_multiple_of(POINTERS) {
             let nth = (lbn - DIRECT) / POINTERS;
-            // The first indirect block has none above it. The second adds the double indirect block, and 1024 later
-            // the triple one with another.
+            // The first indirect block has none above it. The second adds the double indirect
+            // block, and 1024 later the triple one with another.
             let above = match nth.checked_sub(1) {
                 None => 0,
                 Some(0) => 1,
@@ -204,7 +227,10 @@ impl<'a> LinuxWriteback<'a> {
     /// Adds an entry of `bytes` to a directory: one of its pages becomes dirty.
     fn enter(&mut self, parent: Id, bytes: u64) -> Result<(), Error> {
         let inode = self.names.node(parent)?;
-        let entries = inode.entries.as_mut().ok_or_else(|| Error("make a file in what is no directory".into()))?;
+        let entries = inode
+            .entries
+            .as_mut()
+            .ok_or_else(|| Error("make a file in what is no directory".into()))?;
         *entries += 1;
         inode.entry += bytes;
         let (number, lbn) = (inode.number, (inode.entry - 1) / BLOCK);
@@ -312,7 +338,9 @@ impl Files for LinuxWriteback<'_> {
 
     fn write(&mut self, file: File, offset: u64, length: u64) -> Result<(), Error> {
         let id = self.names.opened(file)?;
-        let end = offset.checked_add(length).ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
+        let end = offset
+            .checked_add(length)
+            .ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
         let (mut lbn, last) = (offset / BLOCK, end.div_ceil(BLOCK));
         let inode = self.names.node(id)?;
         inode.size = inode.size.max(end);
@@ -333,7 +361,8 @@ impl Files for LinuxWriteback<'_> {
         let end = offset.saturating_add(length).min(inode.size);
         let cache = &mut self.cache;
         let queue = &mut self.flusher.queue;
-        (offset / BLOCK..end.div_ceil(BLOCK)).try_for_each(|lbn| cache.read(queue, inode.number + 1, &inode.extents, lbn))
+        (offset / BLOCK..end.div_ceil(BLOCK))
+            .try_for_each(|lbn| cache.read(queue, inode.number + 1, &inode.extents, lbn))
     }
 
     fn sync_file(&mut self, file: File) -> Result<(), Error> {

@@ -10,7 +10,8 @@ pub(super) type Id = u32;
 /// The index of the root directory.
 pub(super) const ROOT: Id = 0;
 
-/// A map of names to inodes `T`. Its memory grows with the files; a file system bounds them by its inodes.
+/// A map of names to inodes `T`. Its memory grows with the files; a file system bounds them by its
+/// inodes.
 pub(super) struct Names<T> {
     names: Named<Id>,
     /// The last name entered, and the last parent directory found: most lookups ask for these.
@@ -71,7 +72,8 @@ impl<T> Names<T> {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
-                let id = Id::try_from(self.nodes.len()).map_err(|_| Error(format!("create {name}: more than 2^32 files")))?;
+                let id = Id::try_from(self.nodes.len())
+                    .map_err(|_| Error(format!("create {name}: more than 2^32 files")))?;
                 self.nodes.push(None);
                 id
             }
@@ -97,7 +99,10 @@ impl<T> Names<T> {
 
     /// The inode of an index. It is an error if it was removed.
     pub(super) fn node(&mut self, id: Id) -> Result<&mut T, Error> {
-        self.nodes.get_mut(id as usize).and_then(Option::as_mut).ok_or_else(|| Error(format!("inode {id}: not there")))
+        self.nodes
+            .get_mut(id as usize)
+            .and_then(Option::as_mut)
+            .ok_or_else(|| Error(format!("inode {id}: not there")))
     }
 
     /// Opens an inode, and returns a new handle.
@@ -146,10 +151,15 @@ mod tests {
         let file = names.enter("d/a", ()).unwrap();
         assert_eq!((names.get("d/a").unwrap(), names.parent("x").unwrap()), (file, ROOT));
         assert!(names.leave("d/a").is_some() && names.get("d/a").is_err());
-        assert!(names.leave("d").is_some() && names.get("d").is_err() && names.parent("d/a").is_err());
+        assert!(
+            names.leave("d").is_some() && names.get("d").is_err() && names.parent("d/a").is_err()
+        );
         // Its place is another's now, and found again under its new name only.
         let other = names.enter("e", ()).unwrap();
-        assert_eq!((names.get("e").unwrap(), names.get("").unwrap(), names.parent("e/a").unwrap()), (other, ROOT, other));
+        assert_eq!(
+            (names.get("e").unwrap(), names.get("").unwrap(), names.parent("e/a").unwrap()),
+            (other, ROOT, other)
+        );
         assert!(names.parent("d/a").is_err());
     }
 }

@@ -1,5 +1,6 @@
-//! Maps whose keys are numbers that a host counts out itself: places, owners, tags. No input chooses them, so they
-//! need no hash that withstands chosen collisions; several lookups a request make a fast one worthwhile.
+//! Maps whose keys are numbers that a host counts out itself: places, owners, tags. No input
+//! chooses them, so they need no hash that withstands chosen collisions; several lookups a request
+//! make a fast one worthwhile.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -7,7 +8,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 /// A map with numeric keys that no input chooses.
 pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
-/// A map with names as keys. They may come from a hostile tarball, so the hash starts from a secret random number.
+/// A map with names as keys. They may come from a hostile tarball, so the hash starts from a secret
+/// random number.
 pub(super) type Named<V> = HashMap<Box<str>, V, Unknown>;
 
 /// The random start of a map's hashes.

@@ -1,25 +1,30 @@
 //! `openbsd-ffs`: OpenBSD 4.6's FFS without soft updates, mounted with defaults, on any rig.
 //!
 //! # Rules
-//! From OpenBSD's `sys/ufs/ufs/ufs_vnops.c`, `ufs_lookup.c`, `sys/ufs/ffs/{ffs_alloc,ffs_balloc,ffs_inode}.c`, `sys/kern/vfs_{cluster,subr,sync,bio}.c`
-//! and `sbin/newfs/mkfs.c`:
+//! From OpenBSD's `sys/ufs/ufs/ufs_vnops.c`, `ufs_lookup.c`,
+//! `sys/ufs/ffs/{ffs_alloc,ffs_balloc,ffs_inode}.c`, `sys/kern/vfs_{cluster,subr,sync,bio}.c` and
+//! `sbin/newfs/mkfs.c`:
 //!
-//! - **Making a file** waits for two writes: the block of inodes that its inode is in (`bsize` bytes), then the buffer of the directory
-//!   that its name is in, which is as long as the directory's last block: some fragments. Where the name begins a new 512 bytes of
-//!   the directory, it waits for the directory's inode too.
-//! - **A directory** is four of these: its parent's inode, its own, its own first fragment, its name.
-//! - **Removing** waits for the buffer of the name and for the inode; what is given back is noted in maps that are written later.
+//! - **Making a file** waits for two writes: the block of inodes that its inode is in (`bsize`
+//!   bytes), then the buffer of the directory that its name is in, which is as long as the
+//!   directory's last block: some fragments. Where the name begins a new 512 bytes of the
+//!   directory, it waits for the directory's inode too.
+//! - **A directory** is four of these: its parent's inode, its own, its own first fragment, its
+//!   name.
+//! - **Removing** waits for the buffer of the name and for the inode; what is given back is noted
+//!   in maps that are written later.
 //! - **Times and sizes** are written with their inode, later.
-//! - **File data**: whole blocks that lie one after another are gathered to 64 KiB and sent, without waiting; the tail of a file, and
-//!   what never makes a cluster, stays in memory until its owner is due.
-//! - **The syncer** writes all that a file has dirty 30 s after its first dirty buffer, and all of the device's (inodes, maps) after 10 s;
-//!   each buffer is a write of its own, none is waited for.
+//! - **File data**: whole blocks that lie one after another are gathered to 64 KiB and sent,
+//!   without waiting; the tail of a file, and what never makes a cluster, stays in memory until its
+//!   owner is due.
+//! - **The syncer** writes all that a file has dirty 30 s after its first dirty buffer, and all of
+//!   the device's (inodes, maps) after 10 s; each buffer is a write of its own, none is waited for.
 //! - A buffer that is being written is not changed before the write is done.
 //!
 //! # Limits
-//! An empty file system that was made with `newfs -f fsize -b bsize -i 4*fsize`; groups are tried in turn when one is full, where the
-//! kernel rehashes; nothing is kept free for root; the processor's time is not in it. The order of writes of one owner is that of
-//! their places.
+//! An empty file system that was made with `newfs -f fsize -b bsize -i 4*fsize`; groups are tried
+//! in turn when one is full, where the kernel rehashes; nothing is kept free for root; the
+//! processor's time is not in it. The order of writes of one owner is that of their places.
 
 use super::buffers::Buffers;
 use super::names::{Id, Names, ROOT};
@@ -43,8 +48,8 @@ mod shape;
 
 /// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
-/// Seconds until the syncer writes dirty buffers: `syncdelay`, and a third of it for a mounted device
-/// (`reassignbuf`). Buffers of directories are never left dirty without soft updates.
+/// Seconds until the syncer writes dirty buffers: `syncdelay`, and a third of it for a mounted
+/// device (`reassignbuf`). Buffers of directories are never left dirty without soft updates.
 const FILE_DELAY: u64 = 30;
 const DEVICE_DELAY: u64 = 10;
 /// The owner of inodes and maps; a file's owner is its inode's number, which is never 0.
@@ -60,8 +65,8 @@ pub struct Parameters {
     pub bsize: u64,
     /// The most bytes of one read or write (`MAXPHYS`, `MAXBSIZE`).
     pub cluster: u64,
-    /// The size of the buffer cache in bytes: a tenth of the memory. Above three quarters of it dirty, the cleaner
-    /// writes down to a half.
+    /// The size of the buffer cache in bytes: a tenth of the memory. Above three quarters of it
+    /// dirty, the cleaner writes down to a half.
     pub cache: u64,
     /// The most asynchronous writes in flight; the next one waits.
     pub in_flight: usize,
@@ -102,9 +107,17 @@ impl<'a> OpenbsdFfs<'a> {
         let mut groups: Vec<_> = (0..shape.groups).map(|_| None).collect();
         let free = |group| u64::from((shape.fragments(group) - shape.data) / shape.frag);
         let free_blocks: u64 = (0..shape.groups).map(free).sum();
-        let parameters =
-            Parameters { in_flight: parameters.in_flight.max(1), cluster: parameters.cluster.max(parameters.bsize), ..parameters };
-        let mut root = Inode { number: 2, size: DIRECTORY_BLOCK, directory: Some(Box::new(Directory::new())), ..Inode::default() };
+        let parameters = Parameters {
+            in_flight: parameters.in_flight.max(1),
+            cluster: parameters.cluster.max(parameters.bsize),
+            ..parameters
+        };
+        let mut root = Inode {
+            number: 2,
+            size: DIRECTORY_BLOCK,
+            directory: Some(Box::new(Directory::new())),
+            ..Inode::default()
+        };
         let mut first = Group::new(&shape, 0);
         // Inodes 0 and 1 are unused (`ROOTINO` is 2); the root has one fragment.
         for _ in 0..3 {
@@ -136,10 +149,18 @@ impl<'a> OpenbsdFfs<'a> {
     /// The extents of a file as (first byte of the provider, bytes), in the file's order.
     pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
         let (id, shape) = (self.names.get(name)?, self.shape);
-        Ok(self.names.node(id)?.extents.runs().iter().map(|run| (shape.byte(run.at), u64::from(run.fragments) * shape.fsize)).collect())
+        Ok(self
+            .names
+            .node(id)?
+            .extents
+            .runs()
+            .iter()
+            .map(|run| (shape.byte(run.at), u64::from(run.fragments) * shape.fsize))
+            .collect())
     }
 
-    /// Runs the syncer and the cleaner: sends owners that are due, and the oldest while too much is dirty.
+    /// Runs the syncer and the cleaner: sends owners that are due, and the oldest while too much is
+    /// dirty.
     fn syncer(&mut self) -> Result<(), Error> {
         let now = self.queue.now();
         while let Some(owner) = self.buffers.due(now) {
@@ -159,7 +180,8 @@ impl<'a> OpenbsdFfs<'a> {
         let mut sending = std::mem::take(&mut self.sending);
         sending.clear();
         self.buffers.take(owner, &mut sending);
-        let sent = sending.iter().try_for_each(|&(offset, length)| self.write_behind(offset, length));
+        let sent =
+            sending.iter().try_for_each(|&(offset, length)| self.write_behind(offset, length));
         self.sending = sending;
         sent
     }
@@ -176,7 +198,8 @@ impl<'a> OpenbsdFfs<'a> {
         self.queue.begin(Op::Write, offset, length).map(drop)
     }
 
-    /// Changes a buffer that is written later (`bdwrite`), `delay` seconds after its owner first becomes dirty.
+    /// Changes a buffer that is written later (`bdwrite`), `delay` seconds after its owner first
+    /// becomes dirty.
     fn write_later(&mut self, owner: u64, offset: u64, length: u64, delay: u64) {
         let second = round_down(self.queue.now(), S);
         self.buffers.soil(owner, offset, length, second + delay * S);
@@ -212,21 +235,30 @@ impl<'a> OpenbsdFfs<'a> {
         let (frag, bsize) = (self.shape.frag, self.shape.bsize);
         let lbn = u64::from(block) * DIRECTORY_BLOCK / bsize;
         let place = self.names.node(directory)?.extents.block(lbn, frag);
-        let (at, fragments) = place.ok_or_else(|| Error(format!("directory inode {directory}: block {lbn} is not there")))?;
+        let (at, fragments) = place.ok_or_else(|| {
+            Error(format!("directory inode {directory}: block {lbn} is not there"))
+        })?;
         Ok((self.shape.byte(at), u64::from(fragments) * self.shape.fsize))
     }
 
-    /// Adds an entry of `bytes` to a directory (`ufs_direnter`). Returns its block of 512 bytes and its length.
+    /// Adds an entry of `bytes` to a directory (`ufs_direnter`). Returns its block of 512 bytes and
+    /// its length.
     fn enter(&mut self, parent: Id, bytes: u16) -> Result<(u32, u16), Error> {
         let inode = self.names.node(parent)?;
-        let directory = inode.directory.as_mut().ok_or_else(|| Error("make a file in what is no directory".into()))?;
+        let directory = inode
+            .directory
+            .as_mut()
+            .ok_or_else(|| Error("make a file in what is no directory".into()))?;
         let (block, new) = directory.enter(bytes);
         let (number, lbn) = (inode.number, u64::from(block) * DIRECTORY_BLOCK / self.shape.bsize);
         if new {
             let size = (u64::from(block) + 1) * DIRECTORY_BLOCK;
             inode.size = size;
-            let fragments = round_up(size - lbn * self.shape.bsize, self.shape.fsize).unwrap_or(0) / self.shape.fsize;
-            let known = self.directory_buffer(parent, block).is_ok_and(|(offset, _)| self.buffers.has(offset));
+            let fragments = round_up(size - lbn * self.shape.bsize, self.shape.fsize).unwrap_or(0)
+                / self.shape.fsize;
+            let known = self
+                .directory_buffer(parent, block)
+                .is_ok_and(|(offset, _)| self.buffers.has(offset));
             self.grow(parent, lbn, u32::try_from(fragments).unwrap_or(self.shape.frag))?;
             let (offset, length) = self.directory_buffer(parent, block)?;
             if known {
@@ -266,7 +298,8 @@ impl<'a> OpenbsdFfs<'a> {
         Ok(id)
     }
 
-    /// Removes a name, and frees its inode and blocks (`ufs_dirremove`, `ffs_truncate`, `ffs_freefile`).
+    /// Removes a name, and frees its inode and blocks (`ufs_dirremove`, `ffs_truncate`,
+    /// `ffs_freefile`).
     fn drop_name(&mut self, name: &str) -> Result<(), Error> {
         let id = self.look_up(name)?;
         let (parent, entry, number) = {
@@ -297,7 +330,10 @@ impl Files for OpenbsdFfs<'_> {
         let number = inode.number;
         let above = self.names.node(parent)?.number;
         self.update(above, true)?;
-        let id = self.names.enter(name, Inode { size: DIRECTORY_BLOCK, directory: Some(Box::new(Directory::new())), ..inode })?;
+        let id = self.names.enter(
+            name,
+            Inode { size: DIRECTORY_BLOCK, directory: Some(Box::new(Directory::new())), ..inode },
+        )?;
         self.grow(id, 0, 1)?;
         self.update(number, true)?;
         let (offset, length) = self.directory_buffer(id, 0)?;

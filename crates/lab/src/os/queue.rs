@@ -6,8 +6,8 @@ use crate::rig::{Done, Op, Request, Rig};
 
 /// A slot for a request in flight.
 struct Open {
-    /// The tag of the slot's current request: the slot's index, plus [`AGAIN`] for every earlier use. No tag is used
-    /// twice.
+    /// The tag of the slot's current request: the slot's index, plus [`AGAIN`] for every earlier
+    /// use. No tag is used twice.
     tag: u64,
     offset: u64,
     length: u64,
@@ -23,8 +23,8 @@ pub(crate) struct Queue<'a> {
     open: Vec<Open>,
     free: Vec<u32>,
     bytes: u64,
-    /// Tags of writes in flight by first byte: a block under write is not written again before that is done
-    /// (`B_BUSY`, `PG_writeback`).
+    /// Tags of writes in flight by first byte: a block under write is not written again before that
+    /// is done (`B_BUSY`, `PG_writeback`).
     busy: Numbered<u64, u64>,
     done: Vec<Done>,
     failed: Option<Error>,
@@ -32,7 +32,15 @@ pub(crate) struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     pub(crate) fn new(rig: &'a mut dyn Rig) -> Queue<'a> {
-        Queue { rig, open: Vec::new(), free: Vec::new(), bytes: 0, busy: Numbered::default(), done: Vec::new(), failed: None }
+        Queue {
+            rig,
+            open: Vec::new(),
+            free: Vec::new(),
+            bytes: 0,
+            busy: Numbered::default(),
+            done: Vec::new(),
+            failed: None,
+        }
     }
 
     /// The size of the provider in bytes.
@@ -58,7 +66,8 @@ impl<'a> Queue<'a> {
         self.rig.think(ns);
     }
 
-    /// Starts a request, after the last write at the same offset is done. Returns the tag for [`Queue::finish`].
+    /// Starts a request, after the last write at the same offset is done. Returns the tag for
+    /// [`Queue::finish`].
     pub(crate) fn begin(&mut self, op: Op, offset: u64, length: u64) -> Result<u64, Error> {
         if let Some(&tag) = self.busy.get(&offset) {
             self.finish(tag)?;
@@ -92,7 +101,8 @@ impl<'a> Queue<'a> {
         self.finish(tag)
     }
 
-    /// Waits until the request `tag` is done. Returns the first error of any request since the last wait.
+    /// Waits until the request `tag` is done. Returns the first error of any request since the last
+    /// wait.
     pub(crate) fn finish(&mut self, tag: u64) -> Result<(), Error> {
         while place(&self.open, tag).is_some() {
             self.wait()?;
@@ -144,7 +154,9 @@ impl<'a> Queue<'a> {
 
     fn gather(&mut self, least: usize) -> Result<(), Error> {
         let waiting = self.in_flight();
-        self.rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for {waiting} requests: {errno}")))?;
+        self.rig
+            .wait(least, &mut self.done)
+            .map_err(|errno| Error(format!("wait for {waiting} requests: {errno}")))?;
         for Done { tag, error, .. } in self.done.drain(..) {
             let Some(place) = place(&self.open, tag) else { continue };
             let own = &mut self.open[place as usize];

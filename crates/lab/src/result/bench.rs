@@ -23,12 +23,13 @@ pub struct BenchDocument {
     pub host: Option<&'static str>,
     /// The compared variants. The last is compared with the first.
     pub variants: Vec<Variant>,
-    /// The time of the last variant over that of the first; `None` with fewer than two variants, or if one has no
-    /// run.
+    /// The time of the last variant over that of the first; `None` with fewer than two variants, or
+    /// if one has no run.
     pub ratio: Option<Ratio>,
     /// The same ratio with its verdict.
     pub comparison: Option<Comparison>,
-    /// Nanoseconds of a request for each layer below its provider; `None` if all variants have the same depth.
+    /// Nanoseconds of a request for each layer below its provider; `None` if all variants have the
+    /// same depth.
     pub slope: Option<Slope>,
     /// Caveats about the measurement, as sentences.
     pub warnings: Vec<String>,
@@ -99,7 +100,8 @@ pub struct BenchRun {
     pub errors: u64,
     /// The latencies from submission to completion.
     pub latency_ns: Latency,
-    /// Reads caused by the page cache alone; in real time, all reads of the device. `None` without a page cache.
+    /// Reads caused by the page cache alone; in real time, all reads of the device. `None` without
+    /// a page cache.
     pub host_reads: Option<u64>,
     /// The line in the format of bonnie++ 1.96.
     pub bonnie_csv: Option<String>,
@@ -123,8 +125,21 @@ impl BenchRun {
     pub fn from_run(run: &Run, host_reads: Option<u64>) -> BenchRun {
         let latency = &run.latency;
         let quantile = |q| latency.value_at_quantile(q).min(run.longest_ns);
-        let latency_ns = Latency { mean: run.mean_ns(), p50: quantile(0.5), p99: quantile(0.99), max: run.longest_ns };
-        BenchRun { seconds: run.seconds(), ops: run.ops, bytes: run.bytes, errors: run.errors, latency_ns, host_reads, bonnie_csv: None }
+        let latency_ns = Latency {
+            mean: run.mean_ns(),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            max: run.longest_ns,
+        };
+        BenchRun {
+            seconds: run.seconds(),
+            ops: run.ops,
+            bytes: run.bytes,
+            errors: run.errors,
+            latency_ns,
+            host_reads,
+            bonnie_csv: None,
+        }
     }
 }
 
@@ -136,7 +151,8 @@ impl Spent {
             all += *drive;
         }
         #[allow(clippy::cast_precision_loss, reason = "for people")]
-        let amplification = (all.bytes_written > 0).then(|| all.media_written as f64 / all.bytes_written as f64);
+        let amplification =
+            (all.bytes_written > 0).then(|| all.media_written as f64 / all.bytes_written as f64);
         Spent {
             drives: drives.len(),
             media_ops: all.media_ops,

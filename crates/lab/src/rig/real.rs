@@ -1,7 +1,8 @@
 //! Files and block devices as a rig: one engine over the media of a provider.
 //!
-//! A request goes down a [`Route`] as in every other engine. Each piece on a medium is one transfer; the request is done when all of
-//! The request is done when all of them are, at the time the engine reports.
+//! A request goes down a [`Route`] as in every other engine. Each piece on a medium is one
+//! transfer; the request is done when all of The request is done when all of them are, at the time
+//! the engine reports.
 
 use super::{Done, Op, Request, Rig};
 use crate::error::Error;
@@ -27,7 +28,8 @@ pub struct Shape {
     pub engine: Choice,
 }
 
-/// The longest transfer in bytes, whatever the longest request: so much memory is taken for each request in flight.
+/// The longest transfer in bytes, whatever the longest request: so much memory is taken for each
+/// request in flight.
 const LONGEST: u64 = 16 << 20;
 
 /// The request that a transfer belongs to.
@@ -68,19 +70,27 @@ pub struct Real {
 }
 
 impl Real {
-    /// The provider that `route` leads from, in sectors of `sector` bytes. `files` has one open file for every store
-    /// of the route.
-    pub fn new(route: Route, sector: u64, files: Vec<OpenFile>, shape: Shape) -> Result<Real, Error> {
+    /// The provider that `route` leads from, in sectors of `sector` bytes. `files` has one open
+    /// file for every store of the route.
+    pub fn new(
+        route: Route,
+        sector: u64,
+        files: Vec<OpenFile>,
+        shape: Shape,
+    ) -> Result<Real, Error> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
         let sector = files.iter().try_fold(sector.max(1), |all, file| lcm(all, file.grain()));
-        let sector = sector.ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
+        let sector = sector
+            .ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let longest = shape.largest.clamp(sector, LONGEST.max(sector));
         // Every medium may have a part of every request in flight.
         let transfers = depth.saturating_mul(files.len()).min(DEEPEST as usize);
-        let buffers = Buffers::new(transfers, longest).map_err(|e| failed("reserve memory for requests", &e))?;
+        let buffers = Buffers::new(transfers, longest)
+            .map_err(|e| failed("reserve memory for requests", &e))?;
         let longest = buffers.place() as u64;
-        let engine = Engine::new(shape.engine, files, buffers).map_err(|e| failed("set up io_uring", &e))?;
+        let engine =
+            Engine::new(shape.engine, files, buffers).map_err(|e| failed("set up io_uring", &e))?;
         Ok(Real {
             plain: route.medium().map(|medium| (medium, route.base())),
             depth: engine.depth().min(depth),
@@ -101,8 +111,8 @@ impl Real {
         self.engine.name()
     }
 
-    /// Submits a request that is one transfer, at `base` bytes further on the medium `file`. Almost every request
-    /// goes this way, at the cost of one addition.
+    /// Submits a request that is one transfer, at `base` bytes further on the medium `file`. Almost
+    /// every request goes this way, at the cost of one addition.
     #[inline]
     fn push_one(&mut self, (file, base): (usize, u64), request: Request) -> Result<(), Errno> {
         let Request { tag, op, offset, length, fua } = request;
@@ -114,21 +124,30 @@ impl Real {
         if self.engine.is_full() {
             self.make_room()?;
         }
-        self.engine.push(Transfer { tag: Of { tag, part: None }, op, file, offset: base + offset, length, fua })?;
+        self.engine.push(Transfer {
+            tag: Of { tag, part: None },
+            op,
+            file,
+            offset: base + offset,
+            length,
+            fua,
+        })?;
         self.in_flight += 1;
         Ok(())
     }
 
-    /// Submits any request. An error of one of its transfers is the request's error: returned at once, or with the
-    /// completion of the transfers already submitted.
+    /// Submits any request. An error of one of its transfers is the request's error: returned at
+    /// once, or with the completion of the transfers already submitted.
     #[inline(never)]
     fn push_several(&mut self, request: Request) -> Result<(), Errno> {
         let place = self.free.pop().unwrap_or(self.several.len());
         self.several.resize(self.several.len().max(place + 1), Several::default());
-        // One more than submitted, so that the request cannot complete before all transfers are submitted.
+        // One more than submitted, so that the request cannot complete before all transfers are
+        // submitted.
         self.several[place] = Several { left: 1, error: None };
         let tag = request.tag;
-        let sent = self.split(Of { tag, part: Some(place) }, request).and_then(|()| self.send(place));
+        let sent =
+            self.split(Of { tag, part: Some(place) }, request).and_then(|()| self.send(place));
         let Several { left, error } = &mut self.several[place];
         *left -= 1;
         if *left > 0 {
@@ -151,7 +170,8 @@ impl Real {
             Op::Read => (geom::Op::Read, engine::Op::Read),
             Op::Write => (geom::Op::Write, engine::Op::Write),
             Op::Flush => {
-                let flush = |file| Transfer { tag, op: engine::Op::Flush, file, offset: 0, length: 0, fua };
+                let flush =
+                    |file| Transfer { tag, op: engine::Op::Flush, file, offset: 0, length: 0, fua };
                 pieces.extend((0..self.engine.files().len()).map(flush));
                 return Ok(());
             }
@@ -194,9 +214,13 @@ impl Real {
         waited
     }
 
-    /// Takes finished transfers from the engine, at least `least`, and appends the requests completed by them.
+    /// Takes finished transfers from the engine, at least `least`, and appends the requests
+    /// completed by them.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "the way back of every request; `make_room` has the other copy")]
+    #[allow(
+        clippy::inline_always,
+        reason = "the way back of every request; `make_room` has the other copy"
+    )]
     fn take(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
         self.engine.wait(least)?;
         let at = clock::now();
@@ -237,7 +261,9 @@ impl Rig for Real {
 
     fn push(&mut self, request: Request) -> Result<(), Errno> {
         match self.plain {
-            Some(begin) if request.op != Op::Flush && request.length <= self.longest => self.push_one(begin, request),
+            Some(begin) if request.op != Op::Flush && request.length <= self.longest => {
+                self.push_one(begin, request)
+            }
             _ => self.push_several(request),
         }
     }

@@ -19,8 +19,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The provider that `route` leads from, in sectors of `sector` bytes. Every request costs `cost` of processor
-    /// time.
+    /// The provider that `route` leads from, in sectors of `sector` bytes. Every request costs
+    /// `cost` of processor time.
     pub fn new(world: World, route: Route, sector: u64, cost: Ps) -> Simulated {
         Simulated { world, route, sector, cost, finished: Vec::new() }
     }
@@ -59,7 +59,11 @@ impl Rig for Simulated {
 
     fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
         self.world.wait(least, &mut self.finished);
-        done.extend(self.finished.drain(..).map(|c| Done { tag: c.tag, at: c.at / NS, error: None }));
+        done.extend(self.finished.drain(..).map(|c| Done {
+            tag: c.tag,
+            at: c.at / NS,
+            error: None,
+        }));
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! A provider over stores as a rig. Every request is done synchronously when submitted, by the route that all
-//! commands take. Over memory it measures the cost of our own layers.
+//! A provider over stores as a rig. Every request is done synchronously when submitted, by the
+//! route that all commands take. Over memory it measures the cost of our own layers.
 
 use super::{Done, Op, Request, Rig};
 use std::time::Duration;
@@ -37,7 +37,8 @@ impl<'a> Stored<'a> {
         if op == Op::Flush {
             return flush();
         }
-        let length = usize::try_from(length).ok().filter(|&length| length <= LONGEST).ok_or(Errno::Range)?;
+        let length =
+            usize::try_from(length).ok().filter(|&length| length <= LONGEST).ok_or(Errno::Range)?;
         if self.buffer.len() < length {
             // Not zeros: writes of zeros may be cheaper.
             self.buffer.extend((self.buffer.len()..length).map(|n| n.to_le_bytes()[0] ^ 0x5a));

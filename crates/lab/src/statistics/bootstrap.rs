@@ -1,5 +1,6 @@
-//! The bootstrap interval that is bias-corrected and accelerated: BCa, Efron, "Better Bootstrap Confidence Intervals", Journal of the
-//! American Statistical Association 82(397), 1987; as in Efron and Tibshirani, "An Introduction to the Bootstrap", 14.3.
+//! The bootstrap interval that is bias-corrected and accelerated: BCa, Efron, "Better Bootstrap
+//! Confidence Intervals", Journal of the American Statistical Association 82(397), 1987; as in
+//! Efron and Tibshirani, "An Introduction to the Bootstrap", 14.3.
 
 use super::distribution::{normal, normal_quantile, student_quantile};
 use super::{CONFIDENCE, Interval, mean, quantile, real};
@@ -13,9 +14,10 @@ pub fn reach() -> f64 {
     normal_quantile(0.5 + CONFIDENCE / 2.0)
 }
 
-/// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as resamples spread
-/// less than samples do and the spread is itself a guess; Student's t and n / (n − 1) make up for both (Hesterberg,
-/// "What Teachers Should Know About the Bootstrap", The American Statistician 69(4), 2015, 4.4).
+/// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as
+/// resamples spread less than samples do and the spread is itself a guess; Student's t and n / (n −
+/// 1) make up for both (Hesterberg, "What Teachers Should Know About the Bootstrap", The American
+/// Statistician 69(4), 2015, 4.4).
 pub fn reach_of_few(count: usize) -> f64 {
     if count < 2 {
         return reach();
@@ -23,9 +25,15 @@ pub fn reach_of_few(count: usize) -> f64 {
     (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + CONFIDENCE / 2.0, count - 1)
 }
 
-/// The interval of a statistic of `count` items; its argument is the number of times each was drawn. The same seed
-/// gives the same interval. `None` if there are no items, or the statistic is not finite.
-pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<Interval> {
+/// The interval of a statistic of `count` items; its argument is the number of times each was
+/// drawn. The same seed gives the same interval. `None` if there are no items, or the statistic is
+/// not finite.
+pub fn interval(
+    count: usize,
+    reach: f64,
+    seed: u64,
+    statistic: &mut dyn FnMut(&[u32]) -> f64,
+) -> Option<Interval> {
     let mut drawn = vec![1; count];
     let whole = statistic(&drawn);
     if count == 0 || !whole.is_finite() {
@@ -63,7 +71,8 @@ fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> 
     if drawn.len() < 3 {
         return Some(0.0);
     }
-    // Above a thousand items, groups of neighbours are left out together, which bounds the work for a long series.
+    // Above a thousand items, groups of neighbours are left out together, which bounds the work for
+    // a long series.
     let group = drawn.len().div_ceil(1000);
     let mut without = Vec::with_capacity(1000);
     for from in (0..drawn.len()).step_by(group) {
@@ -81,7 +90,8 @@ fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> 
     Some(if squares == 0.0 { 0.0 } else { cubes / (6.0 * squares.powf(1.5)) })
 }
 
-/// Values in ascending order, each with its original index, so that the median of a resample takes one pass.
+/// Values in ascending order, each with its original index, so that the median of a resample takes
+/// one pass.
 pub struct Ascending(Vec<(f64, usize)>);
 
 impl Ascending {

@@ -31,27 +31,30 @@ pub enum Verdict {
     TooFew,
 }
 
-/// The least number of runs of each series for an interval. Of four and four, all of one lie above all of the other
-/// by chance once in 35 times; of three and three once in ten, which is far from 95 %.
+/// The least number of runs of each series for an interval. Of four and four, all of one lie above
+/// all of the other by chance once in 35 times; of three and three once in ten, which is far from
+/// 95 %.
 pub const ENOUGH: usize = 4;
 
 /// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the greatest ratio of
-    /// any two runs.
+    /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the
+    /// greatest ratio of any two runs.
     pub ratio: Ratio,
     /// The verdict that the interval supports.
     pub verdict: Verdict,
     /// The number of runs of each series.
     pub runs: usize,
-    /// The least ratio above 1 that this noise would let us show, four times in five; `None` without an interval.
+    /// The least ratio above 1 that this noise would let us show, four times in five; `None`
+    /// without an interval.
     pub could_show: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares series of times. Runs of the same index were measured side by side and are resampled together, so
-    /// that a disturbance of both cancels. The rest of a longer series is ignored.
+    /// Compares series of times. Runs of the same index were measured side by side and are
+    /// resampled together, so that a disturbance of both cancels. The rest of a longer series is
+    /// ignored.
     ///
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
@@ -59,10 +62,16 @@ impl Comparison {
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
-            return Err(Error("compare: no run of both is finished; a ratio needs one of each".into()));
+            return Err(Error(
+                "compare: no run of both is finished; a ratio needs one of each".into(),
+            ));
         }
-        if let Some(bad) = first.iter().chain(last).find(|value| !value.is_finite() || **value <= 0.0) {
-            return Err(Error(format!("compare: a run of {bad} s; a ratio needs times above zero")));
+        if let Some(bad) =
+            first.iter().chain(last).find(|value| !value.is_finite() || **value <= 0.0)
+        {
+            return Err(Error(format!(
+                "compare: a run of {bad} s; a ratio needs times above zero"
+            )));
         }
         let whole = median(last) / median(first);
         if !whole.is_finite() {
@@ -70,10 +79,14 @@ impl Comparison {
         }
         let (below, above) = (Ascending::new(first), Ascending::new(last));
         let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
-        let found = if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
-        // The ratio of the medians may lie slightly outside its own interval, which would puzzle a reader: the
-        // interval is widened.
-        let ends = found.map_or_else(|| any(first, last), |i| Interval { low: i.low.min(whole), high: i.high.max(whole) });
+        let found =
+            if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
+        // The ratio of the medians may lie slightly outside its own interval, which would puzzle a
+        // reader: the interval is widened.
+        let ends = found.map_or_else(
+            || any(first, last),
+            |i| Interval { low: i.low.min(whole), high: i.high.max(whole) },
+        );
         let verdict = match found {
             None => Verdict::TooFew,
             Some(_) if ends.low > 1.0 => Verdict::Slower,
@@ -92,8 +105,8 @@ fn any(first: &[f64], last: &[f64]) -> Interval {
     Interval { low: least(last) / greatest(first), high: greatest(last) / least(first) }
 }
 
-/// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in five if the true
-/// ratio is `w · (1.96 + 0.84) / 1.96` away.
+/// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in
+/// five if the true ratio is `w · (1.96 + 0.84) / 1.96` away.
 fn could_show(ends: Interval) -> f64 {
     let half = (ends.high / ends.low).ln() / 2.0;
     (half * (1.0 + normal_quantile(0.8) / reach())).exp()
@@ -104,23 +117,45 @@ impl fmt::Display for Comparison {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
             Verdict::TooFew => {
-                let each = if self.runs == 1 { "1 run each is".into() } else { format!("{} runs each are", self.runs) };
-                write!(f, "takes {median:.3} times as long; {each} too few for an interval: it takes {ENOUGH}, better 10")
+                let each = if self.runs == 1 {
+                    "1 run each is".into()
+                } else {
+                    format!("{} runs each are", self.runs)
+                };
+                write!(
+                    f,
+                    "takes {median:.3} times as long; {each} too few for an interval: it takes {ENOUGH}, better 10"
+                )
             }
-            Verdict::Slower if median >= 2.0 => write!(f, "takes {} times as long (95 %)", span(low, high, |ratio| format!("{ratio:.2}"))),
+            Verdict::Slower if median >= 2.0 => write!(
+                f,
+                "takes {} times as long (95 %)",
+                span(low, high, |ratio| format!("{ratio:.2}"))
+            ),
             Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, some)),
             Verdict::Faster if median <= 0.5 => {
-                write!(f, "takes {} of the time (95 %)", span(high, low, |ratio| format!("1/{:.2}", 1.0 / ratio)))
+                write!(
+                    f,
+                    "takes {} of the time (95 %)",
+                    span(high, low, |ratio| format!("1/{:.2}", 1.0 / ratio))
+                )
             }
-            Verdict::Faster => write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, some)),
-            Verdict::NoDifference => match percent(self.could_show.map_or(0.0, |ratio| ratio - 1.0)) {
-                // Virtual runs of equal duration: any difference would have shown.
-                could if could == NONE => f.write_str("no difference of 0.01 % or more (95 %)"),
-                could => {
-                    let change = span(low - 1.0, high - 1.0, signed);
-                    write!(f, "no difference can be shown ({change}, 95 %); one of {could} could have been")
+            Verdict::Faster => {
+                write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, some))
+            }
+            Verdict::NoDifference => {
+                match percent(self.could_show.map_or(0.0, |ratio| ratio - 1.0)) {
+                    // Virtual runs of equal duration: any difference would have shown.
+                    could if could == NONE => f.write_str("no difference of 0.01 % or more (95 %)"),
+                    could => {
+                        let change = span(low - 1.0, high - 1.0, signed);
+                        write!(
+                            f,
+                            "no difference can be shown ({change}, 95 %); one of {could} could have been"
+                        )
+                    }
                 }
-            },
+            }
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The normal distribution and Student's, as far as intervals need them.
 //!
-//! Quantiles are found by bisection of functions that are exact sums: a few microseconds each, and no fitted
-//! coefficients.
+//! Quantiles are found by bisection of functions that are exact sums: a few microseconds each, and
+//! no fitted coefficients.
 
 use super::real;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-/// The share of a standard normal variable below `x`, to 1e-15 absolute (the series of Marsaglia, "Evaluating the Normal Distribution",
-/// Journal of Statistical Software 11(4), 2004).
+/// The share of a standard normal variable below `x`, to 1e-15 absolute (the series of Marsaglia,
+/// "Evaluating the Normal Distribution", Journal of Statistical Software 11(4), 2004).
 pub fn normal(x: f64) -> f64 {
     if x.abs() > 8.5 {
         return if x > 0.0 { 1.0 } else { 0.0 };
@@ -26,7 +26,8 @@ pub fn normal_quantile(share: f64) -> f64 {
     halve(-8.5, 8.5, |x| normal(x) < share)
 }
 
-/// The share of Student's t of `degrees` below `t` (Abramowitz and Stegun 26.7.3 and 26.7.4); normal above 1000 degrees.
+/// The share of Student's t of `degrees` below `t` (Abramowitz and Stegun 26.7.3 and 26.7.4);
+/// normal above 1000 degrees.
 pub fn student(t: f64, degrees: usize) -> f64 {
     if degrees > 1000 {
         return normal(t);

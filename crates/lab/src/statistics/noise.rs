@@ -5,23 +5,27 @@ use super::{MAD_TO_SIGMA, Summary, mean, median, rank, real};
 
 /// The coefficient of variation above which runs are called noisy.
 const NOISY: f64 = 0.05;
-/// Deviations from the median above which a value is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle
-/// Outliers", 1993).
+/// Deviations from the median above which a value is an outlier (Iglewicz and Hoaglin, "How to
+/// Detect and Handle Outliers", 1993).
 const OUTLYING: f64 = 3.5;
-/// The probability below which a drift is reported: every series is tested, so one in twenty would be too many false
-/// alarms.
+/// The probability below which a drift is reported: every series is tested, so one in twenty would
+/// be too many false alarms.
 const IMPROBABLE: f64 = 0.01;
-/// Deviations between two groups (Ashman's D) above which they are two kinds of run. The best cut through normal
-/// values makes D near 4, seldom above 6.
+/// Deviations between two groups (Ashman's D) above which they are two kinds of run. The best cut
+/// through normal values makes D near 4, seldom above 6.
 const APART: f64 = 7.0;
 
-/// The indices of values far from the median, measured by the median absolute deviation or, if that is 0 because more
-/// than half of the values are equal, by the mean one.
+/// The indices of values far from the median, measured by the median absolute deviation or, if that
+/// is 0 because more than half of the values are equal, by the mean one.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let Some(Summary { median, mad, .. }) = Summary::from_values(values) else { return Vec::new() };
     let away: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
     // 1.2533 = √(π/2) makes a mean absolute deviation a standard one.
-    let sigma = if mad > 0.0 { MAD_TO_SIGMA * mad } else { std::f64::consts::FRAC_PI_2.sqrt() * mean(&away) };
+    let sigma = if mad > 0.0 {
+        MAD_TO_SIGMA * mad
+    } else {
+        std::f64::consts::FRAC_PI_2.sqrt() * mean(&away)
+    };
     (0..values.len()).filter(|&place| away[place] > OUTLYING * sigma).collect()
 }
 
@@ -31,7 +35,10 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
-        warnings.push(format!("{name}: {} run{s}, too few for an interval; it takes {ENOUGH}, better 10", summary.count));
+        warnings.push(format!(
+            "{name}: {} run{s}, too few for an interval; it takes {ENOUGH}, better 10",
+            summary.count
+        ));
         return warnings;
     }
     let far = outliers(values);
@@ -39,19 +46,29 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
         let apart = format!("about {} and about {}", seconds(low), seconds(high));
         warnings.push(format!("{name}: two kinds of run, {apart}: no single time stands for both"));
     } else if !far.is_empty() {
-        let which: Vec<String> = far.iter().take(5).map(|place| format!("run {} {}", place + 1, seconds(values[*place]))).collect();
+        let which: Vec<String> = far
+            .iter()
+            .take(5)
+            .map(|place| format!("run {} {}", place + 1, seconds(values[*place])))
+            .collect();
         let more = if far.len() > 5 { ", …" } else { "" };
-        warnings.push(format!("{name}: outliers ({}{more}) from a median of {}; all are kept", which.join(", "), seconds(summary.median)));
+        warnings.push(format!(
+            "{name}: outliers ({}{more}) from a median of {}; all are kept",
+            which.join(", "),
+            seconds(summary.median)
+        ));
     }
     let variation = summary.deviation / summary.mean;
     if variation > NOISY {
-        warnings.push(format!("{name}: noisy, runs deviate by {} of their mean", percent(variation)));
+        warnings
+            .push(format!("{name}: noisy, runs deviate by {} of their mean", percent(variation)));
     }
     warnings
 }
 
-/// A warning if the machine became slower or faster during the measurement: the first half of every series against
-/// its second, each over its own median, tested by rank. `None` if no drift is found.
+/// A warning if the machine became slower or faster during the measurement: the first half of every
+/// series against its second, each over its own median, tested by rank. `None` if no drift is
+/// found.
 pub fn drift(series: &[&[f64]]) -> Option<String> {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for values in series {
@@ -68,17 +85,20 @@ pub fn drift(series: &[&[f64]]) -> Option<String> {
     }
     let way = if change > 0.0 { "slower" } else { "faster" };
     let change = percent(change.abs());
-    Some(format!("drift: the second half of the runs is {change} {way} than the first; the order A B B A evens out what is steady of it"))
+    Some(format!(
+        "drift: the second half of the runs is {change} {way} than the first; the order A B B A evens out what is steady of it"
+    ))
 }
 
-/// The means of two distant groups, each of at least two values and a fifth of all; `None` if there are no two
-/// groups.
+/// The means of two distant groups, each of at least two values and a fifth of all; `None` if there
+/// are no two groups.
 fn two_kinds(values: &[f64]) -> Option<(f64, f64)> {
     let mut ascending = values.to_vec();
     ascending.sort_by(f64::total_cmp);
     let least = (values.len() / 5).max(2);
-    let cut = (least..(values.len() + 1).saturating_sub(least))
-        .max_by(|&a, &b| (ascending[a] - ascending[a - 1]).total_cmp(&(ascending[b] - ascending[b - 1])))?;
+    let cut = (least..(values.len() + 1).saturating_sub(least)).max_by(|&a, &b| {
+        (ascending[a] - ascending[a - 1]).total_cmp(&(ascending[b] - ascending[b - 1]))
+    })?;
     let (low, high) = ascending.split_at(cut);
     let variance = |group: &[f64]| {
         let middle = mean(group);
@@ -86,8 +106,8 @@ fn two_kinds(values: &[f64]) -> Option<(f64, f64)> {
     };
     let between = mean(high) - mean(low);
     let within = ((variance(low) + variance(high)) / 2.0).sqrt();
-    // Groups of equal values have no deviation to measure by; a gap below a hundredth is too small to call them two
-    // kinds.
+    // Groups of equal values have no deviation to measure by; a gap below a hundredth is too small
+    // to call them two kinds.
     (between > APART * within && between > 0.01 * mean(low)).then(|| (mean(low), mean(high)))
 }
 

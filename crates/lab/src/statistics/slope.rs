@@ -31,6 +31,12 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     let intercept = y0 - slope * x0;
     let squares: f64 = points.iter().map(|(x, y)| (y - intercept - slope * x).powi(2)).sum();
     let residual = (squares / real(points.len() - 2)).sqrt();
-    let away = student_quantile(0.5 + CONFIDENCE / 2.0, points.len() - 2) * residual / spread.sqrt();
-    Some(Slope { slope, interval: Interval { low: slope - away, high: slope + away }, intercept, residual })
+    let away =
+        student_quantile(0.5 + CONFIDENCE / 2.0, points.len() - 2) * residual / spread.sqrt();
+    Some(Slope {
+        slope,
+        interval: Interval { low: slope - away, high: slope + away },
+        intercept,
+        residual,
+    })
 }

@@ -4,7 +4,10 @@ use trueline_sim::random::Random;
 #[test]
 fn a_summary() {
     let of = Summary::from_values(&[4.0, 1.0, 3.0, 2.0, 100.0]).expect("finite");
-    assert_eq!((of.count, of.least, of.greatest, of.mean, of.median, of.mad), (5, 1.0, 100.0, 22.0, 3.0, 1.0));
+    assert_eq!(
+        (of.count, of.least, of.greatest, of.mean, of.median, of.mad),
+        (5, 1.0, 100.0, 22.0, 3.0, 1.0)
+    );
     assert!((of.deviation - 43.617_656_975_128_774).abs() < 1e-12, "{}", of.deviation);
     assert_eq!(Summary::from_values(&[2.0]).expect("one").deviation, 0.0);
     assert_eq!(Summary::from_values(&[]), None);
@@ -16,43 +19,73 @@ fn a_summary() {
 #[test]
 fn distributions_are_those_of_scipy() {
     use distribution::{normal, normal_quantile, student, student_quantile};
-    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
-    for (x, expected) in [(-3.0, 0.001_349_898_031_630_1), (0.5, 0.691_462_461_274_013), (6.0, 0.999_999_999_013_412_3), (9.0, 1.0)] {
+    let close = |found: f64, expected: f64| {
+        assert!((found - expected).abs() < 1e-9, "{found} for {expected}")
+    };
+    for (x, expected) in [
+        (-3.0, 0.001_349_898_031_630_1),
+        (0.5, 0.691_462_461_274_013),
+        (6.0, 0.999_999_999_013_412_3),
+        (9.0, 1.0),
+    ] {
         close(normal(x), expected);
     }
     close(normal_quantile(0.975), 1.959_963_984_540_054);
     close(normal_quantile(1e-6), -4.753_424_308_822_899);
-    let quantiles = [(1, 12.706_204_736_174_694), (2, 4.302_652_729_749_462), (3, 3.182_446_305_283_708), (9, 2.262_157_162_798_205)];
-    for (degrees, expected) in quantiles.into_iter().chain([(30, 2.042_272_456_301_238), (1000, 1.962_339_080_826_408)]) {
+    let quantiles = [
+        (1, 12.706_204_736_174_694),
+        (2, 4.302_652_729_749_462),
+        (3, 3.182_446_305_283_708),
+        (9, 2.262_157_162_798_205),
+    ];
+    for (degrees, expected) in
+        quantiles.into_iter().chain([(30, 2.042_272_456_301_238), (1000, 1.962_339_080_826_408)])
+    {
         close(student_quantile(0.975, degrees), expected);
     }
     close(student(1.3, 4), 0.868_274_201_764_388);
     close(student(1.3, 9), 0.887_046_813_663_475);
 }
 
-/// scipy.stats.bootstrap(method='BCa') of 1.17.1 with a million resamples and two seeds; ours has 20,000, and every end an error of
-/// drawing that is some 1 % of the width.
+/// scipy.stats.bootstrap(method='BCa') of 1.17.1 with a million resamples and two seeds; ours has
+/// 20,000, and every end an error of drawing that is some 1 % of the width.
 #[test]
 fn intervals_are_those_of_scipy() {
     let near = |found: Interval, low: f64, high: f64| {
         let by = 0.03 * (high - low);
-        assert!((found.low - low).abs() < by && (found.high - high).abs() < by, "{found:?} for {low}..{high}");
+        assert!(
+            (found.low - low).abs() < by && (found.high - high).abs() < by,
+            "{found:?} for {low}..{high}"
+        );
     };
     let skewed = [
-        2.1, 3.4, 1.2, 9.8, 4.4, 2.7, 15.3, 6.1, 3.3, 7.9, 1.8, 22.4, 5.0, 4.1, 2.9, 11.7, 3.8, 6.6, 8.2, 2.3, 4.9, 13.1, 5.7, 3.0, 1.5,
-        10.4, 7.2, 2.6, 4.6, 6.9,
+        2.1, 3.4, 1.2, 9.8, 4.4, 2.7, 15.3, 6.1, 3.3, 7.9, 1.8, 22.4, 5.0, 4.1, 2.9, 11.7, 3.8,
+        6.6, 8.2, 2.3, 4.9, 13.1, 5.7, 3.0, 1.5, 10.4, 7.2, 2.6, 4.6, 6.9,
     ];
-    let mut mean = |drawn: &[u32]| skewed.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>() / total(drawn);
+    let mut mean = |drawn: &[u32]| {
+        skewed.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>()
+            / total(drawn)
+    };
     near(bootstrap::interval(30, bootstrap::reach(), 1, &mut mean).expect("finite"), 4.82, 8.28);
 
     let a = [1.021, 1.043, 0.998, 1.012, 1.087, 1.005, 1.031, 0.987, 1.154, 1.018, 1.027, 1.009];
     let b = [1.312, 1.341, 1.287, 1.402, 1.377, 1.298, 1.323, 1.279, 1.466, 1.309, 1.351, 1.290];
     let (below, above) = (bootstrap::Ascending::new(&a), bootstrap::Ascending::new(&b));
     let mut ratio = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
-    near(bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"), 1.283_220, 1.335_97);
-    let of = |values: &[f64], drawn: &[u32]| values.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>();
+    near(
+        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        1.283_220,
+        1.335_97,
+    );
+    let of = |values: &[f64], drawn: &[u32]| {
+        values.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>()
+    };
     let mut ratio = |drawn: &[u32]| of(&b, drawn) / of(&a, drawn);
-    near(bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"), 1.282_90, 1.322_56);
+    near(
+        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        1.282_90,
+        1.322_56,
+    );
 }
 
 fn total(drawn: &[u32]) -> f64 {
@@ -62,20 +95,27 @@ fn total(drawn: &[u32]) -> f64 {
 #[test]
 fn the_median_of_what_was_drawn() {
     let ascending = bootstrap::Ascending::new(&[5.0, 1.0, 3.0]);
-    for (drawn, expected) in [([1, 1, 1], 3.0), ([0, 2, 1], 1.0), ([1, 1, 0], 3.0), ([2, 0, 2], 4.0), ([3, 0, 0], 5.0)] {
+    for (drawn, expected) in
+        [([1, 1, 1], 3.0), ([0, 2, 1], 1.0), ([1, 1, 0], 3.0), ([2, 0, 2], 4.0), ([3, 0, 0], 5.0)]
+    {
         assert_eq!(ascending.median(&drawn), expected, "{drawn:?}");
     }
     assert!(ascending.median(&[0, 0, 0]).is_nan());
     // The same as of a series written out.
-    assert_eq!(bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0]).median(&[1; 4]), median(&[4.0, 2.0, 9.0, 1.0]));
+    assert_eq!(
+        bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0]).median(&[1; 4]),
+        median(&[4.0, 2.0, 9.0, 1.0])
+    );
 }
 
-/// The number of intervals that contain the truth, of 300 pairs of series of known ratio, with the long tail that
-/// runs have.
+/// The number of intervals that contain the truth, of 300 pairs of series of known ratio, with the
+/// long tail that runs have.
 fn covered(runs: usize, truth: f64) -> usize {
     let mut random = Random::new(11);
-    let mut series = |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();
-    let mut ratio = || Comparison::between(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
+    let mut series =
+        |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();
+    let mut ratio =
+        || Comparison::between(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
     (0..300).map(|_| ratio()).filter(|ratio| ratio.low <= truth && truth <= ratio.high).count()
 }
 
@@ -96,7 +136,8 @@ fn intervals_cover_the_truth() {
 #[test]
 fn no_difference_is_a_result() {
     let mut random = Random::new(2);
-    let mut series = |middle: f64| (0..10).map(|_| middle * tail(&mut random, 0.02)).collect::<Vec<f64>>();
+    let mut series =
+        |middle: f64| (0..10).map(|_| middle * tail(&mut random, 0.02)).collect::<Vec<f64>>();
     let same = Comparison::between(&series(1.0), &series(1.0), 1).expect("finite");
     assert_eq!(same.verdict, Verdict::NoDifference);
     assert!(same.to_string().starts_with("no difference can be shown (−"), "{same}");
@@ -109,7 +150,9 @@ fn no_difference_is_a_result() {
 
 #[test]
 fn verdicts_in_words() {
-    let say = |first: &[f64], last: &[f64]| Comparison::between(first, last, 1).expect("finite").to_string();
+    let say = |first: &[f64], last: &[f64]| {
+        Comparison::between(first, last, 1).expect("finite").to_string()
+    };
     let one = [1.0, 1.01, 1.02, 1.01, 1.0, 1.02];
     let other = [1.02, 1.0, 1.01, 1.02, 1.01, 1.0];
     let times = |by: f64| other.map(|value| value * by);
@@ -117,8 +160,12 @@ fn verdicts_in_words() {
     assert_eq!(say(&one, &times(0.9)), "faster: takes 8.2 % to 11.8 % less time (95 %)");
     assert_eq!(say(&one, &times(3.0)), "takes 2.94 to 3.06 times as long (95 %)");
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
-    assert_eq!(say(&[1.0], &[2.0]), "takes 2.000 times as long; 1 run each is too few for an interval: it takes 4, better 10");
-    // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a difference.
+    assert_eq!(
+        say(&[1.0], &[2.0]),
+        "takes 2.000 times as long; 1 run each is too few for an interval: it takes 4, better 10"
+    );
+    // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a
+    // difference.
     assert_eq!(say(&[2.0; 5], &[2.0; 5]), "no difference of 0.01 % or more (95 %)");
     assert_eq!(say(&[2.0; 5], &[2.000_001; 5]), "slower by less than 0.01 % (95 %)");
     assert_eq!(say(&[2.000_001; 5], &[2.0; 5]), "faster: takes less than 0.01 % less time (95 %)");
@@ -149,11 +196,22 @@ fn equal_seeds_give_equal_intervals() {
 /// The figures of scipy 1.17.1: mannwhitneyu(method='asymptotic'), spearmanr, linregress.
 #[test]
 fn ranks_and_lines_are_those_of_scipy() {
-    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
-    close(rank::same(&[1.1, 2.2, 2.2, 3.5, 9.0], &[2.2, 4.1, 5.5, 6.0, 7.5, 8.0]), 0.231_045_488_271_512_9);
-    close(rank::same(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]), 0.012_185_780_355_344_8);
+    let close = |found: f64, expected: f64| {
+        assert!((found - expected).abs() < 1e-9, "{found} for {expected}")
+    };
+    close(
+        rank::same(&[1.1, 2.2, 2.2, 3.5, 9.0], &[2.2, 4.1, 5.5, 6.0, 7.5, 8.0]),
+        0.231_045_488_271_512_9,
+    );
+    close(
+        rank::same(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]),
+        0.012_185_780_355_344_8,
+    );
     close(rank::same(&[1.0, 1.0], &[1.0, 1.0]), 1.0);
-    close(rank::correlation(&[1.0, 2.0, 2.0, 4.0, 5.0, 9.0], &[3.0, 1.0, 4.0, 4.0, 8.0, 7.0]), 0.808_823_529_411_764_7);
+    close(
+        rank::correlation(&[1.0, 2.0, 2.0, 4.0, 5.0, 9.0], &[3.0, 1.0, 4.0, 4.0, 8.0, 7.0]),
+        0.808_823_529_411_764_7,
+    );
     close(rank::correlation(&[1.0, 2.0], &[3.0, 3.0]), 0.0);
     let points = [(0.0, 21.7), (1.0, 26.8), (2.0, 27.6), (3.0, 28.4), (4.0, 29.5), (5.0, 30.1)];
     let line = slope(&points).expect("a line");
@@ -183,7 +241,10 @@ fn warnings_in_words() {
     assert_eq!(far[0], "aligned: outliers (run 5 5.00 s) from a median of 1.00 s; all are kept");
     assert_eq!(far[1], "aligned: noisy, runs deviate by 98 % of their mean");
     let two = of(&[0.01, 0.02, 0.0101, 0.0202, 0.0099, 0.0198, 0.0102, 0.0201]);
-    assert!(two[0].starts_with("aligned: two kinds of run, about 10.05 ms and about 20.03 ms:"), "{two:?}");
+    assert!(
+        two[0].starts_with("aligned: two kinds of run, about 10.05 ms and about 20.03 ms:"),
+        "{two:?}"
+    );
 }
 
 /// Warnings are for what is wrong: series with nothing wrong are seldom warned of.
@@ -194,7 +255,10 @@ fn quiet_series_raise_no_alarm() {
     for _ in 0..500 {
         let mut series = || (0..10).map(|_| tail(&mut random, 0.02)).collect::<Vec<f64>>();
         let (a, b) = (series(), series());
-        kinds += noise::of_series("a", &a).iter().filter(|warning| warning.contains("two kinds")).count();
+        kinds += noise::of_series("a", &a)
+            .iter()
+            .filter(|warning| warning.contains("two kinds"))
+            .count();
         drifts += usize::from(noise::drift(&[&a, &b]).is_some());
     }
     assert!(kinds < 10 && drifts < 10, "of 500: {kinds} of two kinds, {drifts} drift");
@@ -203,7 +267,9 @@ fn quiet_series_raise_no_alarm() {
 #[test]
 fn a_drift_is_warned_of() {
     let mut random = Random::new(9);
-    let mut rising = |by: f64| (0..10).map(|at| (1.0 + by * real(at)) * tail(&mut random, 0.01)).collect::<Vec<f64>>();
+    let mut rising = |by: f64| {
+        (0..10).map(|at| (1.0 + by * real(at)) * tail(&mut random, 0.01)).collect::<Vec<f64>>()
+    };
     let (a, b) = (rising(0.02), rising(0.02));
     let said = noise::drift(&[&a, &b]).expect("a drift");
     assert!(said.contains("slower than the first"), "{said}");

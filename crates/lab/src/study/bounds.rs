@@ -1,8 +1,8 @@
-//! Bounds on the work of a whole lab: a lab may be untrusted, and have many rows that are each within their own
-//! bounds.
+//! Bounds on the work of a whole lab: a lab may be untrusted, and have many rows that are each
+//! within their own bounds.
 //!
-//! The work is counted before any starts, for the selected rows and points of a sweep. Requests of rows that only
-//! time ends are counted as they are made.
+//! The work is counted before any starts, for the selected rows and points of a sweep. Requests of
+//! rows that only time ends are counted as they are made.
 
 use super::file::RowForm;
 use super::ready::Ready;
@@ -14,8 +14,8 @@ use super::{Lab, Refusal};
 pub(super) const ROWS: usize = 1024;
 pub(super) const DRIVES: usize = 64;
 
-/// The most requests of a lab, one above 1 MiB counted by the MiB: eight times those of a row, under an hour on any
-/// machine.
+/// The most requests of a lab, one above 1 MiB counted by the MiB: eight times those of a row,
+/// under an hour on any machine.
 pub(super) const REQUESTS: u64 = 1 << 30;
 
 /// The most bytes of scratch files, summed over the rows.
@@ -24,7 +24,8 @@ const SCRATCH: u64 = 64 << 30;
 /// The most seconds of real time, summed over rows that end by time.
 pub(super) const SECONDS: f64 = 3600.0;
 
-/// The most bytes of texts read by its rows, hexdumps and models, counted as often as they are read.
+/// The most bytes of texts read by its rows, hexdumps and models, counted as often as they are
+/// read.
 pub(super) const TEXTS: u64 = 256 << 20;
 
 /// The work that rows ask for together.
@@ -42,7 +43,11 @@ impl Asks {
         self.scratch = self.scratch.saturating_add(row.scratch);
         self.seconds += row.seconds;
         let (what, most, less) = if self.requests > REQUESTS {
-            (format!("{} requests", self.requests), REQUESTS.to_string(), ", or fewer points with --sweep")
+            (
+                format!("{} requests", self.requests),
+                REQUESTS.to_string(),
+                ", or fewer points with --sweep",
+            )
         } else if self.scratch > SCRATCH {
             (format!("{} bytes of scratch files", self.scratch), SCRATCH.to_string(), "")
         } else if self.seconds > SECONDS {
@@ -50,16 +55,24 @@ impl Asks {
         } else {
             return Ok(());
         };
-        Err(format!("with this row the lab asks for {what}, more than {most}: run fewer rows at a time with --row{less}"))
+        Err(format!(
+            "with this row the lab asks for {what}, more than {most}: run fewer rows at a time with --row{less}"
+        ))
     }
 }
 
-/// Checks that the work of the selected rows is within the bounds of their labs. A row that cannot be laid out, or
-/// exceeds its own bounds, never starts and counts nothing. Labs of the program are trusted and unbounded.
-pub(super) fn check(labs: &[Lab], rows: impl Iterator<Item = (Place, Asks)>) -> Result<(), (Place, Refusal)> {
+/// Checks that the work of the selected rows is within the bounds of their labs. A row that cannot
+/// be laid out, or exceeds its own bounds, never starts and counts nothing. Labs of the program are
+/// trusted and unbounded.
+pub(super) fn check(
+    labs: &[Lab],
+    rows: impl Iterator<Item = (Place, Asks)>,
+) -> Result<(), (Place, Refusal)> {
     let mut sums = vec![Asks::default(); labs.len()];
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
-        sums[lab].add(asks).map_err(|message| ((lab, row), labs[lab].refuse(labs[lab].row(row), message)))?;
+        sums[lab]
+            .add(asks)
+            .map_err(|message| ((lab, row), labs[lab].refuse(labs[lab].row(row), message)))?;
     }
     Ok(())
 }
@@ -67,7 +80,10 @@ pub(super) fn check(labs: &[Lab], rows: impl Iterator<Item = (Place, Asks)>) -> 
 impl Ready<'_> {
     /// The work of all its runs.
     pub(super) fn asks(&self) -> Asks {
-        Asks { requests: self.jobs(0).map(|job| job.requests()).fold(0, u64::saturating_add), ..Asks::default() }
+        Asks {
+            requests: self.jobs(0).map(|job| job.requests()).fold(0, u64::saturating_add),
+            ..Asks::default()
+        }
     }
 }
 
@@ -75,11 +91,21 @@ impl Lab {
     /// The work of a row that is measured on this machine.
     pub(super) fn asks_here(&self, form: &RowForm, real: &Real) -> Asks {
         let Some(workload) = &form.workload else { return Asks::default() };
-        let variants = if real.layers.is_empty() { 1 + usize::from(form.unaligned.is_some()) } else { real.layers.len() };
+        let variants = if real.layers.is_empty() {
+            1 + usize::from(form.unaligned.is_some())
+        } else {
+            real.layers.len()
+        };
         let times = (real.all_runs() * variants) as u64;
-        let scratch = if workload.is_of_files() { 0 } else { self.disk_here(form, real).map_or(0, |disk| real.room(&disk)) };
+        let scratch = if workload.is_of_files() {
+            0
+        } else {
+            self.disk_here(form, real).map_or(0, |disk| real.room(&disk))
+        };
         #[allow(clippy::cast_precision_loss, reason = "not as many as that")]
-        let seconds = Some(workload.seconds() * times as f64).filter(|seconds| (0.0..=SECONDS).contains(seconds)).unwrap_or(0.0);
+        let seconds = Some(workload.seconds() * times as f64)
+            .filter(|seconds| (0.0..=SECONDS).contains(seconds))
+            .unwrap_or(0.0);
         Asks { requests: workload.clone().times(times).requests(scratch), scratch, seconds }
     }
 }
@@ -108,8 +134,11 @@ mod tests {
     /// A run of negative time would leave more for the others.
     #[test]
     fn seconds_that_are_none_are_not_counted() {
-        for (said, counted) in [("10.0", 40.0), ("-1e300", 0.0), ("nan", 0.0), ("inf", 0.0), ("2000.0", 0.0)] {
-            let work = format!("workload = {{ kind = \"random-read\", bs = 512, seconds = {said} }}");
+        for (said, counted) in
+            [("10.0", 40.0), ("-1e300", 0.0), ("nan", 0.0), ("inf", 0.0), ("2000.0", 0.0)]
+        {
+            let work =
+                format!("workload = {{ kind = \"random-read\", bs = 512, seconds = {said} }}");
             let lab = lab(&format!("{work}\nreal = {{ bytes = 65536, runs = 3 }}\naligned = {{}}"));
             let form = lab.row(0).get_ref();
             let asks = lab.asks_here(form, form.real.as_ref().unwrap());
@@ -136,6 +165,8 @@ mod tests {
             run(&[lab], &asked, &|_| {}).unwrap().1.first().map(|failure| failure.message.clone())
         };
         assert_eq!(message(REQUESTS - 60), None);
-        assert!(message(REQUESTS - 50).is_some_and(|why| why.contains("more than 1073741824 requests of rows that only seconds end")));
+        assert!(message(REQUESTS - 50).is_some_and(|why| {
+            why.contains("more than 1073741824 requests of rows that only seconds end")
+        }));
     }
 }

@@ -1,4 +1,5 @@
-//! The labs that come with the program, with the texts they name, so that they run from any directory.
+//! The labs that come with the program, with the texts they name, so that they run from any
+//! directory.
 
 use super::{Lab, Refusal, Texts};
 use std::borrow::Cow;
@@ -6,10 +7,22 @@ use std::borrow::Cow;
 /// The built-in labs in the order in which they are listed.
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
-    BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../../../labs/2009-gstripe.toml") },
-    BuiltIn { file: "labs/2010-osnews.toml", text: include_str!("../../../../labs/2010-osnews.toml") },
-    BuiltIn { file: "labs/2010-wd10ears.toml", text: include_str!("../../../../labs/2010-wd10ears.toml") },
-    BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../../../labs/2013-gpart.toml") },
+    BuiltIn {
+        file: "labs/2009-gstripe.toml",
+        text: include_str!("../../../../labs/2009-gstripe.toml"),
+    },
+    BuiltIn {
+        file: "labs/2010-osnews.toml",
+        text: include_str!("../../../../labs/2010-osnews.toml"),
+    },
+    BuiltIn {
+        file: "labs/2010-wd10ears.toml",
+        text: include_str!("../../../../labs/2010-wd10ears.toml"),
+    },
+    BuiltIn {
+        file: "labs/2013-gpart.toml",
+        text: include_str!("../../../../labs/2013-gpart.toml"),
+    },
     BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../../../labs/2026-qlc.toml") },
     BuiltIn { file: "labs/here.toml", text: include_str!("../../../../labs/here.toml") },
 ];
@@ -17,7 +30,10 @@ pub const BUILT_IN: &[BuiltIn] = &[
 /// A golden disk by name: (name in labs, text).
 macro_rules! disk {
     ($name:literal) => {
-        (concat!("../tests/disks/", $name, ".hex"), include_str!(concat!("../../../../tests/disks/", $name, ".hex")))
+        (
+            concat!("../tests/disks/", $name, ".hex"),
+            include_str!(concat!("../../../../tests/disks/", $name, ".hex")),
+        )
     };
 }
 

@@ -70,8 +70,8 @@ pub(super) struct RowForm {
     pub predicted: bool,
     /// The greatest |error| that the row promises.
     pub bound: Option<f64>,
-    /// The number of starts: each time the drives are switched on anew, with other positions and phases of their
-    /// spindles.
+    /// The number of starts: each time the drives are switched on anew, with other positions and
+    /// phases of their spindles.
     #[serde(default = "once")]
     pub starts: u32,
     /// Seconds of the row over simulated seconds, if only a sample is simulated.
@@ -102,12 +102,20 @@ fn whole() -> f64 {
 impl RowForm {
     /// Checks the row's keys, each alone and together. The error says what cannot be.
     pub(super) fn check(&self, lab: &Form) -> Result<(), String> {
-        let values = self.published.iter().flat_map(|published| [published.aligned, published.unaligned]).flatten();
+        let values = self
+            .published
+            .iter()
+            .flat_map(|published| [published.aligned, published.unaligned])
+            .flatten();
         if let Some(bad) = values.into_iter().find(|value| !(value.is_finite() && *value > 0.0)) {
             return Err(format!("published: {bad}: a number above 0"));
         }
         let Some(workload) = &self.workload else {
-            return if self.note.is_empty() { Err("without a workload, note says why it cannot be predicted".into()) } else { Ok(()) };
+            return if self.note.is_empty() {
+                Err("without a workload, note says why it cannot be predicted".into())
+            } else {
+                Ok(())
+            };
         };
         if self.aligned.is_none() {
             return Err("a row with a workload has at least the variant aligned".into());
@@ -129,7 +137,11 @@ impl RowForm {
         }
         self.processor(lab).check()?;
         // Each personality is a run of its own, so a second mention is a mistake.
-        let twice = self.personalities.iter().enumerate().find(|(nth, name)| self.personalities[..*nth].contains(name));
+        let twice = self
+            .personalities
+            .iter()
+            .enumerate()
+            .find(|(nth, name)| self.personalities[..*nth].contains(name));
         if let Some((_, name)) = twice {
             return Err(format!("personalities: {name} is named twice"));
         }
@@ -137,10 +149,21 @@ impl RowForm {
             return self.check_real();
         }
         let host = self.host(lab);
-        let wrong = [workload].into_iter().chain(&self.swept).find(|workload| workload.is_of_files() != host.is_of_files());
+        let wrong = [workload]
+            .into_iter()
+            .chain(&self.swept)
+            .find(|workload| workload.is_of_files() != host.is_of_files());
         if let Some(workload) = wrong {
-            let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
-            return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), host.name()));
+            let (needs, is) = if workload.is_of_files() {
+                ("a file system", "has none")
+            } else {
+                ("blocks", "gives files")
+            };
+            return Err(format!(
+                "the workload {} needs {needs}, and the host {} {is}",
+                workload.name(),
+                host.name()
+            ));
         }
         Ok(())
     }
@@ -163,15 +186,21 @@ impl RowForm {
             return Err(format!("{key} is for simulated drives, and real measures this machine"));
         }
         let looped = self.real.as_ref().is_some_and(|real| real.looped);
-        let other_ground =
-            self.real.as_ref().is_some_and(|real| !real.layers.is_empty()) || variants().any(|variant| variant.provider.is_some());
+        let other_ground = self.real.as_ref().is_some_and(|real| !real.layers.is_empty())
+            || variants().any(|variant| variant.provider.is_some());
         if looped && (other_ground || self.workload.as_ref().is_some_and(Workload::is_of_files)) {
-            return Err("loop: blocks of the whole device: without layers, provider and workloads of files".into());
+            return Err(
+                "loop: blocks of the whole device: without layers, provider and workloads of files"
+                    .into(),
+            );
         }
         let other = self.unaligned.as_ref().and_then(|variant| variant.disk.as_ref());
         match (other, self.aligned.as_ref().and_then(|variant| variant.disk.as_ref())) {
             (Some(other), own) if own.map(Spanned::get_ref) != Some(other.get_ref()) => {
-                Err(format!("unaligned: disk = {}: there is one scratch file, with the disk of aligned", other.get_ref()))
+                Err(format!(
+                    "unaligned: disk = {}: there is one scratch file, with the disk of aligned",
+                    other.get_ref()
+                ))
             }
             _ => Ok(()),
         }
@@ -263,8 +292,8 @@ pub(super) struct VariantForm {
     /// Keys to override in the model of every drive, with their values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Classes that requests cross besides those on the provider's path. A BSD label's `c` is one: it is the whole
-    /// slice, and no provider of ours.
+    /// Classes that requests cross besides those on the provider's path. A BSD label's `c` is one:
+    /// it is the whole slice, and no provider of ours.
     #[serde(default)]
     pub through: Vec<String>,
 }
@@ -293,7 +322,9 @@ impl Processor {
             .chain(classes)
             .find(|(_, ns)| !(0.0..=LONGEST_NS).contains(ns))
         {
-            Some((key, ns)) => Err(format!("processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second")),
+            Some((key, ns)) => {
+                Err(format!("processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second"))
+            }
             None => Ok(()),
         }
     }

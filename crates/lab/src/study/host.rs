@@ -15,8 +15,8 @@ use trueline_sim::world::Schedule;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Host {
-    /// No host: requests reach the drives unchanged. Written with braces, as serde ignores unknown keys of a unit
-    /// variant.
+    /// No host: requests reach the drives unchanged. Written with braces, as serde ignores unknown
+    /// keys of a unit variant.
     Direct {},
     /// Linux's page cache over a whole block device opened with `O_SYNC`.
     LinuxBdevBuffered {
@@ -66,8 +66,14 @@ impl Host {
         }
     }
 
-    /// Runs `workload` on `rig` through the host. Returns the number of reads its page cache added, too.
-    pub(super) fn run(&self, workload: &Workload, rig: &mut dyn Rig, random: u64) -> Result<(Run, u64), Error> {
+    /// Runs `workload` on `rig` through the host. Returns the number of reads its page cache added,
+    /// too.
+    pub(super) fn run(
+        &self,
+        workload: &Workload,
+        rig: &mut dyn Rig,
+        random: u64,
+    ) -> Result<(Run, u64), Error> {
         match self {
             Host::Direct {} => Ok((workload.on_blocks(rig, random)?, 0)),
             Host::LinuxBdevBuffered { memory_bytes, flush } => {
@@ -76,11 +82,22 @@ impl Host {
                 let run = workload.on_blocks(&mut buffered, random)?;
                 Ok((run, buffered.added_reads()))
             }
-            Host::FreebsdUfs(shape) => Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0)),
-            Host::LinuxWriteback(parameters) => {
-                Ok((workload.on_files(&mut LinuxWriteback::new(rig, *parameters)?, random, &mut |_| true)?, 0))
+            Host::FreebsdUfs(shape) => {
+                Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0))
             }
-            Host::OpenbsdFfs(parameters) => Ok((workload.on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random, &mut |_| true)?, 0)),
+            Host::LinuxWriteback(parameters) => Ok((
+                workload.on_files(
+                    &mut LinuxWriteback::new(rig, *parameters)?,
+                    random,
+                    &mut |_| true,
+                )?,
+                0,
+            )),
+            Host::OpenbsdFfs(parameters) => Ok((
+                workload
+                    .on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random, &mut |_| true)?,
+                0,
+            )),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Rows split into independent runs: one for every firmware, point of the sweep and variant. The runs are spread over
-//! several threads, even those of a single long row, and their results are assembled in order.
+//! Rows split into independent runs: one for every firmware, point of the sweep and variant. The
+//! runs are spread over several threads, even those of a single long row, and their results are
+//! assembled in order.
 
 use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
@@ -14,8 +15,8 @@ use std::thread;
 use toml::Value;
 use trueline_host::process::signal;
 
-/// The divisor of sweep points for alternative personalities: nothing is held to their intervals, which would
-/// otherwise take half the time.
+/// The divisor of sweep points for alternative personalities: nothing is held to their intervals,
+/// which would otherwise take half the time.
 const OTHERS: usize = 4;
 
 /// A row with its scenes laid out.
@@ -45,7 +46,11 @@ pub(super) struct Job<'a> {
 
 impl<'a> Ready<'a> {
     /// Lays out the scenes of a row; there are none if the row has no workload.
-    pub(super) fn new(lab: &'a Lab, form: &'a RowForm, asked: &Asked) -> Result<Ready<'a>, Refusal> {
+    pub(super) fn new(
+        lab: &'a Lab,
+        form: &'a RowForm,
+        asked: &Asked,
+    ) -> Result<Ready<'a>, Refusal> {
         let mut ready = Ready { lab, form, scenes: Vec::new(), cases: Vec::new() };
         if form.workload.is_none() {
             return Ok(ready);
@@ -58,8 +63,12 @@ impl<'a> Ready<'a> {
         }
         let plain = |message| Refusal { line: None, message };
         for personality in [None].into_iter().chain(form.personalities.iter().map(Some)) {
-            let set: Set = personality.iter().map(|name| (PERSONALITY.to_owned(), Value::String((*name).clone()))).collect();
-            let points = if personality.is_none() { asked.sweep } else { asked.sweep.div_ceil(OTHERS) };
+            let set: Set = personality
+                .iter()
+                .map(|name| (PERSONALITY.to_owned(), Value::String((*name).clone())))
+                .collect();
+            let points =
+                if personality.is_none() { asked.sweep } else { asked.sweep.div_ceil(OTHERS) };
             let points = lab.points(form, &ready.scenes, &set, points).map_err(plain)?;
             ready.cases.push(Case { personality: personality.cloned(), set, points });
         }
@@ -68,27 +77,47 @@ impl<'a> Ready<'a> {
 
     /// The runs of the row, in the order that [`Ready::fill`] expects their results in.
     pub(super) fn jobs(&'a self, row: usize) -> impl Iterator<Item = Job<'a>> {
-        let sets = self.cases.iter().flat_map(|case| [(&case.set, false)].into_iter().chain(case.points.iter().map(|set| (set, true))));
-        sets.flat_map(move |(set, swept)| (0..self.scenes.len()).map(move |scene| Job { row, ready: self, scene, set, swept }))
+        let sets = self.cases.iter().flat_map(|case| {
+            [(&case.set, false)].into_iter().chain(case.points.iter().map(|set| (set, true)))
+        });
+        sets.flat_map(move |(set, swept)| {
+            (0..self.scenes.len()).map(move |scene| Job { row, ready: self, scene, set, swept })
+        })
     }
 
     /// Fills the row with the results of its runs.
-    pub(super) fn fill(&self, row: &mut Row, results: &mut dyn Iterator<Item = Result<Measured, String>>) -> Result<(), Refusal> {
+    pub(super) fn fill(
+        &self,
+        row: &mut Row,
+        results: &mut dyn Iterator<Item = Result<Measured, String>>,
+    ) -> Result<(), Refusal> {
         let plain = |message| Refusal { line: None, message };
-        let mut next = || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>().map_err(plain);
+        let mut next =
+            || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>().map_err(plain);
         for case in &self.cases {
             let runs = next()?;
             let mut ours = ours(&runs);
             for _ in &case.points {
-                let ratio = self::ours(&next()?).ratio.ok_or_else(|| plain("sweep: a run took no time".into()))?;
+                let ratio = self::ours(&next()?)
+                    .ratio
+                    .ok_or_else(|| plain("sweep: a run took no time".into()))?;
                 let (low, high) = (ours.low.or(ours.ratio), ours.high.or(ours.ratio));
-                ours = Ours { low: low.map(|low| low.min(ratio)), high: high.map(|high| high.max(ratio)), ..ours };
+                ours = Ours {
+                    low: low.map(|low| low.min(ratio)),
+                    high: high.map(|high| high.max(ratio)),
+                    ..ours
+                };
             }
             let error = super::rows::error(row.published, ours);
             match &case.personality {
-                Some(personality) => row.alternatives.push(Alternative { personality: personality.clone(), ours, error }),
+                Some(personality) => row.alternatives.push(Alternative {
+                    personality: personality.clone(),
+                    ours,
+                    error,
+                }),
                 None => {
-                    row.personality = self.scenes.first().and_then(|(_, scene)| scene.personality(&[]));
+                    row.personality =
+                        self.scenes.first().and_then(|(_, scene)| scene.personality(&[]));
                     (row.ours, row.error) = (Some(ours), error);
                     row.variants = runs.into_iter().map(|run| run.variant).collect();
                 }
@@ -101,13 +130,19 @@ impl<'a> Ready<'a> {
 impl Job<'_> {
     fn workload(&self) -> Option<&Workload> {
         let form = self.ready.form;
-        if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() }
+        if self.swept {
+            form.swept.as_ref().or(form.workload.as_ref())
+        } else {
+            form.workload.as_ref()
+        }
     }
 
     /// The requests of all its starts.
     pub(super) fn requests(&self) -> u64 {
         let Ready { form, scenes, .. } = self.ready;
-        let all = |workload: &Workload| workload.clone().times(form.starts.into()).requests(scenes[self.scene].1.length());
+        let all = |workload: &Workload| {
+            workload.clone().times(form.starts.into()).requests(scenes[self.scene].1.length())
+        };
         self.workload().map_or(0, all)
     }
 
@@ -118,12 +153,19 @@ impl Job<'_> {
         let Ready { lab, form, scenes, .. } = self.ready;
         let (name, scene) = &scenes[self.scene];
         let workload = self.workload().ok_or("nothing to run")?;
-        lab.variant(form, workload, scene, self.set).map_err(|e| format!("{name}: {e}")).map(|measured| measured.named(name))
+        lab.variant(form, workload, scene, self.set)
+            .map_err(|e| format!("{name}: {e}"))
+            .map(|measured| measured.named(name))
     }
 }
 
-/// Runs all jobs on `threads` threads. Returns their results in order. `done` is called for each, from any thread.
-pub(super) fn run_jobs(jobs: &[Job<'_>], threads: usize, done: &(dyn Fn(&Job<'_>) + Sync)) -> Vec<Result<Measured, String>> {
+/// Runs all jobs on `threads` threads. Returns their results in order. `done` is called for each,
+/// from any thread.
+pub(super) fn run_jobs(
+    jobs: &[Job<'_>],
+    threads: usize,
+    done: &(dyn Fn(&Job<'_>) + Sync),
+) -> Vec<Result<Measured, String>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(jobs.len()));
     thread::scope(|scope| {
@@ -160,21 +202,28 @@ mod tests {
     #[test]
     fn the_number_of_threads_changes_nothing() {
         let labs = [lab("2002-geom"), lab("2010-osnews")];
-        let wanted = ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
-        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_| {}).unwrap();
+        let wanted =
+            ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
+        let run = |threads| {
+            rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_| {}).unwrap()
+        };
         let ((one, failed), (three, _)) = (run(1), run(3));
         assert!(failed.is_empty(), "{failed:?}");
         assert_eq!(one.labs.iter().map(|lab| lab.rows.len()).sum::<usize>(), 4);
-        assert!(one.labs[1].rows[0].ours.is_some_and(|ours| ours.low < ours.high && ours.low <= ours.ratio && ours.ratio <= ours.high));
+        assert!(one.labs[1].rows[0].ours.is_some_and(|ours| ours.low < ours.high
+            && ours.low <= ours.ratio
+            && ours.ratio <= ours.high));
         assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&three).unwrap());
     }
 
     #[test]
     fn other_firmware_is_swept_at_a_quarter_of_the_points() {
         let lab = lab("2010-osnews");
-        let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == "random-write").unwrap();
+        let form =
+            (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == "random-write").unwrap();
         let swept = |sweep| {
-            let ready = Ready::new(&lab, form, &Asked { rows: Vec::new(), sweep, threads: 1 }).unwrap();
+            let ready =
+                Ready::new(&lab, form, &Asked { rows: Vec::new(), sweep, threads: 1 }).unwrap();
             ready.cases.iter().map(|case| case.points.len()).collect::<Vec<_>>()
         };
         assert_eq!([swept(0), swept(1), swept(9)], [vec![0, 0], vec![1, 1], vec![9, 3]]);
@@ -194,7 +243,10 @@ mod tests {
                 ours(&[job(0).unwrap(), job(1).unwrap()]).ratio.unwrap()
             };
             let (whole, short) = (ratio(false), ratio(true));
-            assert!(form.swept.is_some() && (short / whole - 1.0).abs() < 0.01, "{id}: {short} for {whole}");
+            assert!(
+                form.swept.is_some() && (short / whole - 1.0).abs() < 0.01,
+                "{id}: {short} for {whole}"
+            );
         }
     }
 }

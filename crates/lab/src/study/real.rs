@@ -1,9 +1,9 @@
-//! Rows measured on this machine, on an unnamed scratch file that the lab makes: nothing else is ever written, and
-//! nothing is left of it, however the program ends. Rows of files use a scratch directory instead, which Ctrl-C
-//! removes too.
+//! Rows measured on this machine, on an unnamed scratch file that the lab makes: nothing else is
+//! ever written, and nothing is left of it, however the program ends. Rows of files use a scratch
+//! directory instead, which Ctrl-C removes too.
 //!
-//! A row that this machine cannot run (no direct I/O on this file system, no sectors so small, no room) says so in
-//! its note; the other rows go on.
+//! A row that this machine cannot run (no direct I/O on this file system, no sectors so small, no
+//! room) says so in its note; the other rows go on.
 
 use super::Lab;
 use super::file::{RowForm, VariantForm};
@@ -39,20 +39,23 @@ mod looped;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Real {
-    /// The size of the scratch file in bytes, written before the measurement; 0 if a hexdump gives the disk.
+    /// The size of the scratch file in bytes, written before the measurement; 0 if a hexdump gives
+    /// the disk.
     #[serde(default)]
     pub bytes: u64,
-    /// True if requests go through the page cache, which holds nothing of the file when a run begins.
+    /// True if requests go through the page cache, which holds nothing of the file when a run
+    /// begins.
     #[serde(default)]
     pub buffered: bool,
     /// Runs of each variant, not counting warm-ups.
     #[serde(default = "ten")]
     pub runs: usize,
-    /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself. The row is then the
-    /// cost of a layer.
+    /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself. The
+    /// row is then the cost of a layer.
     #[serde(default)]
     pub layers: Vec<String>,
-    /// True if every variant runs on its own loop device, which begins at the variant's offset of the scratch file.
+    /// True if every variant runs on its own loop device, which begins at the variant's offset of
+    /// the scratch file.
     #[serde(default, rename = "loop")]
     pub looped: bool,
 }
@@ -81,7 +84,8 @@ impl Real {
         self.runs() + WARMUP
     }
 
-    /// The size in bytes of a scratch file for `disk`; 0 if it would be above [`LARGEST`], as none is made then.
+    /// The size in bytes of a scratch file for `disk`; 0 if it would be above [`LARGEST`], as none
+    /// is made then.
     pub(super) fn room(&self, disk: &Sparse) -> u64 {
         Some(disk.length()).filter(|&length| length <= LARGEST).unwrap_or(0)
     }
@@ -125,7 +129,9 @@ impl Lab {
         let places = self.places(form, real, &scratch)?;
         if let Some(workload) = &form.workload {
             let workload = workload.clone().times((real.all_runs() * places.len()) as u64);
-            places.iter().try_for_each(|place| workload.check_here(&*place.work, scratch.ground(place).1.length()))?;
+            places.iter().try_for_each(|place| {
+                workload.check_here(&*place.work, scratch.ground(place).1.length())
+            })?;
         }
         let plan = Plan {
             variants: places.iter().map(|place| place.name.clone()).collect(),
@@ -139,10 +145,13 @@ impl Lab {
         // Bytes the page cache read and requests made for each variant, warm-ups included.
         let mut fetched = vec![(0, 0); places.len()];
         let mut one = |nth: usize, run: usize| {
-            let place = places.get(nth).ok_or_else(|| Error("a variant that is not there".into()))?;
+            let place =
+                places.get(nth).ok_or_else(|| Error("a variant that is not there".into()))?;
             let before = stat::fetched();
             let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
-            fetched[nth].0 += stat::fetched().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+            fetched[nth].0 += stat::fetched()
+                .zip(before)
+                .map_or(0, |(after, before)| after.saturating_sub(before));
             fetched[nth].1 += run.ops;
             if signal::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
         };
@@ -150,11 +159,20 @@ impl Lab {
         if found.runs.iter().all(Vec::is_empty) {
             return Err(found.stopped.unwrap_or_else(|| Error("no run was finished".into())));
         }
-        let middle = |runs: &Vec<Run>| median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
+        let middle =
+            |runs: &Vec<Run>| median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
         let values: Vec<f64> = found.runs.iter().map(middle).collect();
-        let mut notes: Vec<String> = found.stopped.iter().map(|error| format!("ended early: {error}")).collect();
+        let mut notes: Vec<String> =
+            found.stopped.iter().map(|error| format!("ended early: {error}")).collect();
         row.ours = Some(if real.layers.is_empty() {
-            notes.extend(found.comparison.as_ref().ok().filter(|_| places.len() > 1).map(ToString::to_string));
+            notes.extend(
+                found
+                    .comparison
+                    .as_ref()
+                    .ok()
+                    .filter(|_| places.len() > 1)
+                    .map(ToString::to_string),
+            );
             ours(form, &values, &found)
         } else {
             let (ours, said) = a_layer(&places, &found.runs);
@@ -162,7 +180,9 @@ impl Lab {
             ours
         });
         let each = fetched.into_iter().map(|(bytes, requests): (u64, u64)| bytes / requests.max(1));
-        for (place, bytes) in places.iter().zip(each).filter(|(_, bytes)| real.buffered && *bytes > 0) {
+        for (place, bytes) in
+            places.iter().zip(each).filter(|(_, bytes)| real.buffered && *bytes > 0)
+        {
             notes.push(format!("{}: the page cache read {bytes} bytes a request", place.name));
         }
         notes.extend(found.warnings.iter().cloned());
@@ -176,9 +196,15 @@ impl Lab {
         match form.aligned.as_ref().and_then(|variant| variant.disk.as_ref()) {
             None => Ok(Sparse::new(real.bytes)),
             Some(name) => {
-                let text = self.text(name.get_ref()).map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
-                let disks = Sparse::from_hexdumps(&text).map_err(|e| Error(format!("hexdump {}: {e}", name.get_ref())))?;
-                let first = disks.into_iter().next().ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?;
+                let text = self
+                    .text(name.get_ref())
+                    .map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
+                let disks = Sparse::from_hexdumps(&text)
+                    .map_err(|e| Error(format!("hexdump {}: {e}", name.get_ref())))?;
+                let first = disks
+                    .into_iter()
+                    .next()
+                    .ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?;
                 Ok(first.1)
             }
         }
@@ -189,44 +215,72 @@ impl Lab {
         let disk = self.disk_here(form, real)?;
         let length = disk.length();
         if length == 0 || length > LARGEST {
-            return Err(Error(format!("make a scratch file of {length} bytes: from 1 to {LARGEST}; say bytes")));
+            return Err(Error(format!(
+                "make a scratch file of {length} bytes: from 1 to {LARGEST}; say bytes"
+            )));
         }
         let file = Unnamed::new(Path::new("."), length).map_err(|e| Error(e.to_string()))?;
         let medium = file.store().map_err(|e| Error(e.to_string()))?;
-        // Blocks that were never written would be read from nowhere. So all are written, those of a disk with its
-        // content.
+        // Blocks that were never written would be read from nowhere. So all are written, those of a
+        // disk with its content.
         let mut block = vec![0; 1 << 20];
         let mut at = 0;
         while at < length {
             let part = usize::try_from(length - at).unwrap_or(usize::MAX).min(block.len());
-            let done = disk.read_at(&mut block[..part], at).and_then(|()| medium.write_at(&block[..part], at));
+            let done = disk
+                .read_at(&mut block[..part], at)
+                .and_then(|()| medium.write_at(&block[..part], at));
             done.map_err(|errno| Error::io("write the scratch file", at, errno))?;
             at += part as u64;
         }
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
         let cache = if real.buffered { Cache::Through } else { Cache::Around };
-        let graph = Graph::taste(vec![Disk::new(String::new(), Box::new(disk), Topology::new(512, length))], Limits::default());
+        let graph = Graph::taste(
+            vec![Disk::new(String::new(), Box::new(disk), Topology::new(512, length))],
+            Limits::default(),
+        );
         Ok(Scratch { file, medium, graph, cache })
     }
 
     /// The places of the row's variants, or of the providers of its layers.
     fn places(&self, form: &RowForm, real: &Real, scratch: &Scratch) -> Result<Vec<Place>, Error> {
-        let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+        let workload = form
+            .workload
+            .as_ref()
+            .ok_or_else(|| Error("a row that is measured has a workload".into()))?;
         let place = |name: &str, provider: &str, offset: u64| {
             let there = if provider.is_empty() { Some(0) } else { scratch.graph.find(provider) };
-            let provider = there.ok_or_else(|| Error(format!("no provider '{provider}' in the hexdump")))?;
+            let provider =
+                there.ok_or_else(|| Error(format!("no provider '{provider}' in the hexdump")))?;
             let depth = scratch.graph.providers[provider].depth;
             let way = if real.buffered { "through the page cache" } else { "direct" };
             let target = format!("scratch file, {way}");
-            Ok(Place { name: name.into(), provider, depth, work: workload.moved_blocks(offset)?, looped: None, target })
+            Ok(Place {
+                name: name.into(),
+                provider,
+                depth,
+                work: workload.moved_blocks(offset)?,
+                looped: None,
+                target,
+            })
         };
         if !real.layers.is_empty() {
-            let name = |provider: &str| if provider.is_empty() { "disk".to_owned() } else { provider.to_owned() };
-            return real.layers.iter().map(|provider| place(&name(provider), provider, 0)).collect();
+            let name = |provider: &str| {
+                if provider.is_empty() { "disk".to_owned() } else { provider.to_owned() }
+            };
+            return real
+                .layers
+                .iter()
+                .map(|provider| place(&name(provider), provider, 0))
+                .collect();
         }
         let variants = [("aligned", &form.aligned), ("unaligned", &form.unaligned)];
-        let there = variants.iter().filter_map(|(name, variant)| variant.as_ref().map(|variant: &VariantForm| (name, variant)));
-        let named = |variant: &VariantForm| variant.provider.as_ref().map_or(String::new(), |name| name.get_ref().clone());
+        let there = variants.iter().filter_map(|(name, variant)| {
+            variant.as_ref().map(|variant: &VariantForm| (name, variant))
+        });
+        let named = |variant: &VariantForm| {
+            variant.provider.as_ref().map_or(String::new(), |name| name.get_ref().clone())
+        };
         if real.looped {
             // All loop devices are equally long.
             let last = there.clone().map(|(_, variant)| variant.offset).max().unwrap_or(0);
@@ -240,7 +294,8 @@ impl Lab {
             let device = |(name, variant): (&&str, &VariantForm)| {
                 let looped = Some(Looped::new(&scratch.file, variant.offset, length)?);
                 let own = place(name, "", 0)?;
-                let target = format!("loop device from byte {} of a {}", variant.offset, own.target);
+                let target =
+                    format!("loop device from byte {} of a {}", variant.offset, own.target);
                 Ok(Place { looped, target, ..own })
             };
             return there.map(device).collect();
@@ -254,7 +309,11 @@ impl Scratch {
     fn ground<'a>(&'a self, place: &'a Place) -> (&'a Medium, Route, &'a Path) {
         match &place.looped {
             Some(device) => (&device.medium, Route::store(0, device.medium.length()), &device.path),
-            None => (&self.medium, self.graph.providers[place.provider].route().clone(), Path::new("the scratch file")),
+            None => (
+                &self.medium,
+                self.graph.providers[place.provider].route().clone(),
+                Path::new("the scratch file"),
+            ),
         }
     }
 
@@ -270,7 +329,9 @@ impl Scratch {
         medium.start_writeback(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
-            Some(first) => Err(Error(format!("{} requests failed, the first: {first}", run.errors))),
+            Some(first) => {
+                Err(Error(format!("{} requests failed, the first: {first}", run.errors)))
+            }
             None => Ok(run),
         }
     }
@@ -278,28 +339,53 @@ impl Scratch {
 
 /// The values of a row in its unit, with the interval of its ratio, which times alone have.
 fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
-    let ratio = found.comparison.as_ref().ok().map(|comparison| comparison.ratio).filter(|_| values.len() > 1);
+    let ratio = found
+        .comparison
+        .as_ref()
+        .ok()
+        .map(|comparison| comparison.ratio)
+        .filter(|_| values.len() > 1);
     let (low, high) = (ratio.map(|ratio| ratio.low), ratio.map(|ratio| ratio.high));
     let over = |value: Option<f64>| value.map(|value| 1.0 / value);
     let median = ratio.map(|ratio| ratio.median);
-    let (ratio, low, high) = if form.unit.more_is_better() { (over(median), over(high), over(low)) } else { (median, low, high) };
+    let (ratio, low, high) = if form.unit.more_is_better() {
+        (over(median), over(high), over(low))
+    } else {
+        (median, low, high)
+    };
     Ours { aligned: values.first().copied(), unaligned: values.get(1).copied(), ratio, low, high }
 }
 
-/// The cost of a layer in nanoseconds: the slope of the mean latency over the number of layers below.
+/// The cost of a layer in nanoseconds: the slope of the mean latency over the number of layers
+/// below.
 fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
-    let points = places.iter().zip(runs).flat_map(|(place, runs)| runs.iter().map(|run| (place.depth as f64, run.mean_ns())));
+    let points = places
+        .iter()
+        .zip(runs)
+        .flat_map(|(place, runs)| runs.iter().map(|run| (place.depth as f64, run.mean_ns())));
     let line = slope(&points.collect::<Vec<_>>());
     let said = match line {
         None => "too few layers for a slope".into(),
         Some(line) => {
             let (low, high) = (line.interval.low, line.interval.high);
             let verdict = if low <= 0.0 && high >= 0.0 { "; it may be nothing" } else { "" };
-            format!("{:.1} ns a layer (95 %: {low:.1} to {high:.1}){verdict}; {:.0} ns without one", line.slope, line.intercept)
+            format!(
+                "{:.1} ns a layer (95 %: {low:.1} to {high:.1}){verdict}; {:.0} ns without one",
+                line.slope, line.intercept
+            )
         }
     };
-    (Ours { aligned: line.map(|line| line.slope), unaligned: None, ratio: None, low: None, high: None }, said)
+    (
+        Ours {
+            aligned: line.map(|line| line.slope),
+            unaligned: None,
+            ratio: None,
+            low: None,
+            high: None,
+        },
+        said,
+    )
 }
 
 fn told(place: &Place, nth: usize, found: &ab::Measurement) -> VariantResult {

@@ -44,7 +44,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A finished run: of a variant, at a point of a sweep or not. A row that is measured here is a single run.
+/// A finished run: of a variant, at a point of a sweep or not. A row that is measured here is a
+/// single run.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The name of the lab.
@@ -63,34 +64,64 @@ pub type Progress<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 /// A row by the indices of its lab and itself.
 pub(super) type Place = (usize, usize);
 
-/// Runs the selected rows. A failed row is in both lists: in the first without our values, in the second with its
-/// failure.
+/// Runs the selected rows. A failed row is in both lists: in the first without our values, in the
+/// second with its failure.
 ///
 /// # Errors
-/// The rows of a lab ask for more work than a lab may. Nothing was started; the failure names the row that exceeds
-/// the bound.
-pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabDocument, Vec<Failure>), Failure> {
+/// The rows of a lab ask for more work than a lab may. Nothing was started; the failure names the
+/// row that exceeds the bound.
+pub fn run(
+    labs: &[Lab],
+    asked: &Asked,
+    progress: &Progress<'_>,
+) -> Result<(LabDocument, Vec<Failure>), Failure> {
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
-    let all = labs.iter().enumerate().flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
-    let places: Vec<Place> = all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
+    let all = labs
+        .iter()
+        .enumerate()
+        .flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
+    let places: Vec<Place> =
+        all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
     // A row that measures this machine runs alone, with no other load.
-    let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
-    let ready: Vec<Result<Ready<'_>, Refusal>> =
-        simulated.iter().map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked)).collect();
+    let (real, simulated): (Vec<Place>, Vec<Place>) =
+        places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
+    let ready: Vec<Result<Ready<'_>, Refusal>> = simulated
+        .iter()
+        .map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked))
+        .collect();
     let asks_here = |&(lab, row): &Place| {
         let form = labs[lab].row(row).get_ref();
         Some(((lab, row), labs[lab].asks_here(form, form.real.as_ref()?)))
     };
-    let asks = simulated.iter().zip(&ready).filter_map(|(&place, ready)| Some((place, ready.as_ref().ok()?.asks())));
-    bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(|((lab, row), refusal)| {
-        let row = labs[lab].row(row).get_ref().id.clone();
-        Failure { lab: labs[lab].name().to_owned(), row, line: refusal.line, message: refusal.message }
-    })?;
-    let jobs: Vec<Job<'_>> = ready.iter().enumerate().flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth))).collect();
+    let asks = simulated
+        .iter()
+        .zip(&ready)
+        .filter_map(|(&place, ready)| Some((place, ready.as_ref().ok()?.asks())));
+    bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(
+        |((lab, row), refusal)| {
+            let row = labs[lab].row(row).get_ref().id.clone();
+            Failure {
+                lab: labs[lab].name().to_owned(),
+                row,
+                line: refusal.line,
+                message: refusal.message,
+            }
+        },
+    )?;
+    let jobs: Vec<Job<'_>> = ready
+        .iter()
+        .enumerate()
+        .flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth)))
+        .collect();
     let ended = AtomicUsize::new(0);
     let step = |(lab, row): Place| {
         let (lab, done) = (&labs[lab], ended.fetch_add(1, Ordering::Relaxed) + 1);
-        progress(Step { lab: lab.name(), row: &lab.row(row).get_ref().id, done, all: jobs.len() + real.len() });
+        progress(Step {
+            lab: lab.name(),
+            row: &lab.row(row).get_ref().id,
+            done,
+            all: jobs.len() + real.len(),
+        });
     };
     let results = run_jobs(&jobs, asked.threads, &|job| step(simulated[job.row]));
     let mut done = filled(labs, &simulated, &ready, jobs.iter().map(|job| job.row).zip(results));
@@ -111,8 +142,11 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
     let mut results: Vec<LabResult> = labs.iter().map(Lab::empty).collect();
     let mut failures = Vec::new();
     // An interrupted row did not fail.
-    let cut = |row: &Row, failure: &Option<Failure>| signal::happened() && failure.is_some() && row.note.ends_with("interrupted");
-    for ((lab, _), row, failure) in done.into_iter().filter(|(_, row, failure)| !cut(row, failure)) {
+    let cut = |row: &Row, failure: &Option<Failure>| {
+        signal::happened() && failure.is_some() && row.note.ends_with("interrupted")
+    };
+    for ((lab, _), row, failure) in done.into_iter().filter(|(_, row, failure)| !cut(row, failure))
+    {
         results[lab].rows.push(row);
         failures.extend(failure);
     }
@@ -148,7 +182,12 @@ fn filled(
 impl Lab {
     fn empty(&self) -> LabResult {
         let form = &self.form;
-        LabResult { lab: form.name.clone(), title: form.title.clone(), source: form.source.clone(), rows: Vec::new() }
+        LabResult {
+            lab: form.name.clone(),
+            title: form.title.clone(),
+            source: form.source.clone(),
+            rows: Vec::new(),
+        }
     }
 
     /// True if the row is measured on this machine.
@@ -157,7 +196,12 @@ impl Lab {
     }
 
     /// The row without our values if there is a refusal; else unchanged.
-    fn with_failure(&self, index: usize, row: Row, refusal: Option<Refusal>) -> (Row, Option<Failure>) {
+    fn with_failure(
+        &self,
+        index: usize,
+        row: Row,
+        refusal: Option<Refusal>,
+    ) -> (Row, Option<Failure>) {
         let Some(refusal) = refusal else { return (row, None) };
         let place = self.row(index);
         let refusal = match refusal.line {
@@ -166,8 +210,23 @@ impl Lab {
         };
         let id = place.get_ref().id.clone();
         let note = format!("not run: {}", refusal.message);
-        let row = Row { ours: None, error: None, variants: Vec::new(), alternatives: Vec::new(), note, ..row };
-        (row, Some(Failure { lab: self.form.name.clone(), row: id, line: refusal.line, message: refusal.message }))
+        let row = Row {
+            ours: None,
+            error: None,
+            variants: Vec::new(),
+            alternatives: Vec::new(),
+            note,
+            ..row
+        };
+        (
+            row,
+            Some(Failure {
+                lab: self.form.name.clone(),
+                row: id,
+                line: refusal.line,
+                message: refusal.message,
+            }),
+        )
     }
 
     /// A row without our values.
@@ -192,13 +251,21 @@ impl Lab {
     }
 
     /// Runs a variant, once for every start of the row.
-    pub(super) fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
-        let (mut all, mut counters, mut host_reads, mut requests) = (Run::new(), Vec::new(), 0, Vec::new());
+    pub(super) fn variant(
+        &self,
+        form: &RowForm,
+        workload: &Workload,
+        scene: &Scene,
+        set: &[(String, Value)],
+    ) -> Result<Measured, String> {
+        let (mut all, mut counters, mut host_reads, mut requests) =
+            (Run::new(), Vec::new(), 0, Vec::new());
         let workload = workload.moved(scene.by).times(form.starts.into()).counted_in(&self.by_time);
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
-            let (run, reads) = form.host(&self.form).run(&workload, &mut rig, random).map_err(|e| e.0)?;
+            let (run, reads) =
+                form.host(&self.form).run(&workload, &mut rig, random).map_err(|e| e.0)?;
             if let Some(first) = &run.first_error {
                 return Err(format!("{} requests failed, the first: {first}", run.errors));
             }
@@ -258,7 +325,10 @@ pub(super) fn ours(runs: &[Measured]) -> Ours {
 }
 
 fn ratio(aligned: Option<f64>, unaligned: Option<f64>) -> Option<f64> {
-    aligned.filter(|&aligned| aligned > 0.0).zip(unaligned).map(|(aligned, unaligned)| unaligned / aligned)
+    aligned
+        .filter(|&aligned| aligned > 0.0)
+        .zip(unaligned)
+        .map(|(aligned, unaligned)| unaligned / aligned)
 }
 
 pub(super) fn error(published: Option<Published>, ours: Ours) -> Option<f64> {
@@ -267,6 +337,10 @@ pub(super) fn error(published: Option<Published>, ours: Ours) -> Option<f64> {
 
 impl PublishedForm {
     fn with_ratio(self) -> Published {
-        Published { aligned: self.aligned, unaligned: self.unaligned, ratio: ratio(self.aligned, self.unaligned) }
+        Published {
+            aligned: self.aligned,
+            unaligned: self.unaligned,
+            ratio: ratio(self.aligned, self.unaligned),
+        }
     }
 }

@@ -45,8 +45,15 @@ struct Drive {
 impl Scene {
     /// Lays out `variant` of `row`.
     pub(super) fn new(lab: &Lab, row: &RowForm, variant: &VariantForm) -> Result<Scene, Refusal> {
-        let drives = row.drives(&lab.form).iter().map(|form| Drive::new(lab, form, variant)).collect::<Result<Vec<_>, _>>()?;
-        let models = drives.iter().map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e))).collect::<Result<Vec<_>, _>>()?;
+        let drives = row
+            .drives(&lab.form)
+            .iter()
+            .map(|form| Drive::new(lab, form, variant))
+            .collect::<Result<Vec<_>, _>>()?;
+        let models = drives
+            .iter()
+            .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e)))
+            .collect::<Result<Vec<_>, _>>()?;
         let graph = taste(lab, variant, &models)?;
         let id = find(lab, variant, &graph)?;
         let provider = &graph.providers[id];
@@ -54,12 +61,17 @@ impl Scene {
         let offset = variant.offset;
         if offset >= room {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
-            return Err(lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes")));
+            return Err(
+                lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes"))
+            );
         }
         let sector = provider.topology.sector;
         if !is_whole(offset, sector) {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
-            return Err(lab.at_byte(place, format!("offset = {offset}: the provider has whole sectors of {sector} bytes")));
+            return Err(lab.at_byte(
+                place,
+                format!("offset = {offset}: the provider has whole sectors of {sector} bytes"),
+            ));
         }
         let shifted: Arc<dyn Geom> = Arc::new(Slices::one(offset, room - offset));
         let route = Route::new(&shifted, 0, room - offset, std::slice::from_ref(provider.route()));
@@ -76,9 +88,14 @@ impl Scene {
         })
     }
 
-    /// The drives at their `start`th start, with further keys of every model set. `random` seeds the positions of
-    /// their platters.
-    pub(super) fn rig(&self, set: &[(String, Value)], random: u64, start: u32) -> Result<Observed, String> {
+    /// The drives at their `start`th start, with further keys of every model set. `random` seeds
+    /// the positions of their platters.
+    pub(super) fn rig(
+        &self,
+        set: &[(String, Value)],
+        random: u64,
+        start: u32,
+    ) -> Result<Observed, String> {
         // Every start of every drive has a seed of its own.
         let before = u64::from(start).wrapping_mul(self.drives.len() as u64);
         let drives = self.drives.iter().zip(random.wrapping_add(before)..).map(|(drive, seed)| {
@@ -97,7 +114,10 @@ impl Scene {
     /// The firmware personality of the first drive, if it has one.
     pub(super) fn personality(&self, set: &[(String, Value)]) -> Option<String> {
         let drive = self.drives.first()?;
-        let said = set.iter().chain(&drive.set).find(|(key, _)| key == PERSONALITY || key == "disk.personality");
+        let said = set
+            .iter()
+            .chain(&drive.set)
+            .find(|(key, _)| key == PERSONALITY || key == "disk.personality");
         let own = || drive.text.parse::<toml::Table>().ok()?.get("disk")?.get(PERSONALITY).cloned();
         said.map(|(_, value)| value.clone()).or_else(own)?.as_str().map(str::to_owned)
     }
@@ -113,7 +133,8 @@ impl Scene {
         self.drives.iter().flat_map(|drive| &drive.set)
     }
 
-    /// The place of a request of the provider, `(offset, length)`, on the medium that [`Scene::layout`] shows.
+    /// The place of a request of the provider, `(offset, length)`, on the medium that
+    /// [`Scene::layout`] shows.
     pub(super) fn place(&self, (offset, length): (u64, u64)) -> (u64, u64) {
         (self.route.base().saturating_add(offset), length)
     }
@@ -128,10 +149,18 @@ impl Drive {
         let text = match Model::named(name) {
             Some(text) => text.to_owned(),
             None if name.contains(['/', '.']) => lab.read(&form.model, "model")?,
-            None => return Err(lab.at_byte(place, format!("no model '{name}': trueline drives lists them; a file is ./{name}.toml"))),
+            None => {
+                return Err(lab.at_byte(
+                    place,
+                    format!(
+                        "no model '{name}': trueline drives lists them; a file is ./{name}.toml"
+                    ),
+                ));
+            }
         };
         // A variant's keys override the drive's.
-        let set: BTreeMap<String, Value> = form.set.iter().chain(&variant.set).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let set: BTreeMap<String, Value> =
+            form.set.iter().chain(&variant.set).map(|(k, v)| (k.clone(), v.clone())).collect();
         Ok(Drive { text, set: set.into_iter().collect(), place, name: name.clone() })
     }
 
@@ -146,23 +175,38 @@ fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Re
     let dumps: Vec<(String, Sparse)> = match &variant.disk {
         Some(name) => {
             let text = lab.read(name, "hexdump")?;
-            Sparse::from_hexdumps(&text).map_err(|e| lab.refuse(name, format!("hexdump {}: {e}", name.get_ref())))?
+            Sparse::from_hexdumps(&text)
+                .map_err(|e| lab.refuse(name, format!("hexdump {}: {e}", name.get_ref())))?
         }
-        None => models.iter().enumerate().map(|(nth, model)| (format!("disk{nth}"), Sparse::new(model.size))).collect(),
+        None => models
+            .iter()
+            .enumerate()
+            .map(|(nth, model)| (format!("disk{nth}"), Sparse::new(model.size)))
+            .collect(),
     };
     let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
     if dumps.len() != models.len() {
-        return Err(lab.at_byte(place, format!("{} drives for {} disks: name a drive for each", models.len(), dumps.len())));
+        return Err(lab.at_byte(
+            place,
+            format!("{} drives for {} disks: name a drive for each", models.len(), dumps.len()),
+        ));
     }
     let several = dumps.len() > 1;
     let mut disks = Vec::new();
     for ((name, disk), model) in dumps.into_iter().zip(models) {
         let length = disk.length();
         if length > model.size {
-            let message = format!("disk {name} has {length} bytes, and model {} {}: set size", model.name, model.size);
+            let message = format!(
+                "disk {name} has {length} bytes, and model {} {}: set size",
+                model.name, model.size
+            );
             return Err(lab.at_byte(place, message));
         }
-        disks.push(Disk::new(if several { name } else { String::new() }, Box::new(disk), model.topology(length)));
+        disks.push(Disk::new(
+            if several { name } else { String::new() },
+            Box::new(disk),
+            model.topology(length),
+        ));
     }
     Ok(Graph::taste(disks, Limits::default()))
 }
@@ -172,11 +216,24 @@ fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, Refusal> 
     let Some(name) = &variant.provider else {
         let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
         let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
-        return if several { Err(lab.at_byte(place, "several disks: name the provider".into())) } else { Ok(0) };
+        return if several {
+            Err(lab.at_byte(place, "several disks: name the provider".into()))
+        } else {
+            Ok(0)
+        };
     };
     graph.find(name.get_ref()).ok_or_else(|| {
-        let there: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|name| !name.is_empty()).collect();
-        let there = if there.is_empty() { "there is none but the disk".to_owned() } else { format!("there are {}", there.join(", ")) };
+        let there: Vec<&str> = graph
+            .providers
+            .iter()
+            .map(|p| p.name.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
+        let there = if there.is_empty() {
+            "there is none but the disk".to_owned()
+        } else {
+            format!("there are {}", there.join(", "))
+        };
         lab.refuse(name, format!("no provider '{}': {there}", name.get_ref()))
     })
 }
@@ -193,7 +250,10 @@ fn path(graph: &Graph, id: Id) -> Vec<Id> {
 
 /// The processor time of a request to `id` in picoseconds, including the classes of `through`.
 fn cost(processor: &Processor, graph: &Graph, id: Id, through: &[String]) -> Ps {
-    let classes = path(graph, id).into_iter().map(|id| graph.providers[id].class).chain(through.iter().map(String::as_str));
+    let classes = path(graph, id)
+        .into_iter()
+        .map(|id| graph.providers[id].class)
+        .chain(through.iter().map(String::as_str));
     let layers: f64 = classes.filter_map(|class| processor.class_ns.get(class)).sum();
     span(processor.syscall_ns + processor.fixed_ns + layers, NS)
 }
@@ -209,14 +269,21 @@ fn target(drives: &[Drive], provider: &str, offset: u64) -> String {
 fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
     let root = graph.root(id);
     let provider = |id: Id| &graph.providers[id];
-    let chunk = provider(root).topology.facts.iter().find(|fact| fact.why == Why::Chunk).map(|fact| fact.grain);
+    let chunk = provider(root)
+        .topology
+        .facts
+        .iter()
+        .find(|fact| fact.why == Why::Chunk)
+        .map(|fact| fact.grain);
     let (unit, phase) = match (chunk, models.first()) {
         (Some(chunk), _) => (chunk.size(), chunk.phase()),
         (None, Some(model)) => (model.physical_block_size, model.phase()),
         (None, None) => (0, 0),
     };
     let inside = path(graph, id).into_iter().skip_while(|&id| id != root);
-    let name = |id: Id| if provider(id).name.is_empty() { "disk".to_owned() } else { provider(id).name.clone() };
+    let name = |id: Id| {
+        if provider(id).name.is_empty() { "disk".to_owned() } else { provider(id).name.clone() }
+    };
     let mut layers: Vec<(String, u64)> = inside.map(|id| (name(id), provider(id).base())).collect();
     if offset > 0 {
         layers.push(("requests".into(), provider(id).base().saturating_add(offset)));
@@ -232,6 +299,7 @@ impl Lab {
     /// The text of a file that the lab names.
     fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, Refusal> {
         let text = self.text(name.get_ref());
-        text.map(std::borrow::Cow::into_owned).map_err(|e| self.refuse(name, format!("read the {what} {}: {e}", name.get_ref())))
+        text.map(std::borrow::Cow::into_owned)
+            .map_err(|e| self.refuse(name, format!("read the {what} {}: {e}", name.get_ref())))
     }
 }

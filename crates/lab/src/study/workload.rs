@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toml::{Table, Value};
 use trueline_host::process::signal;
 
-/// The most requests of all runs of a variant, longer ones counted by the MiB: minutes on any machine, as a lab may
-/// be untrusted.
+/// The most requests of all runs of a variant, longer ones counted by the MiB: minutes on any
+/// machine, as a lab may be untrusted.
 const MOST: u64 = 1 << 27;
 const WHOLE: u64 = 1 << 20;
 
@@ -45,13 +45,16 @@ impl TryFrom<Table> for Workload {
 
     /// `kind` is the name of the workload; the other keys are its parameters.
     fn try_from(mut table: Table) -> Result<Workload, String> {
-        let there = || workload::WORKLOADS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+        let there =
+            || workload::WORKLOADS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let Some(Value::String(name)) = table.remove("kind") else {
             return Err(format!("a workload has a kind: {}", there()));
         };
-        let kind = workload::named(&name).ok_or_else(|| format!("no workload '{name}': {}", there()))?;
-        let parameters =
-            table.try_into().map_err(|e: toml::de::Error| format!("workload {name}: {}", e.to_string().trim().replace('\n', " ")))?;
+        let kind =
+            workload::named(&name).ok_or_else(|| format!("no workload '{name}': {}", there()))?;
+        let parameters = table.try_into().map_err(|e: toml::de::Error| {
+            format!("workload {name}: {}", e.to_string().trim().replace('\n', " "))
+        })?;
         Ok(Workload { kind, parameters, times: 1, by_time: None })
     }
 }
@@ -62,11 +65,13 @@ impl Workload {
         self.kind.name
     }
 
-    /// Finds the file that the workload names beside the lab: a lab may be untrusted, and opens nothing elsewhere.
+    /// Finds the file that the workload names beside the lab: a lab may be untrusted, and opens
+    /// nothing elsewhere.
     pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), String> {
         let Some(name) = &self.parameters.file else { return Ok(()) };
         let found = super::stays(name).and_then(|()| texts.beside(name));
-        self.parameters.file = Some(found.map_err(|why| format!("file = {}: {why}", name.display()))?);
+        self.parameters.file =
+            Some(found.map_err(|why| format!("file = {}: {why}", name.display()))?);
         Ok(())
     }
 
@@ -94,37 +99,46 @@ impl Workload {
         self.parameters.seconds.unwrap_or(0.0)
     }
 
-    /// Requests of all its runs on `length` bytes, longer ones counted by the MiB. 0 if only time ends it, or if its
-    /// own bounds refuse it.
+    /// Requests of all its runs on `length` bytes, longer ones counted by the MiB. 0 if only time
+    /// ends it, or if its own bounds refuse it.
     pub(super) fn requests(&self, length: u64) -> u64 {
         let (extent, largest) = match self.kind.needs {
-            Needs::Blocks(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(length).unwrap_or(0), work.largest())),
+            Needs::Blocks(make) => make(&self.parameters)
+                .map_or((0, 0), |work| (work.extent(length).unwrap_or(0), work.largest())),
             Needs::Files(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(), 0)),
         };
         let begun = self.check(extent, largest).is_ok();
         if begun { extent.saturating_mul(weight(largest)).saturating_mul(self.times) } else { 0 }
     }
 
-    /// Counts one more request of at most `largest` bytes. It is an error if the lab's bound on requests that only
-    /// time ends is exceeded.
+    /// Counts one more request of at most `largest` bytes. It is an error if the lab's bound on
+    /// requests that only time ends is exceeded.
     fn count(&self, largest: u64) -> Result<(), Error> {
         match &self.by_time {
-            Some(count) if count.fetch_add(weight(largest), Ordering::Relaxed) >= REQUESTS => Err(Error(format!(
-                "workload {}: more than {REQUESTS} requests of rows that only seconds end: give them fewer",
-                self.name()
-            ))),
+            Some(count) if count.fetch_add(weight(largest), Ordering::Relaxed) >= REQUESTS => {
+                Err(Error(format!(
+                    "workload {}: more than {REQUESTS} requests of rows that only seconds end: give them fewer",
+                    self.name()
+                )))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Checks the bound on all runs: `extent` is the requests of one, each of at most `largest` bytes.
+    /// Checks the bound on all runs: `extent` is the requests of one, each of at most `largest`
+    /// bytes.
     fn check(&self, extent: u64, largest: u64) -> Result<(), Error> {
         let most = MOST / self.times / weight(largest);
         if extent <= most {
             return Ok(());
         }
-        let (name, times) = (self.name(), if self.times > 1 { format!(", {} times", self.times) } else { String::new() });
-        Err(Error(format!("workload {name}: {extent} requests{times}, more than {most}: give it fewer")))
+        let (name, times) = (
+            self.name(),
+            if self.times > 1 { format!(", {} times", self.times) } else { String::new() },
+        );
+        Err(Error(format!(
+            "workload {name}: {extent} requests{times}, more than {most}: give it fewer"
+        )))
     }
 
     /// Checks the bounds on all runs on `length` bytes of this machine, in requests and in time.
@@ -132,7 +146,10 @@ impl Workload {
         #[allow(clippy::cast_precision_loss, reason = "a handful of runs")]
         let seconds = self.seconds() * self.times as f64;
         if seconds > SECONDS {
-            return Err(Error(format!("workload {}: {seconds} seconds in all runs, more than {SECONDS}", self.name())));
+            return Err(Error(format!(
+                "workload {}: {seconds} seconds in all runs, more than {SECONDS}",
+                self.name()
+            )));
         }
         self.check(work.extent(length).unwrap_or(0), work.largest())
     }
@@ -176,13 +193,19 @@ impl Workload {
     }
 
     /// Runs the workload on files.
-    pub(super) fn on_files(&self, files: &mut dyn Files, random: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+    pub(super) fn on_files(
+        &self,
+        files: &mut dyn Files,
+        random: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
                 self.check(work.extent(), 0)?;
-                let run = work.run(files, random, &mut |so_far| !signal::happened() && watch(so_far))?;
+                let run =
+                    work.run(files, random, &mut |so_far| !signal::happened() && watch(so_far))?;
                 unless_interrupted().map(|()| run)
             }
         }

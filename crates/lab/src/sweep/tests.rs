@@ -22,20 +22,27 @@ fn plan(text: &str) -> Plan<'_> {
 /// A ratio that rises with the time of a command, and a little with the rate.
 fn ratio(set: &Set) -> Result<f64, Error> {
     let memory = Model::parse_with(TEXT, set).expect("was tried").memory.expect("memory");
-    Ok(1.0 + memory.command_ns / 100.0 + f64::from(u32::try_from(memory.rate_bytes - 99_000).expect("small")) * 1e-6)
+    Ok(1.0
+        + memory.command_ns / 100.0
+        + f64::from(u32::try_from(memory.rate_bytes - 99_000).expect("small")) * 1e-6)
 }
 
 #[test]
 fn every_part_of_every_range_is_used_once() {
     let parameters = parameters(TEXT, &[]).expect("ranges");
     let whole = |p: &Parameter| matches!(p.values, Values::Between { whole: true, .. });
-    assert_eq!(parameters.iter().map(|p| (p.key.as_str(), whole(p))).collect::<Vec<_>>(), [("command_ns", false), ("rate_bytes", true)]);
+    assert_eq!(
+        parameters.iter().map(|p| (p.key.as_str(), whole(p))).collect::<Vec<_>>(),
+        [("command_ns", false), ("rate_bytes", true)]
+    );
     for count in [1, 2, 7, 64] {
         let points = points(&parameters, count, 5);
         let mut parts: Vec<usize> = Vec::new();
         for point in &points {
             let share = (point[0].1.as_float().expect("a float") - 50.0) / 100.0;
-            parts.push((0..count).find(|part| share < real(part + 1) / real(count)).expect("inside"));
+            parts.push(
+                (0..count).find(|part| share < real(part + 1) / real(count)).expect("inside"),
+            );
         }
         parts.sort_unstable();
         assert_eq!(parts, (0..count).collect::<Vec<_>>());
@@ -49,8 +56,13 @@ fn every_part_of_every_range_is_used_once() {
 
 #[test]
 fn parameters_are_not_drawn_together() {
-    let parameter = |key: &str| Parameter { key: key.into(), values: Values::Between { low: 0.0, high: 1.0, whole: false } };
-    let column = |points: &[Set], at: usize| points.iter().map(|point| point[at].1.as_float().expect("a float")).collect::<Vec<_>>();
+    let parameter = |key: &str| Parameter {
+        key: key.into(),
+        values: Values::Between { low: 0.0, high: 1.0, whole: false },
+    };
+    let column = |points: &[Set], at: usize| {
+        points.iter().map(|point| point[at].1.as_float().expect("a float")).collect::<Vec<_>>()
+    };
     let drawn = points(&[parameter("a"), parameter("b"), parameter("c")], 64, 3);
     for (one, other) in [(0, 1), (0, 2), (1, 2)] {
         let together = rank::correlation(&column(&drawn, one), &column(&drawn, other));
@@ -72,7 +84,12 @@ fn a_sweep_gives_the_ends_and_what_they_depend_on() {
     let (key, by) = &sweep.sensitivity[0];
     assert!(key == "command_ns" && *by > 0.99, "{key} {by}");
     let said = sweep.to_string();
-    assert!(said.starts_with("64 points; it depends most on command_ns, the more of it the more (rank correlation"), "{said}");
+    assert!(
+        said.starts_with(
+            "64 points; it depends most on command_ns, the more of it the more (rank correlation"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -96,7 +113,10 @@ fn the_number_of_threads_changes_nothing() {
 fn what_is_fixed_is_not_swept() {
     let fixed = vec![("memory.command_ns".to_owned(), Value::Integer(7))];
     let sweep = run(&Plan { fixed, ..plan(TEXT) }, &ratio).expect("a sweep");
-    assert_eq!(sweep.sensitivity.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["rate_bytes"]);
+    assert_eq!(
+        sweep.sensitivity.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+        ["rate_bytes"]
+    );
     assert!(sweep.points.iter().all(|(set, _)| set.len() == 2 && set[0].1 == Value::Integer(7)));
     assert!((sweep.default - 1.071).abs() < 1e-12, "{}", sweep.default);
 }
@@ -114,20 +134,29 @@ fn points_that_cannot_be_are_counted() {
     let text = format!("{TEXT}alignment_offset = [0, 4608]\n");
     let sweep = run(&plan(&text), &|_| Ok(1.0)).expect("a sweep");
     assert!(sweep.impossible > 0 && sweep.impossible + sweep.points.len() == 64, "{sweep:?}");
-    assert!(sweep.why.as_ref().is_some_and(|why| why.message.contains("alignment_offset")), "{:?}", sweep.why);
+    assert!(
+        sweep.why.as_ref().is_some_and(|why| why.message.contains("alignment_offset")),
+        "{:?}",
+        sweep.why
+    );
     assert!(sweep.to_string().contains("more could not be"), "{sweep}");
     // Not one of them: then the default is all there is.
-    let none = run(&plan(&format!("{TEXT}alignment_offset = [4608, 5120]\n")), &|_| Ok(2.0)).expect("a sweep");
+    let none = run(&plan(&format!("{TEXT}alignment_offset = [4608, 5120]\n")), &|_| Ok(2.0))
+        .expect("a sweep");
     assert_eq!((none.impossible, none.low, none.high), (64, 2.0, 2.0));
     // What is no key is not taken for one that cannot be.
-    let refusal = run(&plan(&format!("{TEXT}unheard_of = [0, 1]\n")), &|_| Ok(2.0)).expect_err("no such key");
+    let refusal =
+        run(&plan(&format!("{TEXT}unheard_of = [0, 1]\n")), &|_| Ok(2.0)).expect_err("no such key");
     assert_eq!(refusal.0, "sweep: line 13: [range] unheard_of: the model has no such key");
 }
 
 #[test]
 fn bad_ranges_and_ratios_are_refused() {
     for range in ["[3, 1]", "[nan, 1]", "[0, inf]"] {
-        let text = format!("{}[range]\ncommand_ns = {range}\n", TEXT.split("[range]").next().expect("a text"));
+        let text = format!(
+            "{}[range]\ncommand_ns = {range}\n",
+            TEXT.split("[range]").next().expect("a text")
+        );
         let refusal = run(&plan(&text), &ratio).expect_err(range);
         assert!(refusal.0.starts_with("sweep: line 11: [range] command_ns = ["), "{refusal}");
     }
@@ -143,12 +172,22 @@ fn bad_ranges_and_ratios_are_refused() {
 #[test]
 fn words_are_swept_alike_and_change_no_other_values() {
     let text = Model::named("512n").expect("it is built in");
-    let text = text.split("\n[range]\n").next().map(|front| format!("{front}\n[range]\nsetup_ms = [0.4, 0.6]\n")).expect("a text");
+    let text = text
+        .split("\n[range]\n")
+        .next()
+        .map(|front| format!("{front}\n[range]\nsetup_ms = [0.4, 0.6]\n"))
+        .expect("a text");
     let open = format!("{text}destage_order = [\"sptf\", \"clook\", \"fifo\"]\n");
-    let of = |text: &str, fixed: &[(String, Value)]| points(&parameters(text, fixed).expect("ranges"), 9, 1);
+    let of = |text: &str, fixed: &[(String, Value)]| {
+        points(&parameters(text, fixed).expect("ranges"), 9, 1)
+    };
     let (numbers, both) = (of(&text, &[]), of(&open, &[]));
     for word in ["sptf", "clook", "fifo"] {
-        assert_eq!(both.iter().filter(|point| point[0].1.as_str() == Some(word)).count(), 3, "{word}");
+        assert_eq!(
+            both.iter().filter(|point| point[0].1.as_str() == Some(word)).count(),
+            3,
+            "{word}"
+        );
     }
     assert!(numbers.iter().zip(&both).all(|(one, two)| one[0] == two[1]), "{both:?}");
     // A word fixed by the user is not swept.

@@ -1,5 +1,5 @@
-//! blkparse's text in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]` (blkparse(1)); the final
-//! summary is ignored.
+//! blkparse's text in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]`
+//! (blkparse(1)); the final summary is ignored.
 //!
 //! A request is taken at its queue event (`Q`), in sectors of 512 bytes.
 
@@ -8,7 +8,10 @@ use crate::rig::Op;
 use std::collections::VecDeque;
 
 /// Every action that blkparse prints (blkparse(1), ACTION IDENTIFIERS), and messages.
-const ACTIONS: &[&str] = &["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "m", "a", "d", "Z"];
+const ACTIONS: &[&str] = &[
+    "A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "m", "a",
+    "d", "Z",
+];
 
 /// The beginning of the line that names an input file.
 const INPUT: &str = "Input file ";
@@ -26,11 +29,14 @@ pub(super) struct Blkparse {
 /// True if a text begins like blkparse's output.
 pub(super) fn begins(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
-    text.starts_with(INPUT) || words.next().is_some_and(is_device) && words.next().is_some_and(|cpu| cpu.parse::<u32>().is_ok())
+    text.starts_with(INPUT)
+        || words.next().is_some_and(is_device)
+            && words.next().is_some_and(|cpu| cpu.parse::<u32>().is_ok())
 }
 
 fn is_device(word: &str) -> bool {
-    word.split_once(',').is_some_and(|(major, minor)| major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok())
+    word.split_once(',')
+        .is_some_and(|(major, minor)| major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok())
 }
 
 impl Format for Blkparse {
@@ -55,13 +61,18 @@ impl Format for Blkparse {
             return Ok(true);
         }
         match &self.device {
-            Some(own) if own != device => return Err(format!("requests on {own} and on {device}: a replay has one target")),
+            Some(own) if own != device => {
+                return Err(format!("requests on {own} and on {device}: a replay has one target"));
+            }
             Some(_) => {}
             None => self.device = Some(device.to_owned()),
         }
         let range = || -> Option<(u64, u64)> {
             let &[sector, "+", count] = words.get(7..10)? else { return None };
-            Some((sector.parse::<u64>().ok()?.checked_mul(SECTOR)?, count.parse::<u64>().ok()?.checked_mul(SECTOR)?))
+            Some((
+                sector.parse::<u64>().ok()?.checked_mul(SECTOR)?,
+                count.parse::<u64>().ok()?.checked_mul(SECTOR)?,
+            ))
         };
         let is_cut = words.get(7).is_some_and(|word| !word.starts_with('['));
         self.queued(at_ns, rwbs, range(), is_cut, input, found)?;
@@ -70,8 +81,8 @@ impl Format for Blkparse {
 }
 
 impl Blkparse {
-    /// Appends a queued request. `rwbs` is from `fill_rwbs` in kernel/trace/blktrace.c: `F` first means a flush
-    /// before it, a later `F` means FUA.
+    /// Appends a queued request. `rwbs` is from `fill_rwbs` in kernel/trace/blktrace.c: `F` first
+    /// means a flush before it, a later `F` means FUA.
     fn queued(
         &self,
         at_ns: u64,
@@ -81,7 +92,8 @@ impl Blkparse {
         input: &mut Input<'_>,
         found: &mut VecDeque<Entry>,
     ) -> Result<(), String> {
-        let before = rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));
+        let before =
+            rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));
         let rest = before.unwrap_or(rwbs);
         found.extend(before.map(|_| flush(at_ns)));
         let fua = rest.get(1..).is_some_and(|flags| flags.contains('F'));
@@ -100,7 +112,9 @@ impl Blkparse {
         };
         match range {
             // A flush has no range, but its process in brackets; another word is a range cut short.
-            None if is_cut && before.is_some() => Err("a queued request, cut short: SECTOR + COUNT".into()),
+            None if is_cut && before.is_some() => {
+                Err("a queued request, cut short: SECTOR + COUNT".into())
+            }
             Some((_, 0)) | None if before.is_some() => Ok(()),
             Some((offset, length)) => {
                 found.push_back(transfer(at_ns, op, offset, length, fua && op == Op::Write)?);

@@ -1,6 +1,6 @@
-//! blktrace's own records, as it writes them in one file for each processor, or joined by `blkparse -d`: `struct
-//! blk_io_trace` of include/uapi/linux/blktrace_api.h, 48 bytes in the byte order of the traced machine, then
-//! `pdu_len` bytes of payload.
+//! blktrace's own records, as it writes them in one file for each processor, or joined by `blkparse
+//! -d`: `struct blk_io_trace` of include/uapi/linux/blktrace_api.h, 48 bytes in the byte order of
+//! the traced machine, then `pdu_len` bytes of payload.
 //!
 //! A request is taken at its queue event (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 
@@ -14,7 +14,8 @@ const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const RECORD: usize = 48;
 
-/// The action of a queued request (`__BLK_TA_QUEUE`), and the last action of this version (`__BLK_TA_DRV_DATA`).
+/// The action of a queued request (`__BLK_TA_QUEUE`), and the last action of this version
+/// (`__BLK_TA_DRV_DATA`).
 const QUEUE: u32 = 1;
 const LAST_ACTION: u32 = 17;
 /// The categories' place above the action (`BLK_TC_SHIFT`), and the categories used here.
@@ -37,7 +38,8 @@ impl Blktrace {
         let magic: [u8; 4] = head.get(..4)?.try_into().ok()?;
         let is = |word: u32| word & !0xff == MAGIC;
         let big_endian = !is(u32::from_le_bytes(magic));
-        (!big_endian || is(u32::from_be_bytes(magic))).then_some(Blktrace { big_endian, device: None })
+        (!big_endian || is(u32::from_be_bytes(magic)))
+            .then_some(Blktrace { big_endian, device: None })
     }
 
     fn u16(&self, bytes: &[u8], at: usize) -> u16 {
@@ -56,11 +58,22 @@ impl Blktrace {
     }
 
     /// Appends the requests of a queue event; `what` are its categories.
-    fn queued(&mut self, record: &[u8], what: u32, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<(), String> {
-        let (at_ns, sector, length) = (self.u64(record, 8), self.u64(record, 16), u64::from(self.u32(record, 24)));
+    fn queued(
+        &mut self,
+        record: &[u8],
+        what: u32,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<Entry>,
+    ) -> Result<(), String> {
+        let (at_ns, sector, length) =
+            (self.u64(record, 8), self.u64(record, 16), u64::from(self.u32(record, 24)));
         let device = self.u32(record, 36);
         if let Some(own) = self.device.replace(device).filter(|&own| own != device) {
-            return Err(format!("requests on {} and on {}: a replay has one target", numbers(own), numbers(device)));
+            return Err(format!(
+                "requests on {} and on {}: a replay has one target",
+                numbers(own),
+                numbers(device)
+            ));
         }
         if what & DISCARD != 0 {
             input.skipped += 1;
@@ -70,8 +83,16 @@ impl Blktrace {
         found.extend(flushes.then(|| flush(at_ns)));
         if length > 0 || !flushes {
             let op = if what & WRITE != 0 { Op::Write } else { Op::Read };
-            let offset = sector.checked_mul(SECTOR).ok_or_else(|| format!("sector {sector}: past the end of any device"))?;
-            found.push_back(transfer(at_ns, op, offset, length, what & FUA != 0 && op == Op::Write)?);
+            let offset = sector
+                .checked_mul(SECTOR)
+                .ok_or_else(|| format!("sector {sector}: past the end of any device"))?;
+            found.push_back(transfer(
+                at_ns,
+                op,
+                offset,
+                length,
+                what & FUA != 0 && op == Op::Write,
+            )?);
         }
         Ok(())
     }
@@ -88,14 +109,20 @@ impl Format for Blktrace {
         match filled(&mut input.bytes, &mut record)? {
             0 => return Ok(false),
             RECORD => {}
-            there => return Err(format!("a record of {there} bytes, cut short: all have {RECORD}")),
+            there => {
+                return Err(format!("a record of {there} bytes, cut short: all have {RECORD}"));
+            }
         }
         let magic = self.u32(&record, 0);
         if magic != MAGIC | VERSION {
-            return Err(format!("no record of blktrace: 0x{magic:08x} where 0x{:08x} is expected", MAGIC | VERSION));
+            return Err(format!(
+                "no record of blktrace: 0x{magic:08x} where 0x{:08x} is expected",
+                MAGIC | VERSION
+            ));
         }
         let (action, more) = (self.u32(&record, 28), u64::from(self.u16(&record, 46)));
-        let passed = io::copy(&mut input.bytes.by_ref().take(more), &mut io::sink()).map_err(|e| e.to_string())?;
+        let passed = io::copy(&mut input.bytes.by_ref().take(more), &mut io::sink())
+            .map_err(|e| e.to_string())?;
         if passed < more {
             return Err(format!("{passed} bytes behind a record, cut short: it says {more}"));
         }

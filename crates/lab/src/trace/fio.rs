@@ -1,7 +1,8 @@
 //! fio's I/O logs, `--write_iolog`, versions 2 and 3 (fio(1), TRACE FILE FORMAT).
 //!
-//! Version 2 has no time but `wait`, in microseconds since the last `wait`; version 3 begins every line with microseconds since the
-//! beginning (fio 3.33). A log may have many files; a replay has one target, so requests on a second file are refused.
+//! Version 2 has no time but `wait`, in microseconds since the last `wait`; version 3 begins every
+//! line with microseconds since the beginning (fio 3.33). A log may have many files; a replay has
+//! one target, so requests on a second file are refused.
 
 use super::{Entry, Format, Input, flush, transfer};
 use crate::rig::Op;
@@ -28,7 +29,9 @@ impl Fio {
     /// Refuses a request on a second file.
     fn require_file(&mut self, name: &str) -> Result<(), String> {
         match &self.file {
-            Some(own) if own != name => Err(format!("requests on {own} and on {name}: a replay has one target")),
+            Some(own) if own != name => {
+                Err(format!("requests on {own} and on {name}: a replay has one target"))
+            }
             Some(_) => Ok(()),
             None => {
                 self.file = Some(name.to_owned());
@@ -101,7 +104,8 @@ fn taken_apart(line: &str) -> Result<Taken<'_>, String> {
         let offset: u64 = line[before + 1..end].parse().ok()?;
         Some((before, offset, length))
     };
-    let (rest, pair) = numbers().map_or((line, None), |(at, offset, length)| (&line[..at], Some((offset, length))));
+    let (rest, pair) = numbers()
+        .map_or((line, None), |(at, offset, length)| (&line[..at], Some((offset, length))));
     let (at, end) = cut(rest).ok_or_else(words)?;
     Ok((rest[..at].trim(), &rest[at + 1..end], pair))
 }

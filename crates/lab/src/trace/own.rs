@@ -1,7 +1,8 @@
-//! Our own format: text, a first line `trueline trace 1`, then a line a request: `NS OP OFFSET LENGTH`, in ns and bytes.
+//! Our own format: text, a first line `trueline trace 1`, then a line a request: `NS OP OFFSET
+//! LENGTH`, in ns and bytes.
 //!
-//! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length are 0). A line
-//! that begins with `#` is a comment.
+//! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length
+//! are 0). A line that begins with `#` is a comment.
 
 use super::{Entry, Format, Input, flush, transfer};
 use crate::rig::Op;
@@ -36,7 +37,9 @@ impl Format for Own {
             return Ok(true);
         }
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let &[at, op, offset, length] = words.as_slice() else { return Err("not NS OP OFFSET LENGTH".into()) };
+        let &[at, op, offset, length] = words.as_slice() else {
+            return Err("not NS OP OFFSET LENGTH".into());
+        };
         let number = |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number"));
         let (at, offset, length) = (number(at)?, number(offset)?, number(length)?);
         found.push_back(match op {

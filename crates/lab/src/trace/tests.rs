@@ -17,7 +17,8 @@ fn refused(bytes: impl AsRef<[u8]>) -> String {
     read(bytes.as_ref()).unwrap_err()
 }
 
-/// A record of blktrace: time, sector, bytes, what is done (upper half) and the action, and what follows it.
+/// A record of blktrace: time, sector, bytes, what is done (upper half) and the action, and what
+/// follows it.
 fn record(big: bool, time: u64, sector: u64, bytes: u32, action: u32, more: &[u8]) -> Vec<u8> {
     let u32s = |word: u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
     let u64s = |word: u64| if big { word.to_be_bytes() } else { word.to_le_bytes() };
@@ -87,9 +88,15 @@ fn what_is_wrong_in_blktraces_records_is_named_with_its_byte() {
     let first = record(false, 0, 0, 512, READ | QUEUED | 1, &[1, 2, 3, 4]);
     let after = |more: &[u8]| refused([first.as_slice(), more].concat());
     assert_eq!(after(&[7; 20]), "byte 52: a record of 20 bytes, cut short: all have 48");
-    assert_eq!(after(&[0; 48]), "byte 52: no record of blktrace: 0x00000000 where 0x65617407 is expected");
+    assert_eq!(
+        after(&[0; 48]),
+        "byte 52: no record of blktrace: 0x00000000 where 0x65617407 is expected"
+    );
     assert_eq!(after(&record(false, 1, 0, 512, READ | 99, &[])), "byte 52: unknown action 99");
-    assert_eq!(after(&record(false, 1, 0, 0, READ | QUEUED | 1, &[])), "byte 52: a request of 0 bytes");
+    assert_eq!(
+        after(&record(false, 1, 0, 0, READ | QUEUED | 1, &[])),
+        "byte 52: a request of 0 bytes"
+    );
     let far = record(false, 1, u64::MAX, 512, READ | QUEUED | 1, &[]);
     assert_eq!(after(&far), format!("byte 52: sector {}: past the end of any device", u64::MAX));
     let far = record(false, 1, u64::MAX / 512, 1024, READ | QUEUED | 1, &[]);
@@ -136,14 +143,26 @@ fn what_is_wrong_in_blkparses_text_is_named_with_its_line() {
     let first = "8,0 0 1 0.000000000 697 Q R 8 + 8 [a]\n";
     let after = |line: &str| refused(format!("{first}{line}\n"));
     assert_eq!(after("8,0 0 1 0.000000000 697 K R 8 + 8 [a]"), "line 2: unknown action 'K'");
-    assert_eq!(after("8,0 0 1 0.000000000 697 Q R 8 + x [a]"), "line 2: a queued request without SECTOR + COUNT");
+    assert_eq!(
+        after("8,0 0 1 0.000000000 697 Q R 8 + x [a]"),
+        "line 2: a queued request without SECTOR + COUNT"
+    );
     assert_eq!(after("8,0 0 1 0.000000000 697 Q"), "line 2: a line of blkparse, cut short");
     assert_eq!(after("8,0 0 1 0.5 697 Q R 8 + 8 [a]"), "line 2: '0.5' is no time");
     assert_eq!(after("8,0 0 1 0.000000000 697 Q R 8 + 0 [a]"), "line 2: a request of 0 bytes");
-    assert_eq!(after("8,0 0 1 0.000000000 697 Q ? 8 + 8 [a]"), "line 2: '?' neither reads nor writes");
-    assert_eq!(after("8,16 0 1 0.000000000 697 Q R 8 + 8 [a]"), "line 2: requests on 8,0 and on 8,16: a replay has one target");
+    assert_eq!(
+        after("8,0 0 1 0.000000000 697 Q ? 8 + 8 [a]"),
+        "line 2: '?' neither reads nor writes"
+    );
+    assert_eq!(
+        after("8,16 0 1 0.000000000 697 Q R 8 + 8 [a]"),
+        "line 2: requests on 8,0 and on 8,16: a replay has one target"
+    );
     assert_eq!(after("what is this"), "line 2: a line of blkparse, cut short");
-    assert_eq!(after(&format!("8,0 0 1 0.000000000 697 Q R 8 + 8 [{}]", "x".repeat(1 << 17))), "line 2: longer than 65536 bytes");
+    assert_eq!(
+        after(&format!("8,0 0 1 0.000000000 697 Q R 8 + 8 [{}]", "x".repeat(1 << 17))),
+        "line 2: longer than 65536 bytes"
+    );
 }
 
 #[test]
@@ -152,16 +171,22 @@ fn blkparse_prints_of_our_records_what_we_read_in_them() {
     std::fs::create_dir_all(&directory).unwrap();
     let (bytes, entries) = binary(false);
     std::fs::write(directory.join("made.blktrace.0"), bytes).unwrap();
-    let ran = Command::new("blkparse").args(["-q", "-i", "made"]).current_dir(&directory).stdin(Stdio::null()).output();
+    let ran = Command::new("blkparse")
+        .args(["-q", "-i", "made"])
+        .current_dir(&directory)
+        .stdin(Stdio::null())
+        .output();
     std::fs::remove_dir_all(&directory).unwrap();
     let Ok(ran) = ran else {
         skip::skip("no blkparse here to print a trace");
         return;
     };
-    let found = read(&ran.stdout).unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&ran.stdout)));
+    let found = read(&ran.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&ran.stdout)));
     // It sorts by time and counts it from the first.
     let sorted = |entries: &[Entry]| {
-        let mut all: Vec<(Op, u64, u64, bool)> = entries.iter().map(|e| (e.op, e.offset, e.length, e.fua)).collect();
+        let mut all: Vec<(Op, u64, u64, bool)> =
+            entries.iter().map(|e| (e.op, e.offset, e.length, e.fua)).collect();
         all.sort_by_key(|&(op, offset, length, _)| (op == Op::Flush, offset, length));
         all
     };
@@ -172,7 +197,11 @@ fn blkparse_prints_of_our_records_what_we_read_in_them() {
 fn fios_logs_are_read_in_both_versions() {
     let second = "fio version 2 iolog\n/dev/my disk add\n/dev/my disk open\n/dev/my disk read 0 4096\n/dev/my disk wait 150 0\n\
                   /dev/my disk write 4608 8192\n/dev/my disk sync 0 0\n/dev/my disk trim 0 4096\n/dev/my disk close\n";
-    let wanted = [entry(0, Op::Read, 0, 4096, false), entry(150_000, Op::Write, 4608, 8192, false), entry(150_000, Op::Flush, 0, 0, false)];
+    let wanted = [
+        entry(0, Op::Read, 0, 4096, false),
+        entry(150_000, Op::Write, 4608, 8192, false),
+        entry(150_000, Op::Flush, 0, 0, false),
+    ];
     assert_eq!(read(second.as_bytes()).unwrap(), wanted);
     // As fio 3.33 wrote it.
     let third = "fio version 3 iolog\n14 /dev/sdb add\n86 /dev/sdb open\n90 /dev/sdb read 0 4096\n53694 /dev/sdb write 45056 4096\n\
@@ -193,8 +222,14 @@ fn what_is_wrong_in_fios_logs_is_named_with_its_line() {
     assert_eq!(two("/f read 0"), "line 3: not FILE ACTION [OFFSET LENGTH]: a number is missing");
     assert_eq!(two("/f read"), "line 3: read without an offset and a length");
     assert_eq!(two("/f"), "line 3: not FILE ACTION [OFFSET LENGTH]");
-    assert_eq!(two(&format!("/f read {} 512", u64::MAX)), format!("line 3: 512 bytes at {}: past the end of any device", u64::MAX));
-    assert_eq!(two(&format!("/f wait {} 0", u64::MAX)), format!("line 3: a wait of {} us", u64::MAX));
+    assert_eq!(
+        two(&format!("/f read {} 512", u64::MAX)),
+        format!("line 3: 512 bytes at {}: past the end of any device", u64::MAX)
+    );
+    assert_eq!(
+        two(&format!("/f wait {} 0", u64::MAX)),
+        format!("line 3: a wait of {} us", u64::MAX)
+    );
     let three = |line: &str| refused(format!("fio version 3 iolog\n{line}\n"));
     assert_eq!(three("1 /f wait 5 0"), "line 2: unknown action 'wait' in version 3");
     assert_eq!(three("/f read 0 512"), "line 2: '/f' is no timestamp");
@@ -227,11 +262,16 @@ fn what_is_no_trace_is_refused() {
 
 #[test]
 fn a_range_that_is_cut_is_not_a_flush_without_one() {
-    let line = |range: &str| format!("  8,0    1        1     0.000000000  1234  Q  FWFS {range}[jbd2]\n");
+    let line =
+        |range: &str| format!("  8,0    1        1     0.000000000  1234  Q  FWFS {range}[jbd2]\n");
     assert_eq!(read(line("").as_bytes()).unwrap(), [entry(0, Op::Flush, 0, 0, false)]);
     assert_eq!(read(line("8 + 8 ").as_bytes()).unwrap().len(), 2);
     for cut in ["8 + ", "8 ", "8 + x "] {
-        assert_eq!(refused(line(cut)), "line 1: a queued request, cut short: SECTOR + COUNT", "{cut}");
+        assert_eq!(
+            refused(line(cut)),
+            "line 1: a queued request, cut short: SECTOR + COUNT",
+            "{cut}"
+        );
     }
     assert_eq!(refused(""), "byte 0: there is nothing in it");
 }

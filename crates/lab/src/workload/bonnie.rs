@@ -1,13 +1,14 @@
 //! `bonnie`: the phases of bonnie++ 1.96, with its table and its CSV line.
 //!
-//! A file is written a byte at a time, then in pieces of 8 KiB, then rewritten (read, and written back), read a byte
-//! at a time, read in pieces, and read at random places, every tenth of which is written back. Then empty files are
-//! made, looked up and removed, in the order of their names and at random. Single bytes go through a stdio buffer, as
-//! with putc(3) and getc(3).
+//! A file is written a byte at a time, then in pieces of 8 KiB, then rewritten (read, and written
+//! back), read a byte at a time, read in pieces, and read at random places, every tenth of which is
+//! written back. Then empty files are made, looked up and removed, in the order of their names and
+//! at random. Single bytes go through a stdio buffer, as with putc(3) and getc(3).
 //!
 //! # Limits
-//! One process: bonnie++ seeks with three. Percentages of the processor are not measured and are empty in the CSV line. In virtual time
-//! the processor costs nothing, so putc and getc are as fast as blocks.
+//! One process: bonnie++ seeks with three. Percentages of the processor are not measured and are
+//! empty in the CSV line. In virtual time the processor costs nothing, so putc and getc are as fast
+//! as blocks.
 
 use super::{Kind, Needs, OnFiles, Watch};
 use crate::error::Error;
@@ -18,7 +19,8 @@ use trueline_sim::random::Random;
 pub mod line;
 
 /// The workload `bonnie` as listed.
-pub const KIND: Kind = Kind { name: "bonnie", title: "the phases of bonnie++ 1.96", needs: Needs::Files(make) };
+pub const KIND: Kind =
+    Kind { name: "bonnie", title: "the phases of bonnie++ 1.96", needs: Needs::Files(make) };
 
 /// The size of a piece and of stdio's buffer in bytes, and the number of seeks.
 const PIECE: u64 = 8192;
@@ -93,9 +95,13 @@ fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
 impl Parameters {
     /// The parameters given, with bonnie++'s defaults for the others.
     pub fn from_options(said: &super::Parameters) -> Result<Parameters, Error> {
-        let parameters = Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
+        let parameters =
+            Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
         if parameters.kilo_files > 1 << 16 || parameters.size > 1 << 50 {
-            return Err(Error(format!("bonnie with {} bytes and {} x 1024 files: too many", parameters.size, parameters.kilo_files)));
+            return Err(Error(format!(
+                "bonnie with {} bytes and {} x 1024 files: too many",
+                parameters.size, parameters.kilo_files
+            )));
         }
         Ok(parameters)
     }
@@ -125,7 +131,12 @@ impl OnFiles for Bonnie {
 }
 
 /// Runs every phase in an empty directory, and removes what was made.
-pub fn run(files: &mut dyn Files, parameters: &Parameters, seed: u64, watch: &mut Watch<'_>) -> Result<Phases, Error> {
+pub fn run(
+    files: &mut dyn Files,
+    parameters: &Parameters,
+    seed: u64,
+    watch: &mut Watch<'_>,
+) -> Result<Phases, Error> {
     let mut phases: Phases = Default::default();
     let mut watched = Watched { watch, asked: 0 };
     if parameters.size > 0 {
@@ -134,7 +145,13 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, seed: u64, watch: &mu
     if parameters.kilo_files > 0 {
         let count = parameters.kilo_files * 1024;
         for (random, first) in [(false, Phase::CreateSequential), (true, Phase::CreateRandom)] {
-            small(files, count, random.then_some(seed), &mut watched, &mut phases[first as usize..])?;
+            small(
+                files,
+                count,
+                random.then_some(seed),
+                &mut watched,
+                &mut phases[first as usize..],
+            )?;
         }
     }
     Ok(phases)
@@ -178,7 +195,13 @@ fn phase(
 /// The operation of a phase on each piece of the large file: file, offset, length.
 type Piece = fn(&mut dyn Files, File, u64, u64) -> Result<(), Error>;
 
-fn large(files: &mut dyn Files, size: u64, seed: u64, watched: &mut Watched<'_, '_>, phases: &mut Phases) -> Result<(), Error> {
+fn large(
+    files: &mut dyn Files,
+    size: u64,
+    seed: u64,
+    watched: &mut Watched<'_, '_>,
+    phases: &mut Phases,
+) -> Result<(), Error> {
     let write: Piece = |files, file, at, length| files.write(file, at, length);
     let read: Piece = |files, file, at, length| files.read(file, at, length);
     let rewrite: Piece = |files, file, at, length| {
@@ -242,7 +265,8 @@ fn small(
     watched: &mut Watched<'_, '_>,
     phases: &mut [Option<Run>],
 ) -> Result<(), Error> {
-    // bonnie++'s names: a number and letters, the number first where the order is that of the names.
+    // bonnie++'s names: a number and letters, the number first where the order is that of the
+    // names.
     let name = |nth: u64| match random {
         None => format!("{nth:010}abc"),
         Some(seed) => format!("{:07x}{nth:010}", Random::new(seed ^ nth).bits() & 0xfff_ffff),
@@ -256,7 +280,9 @@ fn small(
             }
         }
     };
-    let nth = |order: &[u64], at: u64| usize::try_from(at).ok().and_then(|at| order.get(at).copied()).unwrap_or(0);
+    let nth = |order: &[u64], at: u64| {
+        usize::try_from(at).ok().and_then(|at| order.get(at).copied()).unwrap_or(0)
+    };
     let made = phase(files, watched, count, |files, at| {
         let file = files.create(&name(at))?;
         files.close(file).map(|()| 0)
@@ -265,11 +291,15 @@ fn small(
     phases[0] = Some(made);
     order.truncate(usize::try_from(there).unwrap_or(usize::MAX));
     shuffle(&mut order);
-    phases[1] = Some(phase(files, watched, there, |files, at| files.stat(&name(nth(&order, at))).map(|_| 0))?);
+    phases[1] = Some(phase(files, watched, there, |files, at| {
+        files.stat(&name(nth(&order, at))).map(|_| 0)
+    })?);
     shuffle(&mut order);
     // Removal is always completed, even if the observer has ended the run.
     let mut unwatched = Watched { watch: &mut |_| true, asked: 0 };
-    phases[2] = Some(phase(files, &mut unwatched, there, |files, at| files.remove(&name(nth(&order, at))).map(|()| 0))?);
+    phases[2] = Some(phase(files, &mut unwatched, there, |files, at| {
+        files.remove(&name(nth(&order, at))).map(|()| 0)
+    })?);
     Ok(())
 }
 

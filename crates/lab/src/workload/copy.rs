@@ -6,7 +6,11 @@ use crate::files::Files;
 use crate::run::Run;
 
 /// The workload `copy` as listed.
-pub const KIND: Kind = Kind { name: "copy", title: "one large file written, or read, in pieces", needs: Needs::Files(make) };
+pub const KIND: Kind = Kind {
+    name: "copy",
+    title: "one large file written, or read, in pieces",
+    needs: Needs::Files(make),
+};
 
 struct Copy {
     parameters: Parameters,
@@ -59,7 +63,8 @@ pub struct Parameters {
     pub bytes: u64,
     /// The size of a piece in bytes.
     pub piece: u64,
-    /// Bytes a second that the source delivers; 0: no limit. The delay is spent where time is virtual.
+    /// Bytes a second that the source delivers; 0: no limit. The delay is spent where time is
+    /// virtual.
     pub source_rate: u64,
     /// True if the run ends when everything is on the medium, rather than with the program.
     pub sync: bool,
@@ -72,7 +77,12 @@ impl Default for Parameters {
 }
 
 /// Writes the file. A piece is an operation.
-pub fn run(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &mut Watch<'_>) -> Result<Run, Error> {
+pub fn run(
+    files: &mut dyn Files,
+    name: &str,
+    parameters: &Parameters,
+    watch: &mut Watch<'_>,
+) -> Result<Run, Error> {
     let Parameters { bytes, piece, source_rate, sync } = *parameters;
     let begin = files.now();
     let file = files.create(name)?;
@@ -91,7 +101,12 @@ pub fn run(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &m
 }
 
 /// Reads an existing file, from the medium if the host can empty its cache.
-pub fn read(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &mut Watch<'_>) -> Result<Run, Error> {
+pub fn read(
+    files: &mut dyn Files,
+    name: &str,
+    parameters: &Parameters,
+    watch: &mut Watch<'_>,
+) -> Result<Run, Error> {
     files.forget()?;
     let begin = files.now();
     let file = files.open(name)?;
@@ -105,8 +120,14 @@ pub fn read(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &
     Ok(run)
 }
 
-/// Calls `each` for every piece with offset and length; it returns the latency in ns, which is recorded.
-fn pieces(bytes: u64, piece: u64, watch: &mut Watch<'_>, mut each: impl FnMut(u64, u64) -> Result<u64, Error>) -> Result<Run, Error> {
+/// Calls `each` for every piece with offset and length; it returns the latency in ns, which is
+/// recorded.
+fn pieces(
+    bytes: u64,
+    piece: u64,
+    watch: &mut Watch<'_>,
+    mut each: impl FnMut(u64, u64) -> Result<u64, Error>,
+) -> Result<Run, Error> {
     let mut run = Run::new();
     let mut at = 0;
     while at < bytes && watch(run.ops) {

@@ -8,7 +8,11 @@ use crate::run::Run;
 use crate::streams::Limit;
 
 /// The workload `dd` as listed.
-pub const KIND: Kind = Kind { name: "dd", title: "sequential reads, or with --write writes, one at a time", needs: Needs::Blocks(make) };
+pub const KIND: Kind = Kind {
+    name: "dd",
+    title: "sequential reads, or with --write writes, one at a time",
+    needs: Needs::Blocks(make),
+};
 
 /// The bytes of a run by default, and the size of a block.
 const RUN: u64 = 256 << 20;
@@ -54,7 +58,9 @@ impl Blocks for Dd {
         whole(rig, "dd", bs, offset)?;
         let (length, blocks) = (rig.length(), self.blocks(rig.length()));
         if blocks == 0 {
-            return Err(Error(format!("dd of {bs} bytes at {offset}: the target has {length} bytes")));
+            return Err(Error(format!(
+                "dd of {bs} bytes at {offset}: the target has {length} bytes"
+            )));
         }
         let mut next = 0;
         // A count ends at the end of the target, as dd does; a duration continues from the start.

@@ -8,7 +8,11 @@ use crate::streams::{Ask, Limit};
 use trueline_geom::base::topology::round_down;
 
 /// Writes until it is full.
-pub const KIND: Kind = Kind { name: "fill", title: "writes everything, from the beginning to the end", needs: Needs::Blocks(make) };
+pub const KIND: Kind = Kind {
+    name: "fill",
+    title: "writes everything, from the beginning to the end",
+    needs: Needs::Blocks(make),
+};
 
 const BLOCK: u64 = 1 << 20;
 
@@ -60,12 +64,17 @@ impl Blocks for Fill {
         whole(rig, "fill", self.bs, self.offset)?;
         let end = round_down(rig.length(), rig.sector());
         if self.offset >= end {
-            return Err(Error(format!("fill from {}: the target has {} bytes", self.offset, rig.length())));
+            return Err(Error(format!(
+                "fill from {}: the target has {} bytes",
+                self.offset,
+                rig.length()
+            )));
         }
         let mut at = self.offset;
         watched(rig, self.depth, self.limit, watch, &mut |_| {
             let length = self.bs.min(end - at);
-            let ask = (length > 0).then_some(Ask { op: Op::Write, offset: at, length, fua: self.sync });
+            let ask =
+                (length > 0).then_some(Ask { op: Op::Write, offset: at, length, fua: self.sync });
             at += length;
             ask
         })
@@ -82,11 +91,17 @@ mod tests {
         let mut rig = Recorder::new(10_000);
         let fill = Parameters { offset: 512, bs: Some(4096), ..Parameters::default() };
         let run = ran(&KIND, &fill, &mut rig);
-        assert_eq!(rig.asked, [(Op::Write, 512, 4096), (Op::Write, 4608, 4096), (Op::Write, 8704, 1024)]);
+        assert_eq!(
+            rig.asked,
+            [(Op::Write, 512, 4096), (Op::Write, 4608, 4096), (Op::Write, 8704, 1024)]
+        );
         assert_eq!((run.bytes, made(&KIND, &fill).extent(10_000)), (9216, Some(3)));
         let mut rig = Recorder::new(10_000);
         ran(&KIND, &Parameters { count: Some(1), ..fill.clone() }, &mut rig);
         assert_eq!(rig.asked, [(Op::Write, 512, 4096)]);
-        assert_eq!(refused(&KIND, &fill, &mut Recorder::new(512)), "fill from 512: the target has 512 bytes");
+        assert_eq!(
+            refused(&KIND, &fill, &mut Recorder::new(512)),
+            "fill from 512: the target has 512 bytes"
+        );
     }
 }

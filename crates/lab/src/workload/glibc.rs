@@ -1,7 +1,8 @@
 //! random(3) of the GNU C library, as a program has it that never calls srandom(3): the seed is 1.
 //!
-//! The additive feedback generator of degree 31 (`TYPE_3`): `r[i] = r[i-3] + r[i-31]` modulo 2^32, of which the lowest bit is dropped;
-//! its first 34 numbers come from Park and Miller's generator, 16807 modulo 2^31 - 1, and 310 are thrown away.
+//! The additive feedback generator of degree 31 (`TYPE_3`): `r[i] = r[i-3] + r[i-31]` modulo 2^32,
+//! of which the lowest bit is dropped; its first 34 numbers come from Park and Miller's generator,
+//! 16807 modulo 2^31 - 1, and 310 are thrown away.
 
 /// The generator behind random(3).
 #[derive(Clone, Debug)]
@@ -53,7 +54,10 @@ mod tests {
     fn the_first_numbers_are_those_of_the_library() {
         let mut random = Random::default();
         let first: Vec<u32> = (0..5).map(|_| random.draw()).collect();
-        assert_eq!(first, [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915, 1_957_747_793]);
+        assert_eq!(
+            first,
+            [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915, 1_957_747_793]
+        );
         // The state has gone round by then.
         let mut random = Random::default();
         assert_eq!((0..1000).map(|_| random.draw()).last(), Some(LAST));

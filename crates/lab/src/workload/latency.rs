@@ -1,7 +1,8 @@
-//! `latency`: one sector, again and again, as in the GEOM benchmark of 2002: a hundred thousand reads a run, ten runs.
+//! `latency`: one sector, again and again, as in the GEOM benchmark of 2002: a hundred thousand
+//! reads a run, ten runs.
 //!
-//! The cost of a layer is the slope of the mean latency over the number of layers below the provider; neither offset
-//! nor size enters.
+//! The cost of a layer is the slope of the mean latency over the number of layers below the
+//! provider; neither offset nor size enters.
 
 use super::steady::Steady;
 use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
@@ -10,8 +11,11 @@ use crate::rig::Rig;
 use crate::run::Run;
 
 /// The workload `latency` as listed.
-pub const KIND: Kind =
-    Kind { name: "latency", title: "reads of one and the same sector: what a request costs in itself", needs: Needs::Blocks(make) };
+pub const KIND: Kind = Kind {
+    name: "latency",
+    title: "reads of one and the same sector: what a request costs in itself",
+    needs: Needs::Blocks(make),
+};
 
 const COUNT: u64 = 100_000;
 /// The largest sector that Linux supports, in bytes.
@@ -50,7 +54,10 @@ impl Blocks for Latency {
         let length = self.bs.unwrap_or(rig.sector());
         whole(rig, "latency", length, offset)?;
         if offset.checked_add(length).is_none_or(|end| end > rig.length()) {
-            return Err(Error(format!("latency of {length} bytes at {offset}: the target has {} bytes", rig.length())));
+            return Err(Error(format!(
+                "latency of {length} bytes at {offset}: the target has {} bytes",
+                rig.length()
+            )));
         }
         let ask = self.each.ask(0, length);
         watched(rig, self.each.depth, self.each.limit, watch, &mut |_| Some(ask))
@@ -68,7 +75,8 @@ mod tests {
     use trueline_sim::time::NS;
     use trueline_sim::world::{Schedule, World};
 
-    /// Mean ns of a thousand requests to the memory disk of 2002, each costing the processor so much.
+    /// Mean ns of a thousand requests to the memory disk of 2002, each costing the processor so
+    /// much.
     fn mean(parameters: &Parameters, cost_ns: u64) -> f64 {
         let model = Model::parse(Model::named("md").unwrap()).unwrap();
         let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
@@ -81,8 +89,12 @@ mod tests {
     fn memory_takes_its_time_and_the_processors_and_nothing_else_enters() {
         for cost in [0, 3560, 3560 + 5020 + 830] {
             for (offset, bs) in [(0, 512), (512, 512), (0, 4096), (1536, 65536)] {
-                let parameters = Parameters { offset, bs: Some(bs), count: Some(1000), ..Parameters::default() };
-                assert_eq!(mean(&parameters, cost), 18_100.0 + f64::from(u32::try_from(cost).unwrap()));
+                let parameters =
+                    Parameters { offset, bs: Some(bs), count: Some(1000), ..Parameters::default() };
+                assert_eq!(
+                    mean(&parameters, cost),
+                    18_100.0 + f64::from(u32::try_from(cost).unwrap())
+                );
             }
         }
     }
@@ -95,8 +107,12 @@ mod tests {
         assert!(rig.asked.iter().all(|&asked| asked == (Op::Read, 1024, 512)));
         rig.sector = 4096;
         let words = refused(&KIND, &Parameters { offset: 512, ..Parameters::default() }, &mut rig);
-        assert_eq!(words, "latency of 4096 bytes at an offset of 512: the target takes whole sectors of 4096 bytes");
-        let words = refused(&KIND, &Parameters { offset: 1 << 20, ..Parameters::default() }, &mut rig);
+        assert_eq!(
+            words,
+            "latency of 4096 bytes at an offset of 512: the target takes whole sectors of 4096 bytes"
+        );
+        let words =
+            refused(&KIND, &Parameters { offset: 1 << 20, ..Parameters::default() }, &mut rig);
         assert_eq!(words, "latency of 4096 bytes at 1048576: the target has 1048576 bytes");
     }
 }

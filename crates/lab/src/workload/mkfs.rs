@@ -1,10 +1,10 @@
-//! `mkfs`: the writes of mke2fs of 2009 for an ext2, through the page cache of Linux: an inode table of 2 MiB for
-//! every 128 MiB, one after another; then, when it closes the device, superblocks, descriptors and both bitmaps of
-//! every group; then fsync.
+//! `mkfs`: the writes of mke2fs of 2009 for an ext2, through the page cache of Linux: an inode
+//! table of 2 MiB for every 128 MiB, one after another; then, when it closes the device,
+//! superblocks, descriptors and both bitmaps of every group; then fsync.
 //!
-//! The metadata of 1.5 TB are 22 GB of tables and 22,000 bitmaps. With `count`, only as many groups are written, in
-//! eight stretches over the device. The time is then of these, and the ratio is that of all groups as far as the
-//! stretches are typical.
+//! The metadata of 1.5 TB are 22 GB of tables and 22,000 bitmaps. With `count`, only as many groups
+//! are written, in eight stretches over the device. The time is then of these, and the ratio is
+//! that of all groups as far as the stretches are typical.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
 use crate::error::Error;
@@ -15,7 +15,11 @@ use crate::rig::Rig;
 use crate::run::Run;
 
 /// The workload `mkfs` as listed.
-pub const KIND: Kind = Kind { name: "mkfs", title: "the writes of mke2fs, through Linux's page cache", needs: Needs::Blocks(make) };
+pub const KIND: Kind = Kind {
+    name: "mkfs",
+    title: "the writes of mke2fs, through Linux's page cache",
+    needs: Needs::Blocks(make),
+};
 
 /// The host's memory in bytes, of which a tenth and a fifth may be dirty; the number of stretches.
 const MEMORY: u64 = 8 << 30;
@@ -32,7 +36,11 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     if parameters.count == Some(0) {
         return Err(Error("a file system of 0 groups: there is nothing to measure".into()));
     }
-    Ok(Box::new(Mkfs { groups: parameters.count, bytes: parameters.size, offset: parameters.offset }))
+    Ok(Box::new(Mkfs {
+        groups: parameters.count,
+        bytes: parameters.size,
+        offset: parameters.offset,
+    }))
 }
 
 impl Mkfs {
@@ -93,8 +101,8 @@ impl Blocks for Mkfs {
             if !goes_on() {
                 break;
             }
-            // `ext2fs_zero_blocks` writes 32 KiB at a time, but the flusher does not wake while a table is made, so
-            // one write is the same.
+            // `ext2fs_zero_blocks` writes 32 KiB at a time, but the flusher does not wake while a
+            // table is made, so one write is the same.
             write(&mut cache, shape.table(group), Shape::TABLE)?;
         }
         for group in self.groups(&shape) {
@@ -122,8 +130,8 @@ mod tests {
     fn tables_then_maps() {
         let mut rig = Recorder::new(10 << 30);
         let run = ran(&KIND, &Parameters::default(), &mut rig);
-        // 80 groups: a table of 2 MiB each and two maps before it, which lie together. Nothing was written while tables were made: they are
-        // fewer than a tenth of the memory.
+        // 80 groups: a table of 2 MiB each and two maps before it, which lie together. Nothing was
+        // written while tables were made: they are fewer than a tenth of the memory.
         let bytes: u64 = rig.asked.iter().map(|&(_, _, length)| length).sum();
         assert_eq!(bytes, run.bytes);
         assert!(rig.asked.iter().all(|&(op, _, length)| op == Op::Write && length <= 512 << 10));
@@ -132,7 +140,11 @@ mod tests {
         // A sector further: the same requests, each moved.
         let mut moved = Recorder::new((10 << 30) + 512);
         ran(&KIND, &Parameters { offset: 512, ..Parameters::default() }, &mut moved);
-        assert!(moved.asked.iter().copied().eq(rig.asked.iter().map(|&(op, offset, length)| (op, offset + 512, length))));
+        assert!(moved.asked.iter().copied().eq(rig.asked.iter().map(|&(op, offset, length)| (
+            op,
+            offset + 512,
+            length
+        ))));
     }
 
     #[test]
@@ -140,7 +152,8 @@ mod tests {
         let mut rig = Recorder::new(1 << 40);
         ran(&KIND, &Parameters { count: Some(2048), ..Parameters::default() }, &mut rig);
         let whole = |asked: &&(Op, u64, u64)| asked.2 == 512 << 10;
-        // 4 GiB of tables, of which at most 1.6 may be dirty: more than half of them go before the first map.
+        // 4 GiB of tables, of which at most 1.6 may be dirty: more than half of them go before the
+        // first map.
         let maps = rig.asked.iter().position(|asked| asked.2 < 512 << 10).unwrap();
         assert!(rig.asked[..maps].iter().all(|asked| whole(&asked)) && maps > 2048 * 2, "{maps}");
     }
@@ -148,10 +161,14 @@ mod tests {
     #[test]
     fn a_sample_is_spread_over_the_device() {
         let shape = Shape::new(1 << 40).unwrap();
-        let groups: Vec<u64> = Mkfs { groups: Some(409), bytes: None, offset: 0 }.groups(&shape).collect();
+        let groups: Vec<u64> =
+            Mkfs { groups: Some(409), bytes: None, offset: 0 }.groups(&shape).collect();
         assert_eq!(groups.len(), 409);
         assert!(groups.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!((groups[0], groups[408] / 1024), (0, 7));
-        assert_eq!(made(&KIND, &Parameters { count: Some(409), ..Parameters::default() }).extent(1 << 40), Some(818));
+        assert_eq!(
+            made(&KIND, &Parameters { count: Some(409), ..Parameters::default() }).extent(1 << 40),
+            Some(818)
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! `raidtest`: benchmarks/raidtest of FreeBSD's ports, as the stripe test of 2009 used it.
 //!
-//! Requests are made beforehand, or read from a file of its genfile. Each of `n` processes has its own part of them
-//! and does one after another: process j does q requests from `j · q` on, where q is the whole part of requests / n.
-//! As in the original, the rest is never done; unlike there, it is not counted either.
+//! Requests are made beforehand, or read from a file of its genfile. Each of `n` processes has its
+//! own part of them and does one after another: process j does q requests from `j · q` on, where q
+//! is the whole part of requests / n. As in the original, the rest is never done; unlike there, it
+//! is not counted either.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, Way, regular, watched, whole};
 use crate::error::Error;
@@ -52,10 +53,21 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     };
     let processes = parameters.depth(1)?;
     if count < processes as u64 {
-        return Err(Error(format!("raidtest: {count} requests for {processes} processes: each needs one")));
+        return Err(Error(format!(
+            "raidtest: {count} requests for {processes} processes: each needs one"
+        )));
     }
     let (offset, bs) = (parameters.offset, parameters.bs);
-    Ok(Box::new(Raidtest { records, count, bs, offset, op, processes, time, sync: parameters.sync }))
+    Ok(Box::new(Raidtest {
+        records,
+        count,
+        bs,
+        offset,
+        op,
+        processes,
+        time,
+        sync: parameters.sync,
+    }))
 }
 
 /// The records of a file.
@@ -63,7 +75,9 @@ fn read(path: &Path) -> Result<Vec<Record>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error(format!("read {}: {why}", path.display()));
     let most = file::MOST * file::RECORD;
     let mut bytes = Vec::new();
-    let read = regular(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(|e| Error::unread(path, &e))?;
+    let read = regular(path)
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .map_err(|e| Error::unread(path, &e))?;
     if read as u64 > most {
         return Err(failed(&format!("more than {most} bytes of requests")));
     }
@@ -74,19 +88,28 @@ impl Raidtest {
     /// The requests of a run.
     fn records(&self, rig: &dyn Rig, seed: u64) -> Result<Cow<'_, [Record]>, Error> {
         let room = rig.length().saturating_sub(self.offset);
-        // As much is left free at the end at every offset within a request, so that all have the same requests but for the offset.
+        // As much is left free at the end at every offset within a request, so that all have the
+        // same requests but for the offset.
         let made = rig.length().saturating_sub(self.offset.max(file::LONGEST));
         let Some(records) = &self.records else {
             let shape = Shape { medium: made, sector: rig.sector(), fixed: self.bs, op: self.op };
-            return file::generate(self.count, shape, seed).map(Cow::Owned).map_err(|why| Error(format!("raidtest: {why}")));
+            return file::generate(self.count, shape, seed)
+                .map(Cow::Owned)
+                .map_err(|why| Error(format!("raidtest: {why}")));
         };
         let end = |record: &Record| record.offset.checked_add(u64::from(record.length));
-        let outside: Vec<usize> =
-            records.iter().enumerate().filter(|(_, record)| end(record).is_none_or(|end| end > room)).map(|(nth, _)| nth).collect();
+        let outside: Vec<usize> = records
+            .iter()
+            .enumerate()
+            .filter(|(_, record)| end(record).is_none_or(|end| end > room))
+            .map(|(nth, _)| nth)
+            .collect();
         if let Some(first) = outside.first() {
             let (all, byte) = (records.len(), *first as u64 * file::RECORD);
             let count = outside.len();
-            return Err(Error(format!("raidtest: {count} of {all} requests end past the target, the first at byte {byte} of the file")));
+            return Err(Error(format!(
+                "raidtest: {count} of {all} requests end past the target, the first at byte {byte} of the file"
+            )));
         }
         Ok(Cow::Borrowed(records))
     }
@@ -96,7 +119,10 @@ impl Blocks for Raidtest {
     fn writes(&self) -> bool {
         match self.op {
             Some(op) => op == Op::Write,
-            None => self.records.as_ref().is_none_or(|records| records.iter().any(|record| record.op == Op::Write)),
+            None => self
+                .records
+                .as_ref()
+                .is_none_or(|records| records.iter().any(|record| record.op == Op::Write)),
         }
     }
 
@@ -117,7 +143,11 @@ impl Blocks for Raidtest {
         whole(rig, "raidtest", self.bs.unwrap_or(0), self.offset)?;
         let records = self.records(rig, seed)?;
         if rig.depth() < self.processes {
-            return Err(Error(format!("raidtest: {} processes: the target takes {} requests at a time", self.processes, rig.depth())));
+            return Err(Error(format!(
+                "raidtest: {} processes: the target takes {} requests at a time",
+                self.processes,
+                rig.depth()
+            )));
         }
         let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(records.len());
         let each = count / self.processes;
@@ -132,7 +162,12 @@ impl Blocks for Raidtest {
             }
             let Record { offset, length, op } = *records.get(*at)?;
             *at += 1;
-            Some(Ask { op: self.op.unwrap_or(op), offset: offset + self.offset, length: length.into(), fua: self.sync })
+            Some(Ask {
+                op: self.op.unwrap_or(op),
+                offset: offset + self.offset,
+                length: length.into(),
+                fua: self.sync,
+            })
         })
     }
 }

@@ -1,7 +1,7 @@
 //! `random-read`, `random-write`: blocks at random, each at a multiple of its size plus the offset.
 //!
-//! The program of the OSnews test of 2010 is `random-write` with `generator = "glibc"` and `blocks = 200000000`:
-//! `random() % 200000000 * 4096 + off * 512`.
+//! The program of the OSnews test of 2010 is `random-write` with `generator = "glibc"` and `blocks
+//! = 200000000`: `random() % 200000000 * 4096 + off * 512`.
 
 use super::steady::Steady;
 use super::{Blocks, Generator, Kind, Needs, Parameters, Watch, glibc, watched, whole};
@@ -11,9 +11,17 @@ use crate::run::Run;
 use trueline_sim::random;
 
 /// The workload `random-read` as listed.
-pub const READ: Kind = Kind { name: "random-read", title: "reads of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Read)) };
+pub const READ: Kind = Kind {
+    name: "random-read",
+    title: "reads of 4 KiB anywhere",
+    needs: Needs::Blocks(|p| make(p, Op::Read)),
+};
 /// The workload `random-write` as listed.
-pub const WRITE: Kind = Kind { name: "random-write", title: "writes of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Write)) };
+pub const WRITE: Kind = Kind {
+    name: "random-write",
+    title: "writes of 4 KiB anywhere",
+    needs: Needs::Blocks(|p| make(p, Op::Write)),
+};
 
 const BLOCK: u64 = 4096;
 const COUNT: u64 = 1000;
@@ -48,8 +56,8 @@ impl Numbers {
 }
 
 impl Random {
-    /// The number of blocks that requests fall on. One block stays free at the end even at offset 0, so that every
-    /// offset within a block makes the same requests but for the offset.
+    /// The number of blocks that requests fall on. One block stays free at the end even at offset
+    /// 0, so that every offset within a block makes the same requests but for the offset.
     fn blocks(&self, length: u64) -> Result<u64, Error> {
         let Random { bs, grid, each: Steady { offset, .. }, .. } = *self;
         let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));
@@ -57,12 +65,16 @@ impl Random {
         match self.blocks {
             None | Some(0) if there == 0 => {
                 let least = offset.max(bs).saturating_add(bs);
-                let found = format!("the target has {length} bytes, and it takes {least}, as a block is left free to move the others");
+                let found = format!(
+                    "the target has {length} bytes, and it takes {least}, as a block is left free to move the others"
+                );
                 Err(Error(format!("random blocks of {bs} bytes at {offset}: {found}")))
             }
             None => Ok(there),
             Some(wanted @ 1..) if wanted <= there => Ok(wanted),
-            Some(wanted) => Err(Error(format!("{wanted} random blocks of {bs} bytes at {offset}: the target has {there}"))),
+            Some(wanted) => Err(Error(format!(
+                "{wanted} random blocks of {bs} bytes at {offset}: the target has {there}"
+            ))),
         }
     }
 }
@@ -93,7 +105,9 @@ impl Blocks for Random {
             Generator::Seeded => Numbers::Seeded(random::Random::new(seed)),
             Generator::Glibc => Numbers::Glibc(glibc::Random::default()),
         };
-        watched(rig, self.each.depth, self.each.limit, watch, &mut |_| Some(self.each.ask(numbers.below(blocks) * grid, bs)))
+        watched(rig, self.each.depth, self.each.limit, watch, &mut |_| {
+            Some(self.each.ask(numbers.below(blocks) * grid, bs))
+        })
     }
 }
 

@@ -23,7 +23,16 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(length: u64) -> Recorder {
-        Recorder { length, sector: 512, asked: Vec::new(), most: 0, times: Vec::new(), now: 0, free: 0, queue: VecDeque::new() }
+        Recorder {
+            length,
+            sector: 512,
+            asked: Vec::new(),
+            most: 0,
+            times: Vec::new(),
+            now: 0,
+            free: 0,
+            queue: VecDeque::new(),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they complete or at their recorded times.
+//! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they complete or at their
+//! recorded times.
 //!
-//! As fast as they complete, `qd` of them are in flight at a time, in the order of the trace. At their times, each is
-//! submitted independently of those in flight; if the target cannot keep up, requests wait, and their latency
-//! includes the wait.
+//! As fast as they complete, `qd` of them are in flight at a time, in the order of the trace. At
+//! their times, each is submitted independently of those in flight; if the target cannot keep up,
+//! requests wait, and their latency includes the wait.
 
 use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
 use crate::error::Error;
@@ -16,8 +17,11 @@ use std::path::PathBuf;
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 /// The workload `replay` as listed.
-pub const KIND: Kind =
-    Kind { name: "replay", title: "the requests of a block trace: blktrace, blkparse, fio's log, our own", needs: Needs::Blocks(make) };
+pub const KIND: Kind = Kind {
+    name: "replay",
+    title: "the requests of a block trace: blktrace, blkparse, fio's log, our own",
+    needs: Needs::Blocks(make),
+};
 
 struct Replay {
     path: PathBuf,
@@ -49,7 +53,10 @@ const SECTOR: u64 = 512;
 const MARGIN: u64 = 4096;
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
-    let path = parameters.file.clone().ok_or_else(|| Error("replay: there is no trace: name one with --trace FILE".into()))?;
+    let path = parameters
+        .file
+        .clone()
+        .ok_or_else(|| Error("replay: there is no trace: name one with --trace FILE".into()))?;
     let limit = match (parameters.count, parameters.seconds) {
         (None, None) => Limit::Source,
         _ => parameters.limit(0)?,
@@ -59,7 +66,10 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     while let Some(entry) = trace.next() {
         let Entry { op, offset, length, .. } = entry.map_err(|refusal| failed(&path, &refusal))?;
         if length > MOST_BYTES {
-            return Err(failed(&path, &format!("{}: a request of {length} bytes: {MOST_BYTES} at most", trace.place())));
+            return Err(failed(
+                &path,
+                &format!("{}: a request of {length} bytes: {MOST_BYTES} at most", trace.place()),
+            ));
         }
         scan.requests += 1;
         if op != Op::Flush {
@@ -75,7 +85,15 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
         return Err(failed(&path, &"there is no queued read or write in it"));
     }
     let (timed, wrap) = (parameters.timed, parameters.wrap);
-    Ok(Box::new(Replay { path, offset: parameters.offset, depth: parameters.depth(1)?, limit, timed, wrap, scan }))
+    Ok(Box::new(Replay {
+        path,
+        offset: parameters.offset,
+        depth: parameters.depth(1)?,
+        limit,
+        timed,
+        wrap,
+        scan,
+    }))
 }
 
 fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
@@ -84,12 +102,13 @@ fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
 
 fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
     let file = regular(path).map_err(|e| Error::unread(path, &e))?;
-    Trace::new(Box::new(BufReader::with_capacity(1 << 16, file))).map_err(|refusal| failed(path, &refusal))
+    Trace::new(Box::new(BufReader::with_capacity(1 << 16, file)))
+        .map_err(|refusal| failed(path, &refusal))
 }
 
 impl Replay {
-    /// The length of the area that requests are folded into: whole pages, so that folding keeps their alignment.
-    /// Unlimited if all fit.
+    /// The length of the area that requests are folded into: whole pages, so that folding keeps
+    /// their alignment. Unlimited if all fit.
     fn span(&self, rig: &dyn Rig) -> Result<u64, Error> {
         let room = rig.length().saturating_sub(self.offset);
         if self.scan.end <= room {
@@ -108,15 +127,29 @@ impl Replay {
                 first.get_or_insert(trace.place());
             }
         }
-        let (all, first) = (self.scan.transfers, first.map_or_else(String::new, |place| format!(", the first at {place}")));
-        let advice = if self.wrap { "it is too small for the longest of them" } else { "--wrap folds them into it" };
-        let message = format!("{count} of {all} requests end past the target's {} bytes{first}: {advice}", rig.length());
+        let (all, first) = (
+            self.scan.transfers,
+            first.map_or_else(String::new, |place| format!(", the first at {place}")),
+        );
+        let advice = if self.wrap {
+            "it is too small for the longest of them"
+        } else {
+            "--wrap folds them into it"
+        };
+        let message = format!(
+            "{count} of {all} requests end past the target's {} bytes{first}: {advice}",
+            rig.length()
+        );
         Err(failed(&self.path, &message))
     }
 
-    /// The requests of the trace, moved and folded. One that is not whole sectors becomes what a host makes of it: a
-    /// read of the whole sectors and, for a write, the write of them.
-    fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
+    /// The requests of the trace, moved and folded. One that is not whole sectors becomes what a
+    /// host makes of it: a read of the whole sectors and, for a write, the write of them.
+    fn asks(
+        &self,
+        span: u64,
+        sector: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
         let (path, shift) = (self.path.clone(), self.offset);
         let mut trace = open(&self.path)?;
         let mut second = None;
@@ -134,7 +167,10 @@ impl Replay {
             }
             let start = round_down(offset, sector);
             let Some(length) = round_up(offset + length, sector).map(|end| end - start) else {
-                return Some(Err(failed(&path, &format!("{}: past the end of any device", trace.place()))));
+                return Some(Err(failed(
+                    &path,
+                    &format!("{}: past the end of any device", trace.place()),
+                )));
             };
             second = (op == Op::Write).then_some((at_ns, Ask { op, offset: start, length, fua }));
             Some(Ok((at_ns, Ask { op: Op::Read, offset: start, length, fua: false })))
@@ -165,11 +201,18 @@ impl Blocks for Replay {
 
     fn warning(&self) -> Option<String> {
         let Scan { requests, skipped, odd, .. } = self.scan;
-        let passed = format!("{skipped} of {} requests of the trace are discards, which are passed over", requests + skipped);
-        let grown =
-            format!("{odd} of {requests} requests of the trace are not whole sectors: their sectors are read and, for a write, written");
-        let said: Vec<String> =
-            [(skipped, passed), (odd, grown)].into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said).collect();
+        let passed = format!(
+            "{skipped} of {} requests of the trace are discards, which are passed over",
+            requests + skipped
+        );
+        let grown = format!(
+            "{odd} of {requests} requests of the trace are not whole sectors: their sectors are read and, for a write, written"
+        );
+        let said: Vec<String> = [(skipped, passed), (odd, grown)]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(_, said)| said)
+            .collect();
         (!said.is_empty()).then(|| said.join("; "))
     }
 
@@ -193,7 +236,8 @@ impl Blocks for Replay {
 
 /// The most requests in flight with recorded times; the next one waits.
 const IN_FLIGHT: usize = 256;
-/// The host's rest in ns while requests are in flight, and so the precision of their completion times.
+/// The host's rest in ns while requests are in flight, and so the precision of their completion
+/// times.
 const NAP_NS: u64 = 50_000;
 /// The host's rest in ns while none are: the observer may end the run this often.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -215,12 +259,16 @@ impl Flight {
 
     /// Takes at least `least` completions.
     fn take(&mut self, rig: &mut dyn Rig, least: usize) -> Result<(), Error> {
-        rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for requests: {errno}")))?;
+        rig.wait(least, &mut self.done)
+            .map_err(|errno| Error(format!("wait for requests: {errno}")))?;
         if self.done.len() < least {
             return Err(Error("requests were never answered".into()));
         }
         for Done { tag, at, error } in self.done.drain(..) {
-            let Some(place) = usize::try_from(tag).ok().filter(|&place| place < self.asked.len()) else { continue };
+            let Some(place) = usize::try_from(tag).ok().filter(|&place| place < self.asked.len())
+            else {
+                continue;
+            };
             let Some((since, ask)) = self.asked[place].take() else { continue };
             match error {
                 None => self.run.record(ask.length, at.saturating_sub(since)),
@@ -242,7 +290,13 @@ fn timed(
 ) -> Result<Run, Error> {
     let most = IN_FLIGHT.min(rig.depth()).max(1);
     let begin = rig.now();
-    let mut flight = Flight { run: Run::new(), asked: vec![None; most], free: (0..most).rev().collect(), done: Vec::new(), last: begin };
+    let mut flight = Flight {
+        run: Run::new(),
+        asked: vec![None; most],
+        free: (0..most).rev().collect(),
+        done: Vec::new(),
+        last: begin,
+    };
     let (mut first, mut sent) = (None, 0);
     'asks: for ask in asks {
         let (at, ask) = ask?;
@@ -274,7 +328,9 @@ fn timed(
         if flight.free.is_empty() {
             flight.take(rig, 1)?;
         }
-        let Some(place) = flight.free.pop() else { return Err(Error("requests were never answered".into())) };
+        let Some(place) = flight.free.pop() else {
+            return Err(Error("requests were never answered".into()));
+        };
         let Ask { op, offset, length, fua } = ask;
         match rig.push(Request { tag: place as u64, op, offset, length, fua }) {
             Ok(()) => flight.asked[place] = Some((due, ask)),

@@ -1,4 +1,5 @@
-//! The common parts of workloads that repeat one kind of request: its size, operation, queue depth and limit.
+//! The common parts of workloads that repeat one kind of request: its size, operation, queue depth
+//! and limit.
 
 use super::{Parameters, Way};
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! `tree`: unpacks a tree of files as tar does, copies it as `cp -r`, deletes it as `rm -r`.
 //!
-//! The tree comes from a seed, with lognormal sizes, or from a tarball's headers. Each phase is measured by itself. A
-//! phase does not wait for dirty data at its end, as the programs do not.
+//! The tree comes from a seed, with lognormal sizes, or from a tarball's headers. Each phase is
+//! measured by itself. A phase does not wait for dirty data at its end, as the programs do not.
 
 use super::{Kind, Needs, OnFiles, Watch};
 use crate::error::Error;
@@ -23,7 +23,11 @@ const TAR_WRITE: u64 = 10240;
 const COPY: u64 = 65536;
 
 /// The workload `tree` as listed.
-pub const KIND: Kind = Kind { name: "tree", title: "a tree of files unpacked, copied, deleted", needs: Needs::Files(make) };
+pub const KIND: Kind = Kind {
+    name: "tree",
+    title: "a tree of files unpacked, copied, deleted",
+    needs: Needs::Files(make),
+};
 
 struct Tree {
     parameters: Parameters,
@@ -43,7 +47,10 @@ fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
         }),
     };
     plan.check()?;
-    Ok(Box::new(Tree { parameters: Parameters { plan, think_ns: said.think_ns.unwrap_or(0) }, phase: said.phase.unwrap_or(Phase::Unpack) }))
+    Ok(Box::new(Tree {
+        parameters: Parameters { plan, think_ns: said.think_ns.unwrap_or(0) },
+        phase: said.phase.unwrap_or(Phase::Unpack),
+    }))
 }
 
 impl OnFiles for Tree {
@@ -58,7 +65,8 @@ impl OnFiles for Tree {
         }
         let (last, before) = (self.phase, std::cell::Cell::new(0));
         // Phases before the measured one are not shown to the observer.
-        let skip = self.extent() * Phase::ALL.iter().position(|&phase| phase == last).unwrap_or(0) as u64;
+        let skip =
+            self.extent() * Phase::ALL.iter().position(|&phase| phase == last).unwrap_or(0) as u64;
         let runs = run(files, &parameters, last, &mut |asked| {
             before.set(asked);
             asked < skip || watch(asked - skip)
@@ -67,7 +75,10 @@ impl OnFiles for Tree {
         if !files.is_virtual() && before.get() + 1 >= skip + self.extent() {
             clean(files, &parameters, last)?;
         }
-        runs.into_iter().next_back().map(|(_, run)| run).ok_or_else(|| Error("tree: nothing was run".into()))
+        runs.into_iter()
+            .next_back()
+            .map(|(_, run)| run)
+            .ok_or_else(|| Error("tree: nothing was run".into()))
     }
 }
 
@@ -77,7 +88,8 @@ impl OnFiles for Tree {
 pub enum Phase {
     /// tar: directories and files are made, written, and given their times.
     Unpack,
-    /// cp -r: every file is read and made again elsewhere, from the medium if the host can empty its cache.
+    /// cp -r: every file is read and made again elsewhere, from the medium if the host can empty
+    /// its cache.
     Copy,
     /// rm -r: files are removed, then their directories.
     Delete,
@@ -102,13 +114,19 @@ impl Phase {
 pub struct Parameters {
     /// The source of the tree's entries.
     pub plan: Plan,
-    /// Nanoseconds of computing for each file: unpacking, system calls. Spent where time is virtual.
+    /// Nanoseconds of computing for each file: unpacking, system calls. Spent where time is
+    /// virtual.
     pub think_ns: u64,
 }
 
-/// Runs the phases up to `last`, and returns the run of each. An operation is a file or directory; bytes are those of
-/// the files.
-pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &mut Watch<'_>) -> Result<Vec<(Phase, Run)>, Error> {
+/// Runs the phases up to `last`, and returns the run of each. An operation is a file or directory;
+/// bytes are those of the files.
+pub fn run(
+    files: &mut dyn Files,
+    parameters: &Parameters,
+    last: Phase,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<(Phase, Run)>, Error> {
     let mut runs = Vec::new();
     let mut asked = 0;
     for phase in Phase::ALL {
@@ -147,10 +165,14 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &
 /// Removes what [`run`] left after phase `last`, unmeasured.
 pub fn clean(files: &mut dyn Files, parameters: &Parameters, last: Phase) -> Result<(), Error> {
     if last != Phase::Delete {
-        parameters.plan.walk(true, &mut |entry| delete(files, &entry.name, entry).map(|()| true))?;
+        parameters
+            .plan
+            .walk(true, &mut |entry| delete(files, &entry.name, entry).map(|()| true))?;
     }
     if last != Phase::Unpack {
-        parameters.plan.walk(true, &mut |entry| delete(files, &format!("{COPIED}/{}", entry.name), entry).map(|()| true))?;
+        parameters.plan.walk(true, &mut |entry| {
+            delete(files, &format!("{COPIED}/{}", entry.name), entry).map(|()| true)
+        })?;
         files.remove_directory(COPIED)?;
     }
     Ok(())

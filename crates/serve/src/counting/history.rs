@@ -1,4 +1,5 @@
-//! The last minutes of what was counted, a sample a second: a page that is opened later shows what was before it.
+//! The last minutes of what was counted, a sample a second: a page that is opened later shows what
+//! was before it.
 
 use super::{Counting, ServerCounts};
 use crate::layer::counted::Waits;
@@ -20,7 +21,8 @@ pub struct Sample {
     pub requests: [u64; Placement::ALL.len()],
     /// Bytes of requests, in the order of [`IoKind::ALL`].
     pub bytes: [u64; IoKind::ALL.len()],
-    /// Half of the reads and writes since the sample before took at most this, in ns; 0 where none waited for a device.
+    /// Half of the reads and writes since the sample before took at most this, in ns; 0 where none
+    /// waited for a device.
     pub p50_ns: u64,
     /// As [`Sample::p50_ns`], of 99 in 100 of them.
     pub p99_ns: u64,
@@ -51,8 +53,10 @@ impl History {
         let since = waits.since(&self.waits);
         self.samples.push_back(Sample {
             duration: counts.duration,
-            requests: Placement::ALL.map(|verdict| counts.layers().map(|layer| layer.requests(verdict)).sum()),
-            bytes: IoKind::ALL.map(|kind| counts.layers().map(|layer| layer.tally.requested(kind)).sum()),
+            requests: Placement::ALL
+                .map(|verdict| counts.layers().map(|layer| layer.requests(verdict)).sum()),
+            bytes: IoKind::ALL
+                .map(|kind| counts.layers().map(|layer| layer.tally.requested(kind)).sum()),
             p50_ns: since.quantile(500),
             p99_ns: since.quantile(990),
         });
@@ -85,9 +89,17 @@ mod tests {
 
     /// Counts of a disk in units of 4096 bytes: one write off them, one of a part of one.
     fn counts() -> ServerCounts {
-        let unit = Fact { grain: Grain::new(4096, 0).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+        let unit = Fact {
+            grain: Grain::new(4096, 0).unwrap(),
+            why: Why::Physical,
+            source: Source::User,
+            trust: Trust::Trusted,
+        };
         let topology = Topology { facts: vec![unit], ..Topology::new(512, 1 << 20) };
-        let graph = Graph::taste(vec![Disk::new("", Box::new(Sparse::new(1 << 20)), topology)], Limits::default());
+        let graph = Graph::taste(
+            vec![Disk::new("", Box::new(Sparse::new(1 << 20)), topology)],
+            Limits::default(),
+        );
         let (watch, mut tally) = (IoAudit::new(&graph, 0), Tally::default());
         for (offset, length) in [(512, 8192), (0, 1024)] {
             watch.judge(IoKind::Write, offset, length, &mut |_, seen| tally.add(seen));
@@ -103,7 +115,10 @@ mod tests {
             blame: None,
             tally,
         };
-        ServerCounts { exports: vec![ExportCounts { layers: vec![layer], ..ExportCounts::default() }], ..ServerCounts::default() }
+        ServerCounts {
+            exports: vec![ExportCounts { layers: vec![layer], ..ExportCounts::default() }],
+            ..ServerCounts::default()
+        }
     }
 
     #[test]
@@ -115,8 +130,14 @@ mod tests {
             history.put(&counts, Waits::default());
         }
         let kept = history.samples();
-        assert_eq!((kept.len(), kept[0].duration.as_secs(), kept[599].duration.as_secs()), (600, 100, 699));
+        assert_eq!(
+            (kept.len(), kept[0].duration.as_secs(), kept[599].duration.as_secs()),
+            (600, 100, 699)
+        );
         assert_eq!(history.newest(), kept[597..]);
-        assert_eq!((kept[0].requests, kept[0].bytes, kept[0].p99_ns), ([0, 1, 1, 0], [0, 8192 + 1024, 0, 0], 0));
+        assert_eq!(
+            (kept[0].requests, kept[0].bytes, kept[0].p99_ns),
+            ([0, 1, 1, 0], [0, 8192 + 1024, 0, 0], 0)
+        );
     }
 }

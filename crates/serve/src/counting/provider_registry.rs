@@ -5,8 +5,8 @@ use trueline_geom::base::finding;
 use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::graph::{Graph, Id, Provider, Recognised};
 
-/// Providers that may be found after the first tasting; a client that makes further ones is not followed. The counts of one take some
-/// 11 KiB for each thread that counts there.
+/// Providers that may be found after the first tasting; a client that makes further ones is not
+/// followed. The counts of one take some 11 KiB for each thread that counts there.
 const MORE: usize = 512;
 
 /// Providers in the order in which they were found; a number is a place in it.
@@ -35,21 +35,41 @@ struct Record {
 
 impl Record {
     fn new(p: &Provider, parents: Vec<usize>) -> Record {
-        let blames = Why::ALL.into_iter().filter(|why| why.costs()).filter_map(|why| Some((why, blame(p, why)?))).collect();
+        let blames = Why::ALL
+            .into_iter()
+            .filter(|why| why.costs())
+            .filter_map(|why| Some((why, blame(p, why)?)))
+            .collect();
         let (name, topology) = (p.name.clone(), p.topology.clone());
         let (base, extended, recognised) = (p.base(), p.is_extended(), Recognised::default());
-        Record { name, class: p.class, topology, base, extended, parents, recognised, here: true, blames }
+        Record {
+            name,
+            class: p.class,
+            topology,
+            base,
+            extended,
+            parents,
+            recognised,
+            here: true,
+            blames,
+        }
     }
 
-    /// True of the same provider, which stands on `parents`: requests to it are judged as they were.
+    /// True of the same provider, which stands on `parents`: requests to it are judged as they
+    /// were.
     fn is(&self, provider: &Provider, parents: &[usize]) -> bool {
-        let place = (self.base, self.extended, self.class) == (provider.base(), provider.is_extended(), provider.class);
-        place && self.name == provider.name && self.parents == parents && self.topology == provider.topology
+        let place = (self.base, self.extended, self.class)
+            == (provider.base(), provider.is_extended(), provider.class);
+        place
+            && self.name == provider.name
+            && self.parents == parents
+            && self.topology == provider.topology
     }
 }
 
 impl ProviderRegistry {
-    /// Numbers of all providers of `graph`. What was not known gets the next ones. [`None`], and nothing is done, if that is too much.
+    /// Numbers of all providers of `graph`. What was not known gets the next ones. [`None`], and
+    /// nothing is done, if that is too much.
     pub(super) fn number(&mut self, graph: &Graph) -> Option<Vec<usize>> {
         let old = self.all.len();
         let mut here = vec![false; old];
@@ -57,7 +77,11 @@ impl ProviderRegistry {
         for (id, provider) in graph.providers.iter().enumerate() {
             let parents = numbers_of(&provider.parents, &numbers);
             // A hostile table has two of one name at one place.
-            let same = self.all.iter().zip(&here).position(|(one, here)| !here && one.is(provider, &parents));
+            let same = self
+                .all
+                .iter()
+                .zip(&here)
+                .position(|(one, here)| !here && one.is(provider, &parents));
             match same {
                 Some(number) => here[number] = true,
                 None => new.push(id),
@@ -71,7 +95,9 @@ impl ProviderRegistry {
             return None;
         }
         self.all.iter_mut().zip(here).for_each(|(one, here)| one.here = here);
-        self.all.extend(new.into_iter().map(|id| Record::new(&graph.providers[id], numbers_of(&graph.providers[id].parents, &numbers))));
+        self.all.extend(new.into_iter().map(|id| {
+            Record::new(&graph.providers[id], numbers_of(&graph.providers[id].parents, &numbers))
+        }));
         for (id, &number) in numbers.iter().enumerate() {
             self.all[number].recognised = graph.recognised(id);
         }
@@ -93,11 +119,18 @@ impl ProviderRegistry {
         self.all.get(number).is_some_and(|one| !one.here)
     }
 
-    /// The reason why requests to what stands on it miss units of `unit`: it begins past a boundary, or its chunks cut them.
+    /// The reason why requests to what stands on it miss units of `unit`: it begins past a
+    /// boundary, or its chunks cut them.
     pub(super) fn blame(&self, number: usize, unit: &Fact) -> Option<Blame> {
         let one = self.all.get(number)?;
-        let begins = one.blames.iter().find(|(of, _)| *of == unit.why).map(|(_, blame)| blame.clone());
-        let cuts = |chunk| Blame { provider: one.name.clone(), remainder: 0, chunk: Some(chunk), rule: &finding::SMALL };
+        let begins =
+            one.blames.iter().find(|(of, _)| *of == unit.why).map(|(_, blame)| blame.clone());
+        let cuts = |chunk| Blame {
+            provider: one.name.clone(),
+            remainder: 0,
+            chunk: Some(chunk),
+            rule: &finding::SMALL,
+        };
         begins.or_else(|| one.topology.cut(unit.grain.size()).map(cuts))
     }
 }
@@ -111,14 +144,24 @@ fn blame(p: &Provider, why: Why) -> Option<Blame> {
     if p.topology.begins_on(why) != Some(false) {
         return None;
     }
-    let missed = p.topology.counting().find(|fact| fact.why == why && !fact.grain.contains(0)).map(|fact| fact.grain.remainder(0));
-    let clash = p.topology.clashes.iter().find(|clash| clash.why == why).map(|clash| clash.remainder);
+    let missed = p
+        .topology
+        .counting()
+        .find(|fact| fact.why == why && !fact.grain.contains(0))
+        .map(|fact| fact.grain.remainder(0));
+    let clash =
+        p.topology.clashes.iter().find(|clash| clash.why == why).map(|clash| clash.remainder);
     let rule = match missed {
         None => &finding::CLASH,
         Some(_) if p.is_data_area() => &finding::DATA,
         Some(_) => &finding::START,
     };
-    Some(Blame { provider: p.name.clone(), remainder: missed.or(clash).unwrap_or(0), chunk: None, rule })
+    Some(Blame {
+        provider: p.name.clone(),
+        remainder: missed.or(clash).unwrap_or(0),
+        chunk: None,
+        rule,
+    })
 }
 
 #[cfg(test)]
@@ -140,7 +183,10 @@ mod tests {
         sector[510..].copy_from_slice(&[0x55, 0xaa]);
         let mut disk = Sparse::new(1 << 30);
         disk.put(0, &sector);
-        Graph::taste(vec![Disk::new("", Box::new(disk), Topology::new(512, 1 << 30))], Limits::default())
+        Graph::taste(
+            vec![Disk::new("", Box::new(disk), Topology::new(512, 1 << 30))],
+            Limits::default(),
+        )
     }
 
     #[test]
@@ -148,7 +194,12 @@ mod tests {
         let mut registry = ProviderRegistry::default();
         let mut number = |partitions: &[(u32, u32)]| {
             let numbers = registry.number(&graph(partitions));
-            (numbers, (0..registry.all.len()).filter(|&number| registry.is_gone(number)).collect::<Vec<_>>())
+            (
+                numbers,
+                (0..registry.all.len())
+                    .filter(|&number| registry.is_gone(number))
+                    .collect::<Vec<_>>(),
+            )
         };
         assert_eq!(number(&[(64, 64), (128, 64)]), (Some(vec![0, 1, 2]), vec![]));
         assert_eq!(number(&[(63, 64), (128, 64)]), (Some(vec![0, 3, 2]), vec![1]));

@@ -29,11 +29,13 @@ pub struct ExportCounts {
     pub flushes: u64,
     /// Requests that waited for a device at one time, at most.
     pub most_waiting: u64,
-    /// Requests that failed or were refused, in the order of [`IoKind::ALL`]. No other number has them.
+    /// Requests that failed or were refused, in the order of [`IoKind::ALL`]. No other number has
+    /// them.
     pub failed: [u64; IoKind::ALL.len()],
     /// The number of failed flushes.
     pub failed_flushes: u64,
-    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of
+    /// flushes.
     pub latencies: [Waits; IoKind::ALL.len() + 1],
 }
 
@@ -42,7 +44,8 @@ pub struct ExportCounts {
 pub struct LayerCounts {
     /// The name of the deepest provider, as far as it was tasted, where the requests begin.
     pub provider: String,
-    /// The provider's number: its place in the first graph, or a later one for what was found since.
+    /// The provider's number: its place in the first graph, or a later one for what was found
+    /// since.
     pub number: usize,
     /// False of a provider that the last tasting did not find.
     pub is_here: bool,
@@ -52,7 +55,8 @@ pub struct LayerCounts {
     pub disk: String,
     /// The boundary of that disk by which pieces are judged.
     pub unit: Option<Fact>,
-    /// Numbers of the providers beneath the uppermost set on the way to the disk: the member first, the disk last.
+    /// Numbers of the providers beneath the uppermost set on the way to the disk: the member first,
+    /// the disk last.
     pub members: Vec<usize>,
     /// The provider that leaves the grain; [`None`] where each begins on it.
     pub blame: Option<Blame>,

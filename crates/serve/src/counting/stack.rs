@@ -5,7 +5,8 @@ use trueline_geom::audit::{Audit, Role};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
 
-/// A tasted graph and what its audit found, as the last tasting that found something else left them.
+/// A tasted graph and what its audit found, as the last tasting that found something else left
+/// them.
 pub struct Stack {
     /// Locked because its budget of reads is one thread's at a time.
     graph: Mutex<Graph>,
@@ -35,17 +36,36 @@ impl Stack {
     /// True where a reader is told the same of another tasting's providers.
     pub(super) fn is_as(&self, graph: &Graph, audit: &Audit, numbers: &[usize]) -> bool {
         let own = &*self.own();
-        self.numbers == numbers && (0..numbers.len()).all(|id| is_same(id, (own, &self.audit), (graph, audit)))
+        self.numbers == numbers
+            && (0..numbers.len()).all(|id| is_same(id, (own, &self.audit), (graph, audit)))
     }
 }
 
 /// True if provider `id` is the same in two tastings that number their providers alike.
 fn is_same(id: Id, (old, old_audit): (&Graph, &Audit), (new, new_audit): (&Graph, &Audit)) -> bool {
     let (was, is) = (&old.providers[id], &new.providers[id]);
-    let place = (&was.name, was.class, &was.parents, was.is_set, was.start, was.base(), was.placed, &was.topology)
-        == (&is.name, is.class, &is.parents, is.is_set, is.start, is.base(), is.placed, &is.topology);
+    let place = (
+        &was.name,
+        was.class,
+        &was.parents,
+        was.is_set,
+        was.start,
+        was.base(),
+        was.placed,
+        &was.topology,
+    ) == (
+        &is.name,
+        is.class,
+        &is.parents,
+        is.is_set,
+        is.start,
+        is.base(),
+        is.placed,
+        &is.topology,
+    );
     let entry = (was.kind, &was.label, &was.uuid) == (is.kind, &is.label, &is.uuid);
-    let table = was.table.as_ref().map(|table| table.0) == is.table.as_ref().map(|table| table.0) && was.slices() == is.slices();
+    let table = was.table.as_ref().map(|table| table.0) == is.table.as_ref().map(|table| table.0)
+        && was.slices() == is.slices();
     let sign = |sign: &Sign| (sign.kind, sign.label.clone(), sign.uuid.clone(), sign.block);
     let signs = was.in_use().map(sign).eq(is.in_use().map(sign));
     let carries = |audit: &Audit| (audit.verdicts[id], audit.roles[id] == Role::Data);

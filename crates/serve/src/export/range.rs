@@ -37,7 +37,9 @@ impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { start, length } = self.range;
         match (self.length.checked_sub(start).filter(|&room| room > 0), length) {
-            (Some(room), Some(length)) => write!(f, "--offset {start}+{length}: {room} bytes are there from byte {start} on"),
+            (Some(room), Some(length)) => {
+                write!(f, "--offset {start}+{length}: {room} bytes are there from byte {start} on")
+            }
             _ => write!(f, "--offset {start}: the target has {} bytes", self.length),
         }
     }
@@ -50,8 +52,14 @@ mod tests {
     #[test]
     fn a_range_has_what_is_inside_of_a_target() {
         let within = |start, length, of: u64| Range { start, length }.within(of).ok();
-        assert_eq!([within(0, None, 10), within(4, None, 10), within(4, Some(6), 10)], [Some(10), Some(6), Some(6)]);
-        assert_eq!([within(10, None, 10), within(4, Some(7), 10), within(4, Some(0), 10)], [None; 3]);
+        assert_eq!(
+            [within(0, None, 10), within(4, None, 10), within(4, Some(6), 10)],
+            [Some(10), Some(6), Some(6)]
+        );
+        assert_eq!(
+            [within(10, None, 10), within(4, Some(7), 10), within(4, Some(0), 10)],
+            [None; 3]
+        );
         assert_eq!(within(u64::MAX, Some(u64::MAX), 10), None);
         let refused = |start, length| Range { start, length }.within(10).unwrap_err().to_string();
         assert_eq!(refused(10, Some(1)), "--offset 10: the target has 10 bytes");

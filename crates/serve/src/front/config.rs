@@ -75,8 +75,13 @@ impl Default for FrontConfig {
 }
 
 impl FrontConfig {
-    /// Opens every way in to `exports`, the one that a client is told of first. `tell` takes what happens to their clients.
-    pub fn open(&self, exports: &Arc<Exports>, tell: &Arc<Tell>) -> Result<Vec<Box<dyn Front>>, Error> {
+    /// Opens every way in to `exports`, the one that a client is told of first. `tell` takes what
+    /// happens to their clients.
+    pub fn open(
+        &self,
+        exports: &Arc<Exports>,
+        tell: &Arc<Tell>,
+    ) -> Result<Vec<Box<dyn Front>>, Error> {
         let mut fronts: Vec<Box<dyn Front>> = Vec::new();
         let encryption = self.encryption()?;
         let room = Arc::new(MemoryBudget::new(self.memory));
@@ -84,10 +89,19 @@ impl FrontConfig {
             if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
                 tell(&Notice::Exposed { place: listener.place() });
             }
-            let (exports, encryption, certificates) = (exports.clone(), encryption.clone(), self.authority());
+            let (exports, encryption, certificates) =
+                (exports.clone(), encryption.clone(), self.authority());
             let (limits, room, tell) = (self.limits, room.clone(), tell.clone());
             let tell = Box::new(move |line: &str| tell(&Notice::Client(line.to_owned())));
-            fronts.push(Box::new(Nbd { listener, exports, encryption, certificates, limits, room, tell }));
+            fronts.push(Box::new(Nbd {
+                listener,
+                exports,
+                encryption,
+                certificates,
+                limits,
+                room,
+                tell,
+            }));
         }
         if let Some(point) = &self.fuse {
             fronts.push(Box::new(fuse::mount(point, exports)?));
@@ -124,7 +138,8 @@ impl FrontConfig {
         }
     }
 
-    /// The directory in which a client on this machine finds the certificate that it knows the server by.
+    /// The directory in which a client on this machine finds the certificate that it knows the
+    /// server by.
     fn authority(&self) -> Option<PathBuf> {
         let directory = std::path::absolute(self.certificates.as_deref().map(Path::new)?).ok()?;
         directory.join("ca-cert.pem").exists().then_some(directory)

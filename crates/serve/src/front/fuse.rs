@@ -1,12 +1,14 @@
-//! Exports as files: a mount through which programs, and the loop driver of the kernel, reach a provider.
+//! Exports as files: a mount through which programs, and the loop driver of the kernel, reach a
+//! provider.
 //!
 //! # Limits
-//! The kernel caches nothing (`FOPEN_DIRECT_IO`): every read reaches the store, so counters see all requests, and
-//! two fronts of a provider see each other's writes. A file keeps the length of its provider: it cannot be truncated.
+//! The kernel caches nothing (`FOPEN_DIRECT_IO`): every read reaches the store, so counters see all
+//! requests, and two fronts of a provider see each other's writes. A file keeps the length of its
+//! provider: it cannot be truncated.
 //!
 //! # Sources
-//! Linux `Documentation/filesystems/fuse/`, `include/uapi/linux/fuse.h`, fuse(4), fallocate(2), lseek(2), prctl(2)
-//! (`PR_SET_IO_FLUSHER`).
+//! Linux `Documentation/filesystems/fuse/`, `include/uapi/linux/fuse.h`, fuse(4), fallocate(2),
+//! lseek(2), prctl(2) (`PR_SET_IO_FLUSHER`).
 
 use crate::export::Exports;
 use crate::front::as_io_flusher;
@@ -31,7 +33,8 @@ mod tree;
 const THREADS: usize = 64;
 /// The interval between two checks for the end.
 const TICK: Duration = Duration::from_millis(20);
-/// The time for clients to close their files at the end: a loop device is detached some time after the request.
+/// The time for clients to close their files at the end: a loop device is detached some time after
+/// the request.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A mount of exports.
@@ -58,29 +61,50 @@ pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     };
     let gate = Arc::new(Gate::default());
     let read_only = exports.0.iter().all(|export| export.read_only);
-    let threads = exports.0.iter().map(|export| export.store.properties().depth).max().unwrap_or(1).clamp(1, THREADS);
+    let threads = exports
+        .0
+        .iter()
+        .map(|export| export.store.properties().depth)
+        .max()
+        .unwrap_or(1)
+        .clamp(1, THREADS);
     let files = Files::new(exports.clone(), tree, gate.clone());
-    let mut session = Session::new(files, &point, &config(read_only, threads)).map_err(|e| refused(&point, e))?;
+    let mut session =
+        Session::new(files, &point, &config(read_only, threads)).map_err(|e| refused(&point, e))?;
     let unmounter = Mutex::new(session.unmount_callable());
     let serve = move || {
         as_io_flusher();
         session.run()
     };
-    let session = thread::Builder::new().name("fuse".into()).spawn(serve).map_err(|e| Error::os("mount on", &point, e))?;
+    let session = thread::Builder::new()
+        .name("fuse".into())
+        .spawn(serve)
+        .map_err(|e| Error::os("mount on", &point, e))?;
     Ok(Mounted { point, file, gate, unmounter, session: Mutex::new(Some(session)) })
 }
 
 /// True for a directory, false for a regular file; an error if nothing can be mounted there.
 fn is_directory(point: &Path) -> Result<bool, Error> {
-    let not = |found: &str, advice| Err(Error::not("mount on", &point.display().to_string(), found, advice));
+    let not = |found: &str, advice| {
+        Err(Error::not("mount on", &point.display().to_string(), found, advice))
+    };
     // Fetched from the server: the kernel's cached attributes of a dead mount look alive.
-    let stat = match rustix::fs::statx(CWD, point, AtFlags::STATX_FORCE_SYNC, StatxFlags::TYPE | StatxFlags::SIZE) {
+    let stat = match rustix::fs::statx(
+        CWD,
+        point,
+        AtFlags::STATX_FORCE_SYNC,
+        StatxFlags::TYPE | StatxFlags::SIZE,
+    ) {
         // The server of an earlier mount has ended without unmounting.
-        Err(rustix::io::Errno::NOTCONN) => return not("a dead mount is there", "end it with umount or fusermount3 -u"),
+        Err(rustix::io::Errno::NOTCONN) => {
+            return not("a dead mount is there", "end it with umount or fusermount3 -u");
+        }
         Err(e) => return Err(Error::os("mount on", point, e)),
         Ok(stat) => stat,
     };
-    if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) && stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+    if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT)
+        && stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+    {
         return not("something is mounted there", "unmount it, or name another directory or file");
     }
     match FileType::from_raw_mode(stat.stx_mode.into()) {
@@ -92,7 +116,8 @@ fn is_directory(point: &Path) -> Result<bool, Error> {
 
 fn config(read_only: bool, threads: usize) -> Config {
     let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName("trueline".into()), MountOption::Subtype("trueline".into())];
+    config.mount_options =
+        vec![MountOption::FSName("trueline".into()), MountOption::Subtype("trueline".into())];
     config.mount_options.extend([MountOption::NoExec, MountOption::NoAtime]);
     config.mount_options.push(if read_only { MountOption::RO } else { MountOption::RW });
     config.acl = SessionACL::Owner;
@@ -105,13 +130,26 @@ fn config(read_only: bool, threads: usize) -> Config {
 fn refused(point: &Path, e: io::Error) -> Error {
     let place = point.display().to_string();
     if !Path::new("/dev/fuse").exists() {
-        return Error::not("mount on", &place, "there is no /dev/fuse", "load the kernel module fuse");
+        return Error::not(
+            "mount on",
+            &place,
+            "there is no /dev/fuse",
+            "load the kernel module fuse",
+        );
     }
     match e.kind() {
-        io::ErrorKind::NotFound => Error::not("mount on", &place, "there is no fusermount3", "install fuse3, or run as root"),
-        io::ErrorKind::PermissionDenied => {
-            Error::not("mount on", &place, "permission denied", "run as root, or install fuse3 and own the place")
-        }
+        io::ErrorKind::NotFound => Error::not(
+            "mount on",
+            &place,
+            "there is no fusermount3",
+            "install fuse3, or run as root",
+        ),
+        io::ErrorKind::PermissionDenied => Error::not(
+            "mount on",
+            &place,
+            "permission denied",
+            "run as root, or install fuse3 and own the place",
+        ),
         // The output of fusermount3, on one line.
         _ => Error::not("mount on", &place, e.to_string().trim().replace('\n', ": "), ""),
     }
@@ -132,20 +170,26 @@ impl Mounted {
     }
 
     fn has_ended(&self) -> bool {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(JoinHandle::is_finished)
+        self.session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_none_or(JoinHandle::is_finished)
     }
 
     /// Ends the mount, even if a file is open; its client gets errors from then on.
     fn end(&self) -> Result<(), Error> {
-        let unmounted = match self.unmounter.lock().unwrap_or_else(PoisonError::into_inner).unmount() {
-            // A file is open: no other can be opened, and the mount ends when this one is closed.
-            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
-                rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
-            }
-            // It is no mount point any more: another program has detached it.
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            done => done,
-        };
+        let unmounted =
+            match self.unmounter.lock().unwrap_or_else(PoisonError::into_inner).unmount() {
+                // A file is open: no other can be opened, and the mount ends when this one is
+                // closed.
+                Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                    rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
+                }
+                // It is no mount point any more: another program has detached it.
+                Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+                done => done,
+            };
         let end = Instant::now() + GRACE;
         while !self.has_ended() && Instant::now() < end {
             thread::sleep(TICK);
@@ -154,7 +198,8 @@ impl Mounted {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         unmounted.map_err(|e| Error::os("unmount", &self.point, e))?;
         match session.take_if(|session| session.is_finished()).map(JoinHandle::join) {
-            // The threads end with the program, and the kernel reports errors to clients with open files.
+            // The threads end with the program, and the kernel reports errors to clients with open
+            // files.
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(e))) => Err(Error::os("serve", &self.point, e)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),

@@ -1,10 +1,10 @@
-//! A small HTTP/1.1 server: GET and HEAD, a few clients, one request for each connection, for this server's names
-//! alone.
+//! A small HTTP/1.1 server: GET and HEAD, a few clients, one request for each connection, for this
+//! server's names alone.
 //!
 //! # Limits
-//! [`CLIENTS`] connections, of which [`LOOKERS`] may watch events; [`HEAD`] bytes of a request and [`PATIENCE`] to
-//! send it. A client that takes nothing of an answer for so long is disconnected. Requests with a body are answered
-//! as those without.
+//! [`CLIENTS`] connections, of which [`LOOKERS`] may watch events; [`HEAD`] bytes of a request and
+//! [`PATIENCE`] to send it. A client that takes nothing of an answer for so long is disconnected.
+//! Requests with a body are answered as those without.
 //!
 //! # Sources
 //! RFC 9112 (HTTP/1.1); HTML Living Standard, section "Server-sent events".
@@ -75,11 +75,12 @@ pub struct Http {
 }
 
 impl Http {
-    /// A server of `site` at an address, or the first address of `host` that can be bound; port 0 is any free one. It
-    /// answers requests to an address, to `localhost` or to that name.
+    /// A server of `site` at an address, or the first address of `host` that can be bound; port 0
+    /// is any free one. It answers requests to an address, to `localhost` or to that name.
     pub fn bind(host: &str, port: u16, site: Arc<dyn Site>) -> Result<Http, Error> {
         let listener = listener::tcp(host, port)?;
-        // A waiting client may leave before it is accepted, and there may be no other for a long time.
+        // A waiting client may leave before it is accepted, and there may be no other for a long
+        // time.
         listener.set_nonblocking(true).map_err(|e| Error::os("listen on", Path::new(host), e))?;
         Ok(Http { listener, host: host.into(), site, patience: PATIENCE })
     }
@@ -87,7 +88,9 @@ impl Http {
 
 impl Front for Http {
     fn place(&self) -> String {
-        self.listener.local_addr().map_or_else(|_| "http://localhost/".into(), |address| format!("http://{address}/"))
+        self.listener
+            .local_addr()
+            .map_or_else(|_| "http://localhost/".into(), |address| format!("http://{address}/"))
     }
 
     fn variable(&self) -> &'static str {
@@ -105,13 +108,14 @@ impl Front for Http {
                     continue;
                 }
                 let Ok((stream, _)) = self.listener.accept() else {
-                    // The client left before it was accepted; or there is no descriptor, and an immediate retry would
-                    // only spin.
+                    // The client left before it was accepted; or there is no descriptor, and an
+                    // immediate retry would only spin.
                     std::thread::sleep(TICK);
                     continue;
                 };
                 if clients.load(Ordering::Relaxed) >= CLIENTS {
-                    // Without waiting for the rest of the request: other clients want to be accepted.
+                    // Without waiting for the rest of the request: other clients want to be
+                    // accepted.
                     say(&stream, &asked::BUSY, false);
                     continue;
                 }
@@ -121,7 +125,11 @@ impl Front for Http {
                     let _ = self.serve(&stream, lookers, stop);
                     clients.fetch_sub(1, Ordering::Relaxed);
                 };
-                if std::thread::Builder::new().name("http client".into()).spawn_scoped(scope, serve).is_err() {
+                if std::thread::Builder::new()
+                    .name("http client".into())
+                    .spawn_scoped(scope, serve)
+                    .is_err()
+                {
                     clients.fetch_sub(1, Ordering::Relaxed);
                 }
             }
@@ -138,14 +146,20 @@ fn is_ready(listener: &TcpListener) -> bool {
 }
 
 impl Http {
-    fn serve(&self, stream: &TcpStream, lookers: &AtomicUsize, stop: &AtomicBool) -> io::Result<()> {
+    fn serve(
+        &self,
+        stream: &TcpStream,
+        lookers: &AtomicUsize,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
         stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;
         let Asked { path, bare } = self.ask(stream, stop)?;
         match path.and_then(|path| self.site.answer(&path).ok_or(asked::MISSING)) {
             Err(refusal) => refuse(stream, &refusal, bare),
             Ok(Answer::Page { kind, policy, body }) => {
-                let head = head("200 OK", kind, &policy, &format!("Content-Length: {}\r\n", body.len()));
+                let head =
+                    head("200 OK", kind, &policy, &format!("Content-Length: {}\r\n", body.len()));
                 (&mut &*stream).write_all(head.as_bytes())?;
                 (&mut &*stream).write_all(if bare { &[] } else { &body })?;
             }
@@ -181,7 +195,13 @@ impl Http {
             match (&mut &*stream).read(&mut bytes[got..]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(more) => got += more,
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted) => {}
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock
+                            | io::ErrorKind::TimedOut
+                            | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(e) => return Err(e),
             }
         }
@@ -209,14 +229,15 @@ fn say(stream: &TcpStream, refusal: &Refusal, bare: bool) {
     let Refusal { status, field, advice } = refusal;
     let body = format!("{status}{advice}\n");
     let field = format!("{field}Content-Length: {}\r\n", body.len());
-    let answer = head(status, "text/plain; charset=utf-8", NOTHING, &field) + if bare { "" } else { &body };
+    let answer =
+        head(status, "text/plain; charset=utf-8", NOTHING, &field) + if bare { "" } else { &body };
     // Best effort: a client with unread data may see the connection reset.
     let _ = (&mut &*stream).write_all(answer.as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// Reads a little of what is still sent: closing a socket with unread bytes revokes the answer (RFC 9112, section
-/// 9.6).
+/// Reads a little of what is still sent: closing a socket with unread bytes revokes the answer (RFC
+/// 9112, section 9.6).
 fn drain(stream: &TcpStream) {
     let _ = stream.set_read_timeout(Some(TICK));
     let mut bytes = [0; 4096];
@@ -227,7 +248,12 @@ fn drain(stream: &TcpStream) {
     }
 }
 
-fn send_events(stream: &TcpStream, site: &dyn Site, bare: bool, stop: &AtomicBool) -> io::Result<()> {
+fn send_events(
+    stream: &TcpStream,
+    site: &dyn Site,
+    bare: bool,
+    stop: &AtomicBool,
+) -> io::Result<()> {
     (&mut &*stream).write_all(head("200 OK", "text/event-stream", NOTHING, "").as_bytes())?;
     while !bare && !stop.load(Ordering::Relaxed) {
         let next = Instant::now() + PERIOD;

@@ -1,12 +1,13 @@
 //! The NBD server.
 //!
-//! [`negotiate`] is the handshake before the first request, and [`validate`] decides which requests are allowed:
-//! neither does I/O. [`server`], [`connection`] and `transmit` move the bytes, `answer` asks the store, `reply`
-//! sends. [`limits`] bounds the time and connections of a client, [`memory_budget`] the memory of all together, and
-//! [`notices`] reports those cut off.
+//! [`negotiate`] is the handshake before the first request, and [`validate`] decides which requests
+//! are allowed: neither does I/O. [`server`], [`connection`] and `transmit` move the bytes,
+//! `answer` asks the store, `reply` sends. [`limits`] bounds the time and connections of a client,
+//! [`memory_budget`] the memory of all together, and [`notices`] reports those cut off.
 //!
 //! # Sources
-//! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they matter.
+//! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they
+//! matter.
 
 pub(crate) mod answer;
 pub(crate) mod buffer;

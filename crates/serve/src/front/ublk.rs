@@ -1,13 +1,17 @@
-//! A provider as a block device of this kernel, by its ublk driver: no file system and no socket in between.
+//! A provider as a block device of this kernel, by its ublk driver: no file system and no socket in
+//! between.
 //!
 //! # Limits
-//! The default export alone: the kernel reads its tables itself and makes the partitions. The protocol has no field
-//! for the start of the first physical block (`alignment_offset`): a unit that does not begin with the provider is
-//! reported as the unit of discards (`discard_granularity`, `discard_alignment`), which has one. Commands are encoded
-//! as Linux 6.4 and later expect. Up to four queues; the requests of each, 64 times 1 MiB, take that much memory.
+//! The default export alone: the kernel reads its tables itself and makes the partitions. The
+//! protocol has no field for the start of the first physical block (`alignment_offset`): a unit
+//! that does not begin with the provider is reported as the unit of discards
+//! (`discard_granularity`, `discard_alignment`), which has one. Commands are encoded as Linux 6.4
+//! and later expect. Up to four queues; the requests of each, 64 times 1 MiB, take that much
+//! memory.
 //!
 //! # Sources
-//! Linux `Documentation/block/ublk.rst`, `include/uapi/linux/ublk_cmd.h`, `drivers/block/ublk_drv.c`.
+//! Linux `Documentation/block/ublk.rst`, `include/uapi/linux/ublk_cmd.h`,
+//! `drivers/block/ublk_drv.c`.
 
 use crate::export::Exports;
 use rustix::io;
@@ -50,7 +54,10 @@ struct Served {
 
 /// Makes a block device of the default export.
 pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
-    let export = exports.0.first().ok_or_else(|| Error::not("serve", CONTROL, "there is nothing to serve", ""))?;
+    let export = exports
+        .0
+        .first()
+        .ok_or_else(|| Error::not("serve", CONTROL, "there is nothing to serve", ""))?;
     let control = Control::open()?;
     let shape = shape_of(export);
     if shape.sectors == 0 {
@@ -58,14 +65,22 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     }
     control.sweep();
     let own = std::process::id();
-    let queues = thread::available_parallelism().map_or(1, |processors| processors.get().min(QUEUES));
-    let mut info = trueline_host::ublk::wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
-    control.carry(command::ADD_DEV, u32::MAX, &mut info, 0).map_err(|e| failed("make a device by", e))?;
-    let (number, queues) = (trueline_host::ublk::wire::number(&info), trueline_host::ublk::wire::queues(&info));
+    let queues =
+        thread::available_parallelism().map_or(1, |processors| processors.get().min(QUEUES));
+    let mut info =
+        trueline_host::ublk::wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
+    control
+        .carry(command::ADD_DEV, u32::MAX, &mut info, 0)
+        .map_err(|e| failed("make a device by", e))?;
+    let (number, queues) =
+        (trueline_host::ublk::wire::number(&info), trueline_host::ublk::wire::queues(&info));
     // From here on any failure removes the device.
     let disk = Disk { control, number, served: Mutex::new(None), ended: AtomicBool::new(false) };
-    disk.control.carry(command::SET_PARAMS, number, &mut shape.parameters(), 0).map_err(|e| failed("describe a device to", e))?;
-    let service = Arc::new(Service::open(format!("/dev/ublkc{number}").into(), queues, exports.clone())?);
+    disk.control
+        .carry(command::SET_PARAMS, number, &mut shape.parameters(), 0)
+        .map_err(|e| failed("describe a device to", e))?;
+    let service =
+        Arc::new(Service::open(format!("/dev/ublkc{number}").into(), queues, exports.clone())?);
     let (begun, begins) = mpsc::channel();
     let serves = service.clone();
     let thread = thread::Builder::new().name("ublk".into()).spawn(move || serves.run(&begun));
@@ -73,10 +88,14 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     *disk.served() = Some(Served { service, thread });
     // The start of a device waits for all of its queues, so none may be missing.
     if !(0..queues).all(|_| begins.recv() == Ok(true)) {
-        return Err(disk.end().err().unwrap_or_else(|| Error::not("serve", &disk.path(), "a queue ended before it began", "")));
+        return Err(disk.end().err().unwrap_or_else(|| {
+            Error::not("serve", &disk.path(), "a queue ended before it began", "")
+        }));
     }
     // It returns when the kernel has scanned the device for partitions.
-    disk.control.carry(command::START_DEV, number, &mut [], own.into()).map_err(|e| failed("start a device by", e))?;
+    disk.control
+        .carry(command::START_DEV, number, &mut [], own.into())
+        .map_err(|e| failed("start a device by", e))?;
     Ok(disk)
 }
 
@@ -98,10 +117,12 @@ impl Disk {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when `stop` is set, or the device is gone. Requests made by then have been answered. It is an error if
-    /// the device is still in use.
+    /// Returns when `stop` is set, or the device is gone. Requests made by then have been answered.
+    /// It is an error if the device is still in use.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
-        while !stop.load(Ordering::Relaxed) && self.served().as_ref().is_some_and(|served| !served.service.is_over()) {
+        while !stop.load(Ordering::Relaxed)
+            && self.served().as_ref().is_some_and(|served| !served.service.is_over())
+        {
             thread::sleep(TICK);
         }
         let users = users::users(Path::new(&self.path()));
@@ -109,8 +130,16 @@ impl Disk {
         if users.is_empty() {
             return Ok(());
         }
-        let found = format!("{}: what was written is there, and whoever uses it gets errors from now on", users.join(", "));
-        Err(Error::not("take away", &self.path(), found, "unmount it, and next time before the server ends"))
+        let found = format!(
+            "{}: what was written is there, and whoever uses it gets errors from now on",
+            users.join(", ")
+        );
+        Err(Error::not(
+            "take away",
+            &self.path(),
+            found,
+            "unmount it, and next time before the server ends",
+        ))
     }
 
     /// Stops the device, for which the kernel writes its dirty pages, and removes it.
@@ -122,7 +151,9 @@ impl Disk {
         let served = self.served().take().map_or(Ok(Ok(())), |served| served.thread.join());
         let deleted = self.control.delete(self.number);
         match served {
-            Ok(served) => served.and(stopped.and(deleted).map_err(|e| failed("take a device from", e))),
+            Ok(served) => {
+                served.and(stopped.and(deleted).map_err(|e| failed("take a device from", e)))
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }

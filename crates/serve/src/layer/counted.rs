@@ -1,15 +1,17 @@
 //! A store that counts requests, and their alignment to the grains beneath.
 //!
-//! A request is counted when it is done. Judging it touches more than a dozen cache lines, which the requests' own
-//! bytes evict from the nearest cache; so a thread with a log of its own only notes the request there, and judges
-//! many at once when the log is full. A query of the counts judges all first. The counters are in shards, one for
-//! each log, allocated on first use.
+//! A request is counted when it is done. Judging it touches more than a dozen cache lines, which
+//! the requests' own bytes evict from the nearest cache; so a thread with a log of its own only
+//! notes the request there, and judges many at once when the log is full. A query of the counts
+//! judges all first. The counters are in shards, one for each log, allocated on first use.
 //!
-//! A note waits for nothing: an atomic addition would wait until all earlier stores are in the cache, including the
-//! request's bytes. Threads without a log share a shard, judge each request at once, and add atomically.
+//! A note waits for nothing: an atomic addition would wait until all earlier stores are in the
+//! cache, including the request's bytes. Threads without a log share a shard, judge each request at
+//! once, and add atomically.
 //!
-//! The graph under watch may change; requests are then counted in a further generation. A layer in both generations
-//! continues its counters. Requests noted before a flush are judged at the flush, by the graph before it.
+//! The graph under watch may change; requests are then counted in a further generation. A layer in
+//! both generations continues its counters. Requests noted before a flush are judged at the flush,
+//! by the graph before it.
 
 mod latency;
 mod log;
@@ -64,7 +66,8 @@ pub struct Counters {
     /// Requests that are waiting for a device.
     waiting: AtomicU64,
     most_waiting: AtomicU64,
-    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of
+    /// flushes.
     latencies: [Latency; IoKind::ALL.len() + 1],
     flushes: AtomicU64,
     failed: [AtomicU64; IoKind::ALL.len()],
@@ -76,16 +79,18 @@ pub struct Counters {
 pub struct Counts {
     /// Counts of layers on disks, if there are any, in the order of the layers' appearance.
     pub cells: Vec<(Place, Tally)>,
-    /// The most requests that waited for a device at one time. Requests answered from memory do not wait.
+    /// The most requests that waited for a device at one time. Requests answered from memory do not
+    /// wait.
     pub most_waiting: u64,
     /// The number of flushes.
     pub flushes: u64,
-    /// Requests that failed or were refused, in the order of [`IoKind::ALL`]; they are counted nowhere else.
+    /// Requests that failed or were refused, in the order of [`IoKind::ALL`]; they are counted
+    /// nowhere else.
     pub failed: [u64; IoKind::ALL.len()],
     /// The number of failed flushes.
     pub failed_flushes: u64,
-    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes. Requests
-    /// answered from memory have none.
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of
+    /// flushes. Requests answered from memory have none.
     pub latencies: [Waits; IoKind::ALL.len() + 1],
 }
 
@@ -105,7 +110,12 @@ impl Generation {
     fn new<'a>(watch: IoAudit, before: impl Iterator<Item = &'a Generation>) -> Generation {
         let mut known = BTreeMap::new();
         for generation in before {
-            known.extend(generation.own.iter().map(|&cell| (generation.key(cell), generation.cells[cell].clone())));
+            known.extend(
+                generation
+                    .own
+                    .iter()
+                    .map(|&cell| (generation.key(cell), generation.cells[cell].clone())),
+            );
         }
         let mut generation = Generation { watch, cells: Box::new([]), own: Vec::new() };
         let (mut cells, count) = (Vec::new(), generation.watch.cells());
@@ -125,7 +135,11 @@ impl Generation {
 
     fn place(&self, cell: usize) -> Place {
         let (layer, nth) = self.watch.cell(cell);
-        Place { layer: self.watch.layers()[layer].clone(), nth, medium: self.watch.media()[nth].clone() }
+        Place {
+            layer: self.watch.layers()[layer].clone(),
+            nth,
+            medium: self.watch.media()[nth].clone(),
+        }
     }
 
     /// The counts of its own cells.
@@ -135,7 +149,10 @@ impl Generation {
             counted.peek()?;
             let mut tally = Tally::default();
             for numbers in counted {
-                numbers.iter().enumerate().for_each(|(slot, number)| tally.put(slot, number.load(Ordering::Relaxed)));
+                numbers
+                    .iter()
+                    .enumerate()
+                    .for_each(|(slot, number)| tally.put(slot, number.load(Ordering::Relaxed)));
             }
             Some((self.place(cell), tally))
         })
@@ -169,8 +186,9 @@ impl Counters {
         self.generations.room() > 0
     }
 
-    /// Makes `watch` judge the requests from now on. Layers with a known provider on a known disk continue their
-    /// counters. False, without an effect, after too many replacements. One thread at a time may call it.
+    /// Makes `watch` judge the requests from now on. Layers with a known provider on a known disk
+    /// continue their counters. False, without an effect, after too many replacements. One thread
+    /// at a time may call it.
     pub fn follow(&self, watch: IoAudit) -> bool {
         self.generations.put(Generation::new(watch, self.generations.iter()))
     }
@@ -221,12 +239,14 @@ impl Counters {
             if let (true, Some(mark)) = (deed != IoKind::Read, seen.piece) {
                 self.tasted.wrote(mark.store, mark.offset, mark.length);
             }
-            let numbers = generation.cells[cell][shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
+            let numbers = generation.cells[cell][shard]
+                .get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
             seen.each(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
                     // There is no other writer: one thread at a time empties a log.
-                    number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+                    number
+                        .store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
                 } else {
                     number.fetch_add(by, Ordering::Relaxed);
                 }
@@ -235,7 +255,13 @@ impl Counters {
     }
 
     /// Counts a request that is done or has failed.
-    fn done(&self, deed: IoKind, offset: u64, length: u64, done: Result<(), Errno>) -> Result<(), Errno> {
+    fn done(
+        &self,
+        deed: IoKind,
+        offset: u64,
+        length: u64,
+        done: Result<(), Errno>,
+    ) -> Result<(), Errno> {
         match done {
             Ok(()) => self.count(deed, offset, length),
             Err(_) => {
@@ -289,7 +315,9 @@ impl Seat {
     fn take() -> Seat {
         // Acquire: the thread that takes a log sees the notes of its predecessor.
         let free = |taken: u32| (0..OWN).find(|&seat| taken >> seat & 1 == 0);
-        let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| free(taken).map(|seat| taken | 1 << seat));
+        let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
+            free(taken).map(|seat| taken | 1 << seat)
+        });
         Seat(taken.ok().and_then(free).unwrap_or(OWN))
     }
 }
@@ -316,8 +344,9 @@ pub struct Counted {
 pub type Settled = dyn Fn() + Send + Sync;
 
 impl Counted {
-    /// A counting layer over `below`, which `counters` watch. A flush after a write to a tasted range calls `settled`
-    /// before it returns: the client's next requests are judged by the new graph.
+    /// A counting layer over `below`, which `counters` watch. A flush after a write to a tasted
+    /// range calls `settled` before it returns: the client's next requests are judged by the new
+    /// graph.
     pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>, settled: Box<Settled>) -> Counted {
         Counted { at_once: below.properties().write_back, below, counters, settled }
     }
@@ -330,7 +359,12 @@ impl Counted {
     }
 
     /// Counts the way of a request that may wait.
-    fn waits(&self, kind: IoKind, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn waits(
+        &self,
+        kind: IoKind,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let done = self.counters.waits(kind as usize, run);
         self.counters.done(kind, request.offset, request.length, done)
     }
@@ -353,7 +387,11 @@ impl Filter for Counted {
     }
 
     #[inline]
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         match kind_of(request.action) {
             Some(kind) if kind == IoKind::Write && !request.durable && self.at_once => {
                 self.counters.done(kind, request.offset, request.length, run())
@@ -367,7 +405,11 @@ impl Filter for Counted {
             }
             None => {
                 let done = self.counters.waits(FLUSH, run);
-                let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
+                let counter = if done.is_ok() {
+                    &self.counters.flushes
+                } else {
+                    &self.counters.failed_flushes
+                };
                 counter.fetch_add(1, Ordering::Relaxed);
                 self.settle();
                 done
@@ -376,10 +418,15 @@ impl Filter for Counted {
     }
 
     #[inline]
-    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    fn attempt<T>(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
         let Some(kind) = kind_of(request.action) else { return run() };
         // A file system may work on zeros for a while; nothing else that may be declined waits.
-        let tried = if kind == IoKind::Zero { self.counters.waits(kind as usize, run) } else { run() };
+        let tried =
+            if kind == IoKind::Zero { self.counters.waits(kind as usize, run) } else { run() };
         match tried {
             // It comes again, and is counted then.
             Ok(None) => {}

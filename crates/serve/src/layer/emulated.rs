@@ -1,16 +1,19 @@
-//! Drives in virtual time as a store in real time: a request takes as long as the model's drives take for it.
+//! Drives in virtual time as a store in real time: a request takes as long as the model's drives
+//! take for it.
 //!
-//! Data are read and written below at once; the answer waits until the simulated drives are done. All stores over the
-//! same drives share them and their clock. Virtual time follows the real one, [`Speed`] times as fast: a request that
-//! comes while the drives are busy waits for them, as it would for real ones.
+//! Data are read and written below at once; the answer waits until the simulated drives are done.
+//! All stores over the same drives share them and their clock. Virtual time follows the real one,
+//! [`Speed`] times as fast: a request that comes while the drives are busy waits for them, as it
+//! would for real ones.
 //!
-//! The drives have no thread of their own. One of the threads that wait for requests, the leader, sleeps until the
-//! drives' next event and advances them. So a single request is completed by its own thread, without waking another.
+//! The drives have no thread of their own. One of the threads that wait for requests, the leader,
+//! sleeps until the drives' next event and advances them. So a single request is completed by its
+//! own thread, without waking another.
 //!
 //! # Limits
-//! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take no time. The
-//! drives are given whole sectors: a partial write counts as a read and a write of whole sectors, as a host would
-//! make.
+//! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take
+//! no time. The drives are given whole sectors: a partial write counts as a read and a write of
+//! whole sectors, as a host would make.
 
 use pace::Pace;
 use std::collections::BTreeMap;
@@ -40,7 +43,8 @@ pub trait Clock: Send + Sync {
     /// The time in nanoseconds since an arbitrary start.
     fn now(&self) -> u64;
 
-    /// Returns at `until`, which may change meanwhile, or earlier: if the thread is unparked, or spuriously.
+    /// Returns at `until`, which may change meanwhile, or earlier: if the thread is unparked, or
+    /// spuriously.
     fn wait(&self, until: &AtomicU64);
 }
 
@@ -88,7 +92,8 @@ struct Waiter {
 #[must_use]
 struct Ticket(u64);
 
-/// The sleep of a leader while drives are at rest, in ns; a lost wake-up would be noticed after this second.
+/// The sleep of a leader while drives are at rest, in ns; a lost wake-up would be noticed after
+/// this second.
 const REST_NS: u64 = 1_000_000_000;
 
 impl Drives {
@@ -176,7 +181,9 @@ impl State {
         let own = thread::current().id();
         for completion in self.timeline.advance(now) {
             self.pace.leave(completion.at);
-            if let Some(waiter) = self.open.remove(&completion.tag).filter(|waiter| waiter.thread.id() != own) {
+            if let Some(waiter) =
+                self.open.remove(&completion.tag).filter(|waiter| waiter.thread.id() != own)
+            {
                 waiter.thread.unpark();
             }
         }
@@ -206,14 +213,25 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// A store of the bytes `below`, timed by `drives` along `route`. `sector` is their unit in the provider's
-    /// addresses; [`None`]: any byte.
-    pub fn new(below: Arc<dyn Store>, route: Route, sector: Option<Grain>, drives: Arc<Drives>) -> Emulated {
+    /// A store of the bytes `below`, timed by `drives` along `route`. `sector` is their unit in the
+    /// provider's addresses; [`None`]: any byte.
+    pub fn new(
+        below: Arc<dyn Store>,
+        route: Route,
+        sector: Option<Grain>,
+        drives: Arc<Drives>,
+    ) -> Emulated {
         Emulated { below, route, sector, drives }
     }
 
     /// Calls `work` while the drives do `op` on the range. Returns when both are done.
-    fn timed(&self, op: Op, range: (u64, u64), fua: bool, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn timed(
+        &self,
+        op: Op,
+        range: (u64, u64),
+        fua: bool,
+        work: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let (offset, length) = range;
         if length == 0 && op != Op::Flush {
             return work();
@@ -225,7 +243,13 @@ impl Emulated {
         self.ask(op, (start, end - start), fua, work)
     }
 
-    fn ask(&self, op: Op, range: (u64, u64), fua: bool, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn ask(
+        &self,
+        op: Op,
+        range: (u64, u64),
+        fua: bool,
+        work: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let (offset, length) = range;
         let ticket = self.drives.enter(&self.route, Request { tag: 0, op, offset, length, fua })?;
         let done = work();
@@ -238,7 +262,8 @@ impl Emulated {
         let end = offset.checked_add(length).ok_or(Errno::Range)?;
         let Some(sector) = self.sector.filter(|_| length > 0) else { return Ok((offset, end)) };
         let start = sector.previous(offset).ok_or(Errno::Unaligned)?;
-        let end = sector.next(end).filter(|&end| end <= self.route.length()).ok_or(Errno::Unaligned)?;
+        let end =
+            sector.next(end).filter(|&end| end <= self.route.length()).ok_or(Errno::Unaligned)?;
         Ok((start, end))
     }
 }
@@ -248,7 +273,11 @@ impl Filter for Emulated {
         &*self.below
     }
 
-    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &filter::Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let op = match request.action {
             Action::Read => Op::Read,
             Action::Write | Action::Zero => Op::Write,
@@ -261,7 +290,12 @@ impl Filter for Emulated {
 
     fn offered(&self) -> Properties {
         let below = self.below.properties();
-        Properties { depth: self.drives.depth.max(below.depth), write_back: false, non_blocking: false, ..below }
+        Properties {
+            depth: self.drives.depth.max(below.depth),
+            write_back: false,
+            non_blocking: false,
+            ..below
+        }
     }
 }
 

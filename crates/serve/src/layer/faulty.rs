@@ -1,5 +1,5 @@
-//! A store with requests that fail or are late by a plan ([`trueline_geom::class::nop::fault`]): here are the delays
-//! and the counts.
+//! A store with requests that fail or are late by a plan ([`trueline_geom::class::nop::fault`]):
+//! here are the delays and the counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,13 @@ impl Faults {
             return (Asked { number: 0, of_all: 0, op, offset, length }, None);
         }
         let next = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) + 1;
-        let asked = Asked { number: next(&self.asked[op.place()]), of_all: next(&self.of_all), op, offset, length };
+        let asked = Asked {
+            number: next(&self.asked[op.place()]),
+            of_all: next(&self.of_all),
+            op,
+            offset,
+            length,
+        };
         let Decision { delay_ns, failure, rules } = self.plan.decide(&asked);
         if !rules.is_empty() {
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +117,11 @@ impl Filter for Faulty {
         &*self.below
     }
 
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         match self.faults.befall(op_of(request.action), request.offset, request.length).1 {
             // Only reads are flipped, in `read_at`.
             None | Some(Failure::Flip) => run(),
@@ -120,7 +130,11 @@ impl Filter for Faulty {
         }
     }
 
-    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    fn attempt<T>(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
         // A request is counted once: by the one that waits.
         if self.spares(op_of(request.action)) { run() } else { Ok(None) }
     }
@@ -134,7 +148,8 @@ impl Filter for Faulty {
             Some(Failure::Flip) => {
                 self.below.read_at(buffer, offset)?;
                 let bit = self.faults.plan.flipped(&asked);
-                if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|at| buffer.get_mut(at)) {
+                if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|at| buffer.get_mut(at))
+                {
                     *byte ^= 1 << (bit % 8);
                 }
                 Ok(())
@@ -143,7 +158,13 @@ impl Filter for Faulty {
     }
 
     fn pass_write(&self, bytes: &[u8], offset: u64, durable: bool) -> Result<(), Errno> {
-        let write = |bytes: &[u8]| if durable { self.below.write_through(bytes, offset) } else { self.below.write_at(bytes, offset) };
+        let write = |bytes: &[u8]| {
+            if durable {
+                self.below.write_through(bytes, offset)
+            } else {
+                self.below.write_at(bytes, offset)
+            }
+        };
         let (asked, failure) = self.faults.befall(Op::Write, offset, bytes.len() as u64);
         match failure {
             None | Some(Failure::Flip) => write(bytes),
@@ -181,23 +202,33 @@ mod tests {
     use trueline_host::disk::memory::Memory;
 
     fn faulty(rules: &[&str]) -> Faulty {
-        let plan = Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 };
+        let plan =
+            Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 };
         Faulty::new(Arc::new(Memory::new(1 << 20).unwrap()), 512, Arc::new(Faults::new(plan)))
     }
 
     #[test]
     fn the_right_request_fails_with_the_right_error() {
-        let store = faulty(&["read:error=eio,every=3", "write:error=enospc,after=2", "flush:error=eperm", "discard:error=enotsup"]);
+        let store = faulty(&[
+            "read:error=eio,every=3",
+            "write:error=enospc,after=2",
+            "flush:error=eperm",
+            "discard:error=enotsup",
+        ]);
         let mut buffer = [0; 512];
         let reads: Vec<_> = (0..6).map(|_| store.read_at(&mut buffer, 0)).collect();
         assert_eq!(reads, [Ok(()), Ok(()), Err(Errno::Io), Ok(()), Ok(()), Err(Errno::Io)]);
         let writes: Vec<_> = (0..4).map(|_| store.write_at(&[1; 512], 0)).collect();
         assert_eq!(writes, [Ok(()), Ok(()), Err(Errno::NoSpace), Err(Errno::NoSpace)]);
-        assert_eq!((store.flush(), store.discard(0, 512)), (Err(Errno::ReadOnly), Err(Errno::Unsupported)));
+        assert_eq!(
+            (store.flush(), store.discard(0, 512)),
+            (Err(Errno::ReadOnly), Err(Errno::Unsupported))
+        );
         let done = store.faults.done();
         assert_eq!(done[0], Done { count: 2, first: vec![3, 6] });
         assert_eq!(done[1], Done { count: 2, first: vec![3, 4] });
-        let asked: Vec<u64> = store.faults.plan.rules.iter().map(|rule| store.faults.asked(rule)).collect();
+        let asked: Vec<u64> =
+            store.faults.plan.rules.iter().map(|rule| store.faults.asked(rule)).collect();
         assert_eq!(asked, [6, 4, 1, 1]);
     }
 
@@ -228,7 +259,12 @@ mod tests {
             let read = || {
                 let mut bytes = [0; 4096];
                 store.read_at(&mut bytes, 0).unwrap();
-                bytes.iter().enumerate().filter(|(_, byte)| **byte != 0x55).map(|(at, byte)| (at, byte ^ 0x55)).collect::<Vec<_>>()
+                bytes
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, byte)| **byte != 0x55)
+                    .map(|(at, byte)| (at, byte ^ 0x55))
+                    .collect::<Vec<_>>()
             };
             let found: Vec<_> = (0..40).map(|_| read()).collect();
             assert_eq!(store.faults.done()[0].count, 20);
@@ -239,7 +275,8 @@ mod tests {
             let one = matches!(found.as_slice(), [(_, bit)] if bit.count_ones() == 1);
             assert!(if nth % 2 == 1 { one } else { found.is_empty() }, "{nth}: {found:?}");
         }
-        let places: std::collections::BTreeSet<usize> = found.iter().flatten().map(|(at, _)| *at).collect();
+        let places: std::collections::BTreeSet<usize> =
+            found.iter().flatten().map(|(at, _)| *at).collect();
         assert!(places.len() > 10, "{places:?}");
         assert_eq!(found, flips());
         for wrong in ["write:flip", "flush:flip", "read:flip,error=eio"] {
@@ -258,7 +295,10 @@ mod tests {
         // `*` counts what it cannot befall.
         let all = faulty(&["*:readonly,after=2"]);
         assert_eq!(all.try_read(&mut [0; 512], 0), Ok(false));
-        assert_eq!((all.read_at(&mut [0; 512], 0), all.flush(), all.write_at(&[0; 512], 0)), (Ok(()), Ok(()), Err(Errno::ReadOnly)));
+        assert_eq!(
+            (all.read_at(&mut [0; 512], 0), all.flush(), all.write_at(&[0; 512], 0)),
+            (Ok(()), Ok(()), Err(Errno::ReadOnly))
+        );
         assert_eq!(all.faults.done(), [Done { count: 1, first: vec![3] }]);
         assert_eq!(store.try_read(&mut [0; 512], 0), Ok(false));
     }

@@ -1,4 +1,5 @@
-//! Ranges held by writes in flight: a read-modify-write excludes every other write that overlaps it.
+//! Ranges held by writes in flight: a read-modify-write excludes every other write that overlaps
+//! it.
 //!
 //! # Limits
 //! A write waits for earlier ones that overlap it, so none waits for ever.
@@ -30,7 +31,8 @@ struct Held {
 }
 
 impl Held {
-    /// True if the writes must not overlap. Two of whole units may, as on every disk; a read-modify-write may not.
+    /// True if the writes must not overlap. Two of whole units may, as on every disk; a
+    /// read-modify-write may not.
     fn conflicts(&self, other: &Held) -> bool {
         (self.partial || other.partial) && self.start < other.end && other.start < self.end
     }
@@ -54,8 +56,8 @@ impl Ranges {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for earlier conflicting writes of bytes `start..end`, and holds the range. `partial`: bytes around the
-    /// data are read and written back.
+    /// Waits for earlier conflicting writes of bytes `start..end`, and holds the range. `partial`:
+    /// bytes around the data are read and written back.
     pub(crate) fn hold(&self, start: u64, end: u64, partial: bool) -> Hold<'_> {
         let mut writes = self.writes();
         let number = writes.next;

@@ -114,6 +114,9 @@ mod tests {
             assert_eq!(range.try_zero(offset, length as u64, false), Err(Errno::Range));
             assert!(range.borrow(offset, length as u64).is_err());
         }
-        assert!(Offset::new(below.clone(), 1 << 20, 1).is_none() && Offset::new(below, u64::MAX, 2).is_none());
+        assert!(
+            Offset::new(below.clone(), 1 << 20, 1).is_none()
+                && Offset::new(below, u64::MAX, 2).is_none()
+        );
     }
 }

@@ -1,12 +1,13 @@
 //! An overlay: writes to a disk go elsewhere, and the disk itself is only read.
 //!
-//! Each block of [`BLOCK`] bytes belongs to the base, is written, or is zero (`index.rs`). The first write to part of
-//! a block reads it from the base and writes it whole; a discarded or zeroed range is zero in whole blocks. A written
-//! block is stored at its own offset, so its place never has to be looked up.
+//! Each block of [`BLOCK`] bytes belongs to the base, is written, or is zero (`index.rs`). The
+//! first write to part of a block reads it from the base and writes it whole; a discarded or zeroed
+//! range is zero in whole blocks. A written block is stored at its own offset, so its place never
+//! has to be looked up.
 //!
 //! # Limits
-//! The base must not change meanwhile. Memory: the index, at most 64 MiB for every TiB with writes everywhere; for an
-//! overlay in memory, the written blocks too. A disk has 256 TiB at most.
+//! The base must not change meanwhile. Memory: the index, at most 64 MiB for every TiB with writes
+//! everywhere; for an overlay in memory, the written blocks too. A disk has 256 TiB at most.
 
 use crate::layer::held_ranges::Ranges;
 use index::{Index, State};
@@ -62,17 +63,30 @@ pub fn in_memory(bases: Vec<Base>) -> Result<Vec<Overlay>, Error> {
     bases.iter().try_for_each(fits)?;
     let over = |base: Base| {
         let length = base.store.length();
-        Ok(Overlay::new(base.store, Arc::new(Memory::new(length)?), 0, Arc::new(Index::new(length)), None))
+        Ok(Overlay::new(
+            base.store,
+            Arc::new(Memory::new(length)?),
+            0,
+            Arc::new(Index::new(length)),
+            None,
+        ))
     };
     bases.into_iter().map(over).collect()
 }
 
-/// Overlays over `bases`, in their order, kept in the file at `path`. It is made if it does not exist or is empty;
-/// else it must have been made over the same bases. `writes`: true if anything will be written.
-pub fn in_file(path: &std::path::Path, bases: Vec<Base>, writes: bool) -> Result<Vec<Overlay>, Error> {
+/// Overlays over `bases`, in their order, kept in the file at `path`. It is made if it does not
+/// exist or is empty; else it must have been made over the same bases. `writes`: true if anything
+/// will be written.
+pub fn in_file(
+    path: &std::path::Path,
+    bases: Vec<Base>,
+    writes: bool,
+) -> Result<Vec<Overlay>, Error> {
     bases.iter().try_for_each(fits)?;
     let (kept, parts) = kept::open(path, &bases, writes)?;
-    let over = |(base, (index, place)): (Base, _)| Overlay::new(base.store, kept.medium(), place, index, Some(kept.clone()));
+    let over = |(base, (index, place)): (Base, _)| {
+        Overlay::new(base.store, kept.medium(), place, index, Some(kept.clone()))
+    };
     Ok(bases.into_iter().zip(parts).map(over).collect())
 }
 
@@ -81,17 +95,26 @@ fn fits(base: &Base) -> Result<(), Error> {
     let (length, unit) = (base.store.length(), base.store.properties().unit);
     let not = |found| Err(Error::not("put an overlay over", &base.name, found, "serve it without"));
     match () {
-        () if length > LONGEST => not(format!("it has {length} bytes and an overlay {LONGEST} at most")),
+        () if length > LONGEST => {
+            not(format!("it has {length} bytes and an overlay {LONGEST} at most"))
+        }
         () if unit != 1 => not(format!("it takes units of {unit} bytes")),
         () => Ok(()),
     }
 }
 
-/// A function for a run of one state: its indices in the request, its offset on the disk, its state.
+/// A function for a run of one state: its indices in the request, its offset on the disk, its
+/// state.
 type Each<'a> = dyn FnMut(Range<usize>, u64, State) -> Result<bool, Errno> + 'a;
 
 impl Overlay {
-    fn new(base: Box<dyn Store>, data: Arc<dyn Store>, place: u64, index: Arc<Index>, kept: Option<Arc<Kept>>) -> Overlay {
+    fn new(
+        base: Box<dyn Store>,
+        data: Arc<dyn Store>,
+        place: u64,
+        index: Arc<Index>,
+        kept: Option<Arc<Kept>>,
+    ) -> Overlay {
         Overlay(Arc::new(Over { base, data, place, index, writes: Ranges::default(), kept }))
     }
 
@@ -101,8 +124,8 @@ impl Overlay {
         (written * BLOCK, zero * BLOCK)
     }
 
-    /// The overlay's own part as a store: written ranges are [`Content::Data`], zeroed ones [`Content::Zero`], and
-    /// those of the base [`Content::Hole`].
+    /// The overlay's own part as a store: written ranges are [`Content::Data`], zeroed ones
+    /// [`Content::Zero`], and those of the base [`Content::Hole`].
     pub fn written(&self) -> Written {
         Written(self.clone())
     }
@@ -132,7 +155,8 @@ impl Overlay {
         Ok(true)
     }
 
-    /// Copies the rest of the first and the last block around `start..end` into the overlay, unless they are in it.
+    /// Copies the rest of the first and the last block around `start..end` into the overlay, unless
+    /// they are in it.
     fn fill_around(&self, start: u64, end: u64) -> Result<(), Errno> {
         let last = round_up(end, BLOCK).ok_or(Errno::Range)?.min(self.0.base.length());
         for (from, to) in [(round_down(start, BLOCK), start), (end, last)] {
@@ -162,7 +186,8 @@ impl Overlay {
         let _hold = self.0.writes.hold(start, end, true);
         self.0.index.set(start / BLOCK..end.div_ceil(BLOCK), State::Zero);
         if !keep {
-            // The blocks read as zero regardless of their data, so a failure to free them is harmless.
+            // The blocks read as zero regardless of their data, so a failure to free them is
+            // harmless.
             let _ = self.0.data.discard(self.0.place + start, end - start);
         }
     }
@@ -213,7 +238,11 @@ impl Store for Overlay {
             return Ok(());
         }
         let whole = is_whole(offset, BLOCK) && (is_whole(end, BLOCK) || end == over.base.length());
-        let _hold = over.writes.hold(round_down(offset, BLOCK), round_up(end, BLOCK).ok_or(Errno::Range)?, !whole);
+        let _hold = over.writes.hold(
+            round_down(offset, BLOCK),
+            round_up(end, BLOCK).ok_or(Errno::Range)?,
+            !whole,
+        );
         if !whole {
             self.fill_around(offset, end)?;
         }

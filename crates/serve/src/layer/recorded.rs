@@ -1,14 +1,16 @@
-//! A store that records its requests, as a trace that `replay` accepts ([`trueline_lab::trace::own`]).
+//! A store that records its requests, as a trace that `replay` accepts
+//! ([`trueline_lab::trace::own`]).
 //!
-//! One line for each request, failed ones too, in the order of arrival, in ns since the recording began. Several
-//! stores may be recorded in one trace, each at its place in the provider of the trace. A discard, or a zeroing
-//! without a transfer, is a comment: the format has no such request. So is a request refused before it reached the
-//! store, which no drive can replay.
+//! One line for each request, failed ones too, in the order of arrival, in ns since the recording
+//! began. Several stores may be recorded in one trace, each at its place in the provider of the
+//! trace. A discard, or a zeroing without a transfer, is a comment: the format has no such request.
+//! So is a request refused before it reached the store, which no drive can replay.
 //!
 //! # Limits
-//! A request is recorded when it reaches the store: one that waits for a thread of its connection does so late. Its
-//! line is written within a second, if [`Recorder::pass`] is called. A failed write, such as on a full disk, ends the
-//! recording, which is reported once and stays whole up to there; the data of the store are not affected.
+//! A request is recorded when it reaches the store: one that waits for a thread of its connection
+//! does so late. Its line is written within a second, if [`Recorder::pass`] is called. A failed
+//! write, such as on a full disk, ends the recording, which is reported once and stays whole up to
+//! there; the data of the store are not affected.
 
 mod recording;
 
@@ -52,10 +54,16 @@ const LINES: usize = 64 << 10;
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 impl Recorder {
-    /// A recorder into `file`, which stays unchanged until the recording begins. `about`: lines that describe the
-    /// trace.
+    /// A recorder into `file`, which stays unchanged until the recording begins. `about`: lines
+    /// that describe the trace.
     pub fn new(file: File, about: &str, failed: Box<Failed>) -> Recorder {
-        let mut trace = Trace { file: Some(file), lines: Vec::with_capacity(2 * LINES), written: 0, at: 0, requests: 0 };
+        let mut trace = Trace {
+            file: Some(file),
+            lines: Vec::with_capacity(2 * LINES),
+            written: 0,
+            at: 0,
+            requests: 0,
+        };
         trace.lines.extend(own::HEAD.bytes().chain(*b"\n"));
         for line in about.lines() {
             trace.comment(line);
@@ -100,8 +108,8 @@ impl Recorder {
         }
     }
 
-    /// Records the line that `line` makes of the current time. The clock is read under the lock, so lines are in its
-    /// order.
+    /// Records the line that `line` makes of the current time. The clock is read under the lock, so
+    /// lines are in its order.
     fn put(&self, line: impl FnOnce(&mut Trace, u64)) {
         let mut trace = self.trace();
         if trace.file.is_none() {
@@ -128,17 +136,26 @@ impl Trace {
     }
 
     fn comment(&mut self, text: &str) {
-        self.lines.extend(b"# ".iter().copied().chain(text.bytes().map(|b| if b.is_ascii_control() { b'?' } else { b })).chain(*b"\n"));
+        self.lines.extend(
+            b"# "
+                .iter()
+                .copied()
+                .chain(text.bytes().map(|b| if b.is_ascii_control() { b'?' } else { b }))
+                .chain(*b"\n"),
+        );
     }
 
-    /// Writes the buffered lines. After an error nothing more is written, and no partial line remains.
+    /// Writes the buffered lines. After an error nothing more is written, and no partial line
+    /// remains.
     fn write(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let empty = if self.written == 0 { file.set_len(0).and_then(|()| file.rewind()) } else { Ok(()) };
+        let empty =
+            if self.written == 0 { file.set_len(0).and_then(|()| file.rewind()) } else { Ok(()) };
         let done = empty.and_then(|()| file.write_all(&self.lines));
         if done.is_err() {
             // If that fails too, a reader of the trace finds the partial line.
-            let _ = file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));
+            let _ =
+                file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));
             let lost = self.lines.iter().filter(|&&byte| byte == b'\n').count();
             self.requests = self.requests.saturating_sub(lost as u64);
             self.file = None;
@@ -178,13 +195,15 @@ impl Recorded {
         let Request { length, durable: fua, .. } = *request;
         // An empty request is none of a trace.
         if length > 0 || op == Op::Flush {
-            self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length, fua }));
+            self.recorder
+                .put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length, fua }));
         }
     }
 
     fn comment(&self, what: &str, offset: u64, length: u64) {
         let offset = self.place.saturating_add(offset);
-        self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} {what} {offset} {length}")));
+        self.recorder
+            .put(|trace, at_ns| trace.comment(&format!("{at_ns} {what} {offset} {length}")));
     }
 }
 
@@ -211,7 +230,9 @@ impl RefusalLog for RecordedRefusals {
             IoKind::Zero => "zero",
         };
         let offset = self.place.saturating_add(offset);
-        self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} refused {what} {offset} {length}")));
+        self.recorder.put(|trace, at_ns| {
+            trace.comment(&format!("{at_ns} refused {what} {offset} {length}"))
+        });
     }
 }
 
@@ -220,12 +241,20 @@ impl Filter for Recorded {
         &*self.below
     }
 
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         self.note(request);
         run()
     }
 
-    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    fn attempt<T>(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
         let tried = run();
         // What is declined comes again.
         if !matches!(tried, Ok(None)) {

@@ -1,12 +1,13 @@
-//! A store with another sector size than its own: a disk of 4096-byte sectors as one of 512, and the reverse.
+//! A store with another sector size than its own: a disk of 4096-byte sectors as one of 512, and
+//! the reverse.
 //!
-//! A write that is not whole units of the store is a read-modify-write. It holds its units, against every overlapping
-//! write, until they are written: otherwise two writes of neighbouring sectors could read the same unit, and the one
-//! written back last would undo the other.
+//! A write that is not whole units of the store is a read-modify-write. It holds its units, against
+//! every overlapping write, until they are written: otherwise two writes of neighbouring sectors
+//! could read the same unit, and the one written back last would undo the other.
 //!
 //! # Limits
-//! A request waits for earlier ones that overlap it, so none waits for ever. Reads do not wait: a read during an
-//! overlapping write may return old or new data, as on every disk.
+//! A request waits for earlier ones that overlap it, so none waits for ever. Reads do not wait: a
+//! read during an overlapping write may return old or new data, as on every disk.
 
 use crate::layer::held_ranges::{Hold, Ranges};
 use std::sync::Arc;
@@ -43,11 +44,14 @@ type Write<'a> = dyn Fn(&[u8], u64) -> Result<(), Errno> + 'a;
 type Read<'a> = dyn Fn(&mut [u8], u64) -> Result<bool, Errno> + 'a;
 
 impl Sectored {
-    /// The store `below` in sectors of `sector` bytes; a rest at its end is left out. [`None`] if neither its unit is
-    /// a multiple of the sector, nor the sector of its unit.
+    /// The store `below` in sectors of `sector` bytes; a rest at its end is left out. [`None`] if
+    /// neither its unit is a multiple of the sector, nor the sector of its unit.
     pub fn new(below: Arc<dyn Store>, sector: u64) -> Option<Sectored> {
         let unit = below.properties().unit;
-        let fits = sector > 0 && unit > 0 && (is_whole(unit, sector) || is_whole(sector, unit)) && is_whole(below.length(), unit);
+        let fits = sector > 0
+            && unit > 0
+            && (is_whole(unit, sector) || is_whole(sector, unit))
+            && is_whole(below.length(), unit);
         fits.then(|| Sectored { below, sector, block: unit, ranges: Ranges::default() })
     }
 
@@ -61,8 +65,10 @@ impl Sectored {
         if !is_whole(offset, self.sector) || !is_whole(length, self.sector) {
             return Err(Errno::Unaligned);
         }
-        let end = offset.checked_add(length).filter(|&end| end <= self.length()).ok_or(Errno::Range)?;
-        let (start, end) = (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
+        let end =
+            offset.checked_add(length).filter(|&end| end <= self.length()).ok_or(Errno::Range)?;
+        let (start, end) =
+            (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
         Ok(Units { start, end, before: index(offset - start)?, length: index(end - start)? })
     }
@@ -91,7 +97,8 @@ impl Sectored {
         write(&image, units.start)
     }
 
-    /// Reads the first and the last unit, if the request of `length` bytes covers only part of them.
+    /// Reads the first and the last unit, if the request of `length` bytes covers only part of
+    /// them.
     fn read_ends(&self, image: &mut [u8], units: Units, length: usize) -> Result<(), Errno> {
         let unit = usize::try_from(self.block).map_err(|_| Errno::Range)?;
         let last = units.length - unit;
@@ -131,7 +138,10 @@ impl Store for Sectored {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.read(buffer, offset, &|buffer, offset| self.below.read_at(buffer, offset).map(|()| true)).map(|_| ())
+        self.read(buffer, offset, &|buffer, offset| {
+            self.below.read_at(buffer, offset).map(|()| true)
+        })
+        .map(|_| ())
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -202,7 +212,8 @@ impl Store for Sectored {
         if whole > 0 {
             return Ok(Run { length: whole, ..run });
         }
-        // The run ends within the first sector, which is mixed: reported as a hole, it would not be read.
+        // The run ends within the first sector, which is mixed: reported as a hole, it would not be
+        // read.
         let end = units.start.saturating_add(self.block.max(self.sector)).min(offset + length);
         Ok(Run { content: Content::Data, length: end.saturating_sub(offset) })
     }

@@ -1,7 +1,7 @@
 //! A store that refuses misaligned requests: a test for software that must keep to the grain.
 //!
-//! A write or zeroing that is not whole units fails with [`Errno::Unaligned`], without an effect; reads too, on
-//! request. Misaligned discards cost nothing, and are done.
+//! A write or zeroing that is not whole units fails with [`Errno::Unaligned`], without an effect;
+//! reads too, on request. Misaligned discards cost nothing, and are done.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,12 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refusal { what, provider, offset, length, grain } = self;
-        write!(f, "{what} of {length} bytes at {offset} of {provider}, whose {}-byte units begin at byte {}", grain.size(), grain.phase())
+        write!(
+            f,
+            "{what} of {length} bytes at {offset} of {provider}, whose {}-byte units begin at byte {}",
+            grain.size(),
+            grain.phase()
+        )
     }
 }
 
@@ -61,9 +66,16 @@ pub struct Strict {
 }
 
 impl Strict {
-    /// The store `below` named `name`, with units `grain`. `last`: the medium ends with it. `reads`: reads are
-    /// refused too.
-    pub fn new(below: Arc<dyn Store>, name: String, grain: Grain, last: bool, reads: bool, refused: Arc<Refused>) -> Strict {
+    /// The store `below` named `name`, with units `grain`. `last`: the medium ends with it.
+    /// `reads`: reads are refused too.
+    pub fn new(
+        below: Arc<dyn Store>,
+        name: String,
+        grain: Grain,
+        last: bool,
+        reads: bool,
+        refused: Arc<Refused>,
+    ) -> Strict {
         let end = last.then(|| below.length());
         Strict { below, name, grain, end, reads, refused }
     }
@@ -78,12 +90,20 @@ impl Strict {
         };
         let Request { offset, length, .. } = *request;
         let end = offset.checked_add(length).ok_or(Errno::Range)?;
-        if length == 0 || self.grain.contains(offset) && (self.grain.contains(end) || self.end == Some(end)) {
+        if length == 0
+            || self.grain.contains(offset) && (self.grain.contains(end) || self.end == Some(end))
+        {
             return Ok(());
         }
         self.refused.count.fetch_add(1, Ordering::Relaxed);
         let mut first = self.refused.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert_with(|| Refusal { what, provider: self.name.clone(), offset, length, grain: self.grain });
+        first.get_or_insert_with(|| Refusal {
+            what,
+            provider: self.name.clone(),
+            offset,
+            length,
+            grain: self.grain,
+        });
         Err(Errno::Unaligned)
     }
 }
@@ -93,12 +113,20 @@ impl Filter for Strict {
         &*self.below
     }
 
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         self.check(request)?;
         run()
     }
 
-    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    fn attempt<T>(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
         self.check(request)?;
         run()
     }
@@ -115,11 +143,20 @@ mod tests {
 
     #[test]
     fn what_is_off_the_grain_is_refused_and_not_done() {
-        let (memory, refused) = (Arc::new(Memory::new(10_000).unwrap()), Arc::new(Refused::default()));
+        let (memory, refused) =
+            (Arc::new(Memory::new(10_000).unwrap()), Arc::new(Refused::default()));
         let grain = Grain::new(4096, 512).unwrap();
-        let strict = |last, reads| Strict::new(memory.clone(), "p1".into(), grain, last, reads, refused.clone());
+        let strict = |last, reads| {
+            Strict::new(memory.clone(), "p1".into(), grain, last, reads, refused.clone())
+        };
         let (inner, disk) = (strict(false, false), strict(true, true));
-        for (offset, length, good) in [(512, 4096, true), (512, 8192, true), (0, 4096, false), (512, 512, false), (4608, 5392, false)] {
+        for (offset, length, good) in [
+            (512, 4096, true),
+            (512, 8192, true),
+            (0, 4096, false),
+            (512, 512, false),
+            (4608, 5392, false),
+        ] {
             let want = if good { Ok(()) } else { Err(Errno::Unaligned) };
             let bytes = vec![1; length];
             assert_eq!(inner.write_at(&bytes, offset), want);
@@ -130,10 +167,16 @@ mod tests {
         assert_eq!((inner.discard(0, 10), inner.write_at(&[], 3)), (Ok(()), Ok(())));
         // Nothing follows the end of a disk.
         assert_eq!(disk.write_at(&vec![1; 5392], 4608), Ok(()));
-        assert_eq!((disk.read_at(&mut [0; 512], 0), disk.try_read(&mut [0; 4096], 512)), (Err(Errno::Unaligned), Ok(true)));
+        assert_eq!(
+            (disk.read_at(&mut [0; 512], 0), disk.try_read(&mut [0; 4096], 512)),
+            (Err(Errno::Unaligned), Ok(true))
+        );
         let (count, first) = refused.told();
         assert_eq!(count, 10);
-        assert_eq!(first.unwrap().to_string(), "write of 4096 bytes at 0 of p1, whose 4096-byte units begin at byte 512");
+        assert_eq!(
+            first.unwrap().to_string(),
+            "write of 4096 bytes at 0 of p1, whose 4096-byte units begin at byte 512"
+        );
         let mut read = [9; 512];
         memory.read_at(&mut read, 0).unwrap();
         assert_eq!(read, [0; 512]);

@@ -7,7 +7,8 @@ use trueline_geom::probe::read_set::ReadSet;
 /// The most ranges under watch: more than any disk needs that was not crafted to need many.
 const RANGES: usize = 8192;
 
-/// The ranges that tasting has read, and a flag for writes to them, shared by all exports of a graph.
+/// The ranges that tasting has read, and a flag for writes to them, shared by all exports of a
+/// graph.
 pub struct RetasteTrigger {
     looked: Generations<ReadSet>,
     written: AtomicBool,
@@ -18,7 +19,11 @@ pub struct RetasteTrigger {
 impl RetasteTrigger {
     /// A trigger for writes to `looked`, the ranges just read.
     pub fn new(looked: ReadSet) -> RetasteTrigger {
-        RetasteTrigger { looked: Generations::new(looked), written: AtomicBool::new(false), busy: AtomicBool::new(false) }
+        RetasteTrigger {
+            looked: Generations::new(looked),
+            written: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+        }
     }
 
     /// Notes a write of `length` bytes at byte `offset` of a store.
@@ -45,8 +50,8 @@ impl RetasteTrigger {
         self.written.load(Ordering::SeqCst) || self.busy.load(Ordering::SeqCst)
     }
 
-    /// Calls `taste`, which tastes the disks again; writes meanwhile count as later. One thread at a time may call
-    /// it.
+    /// Calls `taste`, which tastes the disks again; writes meanwhile count as later. One thread at
+    /// a time may call it.
     pub fn again(&self, taste: impl FnOnce()) {
         self.busy.store(true, Ordering::SeqCst);
         self.written.store(false, Ordering::SeqCst);
@@ -86,7 +91,10 @@ mod tests {
         let graph = |table: &[u8]| {
             let memory = Memory::new(1 << 20).unwrap();
             memory.write_at(table, 0).unwrap();
-            Graph::taste(vec![Disk::new("", Box::new(memory), Topology::new(512, 1 << 20))], Limits::default())
+            Graph::taste(
+                vec![Disk::new("", Box::new(memory), Topology::new(512, 1 << 20))],
+                Limits::default(),
+            )
         };
         let (blank, mut table) = (graph(&[]), [0; 512]);
         table[450] = 0x83;

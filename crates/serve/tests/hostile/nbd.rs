@@ -1,4 +1,5 @@
-//! What must hold of the network block device server whatever a client sends. Shared by the ordinary tests and the fuzz targets.
+//! What must hold of the network block device server whatever a client sends. Shared by the
+//! ordinary tests and the fuzz targets.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,10 @@ fn exports() -> Exports {
         read_only: false,
         rotational: false,
         sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
-        boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
+        boundaries: grain
+            .map(|grain| Boundary { why: Why::Physical, grain: Some(grain) })
+            .into_iter()
+            .collect(),
         errors: Arc::default(),
         overlay: None,
         refusals: Vec::new(),
@@ -89,7 +93,10 @@ fn options(data: &[u8]) -> Vec<u8> {
                 let count = script.byte() % 6;
                 data.extend(u32::from(count).to_be_bytes());
                 for _ in 0..count {
-                    data.extend(string(&mut script, &[b"base:", b"base:allocation", b"trueline:", b"trueline:grain", b"x-y:z"]));
+                    data.extend(string(
+                        &mut script,
+                        &[b"base:", b"base:allocation", b"trueline:", b"trueline:grain", b"x-y:z"],
+                    ));
                 }
                 data
             }
@@ -102,7 +109,11 @@ fn options(data: &[u8]) -> Vec<u8> {
                 script.bytes(count).to_vec()
             }
         };
-        let length = if script.byte() == 255 { script.number() } else { u32::try_from(data.len()).unwrap_or(0) };
+        let length = if script.byte() == 255 {
+            script.number()
+        } else {
+            u32::try_from(data.len()).unwrap_or(0)
+        };
         out.extend(b"IHAVEOPT");
         out.extend(number.to_be_bytes());
         out.extend(length.to_be_bytes());
@@ -111,12 +122,14 @@ fn options(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Options in pieces of any size: every answer has its form and is not much longer than what was said.
+/// Options in pieces of any size: every answer has its form and is not much longer than what was
+/// said.
 pub fn haggle(data: &[u8]) {
     let exports = exports();
     let Some((&kind, data)) = data.split_first() else { return };
     let input = if kind & 1 == 0 { options(data) } else { data.to_vec() };
-    let mut haggle = Haggle::new([Tls::None, Tls::Offered, Tls::Required][usize::from(kind >> 1) % 3]);
+    let mut haggle =
+        Haggle::new([Tls::None, Tls::Offered, Tls::Required][usize::from(kind >> 1) % 3]);
     let piece = 1 + usize::from(kind >> 3);
     let (mut from, mut to) = (0, 0);
     loop {
@@ -134,7 +147,10 @@ pub fn haggle(data: &[u8]) {
         match step {
             Step::Close | Step::CutOff(_) => return,
             Step::Transmission(agreed) => {
-                assert!(agreed.export < 2 && agreed.contexts.iter().all(|number| (1..=2).contains(number)));
+                assert!(
+                    agreed.export < 2
+                        && agreed.contexts.iter().all(|number| (1..=2).contains(number))
+                );
                 assert!(agreed.headers.are_chunks() || agreed.contexts.is_empty());
                 return;
             }
@@ -161,7 +177,8 @@ fn option_replies(mut out: &[u8]) {
     }
 }
 
-/// A client in memory: what it sends, one message after the answer to the one before, and what it got.
+/// A client in memory: what it sends, one message after the answer to the one before, and what it
+/// got.
 struct Client {
     headers: Headers,
     messages: Vec<Vec<u8>>,
@@ -207,9 +224,12 @@ impl Stream for Client {
     fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut state = self.state.lock().expect("no panic");
         // The handshake, then the first request: two messages to which there is no answer yet.
-        let due = |state: &State| state.answers.iter().filter(|answer| answer.last).count() + 1 < state.message;
+        let due = |state: &State| {
+            state.answers.iter().filter(|answer| answer.last).count() + 1 < state.message
+        };
         while state.at == 0 && state.message < self.messages.len() && due(&state) {
-            let waited = self.answered.wait_timeout(state, Duration::from_secs(600)).expect("no panic");
+            let waited =
+                self.answered.wait_timeout(state, Duration::from_secs(600)).expect("no panic");
             assert!(!waited.1.timed_out(), "no answer");
             state = waited.0;
         }
@@ -242,11 +262,27 @@ impl Stream for Client {
 
 /// Chunks or extended headers, both contexts, the default export.
 fn hello(headers: Headers) -> Vec<u8> {
-    let contexts = [&[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 15][..], b"base:allocation", &[0, 0, 0, 14], b"trueline:grain"].concat();
+    let contexts = [
+        &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 15][..],
+        b"base:allocation",
+        &[0, 0, 0, 14],
+        b"trueline:grain",
+    ]
+    .concat();
     let option = |number: u32, data: &[u8]| {
-        [b"IHAVEOPT", &number.to_be_bytes()[..], &u32::try_from(data.len()).unwrap_or(0).to_be_bytes(), data].concat()
+        [
+            b"IHAVEOPT",
+            &number.to_be_bytes()[..],
+            &u32::try_from(data.len()).unwrap_or(0).to_be_bytes(),
+            data,
+        ]
+        .concat()
     };
-    let first = if headers == Headers::Extended { wire::option::EXTENDED_HEADERS } else { wire::option::STRUCTURED_REPLY };
+    let first = if headers == Headers::Extended {
+        wire::option::EXTENDED_HEADERS
+    } else {
+        wire::option::STRUCTURED_REPLY
+    };
     [vec![0, 0, 0, 3], option(first, &[]), option(10, &contexts), option(7, &[0; 6])].concat()
 }
 
@@ -258,7 +294,8 @@ fn message(headers: Headers, request: &Request, payload: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Requests of any form, each sent after the answer to the one before, against a model of the bytes.
+/// Requests of any form, each sent after the answer to the one before, against a model of the
+/// bytes.
 pub fn transmit(headers: Headers, data: &[u8]) {
     let requests = requests(headers, data);
     let messages = requests.iter().map(|(request, payload)| message(headers, request, payload));
@@ -286,7 +323,13 @@ pub fn transmit(headers: Headers, data: &[u8]) {
 fn serve(client: &Client, stop: &AtomicBool, agreed: &mut dyn FnMut()) -> io::Result<()> {
     let exports = exports();
     let room = &MemoryBudget::new(1 << 30);
-    let service = Service { exports: &exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop };
+    let service = Service {
+        exports: &exports,
+        encryption: &Encryption::Off,
+        limits: Limits::default(),
+        room,
+        stop,
+    };
     connection::serve(client, &service, &mut |_| agreed())
 }
 
@@ -307,8 +350,16 @@ fn requests(headers: Headers, data: &[u8]) -> Vec<(Request, Vec<u8>)> {
         }
         let carries = command == command::WRITE || extended && flags & flag::PAYLOAD_LEN != 0;
         let near = |number: u32| u64::from(number) % (LENGTH + 2048);
-        let offset = if how & 6 == 6 { u64::from(script.number()) << (how >> 3) } else { near(script.number()) };
-        let mut length = if how & 6 == 4 && !carries { u64::from(script.number()) } else { near(script.number()) >> (how >> 4) };
+        let offset = if how & 6 == 6 {
+            u64::from(script.number()) << (how >> 3)
+        } else {
+            near(script.number())
+        };
+        let mut length = if how & 6 == 4 && !carries {
+            u64::from(script.number())
+        } else {
+            near(script.number()) >> (how >> 4)
+        };
         if extended && how & 14 == 12 && !carries {
             length <<= how >> 3;
         }
@@ -347,6 +398,7 @@ pub fn noise(headers: Headers, data: &[u8]) {
 pub fn while_ending(headers: Headers, request: &Request) -> Vec<u8> {
     let client = Client::new(headers, vec![hello(headers), message(headers, request, &[])]);
     let stop = AtomicBool::new(false);
-    serve(&client, &stop, &mut || stop.store(true, Ordering::Relaxed)).expect("nothing is wrong with the stream");
+    serve(&client, &stop, &mut || stop.store(true, Ordering::Relaxed))
+        .expect("nothing is wrong with the stream");
     client.state.into_inner().expect("no panic").got
 }

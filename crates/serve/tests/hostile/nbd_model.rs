@@ -1,4 +1,5 @@
-//! What a network block device server answers, taken apart, and a model of the bytes that it must agree with.
+//! What a network block device server answers, taken apart, and a model of the bytes that it must
+//! agree with.
 
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{self, Headers, chunk, command, error, flag};
@@ -27,7 +28,8 @@ fn is_simple(bytes: &[u8], headers: Headers) -> bool {
 }
 
 impl<'a> Chunk<'a> {
-    /// Bytes of the first one, and whether nothing follows it; [`None`] if it is not all here. Panics where it has no form.
+    /// Bytes of the first one, and whether nothing follows it; [`None`] if it is not all here.
+    /// Panics where it has no form.
     pub fn measure(bytes: &[u8], headers: Headers) -> Option<(usize, bool)> {
         if bytes.len() < 16 {
             return None;
@@ -35,10 +37,19 @@ impl<'a> Chunk<'a> {
         if is_simple(bytes, headers) {
             return Some((16, true));
         }
-        let magic = if headers == Headers::Extended { wire::EXTENDED_REPLY_MAGIC } else { wire::STRUCTURED_REPLY_MAGIC };
-        assert_eq!(number(&bytes[..4]), u64::from(magic), "it begins with neither a reply nor a chunk");
+        let magic = if headers == Headers::Extended {
+            wire::EXTENDED_REPLY_MAGIC
+        } else {
+            wire::STRUCTURED_REPLY_MAGIC
+        };
+        assert_eq!(
+            number(&bytes[..4]),
+            u64::from(magic),
+            "it begins with neither a reply nor a chunk"
+        );
         let (head, flags) = (head(headers), number(&bytes[4..6]));
-        let length = number(bytes.get(head - if headers == Headers::Extended { 8 } else { 4 }..head)?);
+        let length =
+            number(bytes.get(head - if headers == Headers::Extended { 8 } else { 4 }..head)?);
         assert!(flags <= 1 && length <= 2 * 65_536, "{flags:x} {length}");
         let length = head + usize::try_from(length).expect("checked");
         (bytes.len() >= length).then_some((length, flags == 1))
@@ -63,9 +74,14 @@ impl<'a> Chunk<'a> {
             chunk::BLOCK_STATUS_EXT => (8, 8),
             kind => panic!("{kind} is no status"),
         };
-        let found = self.data[at..].chunks(2 * half).map(|one| (number(&one[..half]), number(&one[half..])));
+        let found = self.data[at..]
+            .chunks(2 * half)
+            .map(|one| (number(&one[..half]), number(&one[half..])));
         let found: Vec<_> = found.collect();
-        assert!(half == 4 || number(&self.data[4..8]) == found.len() as u64, "their number is another");
+        assert!(
+            half == 4 || number(&self.data[4..8]) == found.len() as u64,
+            "their number is another"
+        );
         assert_eq!(self.data.len(), at + found.len() * 2 * half);
         (number(&self.data[..4]), found)
     }
@@ -93,15 +109,24 @@ impl Model {
             assert_eq!(chunk.cookie, request.cookie, "{request:?}");
             assert!(chunk.offset.is_none_or(|offset| offset == request.offset), "{request:?}");
         }
-        let error = if chunks[0].kind == chunk::ERROR { u32::try_from(number(&chunks[0].data[..4])).expect("four bytes") } else { 0 };
+        let error = if chunks[0].kind == chunk::ERROR {
+            u32::try_from(number(&chunks[0].data[..4])).expect("four bytes")
+        } else {
+            0
+        };
         let named = request.command == command::BLOCK_STATUS && self.payload(request) > 0;
-        let length = if named && payload.len() >= 8 { number(&payload[..8]) } else { request.length };
-        let contexts: Vec<u64> = if named { payload.chunks(4).skip(2).map(number).collect() } else { vec![1, 2] };
+        let length =
+            if named && payload.len() >= 8 { number(&payload[..8]) } else { request.length };
+        let contexts: Vec<u64> =
+            if named { payload.chunks(4).skip(2).map(number).collect() } else { vec![1, 2] };
         let end = request.offset.checked_add(length).filter(|&end| end <= self.bytes.len() as u64);
         let Some(end) = end.filter(|_| self.is_allowed(request, payload, length)) else {
             return assert!(error != 0 && chunks.len() == 1, "{request:?} was done");
         };
-        if error == error::ENOTSUP && request.command == command::WRITE_ZEROES && request.has(flag::FAST_ZERO) {
+        if error == error::ENOTSUP
+            && request.command == command::WRITE_ZEROES
+            && request.has(flag::FAST_ZERO)
+        {
             return;
         }
         assert_eq!(error, 0, "{request:?}");
@@ -113,14 +138,20 @@ impl Model {
                 assert_eq!(chunks[0].data[..8], request.offset.to_be_bytes());
                 assert_eq!(chunks[0].data.len() - 8, range.len());
                 for (at, &byte) in range.zip(&chunks[0].data[8..]) {
-                    assert!(byte == self.bytes[at] || self.loose[at] && byte == 0, "{request:?} at {at}");
+                    assert!(
+                        byte == self.bytes[at] || self.loose[at] && byte == 0,
+                        "{request:?} at {at}"
+                    );
                     (self.bytes[at], self.loose[at]) = (byte, false);
                 }
             }
             command::BLOCK_STATUS => self.check_status(request, length, &contexts, chunks),
             // A chunk of data has at least a byte.
             _ => {
-                assert!(chunks.len() == 1 && chunks[0].kind == chunk::NONE && chunks[0].data.is_empty(), "{request:?}");
+                assert!(
+                    chunks.len() == 1 && chunks[0].kind == chunk::NONE && chunks[0].data.is_empty(),
+                    "{request:?}"
+                );
                 self.change(request.command, range, payload);
             }
         }
@@ -138,8 +169,15 @@ impl Model {
 
     fn check_status(&self, request: &Request, length: u64, contexts: &[u64], chunks: &[Chunk<'_>]) {
         let found: Vec<_> = chunks.iter().map(Chunk::descriptors).collect();
-        assert_eq!(found.iter().map(|(context, _)| *context).collect::<Vec<_>>(), contexts, "{request:?}");
-        assert!(chunks.iter().all(|chunk| (chunk.kind == chunk::BLOCK_STATUS_EXT) == (self.headers == Headers::Extended)));
+        assert_eq!(
+            found.iter().map(|(context, _)| *context).collect::<Vec<_>>(),
+            contexts,
+            "{request:?}"
+        );
+        assert!(
+            chunks.iter().all(|chunk| (chunk.kind == chunk::BLOCK_STATUS_EXT)
+                == (self.headers == Headers::Extended))
+        );
         for (_, descriptors) in found {
             assert!(descriptors.iter().all(|&(length, _)| length > 0), "{request:?}");
             let sum: u64 = descriptors.iter().map(|(length, _)| length).sum();
@@ -150,11 +188,13 @@ impl Model {
 
     /// Bytes that follow a request.
     fn payload(&self, request: &Request) -> u64 {
-        let carries = request.command == command::WRITE || self.headers == Headers::Extended && request.flags & 32 != 0;
+        let carries = request.command == command::WRITE
+            || self.headers == Headers::Extended && request.flags & 32 != 0;
         if carries { request.length } else { 0 }
     }
 
-    /// Whether a request is one, wherever it leads: as the protocol says it, in other words than the server's.
+    /// Whether a request is one, wherever it leads: as the protocol says it, in other words than
+    /// the server's.
     fn is_allowed(&self, request: &Request, payload: &[u8], length: u64) -> bool {
         let extended = self.headers == Headers::Extended;
         let flags = match request.command {
@@ -174,7 +214,9 @@ impl Model {
             && match request.command {
                 command::FLUSH => length == 0 && request.offset == 0,
                 command::BLOCK_STATUS if request.has(flag::PAYLOAD_LEN) => {
-                    let are_contexts = numbers.iter().all(|number| [[0, 0, 0, 1], [0, 0, 0, 2]].iter().any(|known| number == known));
+                    let are_contexts = numbers.iter().all(|number| {
+                        [[0, 0, 0, 1], [0, 0, 0, 2]].iter().any(|known| number == known)
+                    });
                     length > 0
                         && (12..=16).contains(&payload.len())
                         && payload.len().is_multiple_of(4)

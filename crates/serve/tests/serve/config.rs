@@ -23,7 +23,10 @@ use trueline_serve::server;
 /// A disk of 64 KiB in memory of whose units nothing is known.
 fn graph() -> Graph {
     let topology = trueline_geom::base::topology::Topology::new(512, 1 << 16);
-    Graph::taste(vec![Disk::new("", Box::new(Memory::new(1 << 16).unwrap()), topology)], Limits::default())
+    Graph::taste(
+        vec![Disk::new("", Box::new(Memory::new(1 << 16).unwrap()), topology)],
+        Limits::default(),
+    )
 }
 
 fn tell() -> Arc<Tell> {
@@ -36,26 +39,45 @@ fn layers(config: LayerConfig) -> Result<LayerStack, Error> {
 
 #[test]
 fn requests_are_not_judged_by_a_grain_that_is_not_known() {
-    let refused = layers(LayerConfig { strict: Some(Strictness::All), ..LayerConfig::default() }).err().unwrap();
+    let refused = layers(LayerConfig { strict: Some(Strictness::All), ..LayerConfig::default() })
+        .err()
+        .unwrap();
     assert!(matches!(&refused, Error::NoGrain { target } if target == "a disk"), "{refused}");
-    assert_eq!(refused.to_string(), "serve a disk: --strict: nothing is known of its units: say --physical 4096");
+    assert_eq!(
+        refused.to_string(),
+        "serve a disk: --strict: nothing is known of its units: say --physical 4096"
+    );
 }
 
 #[test]
 fn a_recording_takes_the_place_of_no_other_file() {
     let scratch = Scratch::new();
     let path = scratch.0.join("letter");
-    let record = |path: &Path| layers(LayerConfig { record: Some(path.to_owned()), ..LayerConfig::default() });
+    let record = |path: &Path| {
+        layers(LayerConfig { record: Some(path.to_owned()), ..LayerConfig::default() })
+    };
     fs::write(&path, "Dear all").unwrap();
     let refused = record(&path).err().unwrap();
-    assert!(matches!(&refused, Error::Recording { cause: RecordingError::NotATrace, .. }), "{refused}");
-    assert_eq!(refused.to_string(), format!("record {}: it is there and no trace: name a new file", path.display()));
+    assert!(
+        matches!(&refused, Error::Recording { cause: RecordingError::NotATrace, .. }),
+        "{refused}"
+    );
+    assert_eq!(
+        refused.to_string(),
+        format!("record {}: it is there and no trace: name a new file", path.display())
+    );
     assert_eq!(fs::read(&path).unwrap(), b"Dear all");
-    assert!(matches!(record(&scratch.0).err().unwrap(), Error::Recording { cause: RecordingError::NotAFile, .. }));
+    assert!(matches!(
+        record(&scratch.0).err().unwrap(),
+        Error::Recording { cause: RecordingError::NotAFile, .. }
+    ));
     // One server at a time writes a trace.
     let path = scratch.0.join("trace");
     let first = record(&path).unwrap();
-    assert!(matches!(record(&path).err().unwrap(), Error::Recording { cause: RecordingError::Busy, .. }));
+    assert!(matches!(
+        record(&path).err().unwrap(),
+        Error::Recording { cause: RecordingError::Busy, .. }
+    ));
     drop(first);
     assert!(record(&path).is_ok());
 }
@@ -64,7 +86,11 @@ fn a_recording_takes_the_place_of_no_other_file() {
 fn a_range_is_inside_of_its_target_and_served_alone() {
     let (graph, layers) = (graph(), layers(LayerConfig::default()).unwrap());
     let exports = |start, length| {
-        let selection = Selection { target: "a disk".into(), range: Some(Range { start, length }), ..Selection::default() };
+        let selection = Selection {
+            target: "a disk".into(),
+            range: Some(Range { start, length }),
+            ..Selection::default()
+        };
         selection.exports(&graph, 0, &layers, None)
     };
     let refused = exports(1 << 16, None).err().unwrap();
@@ -80,13 +106,22 @@ fn tls_needs_certificates_and_an_overlay_another_file_than_its_disk() {
     let fronts = FrontConfig { tls: Some(TlsUse::Required), ..FrontConfig::default() };
     let refused = fronts.open(&Arc::new(Exports(Vec::new())), &tell()).err().unwrap();
     assert!(matches!(refused, Error::NoCertificates), "{refused}");
-    assert!(FrontConfig::default().open(&Arc::new(Exports(Vec::new())), &tell()).unwrap().is_empty());
+    assert!(
+        FrontConfig::default().open(&Arc::new(Exports(Vec::new())), &tell()).unwrap().is_empty()
+    );
     let scratch = Scratch::new();
     let path = scratch.0.join("disk");
     fs::write(&path, [0; 4096]).unwrap();
-    let disk = Covered { name: path.display().to_string(), image: Some(path.clone()), store: Box::new(Memory::new(4096).unwrap()) };
+    let disk = Covered {
+        name: path.display().to_string(),
+        image: Some(path.clone()),
+        store: Box::new(Memory::new(4096).unwrap()),
+    };
     let refused = Overlays::new(Place::File(path.clone()), vec![disk], true).err().unwrap();
-    assert_eq!(refused.to_string(), format!("put an overlay over {}: it is that disk itself: name a new file", path.display()));
+    assert_eq!(
+        refused.to_string(),
+        format!("put an overlay over {}: it is that disk itself: name a new file", path.display())
+    );
 }
 
 /// A way in that nothing comes through.

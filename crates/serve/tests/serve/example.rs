@@ -1,4 +1,5 @@
-//! The example `serve_memory`, run as a program: a client reads, and the counts are printed at the end.
+//! The example `serve_memory`, run as a program: a client reads, and the counts are printed at the
+//! end.
 
 use crate::Scratch;
 use std::io::{BufRead, BufReader, Read};
@@ -17,22 +18,27 @@ impl Drop for Program {
     }
 }
 
-/// Path of the example, which cargo builds with the tests; one that is older than its source is built again.
+/// Path of the example, which cargo builds with the tests; one that is older than its source is
+/// built again.
 fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/serve_memory");
+    let program =
+        test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/serve_memory");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/serve_memory.rs");
     let changed = |path: &str| std::fs::metadata(path).and_then(|known| known.modified());
     if changed(&program.display().to_string()).ok() < changed(source).ok() {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--example", "serve_memory"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        cargo
+            .args(["build", "--quiet", "--example", "serve_memory"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
         cargo.args((!cfg!(debug_assertions)).then_some("--release"));
         assert!(cargo.status().unwrap().success());
     }
     program
 }
 
-/// Serves at a socket of its own, runs `client` on the URI that is printed, ends with `signal`; the lines that are printed last.
+/// Serves at a socket of its own, runs `client` on the URI that is printed, ends with `signal`; the
+/// lines that are printed last.
 fn served(signal: Option<&str>, client: impl FnOnce(&str)) -> Vec<String> {
     let scratch = Scratch::new();
     let mut command = Command::new(example());

@@ -2,7 +2,9 @@
 
 use crate::Scratch;
 use crate::skip::skip;
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, fallocate, fstat, ftruncate, open, seek, statvfs};
+use rustix::fs::{
+    FallocateFlags, Mode, OFlags, SeekFrom, fallocate, fstat, ftruncate, open, seek, statvfs,
+};
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -25,7 +27,11 @@ fn with(store: Arc<dyn Store>, read_only: bool, test: impl FnOnce(&Path, &OwnedF
     let scratch = Scratch::new();
     // Root need not be allowed to mount: in a container it seldom is.
     let probe = "[ $(id -u) = 0 ]; mkdir probe; mount -t tmpfs none probe; umount probe";
-    let mounts = Command::new("sh").args(["-ec", probe]).current_dir(&scratch.0).output().is_ok_and(|ran| ran.status.success());
+    let mounts = Command::new("sh")
+        .args(["-ec", probe])
+        .current_dir(&scratch.0)
+        .output()
+        .is_ok_and(|ran| ran.status.success());
     if !mounts || open("/dev/fuse", OFlags::RDWR, Mode::empty()).is_err() {
         return skip("mounting needs root, leave to mount, and /dev/fuse");
     }
@@ -73,7 +79,8 @@ fn a_file_ends_where_its_provider_does() {
         assert_eq!(pread(fd, &mut buffer, LENGTH - 11), Ok(11));
         assert_eq!((buffer[0], buffer[1]), (0, 7));
         assert_eq!(pread(fd, &mut buffer, LENGTH), Ok(0));
-        // As a device it is cut by nobody, and whoever opens it to write it anew finds it as it was.
+        // As a device it is cut by nobody, and whoever opens it to write it anew finds it as it
+        // was.
         assert_eq!(ftruncate(fd, 10), Err(Errno::INVAL));
         assert_eq!(ftruncate(fd, 2 * LENGTH), Err(Errno::INVAL));
         drop(open(point, OFlags::WRONLY | OFlags::TRUNC, Mode::empty()).unwrap());
@@ -111,7 +118,10 @@ fn holes_of_an_image_are_holes_of_the_file() {
         rustix::fs::fsync(fd).unwrap();
         punched = true;
     });
-    assert_eq!(std::fs::read(&image).unwrap()[65534..65538], if punched { [1, 1, 0, 0] } else { [1; 4] });
+    assert_eq!(
+        std::fs::read(&image).unwrap()[65534..65538],
+        if punched { [1, 1, 0, 0] } else { [1; 4] }
+    );
 }
 
 /// Every request of it fails in its own way.
@@ -161,7 +171,11 @@ fn errors_are_told_as_they_are() {
             assert_eq!(pread(fd, &mut [0; 512], 0), Err(told), "{own:?}");
             assert_eq!(pwrite(fd, &[0; 512], 0), Err(told), "{own:?}");
             assert_eq!(rustix::fs::fsync(fd), Err(told), "{own:?}");
-            assert_eq!(fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 512), Err(told), "{own:?}");
+            assert_eq!(
+                fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 512),
+                Err(told),
+                "{own:?}"
+            );
         });
     }
 }
@@ -217,7 +231,11 @@ impl Filter for Durable {
         &self.0
     }
 
-    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), error::Errno>) -> Result<(), error::Errno> {
+    fn pass(
+        &self,
+        request: &filter::Request,
+        run: impl FnOnce() -> Result<(), error::Errno>,
+    ) -> Result<(), error::Errno> {
         self.1.fetch_add(u64::from(request.durable), Ordering::Relaxed);
         run()
     }
@@ -246,7 +264,11 @@ impl Filter for Lossy {
         &self.0
     }
 
-    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), error::Errno>) -> Result<(), error::Errno> {
+    fn pass(
+        &self,
+        request: &filter::Request,
+        run: impl FnOnce() -> Result<(), error::Errno>,
+    ) -> Result<(), error::Errno> {
         let flushes = request.durable || request.action == Action::Flush;
         if flushes && self.1.swap(false, Ordering::SeqCst) { Err(error::Errno::Io) } else { run() }
     }
@@ -261,7 +283,10 @@ fn every_open_file_is_told_of_what_is_lost_once() {
         store.1.store(true, Ordering::SeqCst);
         assert_eq!((rustix::fs::fsync(fd), rustix::fs::fsync(fd)), (Err(Errno::IO), Ok(())));
         assert_eq!(rustix::fs::fsync(open(OFlags::empty())), Ok(()));
-        assert_eq!((rustix::fs::fdatasync(&other), rustix::fs::fdatasync(&other)), (Err(Errno::IO), Ok(())));
+        assert_eq!(
+            (rustix::fs::fdatasync(&other), rustix::fs::fdatasync(&other)),
+            (Err(Errno::IO), Ok(()))
+        );
         assert_eq!((pwrite(&through, &[1], 0), pwrite(&through, &[1], 0)), (Err(Errno::IO), Ok(1)));
     });
 }

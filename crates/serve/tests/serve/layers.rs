@@ -1,4 +1,5 @@
-//! Layers against every method of a store: each request reaches the layer's purpose, and nothing goes around it or is lost on the way.
+//! Layers against every method of a store: each request reaches the layer's purpose, and nothing
+//! goes around it or is lost on the way.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -165,17 +166,31 @@ fn ask(store: &dyn Store, method: &str) -> Result<bool, Errno> {
 fn counted(spy: &Spy) -> (Counted, Arc<Counters>) {
     let disk = Disk::new("", Box::new(Memory::new(LENGTH).unwrap()), Topology::new(512, LENGTH));
     let graph = Graph::taste(vec![disk], Limits::default());
-    let counters = Arc::new(Counters::new(IoAudit::new(&graph, 0), Arc::new(RetasteTrigger::new(graph.looked()))));
+    let counters = Arc::new(Counters::new(
+        IoAudit::new(&graph, 0),
+        Arc::new(RetasteTrigger::new(graph.looked())),
+    ));
     (Counted::new(Arc::new(spy.clone()), counters.clone(), Box::new(|| ())), counters)
 }
 
 fn recorded(spy: &Spy, path: &Path) -> (Recorded, Arc<Recorder>) {
-    let recorder = Arc::new(Recorder::new(std::fs::File::create(path).unwrap(), "", Box::new(|error| panic!("{error}"))));
+    let recorder = Arc::new(Recorder::new(
+        std::fs::File::create(path).unwrap(),
+        "",
+        Box::new(|error| panic!("{error}")),
+    ));
     (Recorded::new(Arc::new(spy.clone()), 0, recorder.clone()), recorder)
 }
 
 fn strict(spy: &Spy, phase: u64) -> Strict {
-    Strict::new(Arc::new(spy.clone()), "p1".into(), Grain::new(4096, phase).unwrap(), false, true, Arc::new(Refused::default()))
+    Strict::new(
+        Arc::new(spy.clone()),
+        "p1".into(),
+        Grain::new(4096, phase).unwrap(),
+        false,
+        true,
+        Arc::new(Refused::default()),
+    )
 }
 
 fn faulty(spy: &Spy, rules: &[&str]) -> Faulty {
@@ -199,8 +214,21 @@ impl Clock for Jumping {
 fn emulated(spy: &Spy) -> (Emulated, Arc<Drives>) {
     let model = Model::parse(Model::named("wd10ears").unwrap()).unwrap();
     let world = World::new(vec![(model.drive(1), model.logical_block_size)], Schedule::Fifo);
-    let drives = Arc::new(Drives::new(world, 32, Speed::parse("1").unwrap(), Box::new(Jumping(AtomicU64::new(1)))));
-    (Emulated::new(Arc::new(spy.clone()), Route::store(0, LENGTH), Grain::new(512, 0), drives.clone()), drives)
+    let drives = Arc::new(Drives::new(
+        world,
+        32,
+        Speed::parse("1").unwrap(),
+        Box::new(Jumping(AtomicU64::new(1))),
+    ));
+    (
+        Emulated::new(
+            Arc::new(spy.clone()),
+            Route::store(0, LENGTH),
+            Grain::new(512, 0),
+            drives.clone(),
+        ),
+        drives,
+    )
 }
 
 fn overlaid(spy: &Spy) -> Overlay {
@@ -226,14 +254,19 @@ fn idle(spy: &Spy, scratch: &Path) -> Vec<(&'static str, Box<dyn Store>, u64)> {
 #[test]
 fn every_layer_is_tested() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/layer");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file());
     let stores = files.filter(|path| {
         let text = std::fs::read_to_string(path).unwrap();
         text.contains("impl Store for") || text.contains("impl Filter for")
     });
-    let layers: BTreeSet<String> = stores.map(|path| path.file_stem().unwrap().to_str().unwrap().to_string()).collect();
+    let layers: BTreeSet<String> =
+        stores.map(|path| path.file_stem().unwrap().to_str().unwrap().to_string()).collect();
     let scratch = crate::Scratch::new();
-    let tested = idle(&Spy::new(1), &scratch.0).into_iter().map(|(name, ..)| name.to_string()).collect();
+    let tested =
+        idle(&Spy::new(1), &scratch.0).into_iter().map(|(name, ..)| name.to_string()).collect();
     assert_eq!(layers, tested);
 }
 
@@ -245,10 +278,15 @@ fn what_a_layer_has_nothing_to_do_with_arrives_as_it_was_asked() {
         if matches!(name, "overlay" | "emulated") {
             continue;
         }
-        assert_eq!(layer.properties(), Properties { unit: if name == "sectored" { 512 } else { 1 }, ..spy.properties() }, "{name}");
+        assert_eq!(
+            layer.properties(),
+            Properties { unit: if name == "sectored" { 512 } else { 1 }, ..spy.properties() },
+            "{name}"
+        );
         for (method, ask) in all() {
             assert_eq!(ask(&*layer, AT), Ok(true), "{name} {method}");
-            let (offset, length) = if method == "flush" { (0, 0) } else { (AT + start, BYTES as u64) };
+            let (offset, length) =
+                if method == "flush" { (0, 0) } else { (AT + start, BYTES as u64) };
             // Zeros are tried first: if that is declined they are written.
             let beneath = if method == "zero" && name != "offset" { "try_zero" } else { method };
             assert_eq!(spy.noted(), [(beneath, offset, length)], "{name} {method}");
@@ -263,8 +301,15 @@ fn every_request_is_counted_once() {
         let (store, counters) = counted(&spy);
         ask(&store, AT).unwrap();
         let counts = counters.counts();
-        let of =
-            |kind| counts.cells.iter().map(|(_, tally)| Placement::ALL.map(|fit| tally.count(kind, fit)).iter().sum::<u64>()).sum::<u64>();
+        let of = |kind| {
+            counts
+                .cells
+                .iter()
+                .map(|(_, tally)| {
+                    Placement::ALL.map(|fit| tally.count(kind, fit)).iter().sum::<u64>()
+                })
+                .sum::<u64>()
+        };
         let all = (IoKind::ALL.map(of), counts.flushes);
         let want = match method {
             "read_at" | "try_read" | "borrow" => ([1, 0, 0, 0], 0),
@@ -287,7 +332,11 @@ fn every_request_is_recorded_once() {
         assert!(recorder.finish());
         let mut text = String::new();
         std::fs::File::open(&path).unwrap().read_to_string(&mut text).unwrap();
-        let lines: Vec<String> = text.lines().skip(1).map(|line| line.trim_start_matches("# ").split_once(' ').unwrap().1.into()).collect();
+        let lines: Vec<String> = text
+            .lines()
+            .skip(1)
+            .map(|line| line.trim_start_matches("# ").split_once(' ').unwrap().1.into())
+            .collect();
         let want = match method {
             "read_at" | "try_read" | "borrow" => "R 65536 8192",
             "write_at" => "W 65536 8192",
@@ -306,7 +355,11 @@ fn nothing_off_the_grain_goes_past_a_strict_layer() {
         let spy = Spy::new(1);
         let done = ask(&strict(&spy, 512), AT);
         let passes = matches!(method, "discard" | "flush");
-        assert_eq!((done, spy.noted().len()), if passes { (Ok(true), 1) } else { (Err(Errno::Unaligned), 0) }, "{method}");
+        assert_eq!(
+            (done, spy.noted().len()),
+            if passes { (Ok(true), 1) } else { (Err(Errno::Unaligned), 0) },
+            "{method}"
+        );
     }
 }
 
@@ -343,10 +396,14 @@ fn every_request_takes_the_time_of_its_drive() {
         assert_eq!(spy.noted().is_empty(), done == Ok(false), "{method}");
     }
     let properties = emulated(&Spy::new(1)).0.properties();
-    assert_eq!(properties, Properties { unit: 1, depth: 32, write_back: false, non_blocking: false });
+    assert_eq!(
+        properties,
+        Properties { unit: 1, depth: 32, write_back: false, non_blocking: false }
+    );
 }
 
-/// Sectors of 512 bytes on a disk of 4096: whatever is asked, the disk is asked for whole sectors of its own.
+/// Sectors of 512 bytes on a disk of 4096: whatever is asked, the disk is asked for whole sectors
+/// of its own.
 #[test]
 fn every_request_beneath_a_sectored_layer_is_whole_sectors() {
     for (method, ask) in DATA {
@@ -355,12 +412,22 @@ fn every_request_beneath_a_sectored_layer_is_whole_sectors() {
         let done = ask(&store, AT + 512);
         assert_eq!(done, Ok(method != "borrow"), "{method}");
         let calls = spy.noted();
-        assert!(calls.iter().all(|&(_, offset, length)| is_whole(offset, 4096) && is_whole(length, 4096)), "{method} {calls:?}");
+        assert!(
+            calls
+                .iter()
+                .all(|&(_, offset, length)| is_whole(offset, 4096) && is_whole(length, 4096)),
+            "{method} {calls:?}"
+        );
         assert_eq!(calls.is_empty(), method == "borrow", "{method}");
         if method.contains("zero") {
             let mut read = [9; BYTES + 1024];
             spy.memory.read_at(&mut read, AT).unwrap();
-            assert!(read[..512] == [0x55; 512] && read[512..][..BYTES] == [0; BYTES] && read[BYTES + 512..] == [0x55; 512], "{method}");
+            assert!(
+                read[..512] == [0x55; 512]
+                    && read[512..][..BYTES] == [0; BYTES]
+                    && read[BYTES + 512..] == [0x55; 512],
+                "{method}"
+            );
         }
     }
 }
@@ -381,7 +448,11 @@ fn nothing_is_written_beneath_an_overlay() {
             _ => 0x55,
         };
         assert_eq!(read, [want; BYTES], "{method}");
-        let only_reads = |calls: Vec<Call>| calls.iter().all(|(call, ..)| matches!(*call, "read_at" | "try_read" | "extent" | "prefetch"));
+        let only_reads = |calls: Vec<Call>| {
+            calls
+                .iter()
+                .all(|(call, ..)| matches!(*call, "read_at" | "try_read" | "extent" | "prefetch"))
+        };
         assert!(only_reads(spy.noted()), "{method}");
         let mut base = [9; BYTES];
         spy.memory.read_at(&mut base, AT).unwrap();
@@ -394,9 +465,24 @@ fn nothing_is_written_beneath_an_overlay() {
 fn a_stack_of_layers_loses_nothing() {
     let (spy, scratch) = (Spy::new(1), crate::Scratch::new());
     let sectored = Sectored::new(Arc::new(spy.clone()), 512).unwrap();
-    let faulty = Faulty::new(Arc::new(sectored), 512, Arc::new(Faults::new(Plan { rules: Vec::new(), seed: 1 })));
-    let strict = Strict::new(Arc::new(faulty), "p1".into(), Grain::new(4096, 0).unwrap(), false, true, Arc::default());
-    let recorder = Arc::new(Recorder::new(std::fs::File::create(scratch.0.join("trace")).unwrap(), "", Box::new(|_| ())));
+    let faulty = Faulty::new(
+        Arc::new(sectored),
+        512,
+        Arc::new(Faults::new(Plan { rules: Vec::new(), seed: 1 })),
+    );
+    let strict = Strict::new(
+        Arc::new(faulty),
+        "p1".into(),
+        Grain::new(4096, 0).unwrap(),
+        false,
+        true,
+        Arc::default(),
+    );
+    let recorder = Arc::new(Recorder::new(
+        std::fs::File::create(scratch.0.join("trace")).unwrap(),
+        "",
+        Box::new(|_| ()),
+    ));
     let recorded = Recorded::new(Arc::new(strict), 0, recorder);
     let stack = Offset::new(Arc::new(recorded), 4096, 256 << 10).unwrap();
     assert!(stack.properties().non_blocking);

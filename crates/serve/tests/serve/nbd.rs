@@ -41,7 +41,14 @@ const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_millis(150);
 
 /// Nobody is hung up on.
-const PATIENT: Limits = Limits { connections: 8, handshake: LONG, request: LONG, crowded: LONG, reply: LONG, drain: LONG };
+const PATIENT: Limits = Limits {
+    connections: 8,
+    handshake: LONG,
+    request: LONG,
+    crowded: LONG,
+    reply: LONG,
+    drain: LONG,
+};
 
 /// A server of its own, which ends with the test.
 struct Server {
@@ -64,7 +71,12 @@ impl Server {
     }
 
     /// The same, with so much room for large requests.
-    fn within(room: MemoryBudget, encryption: Encryption, store: Arc<dyn Store>, limits: Limits) -> Server {
+    fn within(
+        room: MemoryBudget,
+        encryption: Encryption,
+        store: Arc<dyn Store>,
+        limits: Limits,
+    ) -> Server {
         let scratch = Scratch::new();
         let listener = Listener::unix(&scratch.0.join("s")).unwrap();
         let sizes = BlockSizes { least: 1, preferred: 4096, most: 32 << 20 };
@@ -72,12 +84,31 @@ impl Server {
         let unit = Boundary { why: Why::Physical, grain: Grain::new(4096, 512) };
         let (boundaries, errors) = (vec![unit], Arc::default());
         let (overlay, refusals) = (None, Vec::new());
-        let export = Export { name, description, store, read_only: false, rotational: false, sizes, boundaries, errors, overlay, refusals };
+        let export = Export {
+            name,
+            description,
+            store,
+            read_only: false,
+            rotational: false,
+            sizes,
+            boundaries,
+            errors,
+            overlay,
+            refusals,
+        };
         let exports = Arc::new(Exports(vec![export]));
         let said = Arc::new(Mutex::new(Vec::new()));
         let kept = said.clone();
         let tell = Box::new(move |line: &str| kept.lock().unwrap().push(line.to_owned()));
-        let front = Nbd { listener, exports, encryption, certificates: None, limits, room: Arc::new(room), tell };
+        let front = Nbd {
+            listener,
+            exports,
+            encryption,
+            certificates: None,
+            limits,
+            room: Arc::new(room),
+            tell,
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let running = Some(std::thread::spawn(move || front.run(&told).unwrap()));
@@ -133,7 +164,8 @@ impl Server {
     }
 }
 
-/// Waits on `changed` while `waits` holds of what is locked; one that no longer changes fails the test, and does not keep it.
+/// Waits on `changed` while `waits` holds of what is locked; one that no longer changes fails the
+/// test, and does not keep it.
 #[track_caller]
 fn wait_while<T>(changed: &Condvar, what: MutexGuard<'_, T>, waits: impl FnMut(&mut T) -> bool) {
     let waited = changed.wait_timeout_while(what, LONG, waits).unwrap();

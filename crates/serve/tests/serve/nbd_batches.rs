@@ -1,4 +1,5 @@
-//! Requests in batches, whole and in pieces: the same answers however they arrive, wherever their bytes are.
+//! Requests in batches, whole and in pieces: the same answers however they arrive, wherever their
+//! bytes are.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -15,7 +16,9 @@ use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::Encryption;
-use trueline_host::nbd::wire::{IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, option};
+use trueline_host::nbd::wire::{
+    IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, option,
+};
 use trueline_serve::export::{BlockSizes, Export, Exports};
 use trueline_serve::front::nbd::connection::{self, Service};
 use trueline_serve::front::nbd::limits::Limits;
@@ -86,7 +89,13 @@ impl Stream for Socket {
 fn serve(stream: &dyn Stream, exports: &Exports) -> io::Result<()> {
     let stop = AtomicBool::new(false);
     let room = &MemoryBudget::new(1 << 30);
-    let service = Service { exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop: &stop };
+    let service = Service {
+        exports,
+        encryption: &Encryption::Off,
+        limits: Limits::default(),
+        room,
+        stop: &stop,
+    };
     connection::serve(stream, &service, &mut |_| {})
 }
 
@@ -98,7 +107,11 @@ impl Filter for Slow {
         &self.0
     }
 
-    fn pass(&self, _: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        _: &filter::Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         run()
     }
 }
@@ -122,12 +135,21 @@ fn exports(store: Arc<dyn Store>) -> Exports {
 }
 
 fn stores() -> [(&'static str, Arc<dyn Store>); 2] {
-    [("memory", Arc::new(Memory::new(LENGTH).unwrap())), ("slow", Arc::new(Slow(Memory::new(LENGTH).unwrap())))]
+    [
+        ("memory", Arc::new(Memory::new(LENGTH).unwrap())),
+        ("slow", Arc::new(Slow(Memory::new(LENGTH).unwrap()))),
+    ]
 }
 
 /// What a client says first: no zeros in the answer, and the default export.
 fn hello() -> Vec<u8> {
-    [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &0_u32.to_be_bytes()].concat()
+    [
+        &3_u32.to_be_bytes()[..],
+        &IHAVEOPT.to_be_bytes(),
+        &option::EXPORT_NAME.to_be_bytes(),
+        &0_u32.to_be_bytes(),
+    ]
+    .concat()
 }
 
 /// What the server says until the first reply: greeting, length and flags.
@@ -143,7 +165,9 @@ fn write(cookie: u64, offset: u64, bytes: &[u8]) -> Vec<u8> {
 
 /// Bytes that are nowhere the same.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|i| u8::try_from((i * 31 + i / 256 * 7 + seed * 13 + 1) % 251).unwrap()).collect()
+    (0..length)
+        .map(|i| u8::try_from((i * 31 + i / 256 * 7 + seed * 13 + 1) % 251).unwrap())
+        .collect()
 }
 
 /// Takes simple replies apart: error and bytes by cookie. `reads`: how many bytes follow which.
@@ -153,7 +177,8 @@ fn answers(mut bytes: &[u8], reads: &HashMap<u64, usize>) -> HashMap<u64, (u32, 
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
         assert_eq!(word(0), SIMPLE_REPLY_MAGIC);
         let (errno, cookie) = (word(4), u64::from_be_bytes(head[8..].try_into().unwrap()));
-        let (data, rest) = rest.split_at(if errno == 0 { reads.get(&cookie).copied().unwrap_or(0) } else { 0 });
+        let (data, rest) =
+            rest.split_at(if errno == 0 { reads.get(&cookie).copied().unwrap_or(0) } else { 0 });
         assert_eq!(found.insert(cookie, (errno, data.to_vec())), None, "two answers to {cookie}");
         bytes = rest;
     }
@@ -161,7 +186,8 @@ fn answers(mut bytes: &[u8], reads: &HashMap<u64, usize>) -> HashMap<u64, (u32, 
     found
 }
 
-/// A client that sends everything it has at once, and what it must be answered. Nothing that is read is written in the same batch.
+/// A client that sends everything it has at once, and what it must be answered. Nothing that is
+/// read is written in the same batch.
 fn small_batch() -> (Vec<u8>, HashMap<u64, usize>) {
     let mut all = hello();
     all.extend(write(1, 1000, &pattern(1, 300)));
@@ -181,8 +207,16 @@ fn small_batch() -> (Vec<u8>, HashMap<u64, usize>) {
 fn check_small(sent: &[u8], reads: &HashMap<u64, usize>, about: &str) {
     let found = answers(&sent[HELLO..], reads);
     let errors: Vec<u32> = (1..=10).map(|cookie| found[&cookie].0).collect();
-    assert_eq!(errors, [0, 0, 0, error::EINVAL, error::ENOSPC, error::EINVAL, 0, 0, 0, 0], "{about}");
-    assert_eq!((&found[&2].1[..], &found[&3].1[..]), (&pattern(2, 100)[..], &pattern(3, 4096)[..]), "{about}");
+    assert_eq!(
+        errors,
+        [0, 0, 0, error::EINVAL, error::ENOSPC, error::EINVAL, 0, 0, 0, 0],
+        "{about}"
+    );
+    assert_eq!(
+        (&found[&2].1[..], &found[&3].1[..]),
+        (&pattern(2, 100)[..], &pattern(3, 4096)[..]),
+        "{about}"
+    );
 }
 
 fn prepared(store: &dyn Store) {
@@ -198,7 +232,8 @@ fn a_batch_split_at_any_byte_is_answered_the_same() {
         for split in 0..=all.len() {
             prepared(&*store);
             let (first, second) = all.split_at(split);
-            let pieces = [first, second].into_iter().filter(|piece| !piece.is_empty()).map(<[u8]>::to_vec);
+            let pieces =
+                [first, second].into_iter().filter(|piece| !piece.is_empty()).map(<[u8]>::to_vec);
             let script = Script::new(pieces);
             serve(&script, &exports(store.clone())).unwrap();
             check_small(&script.sent.lock().unwrap(), &reads, &format!("{name}, split at {split}"));
@@ -233,7 +268,8 @@ fn writes(seed: u64) -> Vec<(u64, Vec<u8>)> {
     }
 }
 
-/// Everything that is written, read back: all in one go each, over a real socket, in pieces of every size.
+/// Everything that is written, read back: all in one go each, over a real socket, in pieces of
+/// every size.
 #[test]
 fn what_is_written_in_a_batch_is_read_in_a_batch() {
     for seed in 1..40 {
@@ -246,16 +282,28 @@ fn what_is_written_in_a_batch_is_read_in_a_batch() {
                 client.write_all(&hello()).unwrap();
                 client.read_exact(&mut [0; HELLO]).unwrap();
                 let cookies = (0..).zip(&wanted);
-                let sent: Vec<u8> = cookies.clone().flat_map(|(cookie, (at, bytes))| write(cookie, *at, bytes)).collect();
+                let sent: Vec<u8> = cookies
+                    .clone()
+                    .flat_map(|(cookie, (at, bytes))| write(cookie, *at, bytes))
+                    .collect();
                 let done = exchange(&mut client, &sent, wanted.len() * SIMPLE_REPLY, seed);
                 assert!(answers(&done, &HashMap::new()).values().all(|(errno, _)| *errno == 0));
-                let sent: Vec<u8> =
-                    cookies.clone().flat_map(|(cookie, (at, bytes))| request(command::READ, cookie, *at, bytes.len())).collect();
-                let reads: HashMap<u64, usize> = cookies.clone().map(|(cookie, (_, bytes))| (cookie, bytes.len())).collect();
+                let sent: Vec<u8> = cookies
+                    .clone()
+                    .flat_map(|(cookie, (at, bytes))| {
+                        request(command::READ, cookie, *at, bytes.len())
+                    })
+                    .collect();
+                let reads: HashMap<u64, usize> =
+                    cookies.clone().map(|(cookie, (_, bytes))| (cookie, bytes.len())).collect();
                 let length = wanted.len() * SIMPLE_REPLY + reads.values().sum::<usize>();
                 let found = answers(&exchange(&mut client, &sent, length, seed), &reads);
                 for (cookie, (at, bytes)) in cookies {
-                    assert!(found[&cookie] == (0, bytes.clone()), "{name}, seed {seed}: {} bytes at {at}", bytes.len());
+                    assert!(
+                        found[&cookie] == (0, bytes.clone()),
+                        "{name}, seed {seed}: {} bytes at {at}",
+                        bytes.len()
+                    );
                 }
                 client.write_all(&request(command::DISC, 0, 0, 0)).unwrap();
             });
@@ -300,7 +348,9 @@ fn a_write_that_breaks_off_writes_nothing() {
         client.write_all(&hello()).unwrap();
         // Who closes a socket with something unread in it takes back what he sent.
         client.read_exact(&mut [0; HELLO]).unwrap();
-        client.write_all(&[request(command::WRITE, 1, 100_000, 500_000), vec![7; 300_000]].concat()).unwrap();
+        client
+            .write_all(&[request(command::WRITE, 1, 100_000, 500_000), vec![7; 300_000]].concat())
+            .unwrap();
         drop(client);
         assert!(served.join().unwrap().is_err());
     });

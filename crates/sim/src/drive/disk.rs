@@ -1,10 +1,11 @@
 //! `disk`: a hard disk with zones, an arm, caches and a firmware.
 //!
-//! The link and the mechanism are two servers: commands and data move while the arm does. Reads, and writes that
-//! bypass the cache, wait in the `queue`. Written data wait in the `write_cache` until there is a reason to destage,
-//! and the `firmware` decides which go to the medium together. A physical sector that is written in part is read, and
-//! written when it comes round again. All places inside are bytes of the medium: those of the host, moved by
-//! `alignment_offset` and the jumper.
+//! The link and the mechanism are two servers: commands and data move while the arm does. Reads,
+//! and writes that bypass the cache, wait in the `queue`. Written data wait in the `write_cache`
+//! until there is a reason to destage, and the `firmware` decides which go to the medium together.
+//! A physical sector that is written in part is read, and written when it comes round again. All
+//! places inside are bytes of the medium: those of the host, moved by `alignment_offset` and the
+//! jumper.
 
 use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
@@ -87,8 +88,9 @@ pub struct Disk {
     destage_order: Order,
     firmware: Box<dyn Firmware>,
     edges: EdgeCache,
-    /// The map of the log on the medium, if the firmware has one; its first sector, its length in sectors, and the
-    /// next sector to be written. The log starts again when everything in it has been rewritten.
+    /// The map of the log on the medium, if the firmware has one; its first sector, its length in
+    /// sectors, and the next sector to be written. The log starts again when everything in it has
+    /// been rewritten.
     log: WriteCache,
     log_first: u64,
     log_sectors: u64,
@@ -119,11 +121,17 @@ pub struct Disk {
 pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
     let sector = model.physical_block_size;
     let outer = (parameters.outer_track_bytes / sector).max(1);
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sectors of a track")]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "sectors of a track"
+    )]
     let inner = ((outer as f64 * parameters.inner_outer_ratio) as u64).clamp(1, outer);
     let log = if parameters.personality == Personality::Log { parameters.log_bytes } else { 0 };
     // One sector more for the data that alignment_offset moves past the end.
-    let bytes = parameters.full_size_bytes.max(model.size).saturating_add(sector).saturating_add(log);
+    let bytes =
+        parameters.full_size_bytes.max(model.size).saturating_add(sector).saturating_add(log);
     let head_skew = span(parameters.head_switch_ms, MS);
     Measures {
         sectors: bytes.div_ceil(sector),
@@ -133,16 +141,19 @@ pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
         inner,
         rev: span(60.0 / parameters.rpm, S),
         head_skew,
-        cylinder_skew: head_skew.max(span(parameters.track_to_track_ms + parameters.write_settle_ms, MS)),
+        cylinder_skew: head_skew
+            .max(span(parameters.track_to_track_ms + parameters.write_settle_ms, MS)),
     }
 }
 
 impl Disk {
-    /// A disk switched on at time 0. `seed` determines the angle of the platters and their actual speed.
+    /// A disk switched on at time 0. `seed` determines the angle of the platters and their actual
+    /// speed.
     pub fn new(model: &Model, parameters: &Parameters, seed: u64) -> Disk {
         let sector = model.physical_block_size;
         let mut random = Random::new(seed);
-        let slow_or_fast = 1.0 + parameters.rpm_spread_percent / 100.0 * (2.0 * random.unit() - 1.0);
+        let slow_or_fast =
+            1.0 + parameters.rpm_spread_percent / 100.0 * (2.0 * random.unit() - 1.0);
         let rev = span(60.0 / (parameters.rpm * slow_or_fast), S).max(1);
         let measures = measures(model, parameters);
         let geometry = Geometry::new(&Measures { rev, ..measures });
@@ -156,7 +167,12 @@ impl Disk {
         let logs = parameters.personality == Personality::Log;
         let log_sectors = if logs { parameters.log_bytes / sector } else { 0 };
         let log_first = measures.sectors - log_sectors;
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a cache")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a cache"
+        )]
         let share = |percent: f64| (parameters.cache_bytes as f64 * percent / 100.0) as u64;
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
         let per_byte = S as f64 / parameters.link_rate_bytes as f64;
@@ -224,22 +240,26 @@ impl Disk {
         self.done.push(Completion { tag, at });
     }
 
-    /// Sends a read's data, available from `since` on, to the host. It ends after the last sector has gone.
+    /// Sends a read's data, available from `since` on, to the host. It ends after the last sector
+    /// has gone.
     fn send(&mut self, command: &Command, since: Ps, now: Ps) {
         let begin = self.link_free.max(since);
-        let end = (begin + self.on_link(command.length)).max(now + self.on_link(self.sector.min(command.length)));
+        let end = (begin + self.on_link(command.length))
+            .max(now + self.on_link(self.sector.min(command.length)));
         self.link_free = end.max(self.link_free);
         self.link.push_back((self.link_free, Arrival::Sent(command.tag)));
     }
 
-    /// The time at which dirty data are destaged because the host is idle; `None` if it is not, or nothing is dirty.
+    /// The time at which dirty data are destaged because the host is idle; `None` if it is not, or
+    /// nothing is dirty.
     fn idle_at(&self) -> Option<Ps> {
         let dirty = !self.writes.is_empty() || !self.log.is_empty();
-        (self.running.is_none() && self.outstanding == 0 && dirty).then(|| self.touched.saturating_add(self.limits.idle))
+        (self.running.is_none() && self.outstanding == 0 && dirty)
+            .then(|| self.touched.saturating_add(self.limits.idle))
     }
 
-    /// The time before which dirty data are not destaged merely for their amount: the next read is often near the
-    /// last.
+    /// The time before which dirty data are not destaged merely for their amount: the next read is
+    /// often near the last.
     fn held_until(&self) -> Ps {
         if self.answered == 0 { 0 } else { self.answered.saturating_add(self.limits.idle) }
     }
@@ -288,7 +308,9 @@ impl Disk {
                 }
             }
             Op::Write if command.length == 0 => self.complete(now, command.tag),
-            Op::Write if self.write_through || command.fua => self.enqueue(now, command, command.offset + self.shift),
+            Op::Write if self.write_through || command.fua => {
+                self.enqueue(now, command, command.offset + self.shift)
+            }
             Op::Write => self.stalled.push_back(command),
             Op::Read => self.arrive_read(now, command),
         }
@@ -333,7 +355,9 @@ impl Disk {
 
     /// The end of the data on their way to the medium that contain `at`; `at` if none do.
     fn in_flight(&self, at: u64) -> u64 {
-        let Some(Running { work: Work::Destage { taken, .. }, .. }) = &self.running else { return at };
+        let Some(Running { work: Work::Destage { taken, .. }, .. }) = &self.running else {
+            return at;
+        };
         taken.iter().find(|taken| taken.start <= at && at < taken.end).map_or(at, |taken| taken.end)
     }
 }
@@ -347,7 +371,8 @@ impl Drive for Disk {
         self.counters.events += 1;
         let data = match command.op {
             Op::Read => {
-                (self.counters.reads, self.counters.bytes_read) = (self.counters.reads + 1, self.counters.bytes_read + command.length);
+                (self.counters.reads, self.counters.bytes_read) =
+                    (self.counters.reads + 1, self.counters.bytes_read + command.length);
                 0
             }
             Op::Write => {
@@ -382,7 +407,9 @@ impl Drive for Disk {
         let mut counters = self.counters;
         counters.lost_revolutions = self.mechanism.lost;
         match &self.running {
-            Some(running) => running.spans.first(now.max(self.clock) - running.start).count(&mut counters),
+            Some(running) => {
+                running.spans.first(now.max(self.clock) - running.start).count(&mut counters)
+            }
             None => counters.idle += now.max(self.clock) - self.free,
         }
         counters

@@ -23,7 +23,13 @@ impl Memory {
         let rate = parameters.rate_bytes;
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
         let per_byte = if rate > 0 { S as f64 / rate as f64 } else { 0.0 };
-        Memory { command: span(parameters.command_ns, NS), per_byte, queue: VecDeque::new(), free: 0, counters: Counters::default() }
+        Memory {
+            command: span(parameters.command_ns, NS),
+            per_byte,
+            queue: VecDeque::new(),
+            free: 0,
+            counters: Counters::default(),
+        }
     }
 }
 
@@ -38,8 +44,14 @@ impl Drive for Memory {
         counters.setup += self.command;
         counters.transfer += transfer;
         match command.op {
-            Op::Read => (counters.reads, counters.bytes_read) = (counters.reads + 1, counters.bytes_read + command.length),
-            Op::Write => (counters.writes, counters.bytes_written) = (counters.writes + 1, counters.bytes_written + command.length),
+            Op::Read => {
+                (counters.reads, counters.bytes_read) =
+                    (counters.reads + 1, counters.bytes_read + command.length)
+            }
+            Op::Write => {
+                (counters.writes, counters.bytes_written) =
+                    (counters.writes + 1, counters.bytes_written + command.length)
+            }
             Op::Flush => counters.flushes += 1,
         }
         self.free = at;

@@ -1,19 +1,23 @@
-//! `ssd`: flash behind an indirection unit, as in large SSDs and, with a few open allocation units, in cards.
+//! `ssd`: flash behind an indirection unit, as in large SSDs and, with a few open allocation units,
+//! in cards.
 //!
-//! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the link (a server). A
-//! write enters the buffer one unit at a time, as there is room, and is then done, unless it is FUA without
-//! power-loss protection or there is no buffer. A unit that was written whole is programmed at once. One that was
-//! written in part waits for the rest for `merge_ns`, or until half of the buffer waits, or a FLUSH comes. Then its
-//! missing part is read first, unless it is still in memory: a read-modify-write. Sequential writes off the unit pay
-//! for that only at their ends.
+//! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the
+//! link (a server). A write enters the buffer one unit at a time, as there is room, and is then
+//! done, unless it is FUA without power-loss protection or there is no buffer. A unit that was
+//! written whole is programmed at once. One that was written in part waits for the rest for
+//! `merge_ns`, or until half of the buffer waits, or a FLUSH comes. Then its missing part is read
+//! first, unless it is still in memory: a read-modify-write. Sequential writes off the unit pay for
+//! that only at their ends.
 //!
-//! Programs go to the die that is free first, a group of `planes` pages together if so many wait. Reads go to the die
-//! of the page, striped over the dies. The whole drive counts as written before. A write to an allocation unit that
-//! is not open closes another (`open`), which is counted as a read-modify-write.
+//! Programs go to the die that is free first, a group of `planes` pages together if so many wait.
+//! Reads go to the die of the page, striped over the dies. The whole drive counts as written
+//! before. A write to an allocation unit that is not open closes another (`open`), which is counted
+//! as a read-modify-write.
 //!
 //! # Time
-//! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`: none does, and a command is in the
-//! drive, in the controller, on the link or in a queue. `idle`: neither. They add up to the time that passed; nothing seeks or rotates.
+//! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`:
+//! none does, and a command is in the drive, in the controller, on the link or in a queue. `idle`:
+//! neither. They add up to the time that passed; nothing seeks or rotates.
 
 use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
@@ -68,8 +72,8 @@ struct Open {
 /// An SSD or card under simulation.
 #[derive(Debug)]
 pub struct Ssd {
-    /// The size of an indirection unit in bytes, and the shift of addresses that makes units begin at multiples of
-    /// it.
+    /// The size of an indirection unit in bytes, and the shift of addresses that makes units begin
+    /// at multiples of it.
     unit: u64,
     lead: u64,
     /// The end of the last unit's data, in shifted addresses.
@@ -103,7 +107,8 @@ pub struct Ssd {
     ready: VecDeque<Unit>,
     programs: BTreeMap<u64, Vec<Unit>>,
     on_their_way: usize,
-    /// The number of times each unit is in memory, on its way or in the cache; `cached` has the cache's order.
+    /// The number of times each unit is in memory, on its way or in the cache; `cached` has the
+    /// cache's order.
     resident: BTreeMap<u64, usize>,
     cached: VecDeque<u64>,
     /// True if an event will look for free dies.
@@ -238,7 +243,8 @@ impl Ssd {
             let page = round_down(at, self.page);
             let next = (page + self.page).min(end);
             let unit = round_down(at, self.unit);
-            let held = self.resident.contains_key(&unit) || self.buffer.get(unit).is_some_and(|unit| unit.covers(at, next));
+            let held = self.resident.contains_key(&unit)
+                || self.buffer.get(unit).is_some_and(|unit| unit.covers(at, next));
             if !held {
                 done = done.max(self.flash.read(self.now, self.home(page), next - at));
                 self.counters.media_ops += 1;
@@ -253,11 +259,13 @@ impl Ssd {
 
     /// The die that a page lies on.
     fn home(&self, page: u64) -> usize {
-        let nth = self.allocation.as_ref().map_or(page / self.page, |allocation| allocation.number(page));
+        let nth =
+            self.allocation.as_ref().map_or(page / self.page, |allocation| allocation.number(page));
         self.flash.home(nth)
     }
 
-    /// The first byte and the end of a command, in shifted addresses, where units begin at multiples of their size.
+    /// The first byte and the end of a command, in shifted addresses, where units begin at
+    /// multiples of their size.
     fn shifted(&self, command: Command) -> (u64, u64) {
         let start = command.offset.saturating_add(self.lead);
         (start, start.saturating_add(command.length).min(self.end))
@@ -275,7 +283,9 @@ impl Ssd {
             return;
         };
         debug_assert!(
-            command.op != Op::Flush || self.protected || self.in_memory().all(|unit| unit.order > order),
+            command.op != Op::Flush
+                || self.protected
+                || self.in_memory().all(|unit| unit.order > order),
             "a flush is done before a write that came before it is on the medium"
         );
         self.finished.push(Completion { tag, at: self.now });
@@ -293,12 +303,20 @@ impl Drive for Ssd {
         self.pass(now);
         let counters = &mut self.counters;
         match command.op {
-            Op::Read => (counters.reads, counters.bytes_read) = (counters.reads + 1, counters.bytes_read + command.length),
-            Op::Write => (counters.writes, counters.bytes_written) = (counters.writes + 1, counters.bytes_written + command.length),
+            Op::Read => {
+                (counters.reads, counters.bytes_read) =
+                    (counters.reads + 1, counters.bytes_read + command.length)
+            }
+            Op::Write => {
+                (counters.writes, counters.bytes_written) =
+                    (counters.writes + 1, counters.bytes_written + command.length)
+            }
             Op::Flush => counters.flushes += 1,
         }
         let order = self.number();
-        let before = self.open.insert(command.tag, Open { command, order, entered: 0, waits: 0, whole: false });
+        let before = self
+            .open
+            .insert(command.tag, Open { command, order, entered: 0, waits: 0, whole: false });
         debug_assert!(before.is_none(), "two commands are called {}", command.tag);
         self.controller_free = self.controller_free.max(self.now) + self.controller;
         self.set(self.controller_free + self.command, Event::Decoded(command.tag));
@@ -313,7 +331,9 @@ impl Drive for Ssd {
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>) {
         while let Some(at) = self.next().filter(|&at| at <= now) {
             self.pass(at);
-            if let Some(&Reverse((_, _, event))) = self.events.peek().filter(|Reverse((own, ..))| *own == at) {
+            if let Some(&Reverse((_, _, event))) =
+                self.events.peek().filter(|Reverse((own, ..))| *own == at)
+            {
                 self.events.pop();
                 self.happen(event);
             } else if let Some((_, unit)) = self.buffer.oldest() {
@@ -324,7 +344,9 @@ impl Drive for Ssd {
         self.pass(now);
         done.append(&mut self.finished);
         debug_assert!(
-            self.on_their_way > 0 || self.buffer.len() > 0 || self.entered == self.replaced + self.programmed,
+            self.on_their_way > 0
+                || self.buffer.len() > 0
+                || self.entered == self.replaced + self.programmed,
             "{} bytes were written, {} again and {} programmed",
             self.entered,
             self.replaced,

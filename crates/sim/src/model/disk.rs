@@ -1,7 +1,7 @@
 //! `[disk]`: a hard disk's mechanics, caches and firmware.
 //!
-//! The medium is that of the full drive, `full_size_bytes`. A drive of a smaller `size` is the same drive cut off
-//! after its outer tracks; one of a larger size has more cylinders.
+//! The medium is that of the full drive, `full_size_bytes`. A drive of a smaller `size` is the same
+//! drive cut off after its outer tracks; one of a larger size has more cylinders.
 
 use super::{Impossible, Model};
 use crate::drive::disk::measures;
@@ -11,7 +11,8 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Shortest positioning time first: the sector that comes under the head soonest, seek and rotation together.
+    /// Shortest positioning time first: the sector that comes under the head soonest, seek and
+    /// rotation together.
     Sptf,
     /// Upwards by address, then from the lowest again.
     #[serde(alias = "c-look")]
@@ -45,14 +46,15 @@ pub enum Personality {
 pub struct Parameters {
     /// The nominal speed in revolutions a minute.
     pub rpm: f64,
-    /// The spread of actual speeds around `rpm`, in percent; a drive's seed determines its own. Two drives drift
-    /// apart by it.
+    /// The spread of actual speeds around `rpm`, in percent; a drive's seed determines its own. Two
+    /// drives drift apart by it.
     pub rpm_spread_percent: f64,
     /// The size of the whole medium in bytes, whatever part of it `size` is.
     pub full_size_bytes: u64,
     /// The number of surfaces, a head each.
     pub heads: u32,
-    /// Zones of tracks of one length, from the outside in in equal steps, with equally many cylinders.
+    /// Zones of tracks of one length, from the outside in in equal steps, with equally many
+    /// cylinders.
     pub zones: u32,
     /// The size of the outermost track in bytes, rounded down to physical sectors.
     pub outer_track_bytes: u64,
@@ -62,7 +64,8 @@ pub struct Parameters {
     pub head_switch_ms: f64,
     /// The shortest seek, to the next cylinder, in ms.
     pub track_to_track_ms: f64,
-    /// The mean seek over all pairs of cylinders, in ms. A seek over d cylinders takes a + b sqrt(d).
+    /// The mean seek over all pairs of cylinders, in ms. A seek over d cylinders takes a + b
+    /// sqrt(d).
     pub average_seek_ms: f64,
     /// The additional settling time of a write after a seek, in ms.
     pub write_settle_ms: f64,
@@ -88,12 +91,15 @@ pub struct Parameters {
     pub write_cache: bool,
     /// The most extents of dirty data in the cache.
     pub slots: u32,
-    /// Dirty bytes, in percent of the cache, at which destaging begins; it also begins when one slot is left.
+    /// Dirty bytes, in percent of the cache, at which destaging begins; it also begins when one
+    /// slot is left.
     pub high_percent: f64,
-    /// Dirty bytes, in percent of the cache, at which destaging ends, if half of the slots are free too.
+    /// Dirty bytes, in percent of the cache, at which destaging ends, if half of the slots are free
+    /// too.
     pub low_percent: f64,
-    /// Idle time of the host in ms before the remaining dirty data are destaged. For the same time after a read,
-    /// destaging that only the amount of dirty data calls for is held back, as the next read is often near.
+    /// Idle time of the host in ms before the remaining dirty data are destaged. For the same time
+    /// after a read, destaging that only the amount of dirty data calls for is held back, as the
+    /// next read is often near.
     pub idle_ms: f64,
     /// The order of destaging.
     pub destage_order: Order,
@@ -105,15 +111,16 @@ pub struct Parameters {
     pub destage_bytes: u64,
     /// `stream`: bytes after which a stream is closed even with a ragged last sector; 0: never.
     pub segment_bytes: u64,
-    /// `window`: the reach in bytes of one rewriting from its first ragged byte. A continuation beyond it is cut
-    /// there, between physical sectors; the first command is never cut.
+    /// `window`: the reach in bytes of one rewriting from its first ragged byte. A continuation
+    /// beyond it is cut there, between physical sectors; the first command is never cut.
     pub window_bytes: u64,
     /// `log`: adjacent dirty data of fewer bytes go to the log, others home as with `stream`.
     pub log_threshold_bytes: u64,
-    /// `log`: the size in bytes of the log, which lies behind the last sector. It is emptied while the host is idle.
-    /// While it is full, all data go home.
+    /// `log`: the size in bytes of the log, which lies behind the last sector. It is emptied while
+    /// the host is idle. While it is full, all data go home.
     pub log_bytes: u64,
-    /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to every LBA.
+    /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to
+    /// every LBA.
     pub jumper: bool,
 }
 
@@ -129,7 +136,10 @@ impl Parameters {
         if cylinders > CYLINDERS {
             return Err((
                 "outer_track_bytes",
-                format!("outer_track_bytes = {}: {cylinders} cylinders, at most {CYLINDERS}", self.outer_track_bytes),
+                format!(
+                    "outer_track_bytes = {}: {cylinders} cylinders, at most {CYLINDERS}",
+                    self.outer_track_bytes
+                ),
             ));
         }
         Ok(())
@@ -139,12 +149,27 @@ impl Parameters {
         let sector = model.physical_block_size;
         between("rpm", self.rpm, 60.0, 100_000.0, "platters that turn, revolutions a minute")?;
         between("rpm_spread_percent", self.rpm_spread_percent, 0.0, 10.0, "percent")?;
-        count("full_size_bytes", self.full_size_bytes, sector, 1 << 56, "at least one physical sector")?;
+        count(
+            "full_size_bytes",
+            self.full_size_bytes,
+            sector,
+            1 << 56,
+            "at least one physical sector",
+        )?;
         count("heads", self.heads.into(), 1, 64, "at least one reads")?;
         count("zones", self.zones.into(), 1, 1024, "at least one")?;
-        count("outer_track_bytes", self.outer_track_bytes, sector, 1 << 28, "at least one physical sector")?;
+        count(
+            "outer_track_bytes",
+            self.outer_track_bytes,
+            sector,
+            1 << 28,
+            "at least one physical sector",
+        )?;
         if !(self.inner_outer_ratio > 0.0 && self.inner_outer_ratio <= 1.0) {
-            return Err(("inner_outer_ratio", format!("inner_outer_ratio = {}: more than 0, at most 1", self.inner_outer_ratio)));
+            return Err((
+                "inner_outer_ratio",
+                format!("inner_outer_ratio = {}: more than 0, at most 1", self.inner_outer_ratio),
+            ));
         }
         for (key, value) in [
             ("head_switch_ms", self.head_switch_ms),
@@ -160,7 +185,12 @@ impl Parameters {
         }
         if self.average_seek_ms < self.track_to_track_ms {
             let (mean, least) = (self.average_seek_ms, self.track_to_track_ms);
-            return Err(("average_seek_ms", format!("average_seek_ms = {mean}: less than track_to_track_ms = {least}, the shortest")));
+            return Err((
+                "average_seek_ms",
+                format!(
+                    "average_seek_ms = {mean}: less than track_to_track_ms = {least}, the shortest"
+                ),
+            ));
         }
         count("link_rate_bytes", self.link_rate_bytes, 100_000, 1 << 40, "bytes a second")?;
         count("tags", self.tags.into(), 1, 65_536, "at least one command at a time")
@@ -170,15 +200,45 @@ impl Parameters {
         let sector = model.physical_block_size;
         count("cache_bytes", self.cache_bytes, sector, 1 << 40, "at least one physical sector")?;
         count("read_segments", self.read_segments.into(), 0, 1024, "runs of read data")?;
-        count("read_ahead_bytes", self.read_ahead_bytes, 0, self.cache_bytes, "no more than cache_bytes")?;
+        count(
+            "read_ahead_bytes",
+            self.read_ahead_bytes,
+            0,
+            self.cache_bytes,
+            "no more than cache_bytes",
+        )?;
         count("slots", self.slots.into(), 2, 1 << 20, "one is kept free")?;
         if u64::from(self.slots).saturating_mul(model.logical_block_size) > self.cache_bytes {
-            return Err(("slots", format!("slots = {}: more than cache_bytes = {} has sectors", self.slots, self.cache_bytes)));
+            return Err((
+                "slots",
+                format!(
+                    "slots = {}: more than cache_bytes = {} has sectors",
+                    self.slots, self.cache_bytes
+                ),
+            ));
         }
         between("high_percent", self.high_percent, 0.0, 100.0, "percent of the cache")?;
-        between("low_percent", self.low_percent, 0.0, self.high_percent, "percent of the cache, no more than high_percent")?;
-        count("edge_cache_sectors", self.edge_cache_sectors.into(), 0, 1 << 20, "physical sectors")?;
-        count("destage_bytes", self.destage_bytes, sector, 1 << 32, "at least one physical sector")?;
+        between(
+            "low_percent",
+            self.low_percent,
+            0.0,
+            self.high_percent,
+            "percent of the cache, no more than high_percent",
+        )?;
+        count(
+            "edge_cache_sectors",
+            self.edge_cache_sectors.into(),
+            0,
+            1 << 20,
+            "physical sectors",
+        )?;
+        count(
+            "destage_bytes",
+            self.destage_bytes,
+            sector,
+            1 << 32,
+            "at least one physical sector",
+        )?;
         count("segment_bytes", self.segment_bytes, 0, 1 << 40, "bytes, 0 for none")?;
         count("window_bytes", self.window_bytes, sector, 1 << 32, "at least one physical sector")?;
         count("log_threshold_bytes", self.log_threshold_bytes, 0, 1 << 32, "bytes, 0 for none")?;
@@ -187,18 +247,38 @@ impl Parameters {
 }
 
 /// Checks that a measure is between two bounds, and a number.
-fn between(key: &'static str, value: f64, least: f64, most: f64, what: &str) -> Result<(), Impossible> {
+fn between(
+    key: &'static str,
+    value: f64,
+    least: f64,
+    most: f64,
+    what: &str,
+) -> Result<(), Impossible> {
     if value >= least && value <= most {
         return Ok(());
     }
     // In exponential form, not with three hundred zeros.
-    let value = if value.abs() < 1e15 || !value.is_finite() { value.to_string() } else { format!("{value:e}") };
+    let value = if value.abs() < 1e15 || !value.is_finite() {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    };
     Err((key, format!("{key} = {value}: {what}, {least} to {most}")))
 }
 
 /// Checks that a count is between two bounds.
-fn count(key: &'static str, value: u64, least: u64, most: u64, what: &str) -> Result<(), Impossible> {
-    if (least..=most).contains(&value) { Ok(()) } else { Err((key, format!("{key} = {value}: {what}, {least} to {most}"))) }
+fn count(
+    key: &'static str,
+    value: u64,
+    least: u64,
+    most: u64,
+    what: &str,
+) -> Result<(), Impossible> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err((key, format!("{key} = {value}: {what}, {least} to {most}")))
+    }
 }
 
 #[cfg(test)]

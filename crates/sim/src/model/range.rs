@@ -19,9 +19,15 @@ impl Range {
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let can = match self {
             Range::Numbers([least, most]) => least.is_finite() && most.is_finite() && least <= most,
-            Range::Words(words) => words.len() > 1 && words.iter().collect::<BTreeSet<_>>().len() == words.len(),
+            Range::Words(words) => {
+                words.len() > 1 && words.iter().collect::<BTreeSet<_>>().len() == words.len()
+            }
         };
-        if can { Ok(()) } else { Err("two numbers, the least first, or two words and more, each once") }
+        if can {
+            Ok(())
+        } else {
+            Err("two numbers, the least first, or two words and more, each once")
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! `[ssd]`: flash behind an indirection unit, which is the model's `physical_block_size`; an SSD, or a card.
+//! `[ssd]`: flash behind an indirection unit, which is the model's `physical_block_size`; an SSD,
+//! or a card.
 
 use super::{Impossible, Model};
 use serde::Deserialize;
@@ -37,18 +38,19 @@ pub struct Parameters {
     /// Bytes of units cached after they were programmed; the oldest is evicted first.
     #[serde(default)]
     pub cache_bytes: u64,
-    /// Bytes programmed for every byte of the host's writes, garbage collection included: 1 without it.
+    /// Bytes programmed for every byte of the host's writes, garbage collection included: 1 without
+    /// it.
     #[serde(default = "no_collection")]
     pub gc_factor: f64,
     /// True if the buffer survives a loss of power, so that FLUSH and FUA need not wait.
     #[serde(default)]
     pub power_loss_protection: bool,
-    /// Bytes that are mapped as one, as in cards (the SD association's AU, an erase block); 0: every indirection unit
-    /// on its own.
+    /// Bytes that are mapped as one, as in cards (the SD association's AU, an erase block); 0:
+    /// every indirection unit on its own.
     #[serde(default)]
     pub allocation_unit_bytes: u64,
-    /// Allocation units that can be open at once. A write to another closes the one written longest ago, whose
-    /// unwritten part is copied.
+    /// Allocation units that can be open at once. A write to another closes the one written longest
+    /// ago, whose unwritten part is copied.
     #[serde(default)]
     pub open_units: u32,
 }
@@ -73,37 +75,60 @@ impl Parameters {
             ("merge_ns", self.merge_ns),
         ] {
             if !(0.0..=LONGEST_NS).contains(&ns) {
-                return Err((key, format!("{key} = {ns}: from 0 to {LONGEST_NS}, which is a second")));
+                return Err((
+                    key,
+                    format!("{key} = {ns}: from 0 to {LONGEST_NS}, which is a second"),
+                ));
             }
         }
-        for (key, rate) in [("link_rate_bytes", self.link_rate_bytes), ("channel_rate_bytes", self.channel_rate_bytes)] {
+        for (key, rate) in [
+            ("link_rate_bytes", self.link_rate_bytes),
+            ("channel_rate_bytes", self.channel_rate_bytes),
+        ] {
             if !(100_000..=1 << 44).contains(&rate) {
                 return Err((key, format!("{key} = {rate}: from 100000 to 2^44 bytes a second")));
             }
         }
         if unit > 4 << 20 {
-            return Err(("physical_block_size", format!("physical_block_size = {unit}: an indirection unit has 4 MiB at most")));
+            return Err((
+                "physical_block_size",
+                format!("physical_block_size = {unit}: an indirection unit has 4 MiB at most"),
+            ));
         }
         let page = self.page_bytes;
         if !page.is_power_of_two() || page < model.logical_block_size || page > unit {
             let least = model.logical_block_size;
-            let what = format!("page_bytes = {page}: a power of two from logical_block_size = {least} to physical_block_size = {unit}");
+            let what = format!(
+                "page_bytes = {page}: a power of two from logical_block_size = {least} to physical_block_size = {unit}"
+            );
             return Err(("page_bytes", what));
         }
-        for (key, bytes) in [("buffer_bytes", self.buffer_bytes), ("cache_bytes", self.cache_bytes)] {
+        for (key, bytes) in [("buffer_bytes", self.buffer_bytes), ("cache_bytes", self.cache_bytes)]
+        {
             if bytes != 0 && !(unit..=1 << 40).contains(&bytes) {
-                return Err((key, format!("{key} = {bytes}: 0, or from one indirection unit, {unit}, to 1 TiB")));
+                return Err((
+                    key,
+                    format!("{key} = {bytes}: 0, or from one indirection unit, {unit}, to 1 TiB"),
+                ));
             }
         }
         if !(1.0..=100.0).contains(&self.gc_factor) {
-            return Err(("gc_factor", format!("gc_factor = {}: from 1, no garbage collection, to 100", self.gc_factor)));
+            return Err((
+                "gc_factor",
+                format!("gc_factor = {}: from 1, no garbage collection, to 100", self.gc_factor),
+            ));
         }
         self.allocation(unit)
     }
 
     /// Checks the counts: each is at least one, and bounded.
     fn counts(&self) -> Result<(), Impossible> {
-        let counts = [("dies", self.dies), ("channels", self.channels), ("planes", self.planes), ("queue_depth", self.queue_depth)];
+        let counts = [
+            ("dies", self.dies),
+            ("channels", self.channels),
+            ("planes", self.planes),
+            ("queue_depth", self.queue_depth),
+        ];
         for (key, count) in counts {
             let most = if key == "queue_depth" { 65536 } else { 4096 };
             if count == 0 || count > most {
@@ -116,11 +141,15 @@ impl Parameters {
     fn allocation(&self, unit: u64) -> Result<(), Impossible> {
         let (bytes, open) = (self.allocation_unit_bytes, self.open_units);
         if bytes != 0 && (!bytes.is_power_of_two() || bytes < unit || bytes > 1 << 30) {
-            let what = format!("allocation_unit_bytes = {bytes}: 0, or a power of two from physical_block_size = {unit} to 1 GiB");
+            let what = format!(
+                "allocation_unit_bytes = {bytes}: 0, or a power of two from physical_block_size = {unit} to 1 GiB"
+            );
             return Err(("allocation_unit_bytes", what));
         }
         if (bytes == 0) != (open == 0) || open > 4096 {
-            let what = format!("open_units = {open} with allocation_unit_bytes = {bytes}: both, or neither, and 4096 at most");
+            let what = format!(
+                "open_units = {open} with allocation_unit_bytes = {bytes}: both, or neither, and 4096 at most"
+            );
             return Err(("open_units", what));
         }
         Ok(())

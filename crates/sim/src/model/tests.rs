@@ -2,9 +2,18 @@ use super::*;
 
 /// A built-in model with the line of `key` in another form.
 fn with(name: &str, key: &str, value: &str) -> String {
-    let line = |line: &str| if line.starts_with(&format!("{key} =")) { format!("{key} = {value}") } else { line.to_owned() };
+    let line = |line: &str| {
+        if line.starts_with(&format!("{key} =")) {
+            format!("{key} = {value}")
+        } else {
+            line.to_owned()
+        }
+    };
     let text = Model::named(name).unwrap();
-    let text = ["\n[range]", "\n[origin]"].iter().find_map(|table| text.split_once(table)).map_or(text, |(front, _)| front);
+    let text = ["\n[range]", "\n[origin]"]
+        .iter()
+        .find_map(|table| text.split_once(table))
+        .map_or(text, |(front, _)| front);
     let changed: Vec<String> = text.lines().map(line).collect();
     assert!(changed.iter().any(|line| *line == format!("{key} = {value}")), "{name} has no {key}");
     changed.join("\n")
@@ -45,7 +54,12 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         ("qlc-16k", "name", "\"\"", "name: empty"),
         ("md", "name", "\" \"", "name: empty"),
         ("sd-4m", "open_units", "0", "both, or neither"),
-        ("sd-4m", "allocation_unit_bytes", "8192", "a power of two from physical_block_size = 16384"),
+        (
+            "sd-4m",
+            "allocation_unit_bytes",
+            "8192",
+            "a power of two from physical_block_size = 16384",
+        ),
         ("sd-4m", "allocation_unit_bytes", "3000000", "a power of two"),
         ("md", "command_ns", "1e10", "which is a second"),
         ("md", "command_ns", "nan", "command_ns = NaN"),
@@ -62,11 +76,16 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         let text = with(name, key, value);
         let refusal = Model::parse(&text).expect_err(&format!("{key} = {value}"));
         assert!(refusal.message.contains(reason), "{key} = {value}: {refusal}");
-        let line = text.lines().position(|line| line.starts_with(&format!("{key} ="))).map(|at| at + 1);
+        let line =
+            text.lines().position(|line| line.starts_with(&format!("{key} ="))).map(|at| at + 1);
         assert_eq!(refusal.line, line, "{key} = {value}: {refusal}");
     }
-    for (key, reason) in [("optimal_io_size", "1 TiB at most"), ("reported_physical_block_size", "a power of two from 512")] {
-        let text = with("md", "size", "1073741824").replace("[memory]", &format!("{key} = 18446744073709551615\n[memory]"));
+    for (key, reason) in [
+        ("optimal_io_size", "1 TiB at most"),
+        ("reported_physical_block_size", "a power of two from 512"),
+    ] {
+        let text = with("md", "size", "1073741824")
+            .replace("[memory]", &format!("{key} = 18446744073709551615\n[memory]"));
         let refusal = Model::parse(&text).unwrap_err();
         assert!(refusal.message.contains(reason) && refusal.line.is_some(), "{refusal}");
     }
@@ -103,18 +122,27 @@ fn ranges_and_origins_speak_of_keys_that_are_there() {
     for (said, message) in [
         ("[range]\ncomand_ns = [1, 2]", "[range] comand_ns: the model has no such key"),
         ("[range]\nrpm = [1, 2]", "[range] rpm: the model has no such key"),
-        ("[range]\ncommand_ns = [\"a\", \"b\"]", "[range] command_ns = [\"a\", \"b\"]: two numbers for a number, words for a word"),
-        ("[range]\nname = [1, 2]", "[range] name = [1, 2]: two numbers for a number, words for a word"),
+        (
+            "[range]\ncommand_ns = [\"a\", \"b\"]",
+            "[range] command_ns = [\"a\", \"b\"]: two numbers for a number, words for a word",
+        ),
+        (
+            "[range]\nname = [1, 2]",
+            "[range] name = [1, 2]: two numbers for a number, words for a word",
+        ),
         ("[origin]\ncomand_ns = \"generic: x\"", "[origin] comand_ns: the model has no such key"),
     ] {
         let refusal = Model::parse(&format!("{text}\n{said}\n")).expect_err(said);
         assert_eq!((refusal.message.as_str(), refusal.line), (message, last), "{said}");
     }
-    for left_out in ["[range]\nalignment_offset = [0, 512]", "[origin]\noptimal_io_size = \"generic: none\""] {
+    for left_out in
+        ["[range]\nalignment_offset = [0, 512]", "[origin]\noptimal_io_size = \"generic: none\""]
+    {
         assert!(Model::parse(&format!("{text}\n{left_out}\n")).is_ok(), "{left_out}");
     }
     // The table that comes first need not be the one that gives the value.
-    let text = "[origin]\ncommand_ns = \"generic: x\"\n[memory]\ncommand_ns = -1.0\nrate_bytes = 0\n";
+    let text =
+        "[origin]\ncommand_ns = \"generic: x\"\n[memory]\ncommand_ns = -1.0\nrate_bytes = 0\n";
     let head = "name = \"m\"\ntitle = \"m\"\nsize = 4096\nlogical_block_size = 512\nphysical_block_size = 512\n";
     assert_eq!(Model::parse(&format!("{head}{text}")).unwrap_err().line, Some(9));
 }
@@ -125,10 +153,17 @@ fn what_is_no_number_is_said_in_words_and_in_its_table() {
     let refused = |from: &str, to: &str| Model::parse(&text.replace(from, to)).unwrap_err();
     let said = refused("rpm = 5400.0", "rpm = \"fast\"");
     assert_eq!(said.message, "rpm: invalid type: string \"fast\", expected a number");
-    let line = |beginning: &str| text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
+    let line =
+        |beginning: &str| text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
     assert_eq!(said.line, Some(line("rpm = 5400.0")));
-    assert_eq!(refused("heads = 4", "heads = -4").message, "heads: invalid value: integer `-4`, expected a whole number below 2^32");
-    assert_eq!(refused("size = 1000204886016", "size = \"1t\"").message, "size: invalid type: string \"1t\", expected a whole number");
+    assert_eq!(
+        refused("heads = 4", "heads = -4").message,
+        "heads: invalid value: integer `-4`, expected a whole number below 2^32"
+    );
+    assert_eq!(
+        refused("size = 1000204886016", "size = \"1t\"").message,
+        "size: invalid type: string \"1t\", expected a whole number"
+    );
     // The same key in another table, which an editor that replaces all changes too.
     let origin = refused("rpm = \"", "rpm = 0 # \"");
     assert_eq!(origin.message, "in [origin]: rpm: invalid type: integer `0`, expected a string");

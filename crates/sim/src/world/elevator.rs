@@ -9,16 +9,19 @@ pub enum Schedule {
     /// First in, first out.
     #[default]
     Fifo,
-    /// By address from the last command's on, then from the lowest: FreeBSD's bioq_disksort, BSD's disksort.
+    /// By address from the last command's on, then from the lowest: FreeBSD's bioq_disksort, BSD's
+    /// disksort.
     CLook,
-    /// As C-LOOK, but reads before writes: a program waits for a read, but hardly ever for a write (cfq of Linux).
+    /// As C-LOOK, but reads before writes: a program waits for a read, but hardly ever for a write
+    /// (cfq of Linux).
     ReadsFirst,
 }
 
 /// The waiting commands. Commands of C-LOOK do not pass a flush.
 pub(super) struct Elevator {
     schedule: Schedule,
-    /// Batches between flushes, by (true for a write that may wait, offset, arrival); a flush is a batch of its own.
+    /// Batches between flushes, by (true for a write that may wait, offset, arrival); a flush is a
+    /// batch of its own.
     batches: VecDeque<BTreeMap<(bool, u64, u64), Command>>,
     arrivals: u64,
     /// The offset of the last command.
@@ -48,7 +51,9 @@ impl Elevator {
         self.arrivals += 1;
         let offset = self.place(&command);
         let waits = self.schedule == Schedule::ReadsFirst && command.op == Op::Write;
-        let closed = |batch: &BTreeMap<_, Command>| batch.values().next().is_some_and(|first| first.op == Op::Flush);
+        let closed = |batch: &BTreeMap<_, Command>| {
+            batch.values().next().is_some_and(|first| first.op == Op::Flush)
+        };
         if command.op == Op::Flush || self.batches.back().is_none_or(closed) {
             self.batches.push_back(BTreeMap::new());
         }

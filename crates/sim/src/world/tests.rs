@@ -4,7 +4,9 @@ use crate::model::memory::Parameters;
 use crate::time::US;
 
 fn world(drives: usize, schedule: Schedule) -> World {
-    let memory = || Box::new(Memory::new(&Parameters { command_ns: 1000.0, rate_bytes: 0 })) as Box<dyn Drive>;
+    let memory = || {
+        Box::new(Memory::new(&Parameters { command_ns: 1000.0, rate_bytes: 0 })) as Box<dyn Drive>
+    };
     World::new((0..drives).map(|_| (memory(), 512)).collect(), schedule)
 }
 
@@ -47,7 +49,9 @@ fn virtual_time_ends_with_an_error() {
 fn reads_pass_writes() {
     let mut queue = Elevator::new(Schedule::ReadsFirst);
     let command = |tag, op, offset| Command { tag, op, offset, length: 512, fua: false };
-    for (tag, op, offset) in [(0, Op::Write, 5), (1, Op::Write, 9), (2, Op::Read, 7), (3, Op::Read, 1)] {
+    for (tag, op, offset) in
+        [(0, Op::Write, 5), (1, Op::Write, 9), (2, Op::Read, 7), (3, Op::Read, 1)]
+    {
         queue.push(command(tag, op, offset));
     }
     queue.push(command(4, Op::Flush, 0));

@@ -31,7 +31,8 @@ pub(crate) struct Bench {
     pub workload: String,
     #[arg(required = true, value_name = "TARGET", help = TARGETS)]
     pub targets: Vec<String>,
-    /// Move every request by so many sectors of the target, one variant each [default: 0,1; of several targets: 0]
+    /// Move every request by so many sectors of the target, one variant each [default: 0,1; of
+    /// several targets: 0]
     #[arg(long, value_name = "SECTORS,...", value_delimiter = ',')]
     pub offset: Vec<u64>,
     /// Requests in flight, processes of raidtest
@@ -52,16 +53,20 @@ pub(crate) struct Bench {
     /// Runs of every variant that are done first and not counted [default: 1; in virtual time 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub warmup: Option<u32>,
-    /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of past it (O_DIRECT)
+    /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of
+    /// past it (O_DIRECT)
     #[arg(long)]
     pub buffered: bool,
-    /// With --buffered: leave in the page cache what it has when a run begins, instead of emptying it
+    /// With --buffered: leave in the page cache what it has when a run begins, instead of emptying
+    /// it
     #[arg(long, requires = "buffered")]
     pub cached: bool,
-    /// Interface to files and devices [default: io_uring where the kernel has it, else system calls]
+    /// Interface to files and devices [default: io_uring where the kernel has it, else system
+    /// calls]
     #[arg(long, value_enum)]
     pub engine: Option<Engine>,
-    /// On a simulated drive: the host, and its file system [default of tree, copy, bonnie: linux-writeback]
+    /// On a simulated drive: the host, and its file system [default of tree, copy, bonnie:
+    /// linux-writeback]
     #[arg(long, value_enum)]
     pub host: Option<Host>,
     /// Simulated drives: ns of the processor for a request at every layer below its provider
@@ -70,8 +75,8 @@ pub(crate) struct Bench {
     /// tree: files [default: 4000]; bonnie: files in units of 1024 [default: 16]
     #[arg(long, value_name = "N")]
     pub files: Option<u64>,
-    /// copy, bonnie: bytes of the file [default: 1g]; --host freebsd-ufs: of the file [default: 4g, or what fits]; mkfs: of the file
-    /// system
+    /// copy, bonnie: bytes of the file [default: 1g]; --host freebsd-ufs: of the file [default: 4g,
+    /// or what fits]; mkfs: of the file system
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// tree: the phase that is measured [default: unpack]
@@ -104,7 +109,8 @@ pub(crate) struct Bench {
     /// replay: fold requests past the end of the target into it
     #[arg(long)]
     pub wrap: bool,
-    /// Write although there is a table, a file system, a member of a set, or anything but zeros: that is lost
+    /// Write although there is a table, a file system, a member of a set, or anything but zeros:
+    /// that is lost
     #[arg(long)]
     pub destructive: bool,
     /// Write even if it is mounted or in use: what uses it may then destroy data
@@ -174,9 +180,11 @@ pub(crate) enum Host {
     /// Linux 2.6.31: ext2 with blocks of 4 KiB, through the page cache; 8 GiB of memory
     #[default]
     LinuxWriteback,
-    /// OpenBSD 4.6: FFS of newfs -f 2048 -b 16384, no soft updates; 332 MiB of buffers, 64 writes in flight
+    /// OpenBSD 4.6: FFS of newfs -f 2048 -b 16384, no soft updates; 332 MiB of buffers, 64 writes
+    /// in flight
     OpenbsdFfs,
-    /// FreeBSD 8: one large file on an empty UFS2 of blocks of 16 KiB, for workloads of blocks; requests in the order of C-LOOK
+    /// FreeBSD 8: one large file on an empty UFS2 of blocks of 16 KiB, for workloads of blocks;
+    /// requests in the order of C-LOOK
     FreebsdUfs,
 }
 
@@ -214,5 +222,8 @@ impl From<Phase> for tree::Phase {
 
 /// Examples, and every workload with its title.
 pub(crate) fn help() -> String {
-    format!("{EXAMPLES}\n\n{}", listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title))))
+    format!(
+        "{EXAMPLES}\n\n{}",
+        listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title)))
+    )
 }

@@ -1,4 +1,5 @@
-//! Backends of `bench`: simulated drives, new for every run; files and devices; memory; a directory.
+//! Backends of `bench`: simulated drives, new for every run; files and devices; memory; a
+//! directory.
 
 use super::task::Task;
 use crate::command::bench::args::Bench;
@@ -60,31 +61,59 @@ impl Done {
     }
 }
 
-/// Opens a target for a workload, its disks as the overrides describe them. `writes`: the workload writes.
-pub(super) fn open(target: &str, overrides: &DiskOverrides, args: &Bench, kind: &Kind, writes: bool) -> Result<Backend, Failure> {
+/// Opens a target for a workload, its disks as the overrides describe them. `writes`: the workload
+/// writes.
+pub(super) fn open(
+    target: &str,
+    overrides: &DiskOverrides,
+    args: &Bench,
+    kind: &Kind,
+    writes: bool,
+) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
-    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, overrides)? };
+    let simulated = if of_files && Directory::is(target) {
+        None
+    } else {
+        target::simulated(target, overrides)?
+    };
     if let Some(drives) = simulated {
         return Ok(Backend::Simulated(Simulated::new(target, drives, args)?));
     }
-    let options = [("--set", !args.disk.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
+    let options = [
+        ("--set", !args.disk.set.is_empty()),
+        ("--layer-ns", args.layer_ns > 0),
+        ("--host", args.host.is_some()),
+    ];
     if let Some((option, _)) = options.iter().find(|(_, given)| *given) {
         return Err(format!("bench {target}: {option} is for simulated drives").into());
     }
     if of_files {
         return match args.offset.iter().all(|&offset| offset == 0) {
             true => Ok(Backend::Directory(Directory::open(target)?)),
-            false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
+            false => Err(format!(
+                "bench {target}: --offset moves a simulated file system: compare two directories"
+            )
+            .into()),
         };
     }
     if Directory::is(target) {
-        let those: Vec<&str> = WORKLOADS.iter().filter(|kind| matches!(kind.needs, Needs::Files(_))).map(|kind| kind.name).collect();
+        let those: Vec<&str> = WORKLOADS
+            .iter()
+            .filter(|kind| matches!(kind.needs, Needs::Files(_)))
+            .map(|kind| kind.name)
+            .collect();
         let what = "it is a directory: name an image file or a block device";
-        return Err(format!("bench {target}: {what}; the workloads for directories are {}", those.join(", ")).into());
+        return Err(format!(
+            "bench {target}: {what}; the workloads for directories are {}",
+            those.join(", ")
+        )
+        .into());
     }
     if target::is_remote(target) {
         let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
-        return Err(format!("bench {target}: workloads do not run on what a server has: {mend}").into());
+        return Err(
+            format!("bench {target}: workloads do not run on what a server has: {mend}").into()
+        );
     }
     match Memory::open(target, overrides, args)? {
         Some(memory) => Ok(Backend::Memory(memory)),
@@ -128,8 +157,9 @@ impl Backend {
         self.provider().map_or(0, |provider| provider.depth)
     }
 
-    /// The boundary missed by requests that are moved by `offset` bytes and do I/O in `block` bytes; assumed boundaries do not count.
-    /// `None` if the target claims none, or its disks have none in common.
+    /// The boundary missed by requests that are moved by `offset` bytes and do I/O in `block`
+    /// bytes; assumed boundaries do not count. `None` if the target claims none, or its disks have
+    /// none in common.
     pub(super) fn lies(&self, offset: u64, block: u64) -> Option<Option<Missed>> {
         let topology = &self.provider()?.topology;
         let is_known = |fact: &Fact| fact.trust > Trust::Assumed;
@@ -141,7 +171,9 @@ impl Backend {
         match missed {
             None if !topology.clashes.is_empty() => None,
             None => Some(None),
-            Some((Fact { grain, why, .. }, _)) => Some(Some(Missed { why, size: grain.size(), remainder: grain.remainder(0) })),
+            Some((Fact { grain, why, .. }, _)) => {
+                Some(Some(Missed { why, size: grain.size(), remainder: grain.remainder(0) }))
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use trueline_lab::workload::{Kind, Needs, mkfs};
 
 pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
-    // With --read the disk must not be written: the other workloads read or write whatever the option says.
+    // With --read the disk must not be written: the other workloads read or write whatever the
+    // option says.
     let either: &[&str] = &["dd", "raidtest", "latency", "copy"];
     let own: [(&str, &[&str], bool); 12] = [
         ("--read", either, args.read),
@@ -22,10 +23,16 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         ("--sync", &["copy"], args.sync),
     ];
     if args.bs.is_some() && ["replay", "mkfs"].contains(&kind.name) {
-        return Err(format!("bench {}: --bs is for workloads that choose the size of their requests", kind.name).into());
+        return Err(format!(
+            "bench {}: --bs is for workloads that choose the size of their requests",
+            kind.name
+        )
+        .into());
     }
     let in_a_file = args.host == Some(Host::FreebsdUfs);
-    let other = own.iter().find(|(option, of, given)| *given && !of.contains(&kind.name) && !(in_a_file && *option == "--size"));
+    let other = own.iter().find(|(option, of, given)| {
+        *given && !of.contains(&kind.name) && !(in_a_file && *option == "--size")
+    });
     if let Some((option, of, _)) = other {
         return Err(format!("bench {}: {option} is for {}", kind.name, of.join(", ")).into());
     }
@@ -62,7 +69,11 @@ fn of_files(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         ("--bs", args.bs.is_some() && !is_copy),
     ];
     match own.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(format!("bench {}: {option} is for workloads of blocks: it runs on files", kind.name).into()),
+        Some((option, _)) => Err(format!(
+            "bench {}: {option} is for workloads of blocks: it runs on files",
+            kind.name
+        )
+        .into()),
         None => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! `bench raidtest --genfile`: requests in a file, written and reported like raidtest's own genfile does.
+//! `bench raidtest --genfile`: requests in a file, written and reported like raidtest's own genfile
+//! does.
 
 use super::backend::{self, Backend};
 use crate::command::bench::args::Bench;
@@ -18,7 +19,8 @@ use trueline_lab::workload::raidtest::{
 const COUNT: u64 = 1000;
 
 pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
-    let failed = |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
+    let failed =
+        |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
     let Some(target) = args.targets.first() else { return Err(failed(&"for which target?")) };
     let overrides = DiskOverrides::announced(&args.disk, target)?;
     let backend: Backend = backend::open(target, &overrides, args, &raidtest::KIND, false)?;
@@ -28,10 +30,18 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
         (false, false) => None,
     };
     let shape = Shape { medium: backend.length(), sector: backend.sector(), fixed: args.bs, op };
-    let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
+    let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed)
+        .map_err(|why| failed(&why))?;
     // Never over another file, like genfile without -f.
-    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&words::os(&e)))?;
-    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&words::os(&e)))?;
+    let new = File::options()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(|e| failed(&words::os(&e)))?;
+    (&new)
+        .write_all(&file::render(&records))
+        .and_then(|()| new.sync_all())
+        .map_err(|e| failed(&words::os(&e)))?;
     let mut out = anstream::stdout();
     writeln!(out, "File {} generated.", escape::plain(&path.display().to_string()))?;
     tell(&records, &mut out)?;

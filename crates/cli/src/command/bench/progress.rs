@@ -1,4 +1,5 @@
-//! A bar on stderr while `bench` runs, if that is a terminal: the part of all runs that is done, and the time left.
+//! A bar on stderr while `bench` runs, if that is a terminal: the part of all runs that is done,
+//! and the time left.
 
 use super::variant::Variant;
 use crate::progress::style;
@@ -23,7 +24,8 @@ pub(super) struct Progress {
     look: u64,
 }
 
-/// Updates of the bar in a run of few requests, and most requests between two: an update costs more than a request to memory.
+/// Updates of the bar in a run of few requests, and most requests between two: an update costs more
+/// than a request to memory.
 const LOOKS: u64 = 256;
 const LOOK: u64 = 64;
 
@@ -32,8 +34,9 @@ impl Progress {
     pub(super) fn new(variants: &[Variant], seconds: Option<f64>) -> Progress {
         let extents: Option<Vec<u64>> = variants.iter().map(Variant::extent).collect();
         let requests = extents.and_then(|extents| extents.into_iter().max()).unwrap_or(0);
-        let ms =
-            seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|run| u64::try_from(run.as_millis()).unwrap_or(0));
+        let ms = seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .map(|run| u64::try_from(run.as_millis()).unwrap_or(0));
         // The real time that virtual time takes is not known.
         let ms = ms.filter(|&ms| requests == 0 && ms > 0 && !super::is_virtual(variants));
         let template = match (requests, ms) {
@@ -42,16 +45,24 @@ impl Progress {
             _ => "{wide_bar} {pos}/{len} {rate} {left}  {msg:.30}",
         };
         // indicatif's own {per_sec} has four decimals.
-        let style = style(template).with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
-            let _ = write!(out, "{:.0}/s", state.per_sec());
-        });
+        let style =
+            style(template).with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{:.0}/s", state.per_sec());
+            });
         let (run, timed) = (ms.unwrap_or(requests), ms.map(|_| Cell::new(Instant::now())));
-        Progress { bar: ProgressBar::new(0).with_style(style), run, timed, before: Cell::new(0), look: (requests / LOOKS).clamp(1, LOOK) }
+        Progress {
+            bar: ProgressBar::new(0).with_style(style),
+            run,
+            timed,
+            before: Cell::new(0),
+            look: (requests / LOOKS).clamp(1, LOOK),
+        }
     }
 
     /// Sets the bar to the start of a run.
     pub(super) fn begin(&self, at: &ab::Progress<'_>) {
-        let of = |runs: usize| u64::try_from(runs).unwrap_or(u64::MAX).saturating_mul(self.run.max(1));
+        let of =
+            |runs: usize| u64::try_from(runs).unwrap_or(u64::MAX).saturating_mul(self.run.max(1));
         self.bar.set_length(of(at.planned));
         self.bar.set_position(of(at.done));
         self.before.set(of(at.done));
@@ -68,7 +79,9 @@ impl Progress {
             return false;
         }
         if self.run > 0 && requests.is_multiple_of(self.look) {
-            let here = self.timed.as_ref().map_or(requests, |begun| u64::try_from(begun.get().elapsed().as_millis()).unwrap_or(u64::MAX));
+            let here = self.timed.as_ref().map_or(requests, |begun| {
+                u64::try_from(begun.get().elapsed().as_millis()).unwrap_or(u64::MAX)
+            });
             self.bar.set_position(self.before.get().saturating_add(here.min(self.run)));
         }
         true

@@ -20,7 +20,9 @@ impl Task {
     pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, String> {
         let made = match kind.needs {
             Needs::Blocks(make) => make(parameters).map(Task::Blocks),
-            Needs::Files(_) if kind.name == bonnie::KIND.name => bonnie::Parameters::from_options(parameters).map(Task::Bonnie),
+            Needs::Files(_) if kind.name == bonnie::KIND.name => {
+                bonnie::Parameters::from_options(parameters).map(Task::Bonnie)
+            }
             Needs::Files(make) => make(parameters).map(Task::Files),
         };
         made.map_err(|e| format!("bench {}: {e}", kind.name))
@@ -31,7 +33,8 @@ impl Task {
         matches!(self, Task::Blocks(blocks) if blocks.writes())
     }
 
-    /// Requests or operations of one run on a provider of `length` bytes; `None` if only time ends it.
+    /// Requests or operations of one run on a provider of `length` bytes; `None` if only time ends
+    /// it.
     pub(super) fn extent(&self, length: u64) -> Option<u64> {
         match self {
             Task::Blocks(blocks) => blocks.extent(length),
@@ -49,7 +52,12 @@ impl Task {
     }
 
     /// One run on blocks. Errors: it needs a file system.
-    pub(super) fn on_blocks(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+    pub(super) fn on_blocks(
+        &self,
+        rig: &mut dyn Rig,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Run, Error> {
         match self {
             Task::Blocks(blocks) => blocks.run(rig, seed, watch),
             Task::Files(_) | Task::Bonnie(_) => Err(Error("it needs a file system".into())),
@@ -57,7 +65,12 @@ impl Task {
     }
 
     /// One run on files; bonnie's also gives its phases. Errors: it needs blocks.
-    pub(super) fn on_files(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<(Run, Option<Phases>), Error> {
+    pub(super) fn on_files(
+        &self,
+        files: &mut dyn Files,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Run, Option<Phases>), Error> {
         match self {
             Task::Blocks(_) => Err(Error("it needs blocks".into())),
             Task::Files(workload) => Ok((workload.run(files, seed, watch)?, None)),

@@ -1,4 +1,5 @@
-//! `bench` for people: the medians of every variant, the ratio in words, and the time of simulated drives by its causes.
+//! `bench` for people: the medians of every variant, the ratio in words, and the time of simulated
+//! drives by its causes.
 
 use crate::render::spent;
 use crate::style::Style;
@@ -10,7 +11,11 @@ use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
 /// Writes the document as tables and sentences.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"].map(Cell::right).to_vec()];
+    let mut rows = vec![
+        ["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"]
+            .map(Cell::right)
+            .to_vec(),
+    ];
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
     columns::write(&rows, &Spare(&[1], "--json"), style.width, out)?;
@@ -24,9 +29,18 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     }
     if let Some(Slope { slope, interval, .. }) = &document.slope {
         let Interval { low, high } = interval;
-        columns::wrap("", 0, &format!("a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)"), 2, style.width, out)?;
+        columns::wrap(
+            "",
+            0,
+            &format!("a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)"),
+            2,
+            style.width,
+            out,
+        )?;
     }
-    for (variant, table) in document.variants.iter().filter_map(|variant| Some((variant, variant.table.as_ref()?))) {
+    for (variant, table) in
+        document.variants.iter().filter_map(|variant| Some((variant, variant.table.as_ref()?)))
+    {
         writeln!(out, "\n{}", escape::plain(&variant.name))?;
         // The machine's name in it is the variant's, so every line is escaped.
         table.lines().try_for_each(|line| writeln!(out, "{}", escape::plain(line)))?;
@@ -39,10 +53,15 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
 
 /// A row for one variant: medians of its runs.
 fn row(variant: &Variant) -> Vec<Cell> {
-    let of = |value: &dyn Fn(&BenchRun) -> f64| middle(&variant.runs.iter().map(value).collect::<Vec<_>>());
-    let per_second = |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
+    let of = |value: &dyn Fn(&BenchRun) -> f64| {
+        middle(&variant.runs.iter().map(value).collect::<Vec<_>>())
+    };
+    let per_second =
+        |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
     // Requests that nothing waits for have no known latency.
-    let waited = |value: &dyn Fn(&BenchRun) -> f64| of(value).filter(|_| variant.runs.iter().any(|run| run.latency_ns.max > 0)).map(time);
+    let waited = |value: &dyn Fn(&BenchRun) -> f64| {
+        of(value).filter(|_| variant.runs.iter().any(|run| run.latency_ns.max > 0)).map(time)
+    };
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let cells = [
         of(&|run| per_second(run.ops as f64, run)).map(|rate| format!("{}/s", three(rate))),
@@ -53,14 +72,20 @@ fn row(variant: &Variant) -> Vec<Cell> {
         waited(&|run| run.latency_ns.max as f64),
     ];
     let host_reads: Vec<u64> = variant.runs.iter().filter_map(|run| run.host_reads).collect();
-    let mut row = vec![Cell::left(escape::plain(&variant.name)), Cell::right(variant.runs.len().to_string())];
+    let mut row =
+        vec![Cell::left(escape::plain(&variant.name)), Cell::right(variant.runs.len().to_string())];
     row.extend(cells.map(|cell| Cell::right(cell.unwrap_or_else(|| "-".into()))));
-    row.push(Cell::right(if host_reads.is_empty() { String::new() } else { host_reads.iter().sum::<u64>().to_string() }));
+    row.push(Cell::right(if host_reads.is_empty() {
+        String::new()
+    } else {
+        host_reads.iter().sum::<u64>().to_string()
+    }));
     row.push(Cell::right(variant.engine.unwrap_or_default()));
     row
 }
 
-/// The distance of a variant's requests from the boundaries of its target; `None` if nothing is known of them.
+/// The distance of a variant's requests from the boundaries of its target; `None` if nothing is
+/// known of them.
 fn place(variant: &Variant) -> Option<String> {
     let lies = match (variant.aligned?, variant.missed) {
         (_, Some(missed)) => {
@@ -76,14 +101,19 @@ fn place(variant: &Variant) -> Option<String> {
 
 /// The ratio, and the difference it can show.
 fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
-    let name = |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
+    let name =
+        |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
     let (first, last) = (name(document.variants.first()), name(document.variants.last()));
     format!("{last} against {first}: {comparison}")
 }
 
 /// Writes the time of simulated drives by its causes.
 fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<_> = document.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
+    let rows: Vec<_> = document
+        .variants
+        .iter()
+        .filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?)))
+        .collect();
     if rows.is_empty() {
         return Ok(());
     }

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use trueline_lab::workload::tree::plan::Entry;
 use trueline_lab::workload::tree::tar;
 
-/// Names and sizes of the tarball's entries; contents are skipped. Errors: no plain file, no tarball, an empty one.
+/// Names and sizes of the tarball's entries; contents are skipped. Errors: no plain file, no
+/// tarball, an empty one.
 pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, String> {
     let failed = |why: String| format!("read {}: {why}", path.display());
     // An open of a pipe would block, and a pipe cannot seek.
     match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => return Err(failed("it is no file: a list is read from a tarball".into())),
+        Ok(found) if !found.is_file() => {
+            return Err(failed("it is no file: a list is read from a tarball".into()));
+        }
         Ok(_) => {}
         Err(e) => return Err(failed(words::os(&e))),
     }

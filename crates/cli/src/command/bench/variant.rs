@@ -43,7 +43,9 @@ pub(super) struct Variant {
 pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
     // An offset moves a simulated file system, not the requests in it.
-    let of_a_file_system = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name || args.host == Some(Host::FreebsdUfs);
+    let of_a_file_system = matches!(kind.needs, Needs::Files(_))
+        || kind.name == mkfs::KIND.name
+        || args.host == Some(Host::FreebsdUfs);
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
@@ -67,16 +69,32 @@ pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Va
                 (false, _) => format!("offset {offset}"),
             };
             let bytes = offset.checked_mul(sector);
-            let bytes = bytes.ok_or_else(|| format!("bench {target}: an offset of {offset} sectors: no disk has so many"))?;
+            let bytes = bytes.ok_or_else(|| {
+                format!("bench {target}: an offset of {offset} sectors: no disk has so many")
+            })?;
             if !is_whole(bytes, grain) {
                 let instead = format!("say --buffered, or --offset 0,{}", least[1]);
                 return Err(format!("bench {target}: an offset of {bytes} bytes: it takes whole blocks of {grain} bytes: {instead}").into());
             }
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
-            let (target, judged, backend) = (target.clone(), overrides.judged().cloned(), Rc::clone(&backend));
+            let (target, judged, backend) =
+                (target.clone(), overrides.judged().cloned(), Rc::clone(&backend));
             let (host_reads, phases, spent, engine) = (Vec::new(), Vec::new(), Vec::new(), None);
-            variants.push(Variant { name, target, judged, offset: bytes, depth, place, task, backend, host_reads, phases, engine, spent });
+            variants.push(Variant {
+                name,
+                target,
+                judged,
+                offset: bytes,
+                depth,
+                place,
+                task,
+                backend,
+                host_reads,
+                phases,
+                engine,
+                spent,
+            });
         }
     }
     Ok(variants)
@@ -93,14 +111,29 @@ impl Variant {
         self.task.warning()
     }
 
-    /// Run number `run`. All variants have the same requests in it, on drives with equal positions of their platters. `counts`: it is no
-    /// warm-up.
-    pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+    /// Run number `run`. All variants have the same requests in it, on drives with equal positions
+    /// of their platters. `counts`: it is no warm-up.
+    pub(super) fn run(
+        &mut self,
+        run: usize,
+        counts: bool,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
-        let done = self.backend.borrow_mut().run(&mut Job { task: &self.task, seed, place: self.place, watch })?;
+        let done = self.backend.borrow_mut().run(&mut Job {
+            task: &self.task,
+            seed,
+            place: self.place,
+            watch,
+        })?;
         // A time with failed requests is no time of the workload.
         if let Some(first) = &done.run.first_error {
-            return Err(Error(format!("{} of {} requests failed, the first: {first}", done.run.errors, done.run.ops + done.run.errors)));
+            return Err(Error(format!(
+                "{} of {} requests failed, the first: {first}",
+                done.run.errors,
+                done.run.ops + done.run.errors
+            )));
         }
         if counts {
             self.engine = done.engine;

@@ -33,8 +33,8 @@ pub(crate) struct Check {
     pub targets: Vec<OsString>,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o json`: with targets, the drive
-    /// they are for; -: from stdin
+    /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o
+    /// json`: with targets, the drive they are for; -: from stdin
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
     /// The least severity that makes the exit status 1

@@ -9,14 +9,23 @@ use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::Severity;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const ENDINGS: [&str; 11] = ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
+const ENDINGS: [&str; 11] =
+    ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
 /// Signs of compressed files, each with the ending of their names.
-const PACKED: [(&str, &str); 6] = [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lz4", "lz4"), ("zip", "zip")];
+const PACKED: [(&str, &str); 6] = [
+    ("gzip", "gz"),
+    ("xz", "xz"),
+    ("zstd", "zst"),
+    ("bzip2", "bz2"),
+    ("lz4", "lz4"),
+    ("zip", "zip"),
+];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 
-/// The files beneath `directory` with at least a sector or an image's name, in order of their names, and errors for what could not be read.
-/// Links are not followed; names that begin with a dot are left out.
+/// The files beneath `directory` with at least a sector or an image's name, in order of their
+/// names, and errors for what could not be read. Links are not followed; names that begin with a
+/// dot are left out.
 pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     let mut todo = vec![directory.to_path_buf()];
@@ -28,13 +37,17 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
                 continue;
             }
         };
-        for entry in entries.flatten().filter(|entry| !entry.file_name().as_bytes().starts_with(b".")) {
+        for entry in
+            entries.flatten().filter(|entry| !entry.file_name().as_bytes().starts_with(b"."))
+        {
             let path = entry.path();
             // Metadata of the entry itself, so a link is neither.
             match entry.metadata() {
                 Ok(kind) if kind.is_dir() => todo.push(path),
                 // An image that was cut short to nothing is a finding, not a file to leave out.
-                Ok(kind) if kind.is_file() && (kind.len() >= SECTOR || is_named(&path)) => found.push(path),
+                Ok(kind) if kind.is_file() && (kind.len() >= SECTOR || is_named(&path)) => {
+                    found.push(path)
+                }
                 Ok(_) => {}
                 Err(e) => failures.push(format!("read {}: {}", path.display(), words::os(&e))),
             }
@@ -47,28 +60,40 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
 /// Names of files that were passed over, in the note of them.
 const NAMED: usize = 3;
 
-/// The note of the files beneath `directory` that hold nothing known: how many, and the first of them.
+/// The note of the files beneath `directory` that hold nothing known: how many, and the first of
+/// them.
 pub(super) fn passed_over(directory: &Path, others: &[Target]) -> String {
     let count = others.len();
-    let names: Vec<String> = others.iter().take(NAMED).map(|target| escape::plain(&target.target)).collect();
+    let names: Vec<String> =
+        others.iter().take(NAMED).map(|target| escape::plain(&target.target)).collect();
     let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
-    let what = if count == 1 { "1 file that holds nothing known was" } else { &format!("{count} files that hold nothing known were") };
+    let what = if count == 1 {
+        "1 file that holds nothing known was"
+    } else {
+        &format!("{count} files that hold nothing known were")
+    };
     format!("note: {}: {what} passed over: {}{more}", directory.display(), names.join(", "))
 }
 
-/// True if a file of a tree is an image: it has recognised contents, or findings, or an image's name.
+/// True if a file of a tree is an image: it has recognised contents, or findings, or an image's
+/// name.
 pub(super) fn is_image(target: &Target) -> bool {
-    let packed = |p: &Provider| p.sign.as_deref().is_some_and(|sign| PACKED.iter().any(|(kind, _)| *kind == sign));
+    let packed = |p: &Provider| {
+        p.sign.as_deref().is_some_and(|sign| PACKED.iter().any(|(kind, _)| *kind == sign))
+    };
     if matches!(target.providers.as_slice(), [file] if packed(file)) {
         return is_packed_image(Path::new(&target.target));
     }
-    let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
-    let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
+    let recognised = |p: &Provider| {
+        p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty()
+    };
+    let is_more =
+        target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
 }
 
-/// True if a compressed file may hold an image, by its name: `disk.img.xz`, `disk.gz`. Archives, modules, pages of the manual, documents and
-/// programs are compressed files too.
+/// True if a compressed file may hold an image, by its name: `disk.img.xz`, `disk.gz`. Archives,
+/// modules, pages of the manual, documents and programs are compressed files too.
 fn is_packed_image(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let stem = path.file_stem().map(Path::new);

@@ -1,4 +1,5 @@
-//! The page of `demo`: one disk from its findings to its cost and back, then what `check --html` and `lab run --html` have.
+//! The page of `demo`: one disk from its findings to its cost and back, then what `check --html`
+//! and `lab run --html` have.
 
 use crate::command::demo::story::Story;
 use crate::command::lab::page as lab_page;
@@ -27,19 +28,32 @@ pub(crate) struct Page<'a> {
 
 /// Writes the page of a demo.
 pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-    report_page::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_page::STYLE], out)?;
+    report_page::open(
+        "Trueline: check, cost, layout, cost again",
+        &[canvas::STYLE, lab_page::STYLE],
+        out,
+    )?;
     let name = escape::xml(&page.story.found.target);
     writeln!(out, "<header>\n<h1>Check, cost, layout, cost again</h1>\n{}", page.made.html())?;
     writeln!(out, "<p>{name}: what is wrong with it, what that costs,")?;
-    writeln!(out, "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>")?;
+    writeln!(
+        out,
+        "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>"
+    )?;
     writeln!(out, "</header>\n{}\n<main>", lab_page::HATCH)?;
     write_contents(page, out)?;
     write_story(page, out)?;
-    writeln!(out, "<section aria-labelledby=\"disks\">\n<h2 id=\"disks\">The disks of the five documents</h2>")?;
+    writeln!(
+        out,
+        "<section aria-labelledby=\"disks\">\n<h2 id=\"disks\">The disks of the five documents</h2>"
+    )?;
     report_page::write_overview(page.report, out)?;
     writeln!(out, "</section>")?;
     if let Some(labs) = page.labs {
-        writeln!(out, "<section aria-labelledby=\"labs\">\n<h2 id=\"labs\">What the documents measured, and what we find</h2>")?;
+        writeln!(
+            out,
+            "<section aria-labelledby=\"labs\">\n<h2 id=\"labs\">What the documents measured, and what we find</h2>"
+        )?;
         writeln!(out, "{}", lab_page::summary(labs))?;
         lab_page::write_labs(labs, out)?;
         writeln!(out, "</section>")?;
@@ -54,10 +68,17 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes links to the parts of the page.
 fn write_contents(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let parts = [("check", "1. Check"), ("cost", "2. Cost"), ("layout", "3. Layout"), ("again", "4. Cost again"), ("disks", "The disks")];
+    let parts = [
+        ("check", "1. Check"),
+        ("cost", "2. Cost"),
+        ("layout", "3. Layout"),
+        ("again", "4. Cost again"),
+        ("disks", "The disks"),
+    ];
     let labs = page.labs.map(|_| ("labs", "What the documents measured"));
     let link = |(to, name): (&str, &str)| format!("<a href=\"#{to}\">{name}</a>");
-    let links: Vec<String> = parts.into_iter().chain(labs).chain([("rules", "What the rules mean")]).map(link).collect();
+    let links: Vec<String> =
+        parts.into_iter().chain(labs).chain([("rules", "What the rules mean")]).map(link).collect();
     writeln!(out, "<nav aria-label=\"contents\"><p>{}</p></nav>", links.join(" · "))
 }
 
@@ -74,9 +95,16 @@ fn write_story(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
         out,
         "<p>Made by <code>trueline part apply layout.toml disk</code>; what is on the partitions has still to be put there.</p>"
     )?;
-    writeln!(out, "<details><summary>layout.toml</summary><pre>{}</pre></details>", escape::xml(page.layout))?;
+    writeln!(
+        out,
+        "<details><summary>layout.toml</summary><pre>{}</pre></details>",
+        escape::xml(page.layout)
+    )?;
     report_page::write_target(0, &story.again, alone, false, out)?;
-    writeln!(out, "<h2 id=\"again\">4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">")?;
+    writeln!(
+        out,
+        "<h2 id=\"again\">4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">"
+    )?;
     for row in rows(story) {
         write_card(row, true, out)?;
     }
@@ -94,7 +122,16 @@ fn write_card(row: &Row, again: bool, out: &mut dyn Write) -> io::Result<()> {
     let (shown, class) = if again { (ours.aligned, "al") } else { (ours.unaligned, "un") };
     let shown = shown.map_or_else(|| "–".into(), |v| value(v, &row.unit));
     let (id, title) = (escape::xml(&row.row), escape::xml(&row.title));
-    writeln!(out, "<li><a href=\"#row-demo-{id}\"><span class=\"name\">{id}</span><span class=\"figure {class}\">{shown}</span>")?;
-    let before = ours.ratio.filter(|_| again).map_or(String::new(), |ratio| format!("as it was: {}", times(ratio)));
-    writeln!(out, "<span class=\"what\">{title}</span><span class=\"below\">{before}</span></a></li>")
+    writeln!(
+        out,
+        "<li><a href=\"#row-demo-{id}\"><span class=\"name\">{id}</span><span class=\"figure {class}\">{shown}</span>"
+    )?;
+    let before = ours
+        .ratio
+        .filter(|_| again)
+        .map_or(String::new(), |ratio| format!("as it was: {}", times(ratio)));
+    writeln!(
+        out,
+        "<span class=\"what\">{title}</span><span class=\"below\">{before}</span></a></li>"
+    )
 }

@@ -1,4 +1,5 @@
-//! One disk of the documents from its findings to its cost: checked, run on a simulated drive, laid out again, and run again.
+//! One disk of the documents from its findings to its cost: checked, run on a simulated drive, laid
+//! out again, and run again.
 
 use super::{Seed, check};
 use crate::command::part::layout;
@@ -32,15 +33,18 @@ pub(crate) struct Story {
 /// The story of a seed: checked, laid out again, and measured before and after.
 pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
-    let overrides = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let overrides =
+        DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
     let disk = lay_out(length, &overrides).map_err(failed)?;
     let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
     let graph = taste_stores(vec![(String::new(), Box::new(disk))], &overrides);
     let again = survey::survey("the same disk, laid out again", &graph, None)?;
-    let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text })).map_err(|e| failed(e.to_string()))?;
+    let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text }))
+        .map_err(|e| failed(e.to_string()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (cost, failures) = run(&[lab], &asked, &|step| progress.step(step)).map_err(|failure| failed(format!("lab {failure}")))?;
+    let (cost, failures) = run(&[lab], &asked, &|step| progress.step(step))
+        .map_err(|failure| failed(format!("lab {failure}")))?;
     match failures.first() {
         Some(failure) => Err(failed(format!("lab {failure}"))),
         None => Ok(Story { found: check(seed)?, again, cost }),
@@ -52,11 +56,19 @@ fn lay_out(length: u64, overrides: &DiskOverrides) -> Result<Sparse, String> {
     let mut disk = Sparse::new(length);
     let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], overrides);
     let provider = &graph.providers[0];
-    let site = TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
+    let site =
+        TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
     // Fixed bytes, so that every run makes the same disk.
     let mut random = || [0x54; 16];
-    let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &site, length, May::default(), &mut random)
-        .map_err(|refused| refused.why.to_string())?;
+    let planned = plan(
+        &layout::parse(LAYOUT)?.layout,
+        &graph.probe(0),
+        &site,
+        length,
+        May::default(),
+        &mut random,
+    )
+    .map_err(|refused| refused.why.to_string())?;
     for patch in in_order(&planned.stages) {
         disk.put(patch.offset, &patch.bytes);
     }
@@ -96,14 +108,21 @@ mod tests {
     #[test]
     fn the_disk_is_off_and_dear_and_laid_out_again_it_is_neither() {
         let story = tell(&super::super::SEEDS[0], &Progress::new(None)).unwrap();
-        assert_eq!((story.found.verdict, story.again.verdict), (Verdict::Misaligned, Verdict::Aligned));
+        assert_eq!(
+            (story.found.verdict, story.again.verdict),
+            (Verdict::Misaligned, Verdict::Aligned)
+        );
         let named = |t: &Target| t.providers.iter().filter(|p| p.data_bearing).count();
         assert_eq!(named(&story.found), named(&story.again));
         let ratio = |id: &str| {
             let row = story.cost.labs[0].rows.iter().find(|row| row.row == id).unwrap();
             row.ours.unwrap().ratio.unwrap()
         };
-        assert!(ratio("random-write") > 2.0 && (ratio("random-read") - 1.0).abs() < 0.02, "{}", ratio("random-write"));
+        assert!(
+            ratio("random-write") > 2.0 && (ratio("random-read") - 1.0).abs() < 0.02,
+            "{}",
+            ratio("random-write")
+        );
     }
 
     #[test]

@@ -39,7 +39,12 @@ pub(crate) struct ModelName;
 impl TypedValueParser for ModelName {
     type Value = String;
 
-    fn parse_ref(&self, command: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<String, clap::Error> {
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
         clap::builder::StringValueParser::new().parse_ref(command, arg, value)
     }
 

@@ -67,10 +67,13 @@ impl Entry {
         }
     }
 
-    /// Settings that change the drive as a whole, if it has them: the jumper, the firmware's personality.
+    /// Settings that change the drive as a whole, if it has them: the jumper, the firmware's
+    /// personality.
     fn switches(&self) -> String {
         let switch = |row: &Row| match (row.key.as_str(), &row.value) {
-            ("personality", Value::String(name)) => Some(format!("personality={}", escape::plain(name))),
+            ("personality", Value::String(name)) => {
+                Some(format!("personality={}", escape::plain(name)))
+            }
             ("jumper", value) => Some(format!("jumper={}", printed(value))),
             _ => None,
         };
@@ -78,7 +81,11 @@ impl Entry {
     }
 
     fn physical(&self) -> String {
-        let phase = if self.alignment_offset > 0 { format!("+{}", self.alignment_offset) } else { String::new() };
+        let phase = if self.alignment_offset > 0 {
+            format!("+{}", self.alignment_offset)
+        } else {
+            String::new()
+        };
         format!("{}{phase}", self.physical_block_size)
     }
 }
@@ -104,7 +111,9 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
             Cell::right(size::human(entry.size)),
             Cell::right(entry.logical_block_size.to_string()),
             Cell::right(entry.physical()),
-            Cell::right(entry.reported_physical_block_size.map_or(String::new(), |bytes| bytes.to_string())),
+            Cell::right(
+                entry.reported_physical_block_size.map_or(String::new(), |bytes| bytes.to_string()),
+            ),
             Cell::left(entry.switches()),
             Cell::left(escape::plain(&entry.title)),
         ]);
@@ -114,9 +123,21 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
 
 /// Writes one model and its parameters, a line each.
 pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    columns::wrap("", 0, &format!("{}: {}", escape::plain(&entry.name), escape::plain(&entry.title)), 2, style.width, out)?;
+    columns::wrap(
+        "",
+        0,
+        &format!("{}: {}", escape::plain(&entry.name), escape::plain(&entry.title)),
+        2,
+        style.width,
+        out,
+    )?;
     writeln!(out)?;
-    let mut rows = vec![vec![Cell::left("parameter"), Cell::right("value"), Cell::right("range"), Cell::left("origin").wrapped()]];
+    let mut rows = vec![vec![
+        Cell::left("parameter"),
+        Cell::right("value"),
+        Cell::right("range"),
+        Cell::left("origin").wrapped(),
+    ]];
     for row in &entry.parameters {
         rows.push(vec![
             Cell::left(escape::plain(&row.key)),

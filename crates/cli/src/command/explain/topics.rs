@@ -1,4 +1,5 @@
-//! Pages that no single command owns: targets, grain, profiles, and the words that all commands use.
+//! Pages that no single command owns: targets, grain, profiles, and the words that all commands
+//! use.
 
 use std::fmt::Write as _;
 use trueline_geom::audit::profile::{self, PROFILES, Profile};
@@ -36,10 +37,13 @@ pub(crate) fn page(name: &str) -> Option<String> {
 
 /// A table of every profile, with its sector and its boundaries, as Markdown.
 fn profiles() -> String {
-    let mut page = format!("{PROFILES_HEAD}| profile | is | logical sector | boundaries |\n|---|---|---|---|\n");
+    let mut page = format!(
+        "{PROFILES_HEAD}| profile | is | logical sector | boundaries |\n|---|---|---|---|\n"
+    );
     for Profile { name, about, .. } in PROFILES {
         let (sector, facts) = profile::named(name).unwrap_or_default();
-        page += &format!("| `{name}` | {about} | {} | {} |\n", sector_of(sector), boundaries(&facts));
+        page +=
+            &format!("| `{name}` | {about} | {} | {} |\n", sector_of(sector), boundaries(&facts));
     }
     page + "| `raidCHUNKxDISKS` | a set with parity: `raid64kx4` has chunks of 64 KiB on 4 data disks | as found | physical 4096, chunk, full-stripe |\n\n\
             \"As found\" is 512, or what the image's GPT was written for.\n"
@@ -48,12 +52,22 @@ fn profiles() -> String {
 /// The page of one profile as Markdown; `None` for any other name.
 pub(crate) fn profile(name: &str) -> Option<String> {
     let (sector, facts) = profile::named(name)?;
-    let about = PROFILES.iter().find(|p| p.name.eq_ignore_ascii_case(name)).map_or("a set with parity", |p| p.about);
-    let mut page = format!("# {name}: {about}\n\nLogical sector: {}.\n\n| boundary | bytes |\n|---|---|\n", sector_of(sector));
+    let about = PROFILES
+        .iter()
+        .find(|p| p.name.eq_ignore_ascii_case(name))
+        .map_or("a set with parity", |p| p.about);
+    let mut page = format!(
+        "# {name}: {about}\n\nLogical sector: {}.\n\n| boundary | bytes |\n|---|---|\n",
+        sector_of(sector)
+    );
     for fact in &facts {
         let _ = writeln!(page, "| {} | {} |", fact.why.name(), fact.grain.size());
     }
-    Some(page + &format!("\n    trueline check --for {name} disk.img\n\nSee also `trueline help profiles`.\n"))
+    Some(
+        page + &format!(
+            "\n    trueline check --for {name} disk.img\n\nSee also `trueline help profiles`.\n"
+        ),
+    )
 }
 
 fn sector_of(sector: Option<u64>) -> String {
@@ -61,7 +75,11 @@ fn sector_of(sector: Option<u64>) -> String {
 }
 
 fn boundaries(facts: &[Fact]) -> String {
-    facts.iter().map(|fact| format!("{} {}", fact.why.name(), fact.grain.size())).collect::<Vec<_>>().join(", ")
+    facts
+        .iter()
+        .map(|fact| format!("{} {}", fact.why.name(), fact.grain.size()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The words that [`word`] explains, in order.
@@ -69,11 +87,14 @@ pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.lines().filter_map(|line| line.strip_prefix("## "))
 }
 
-/// The meaning of a word as Markdown; `None` for an unknown word. `full-stripe` and `full stripe` are the same, and `physical` is the
-/// physical unit.
+/// The meaning of a word as Markdown; `None` for an unknown word. `full-stripe` and `full stripe`
+/// are the same, and `physical` is the physical unit.
 pub(crate) fn word(word: &str) -> Option<String> {
-    let (lower, wanted) = (|text: &str| text.replace('-', " ").to_lowercase(), word.replace('-', " ").to_lowercase());
-    let begins = |title: &&str| lower(title).strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with(' '));
+    let (lower, wanted) =
+        (|text: &str| text.replace('-', " ").to_lowercase(), word.replace('-', " ").to_lowercase());
+    let begins = |title: &&str| {
+        lower(title).strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with(' '))
+    };
     let title = words().find(|title| lower(title) == wanted).or_else(|| words().find(begins))?;
     let (_, after) = WORDS.split_once(&format!("## {title}\n"))?;
     let body = after.split("\n## ").next().unwrap_or(after).trim_end();
@@ -95,12 +116,25 @@ mod tests {
             assert!(profile(name).unwrap().contains("| physical |"), "{name}");
         }
         let all: Vec<&str> = words().collect();
-        assert!(all.len() > 15 && all.iter().map(|word| word.to_lowercase()).is_sorted(), "{all:?}");
+        assert!(
+            all.len() > 15 && all.iter().map(|word| word.to_lowercase()).is_sorted(),
+            "{all:?}"
+        );
         assert!(all.iter().all(|name| word(name).unwrap().lines().count() > 2));
         assert!(word("Full-Stripe").unwrap().starts_with("# full stripe\n"));
         // Every purpose, trust and verdict that is printed.
         let trusts = ["assumed", "claimed", "trusted", "untrusted"];
-        let others = ["aligned", "misaligned", "partial", "unknown", "record", "unit", "grain", "phase", "stripe"];
+        let others = [
+            "aligned",
+            "misaligned",
+            "partial",
+            "unknown",
+            "record",
+            "unit",
+            "grain",
+            "phase",
+            "stripe",
+        ];
         for printed in Why::ALL.iter().map(|why| why.name()).chain(trusts).chain(others) {
             assert!(word(printed).is_some(), "explain {printed}");
         }

@@ -37,8 +37,8 @@ pub(crate) struct Run {
     /// Only these rows
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub row: Vec<String>,
-    /// Points in the ranges of the drives' parameters from which the interval of a ratio is made, a quarter as many under other firmware;
-    /// 0: no interval
+    /// Points in the ranges of the drives' parameters from which the interval of a ratio is made, a
+    /// quarter as many under other firmware; 0: no interval
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(0..=4096))]
     pub sweep: u16,
     /// One JSON document

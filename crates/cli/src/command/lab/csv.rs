@@ -1,4 +1,5 @@
-//! `lab --csv`: a line for each row, and one for each of its other personalities. RFC 4180, except that lines end in LF.
+//! `lab --csv`: a line for each row, and one for each of its other personalities. RFC 4180, except
+//! that lines end in LF.
 
 use crate::words::csv::quoted;
 use std::io;
@@ -14,7 +15,15 @@ pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write) -> io::Resu
         for row in &lab.rows {
             line(&lab.lab, row, row.ours, row.error, row.personality.as_deref(), &row.note, out)?;
             for other in &row.alternatives {
-                line(&lab.lab, row, Some(other.ours), other.error, Some(&other.personality), "", out)?;
+                line(
+                    &lab.lab,
+                    row,
+                    Some(other.ours),
+                    other.error,
+                    Some(&other.personality),
+                    "",
+                    out,
+                )?;
             }
         }
     }

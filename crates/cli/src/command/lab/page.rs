@@ -1,4 +1,5 @@
-//! `lab run --html`: published values beside ours, as one self-contained page of charts, without a script.
+//! `lab run --html`: published values beside ours, as one self-contained page of charts, without a
+//! script.
 //!
 //! | file | what |
 //! |---|---|
@@ -48,13 +49,19 @@ const OPEN: usize = 4;
 /// Writes the page of a document.
 pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) -> io::Result<()> {
     page::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
-    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), summary(document))?;
+    writeln!(
+        out,
+        "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>",
+        made.html(),
+        summary(document)
+    )?;
     writeln!(out, "{HATCH}\n<main>")?;
     write_labs(document, out)?;
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-/// Writes everything below the heading of a page: the cards, the contents, the chart of all rows, every lab.
+/// Writes everything below the heading of a page: the cards, the contents, the chart of all rows,
+/// every lab.
 pub(crate) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let fold = document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>() > OPEN;
     write_cards(document, out)?;
@@ -67,10 +74,15 @@ pub(crate) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Res
 
 /// Writes a list of links to every lab and row; the browser unfolds the target of a link.
 fn write_contents(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<nav aria-label=\"contents\"><details class=\"contents\"><summary>Contents</summary>\n<ul>")?;
+    writeln!(
+        out,
+        "<nav aria-label=\"contents\"><details class=\"contents\"><summary>Contents</summary>\n<ul>"
+    )?;
     for lab in &document.labs {
         write!(out, "<li><a href=\"#{}\">{}</a>: ", anchor(&lab.lab, ""), text_of(&lab.lab))?;
-        let link = |row: &Row| format!("<a href=\"#{}\">{}</a>", anchor(&lab.lab, &row.row), text_of(&row.row));
+        let link = |row: &Row| {
+            format!("<a href=\"#{}\">{}</a>", anchor(&lab.lab, &row.row), text_of(&row.row))
+        };
         writeln!(out, "{}", lab.rows.iter().map(link).collect::<Vec<_>>().join(" · "))?;
     }
     writeln!(out, "</ul>\n</details></nav>")
@@ -85,9 +97,16 @@ pub(crate) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Res
 /// A summary of the document in a sentence.
 pub(crate) fn summary(document: &LabDocument) -> String {
     let all = tally_all(document);
-    let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
+    let mut text = format!(
+        "<p>{} of {}",
+        words::count(all.rows, "row"),
+        words::count(document.labs.len(), "lab")
+    );
     if all.bounded > 0 {
-        text.push_str(&format!(": <b>{} of {}</b> predictions that promise a bound keep it", all.kept, all.bounded));
+        text.push_str(&format!(
+            ": <b>{} of {}</b> predictions that promise a bound keep it",
+            all.kept, all.bounded
+        ));
     }
     if all.calibrated > 0 {
         text.push_str(&format!("; {} calibrated to the document", all.calibrated));
@@ -100,7 +119,8 @@ pub(crate) fn summary(document: &LabDocument) -> String {
 
 /// Writes a card for each lab; labs that repeat no document's values have a heading of their own.
 fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    let (published, own): (Vec<&LabResult>, Vec<&LabResult>) = document.labs.iter().partition(|lab| lab.is_published());
+    let (published, own): (Vec<&LabResult>, Vec<&LabResult>) =
+        document.labs.iter().partition(|lab| lab.is_published());
     let both = !published.is_empty() && !own.is_empty();
     for (labs, heading) in [(published, false), (own, both)] {
         if labs.is_empty() {
@@ -116,10 +136,15 @@ fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a lab in one figure: the highest cost of misalignment; without ratios, the largest error of its values.
+/// Writes a lab in one figure: the highest cost of misalignment; without ratios, the largest error
+/// of its values.
 fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
     let (anchor, name, tally) = (anchor(&lab.lab, ""), text_of(&lab.lab), tally(lab));
-    writeln!(out, "<li><a href=\"#{anchor}\" title=\"{}\"><span class=\"name\">{name}</span>", text_of(&lab.title))?;
+    writeln!(
+        out,
+        "<li><a href=\"#{anchor}\" title=\"{}\"><span class=\"name\">{name}</span>",
+        text_of(&lab.title)
+    )?;
     let mut below = vec![bounds(&tally)];
     if let Some((row, cost, ours)) = dearest(lab) {
         write_cost(row, cost, ours, out)?;
@@ -129,9 +154,17 @@ fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
             below.insert(0, "simulated only: no published value".into());
         }
     } else if let Some(off) = farthest(lab) {
-        writeln!(out, "<span class=\"figure\">{}</span><span class=\"what\">at most, off the published values</span>", percent(off))?;
+        writeln!(
+            out,
+            "<span class=\"figure\">{}</span><span class=\"what\">at most, off the published values</span>",
+            percent(off)
+        )?;
     } else {
-        writeln!(out, "<span class=\"figure\">–</span><span class=\"what\">{}</span>", text_of(&lab.title))?;
+        writeln!(
+            out,
+            "<span class=\"figure\">–</span><span class=\"what\">{}</span>",
+            text_of(&lab.title)
+        )?;
     }
     writeln!(out, "<span class=\"below\">{}</span></a></li>", below.join("<br>"))
 }
@@ -158,7 +191,11 @@ fn write_cost(row: &Row, cost: f64, ours: bool, out: &mut dyn Write) -> io::Resu
 fn bounds(tally: &Tally) -> String {
     let mut parts = Vec::new();
     if tally.bounded > 0 {
-        let mark = if tally.kept == tally.bounded { "<span class=\"good\">✓</span>" } else { "<span class=\"error\">✗</span>" };
+        let mark = if tally.kept == tally.bounded {
+            "<span class=\"good\">✓</span>"
+        } else {
+            "<span class=\"error\">✗</span>"
+        };
         parts.push(format!("{mark} {} of {} within bounds", tally.kept, tally.bounded));
     }
     if tally.calibrated > 0 {
@@ -172,11 +209,25 @@ fn bounds(tally: &Tally) -> String {
 
 fn write_lab(lab: &LabResult, fold: bool, out: &mut dyn Write) -> io::Result<()> {
     let anchor = anchor(&lab.lab, "");
-    writeln!(out, "<section class=\"lab\" aria-labelledby=\"{anchor}\">\n<h2 id=\"{anchor}\">{}</h2>", text_of(&lab.title))?;
-    let source = lab.source.as_ref().map_or(String::new(), |s| format!(" · published in: {}", text_of(s)));
-    writeln!(out, "<p class=\"dim\"><b>{}</b>{source} · {}</p>", text_of(&lab.lab), bounds(&tally(lab)))?;
+    writeln!(
+        out,
+        "<section class=\"lab\" aria-labelledby=\"{anchor}\">\n<h2 id=\"{anchor}\">{}</h2>",
+        text_of(&lab.title)
+    )?;
+    let source =
+        lab.source.as_ref().map_or(String::new(), |s| format!(" · published in: {}", text_of(s)));
+    writeln!(
+        out,
+        "<p class=\"dim\"><b>{}</b>{source} · {}</p>",
+        text_of(&lab.lab),
+        bounds(&tally(lab))
+    )?;
     if fold {
-        writeln!(out, "<details class=\"rows\"><summary>{}</summary>", words::count(lab.rows.len(), "row"))?;
+        writeln!(
+            out,
+            "<details class=\"rows\"><summary>{}</summary>",
+            words::count(lab.rows.len(), "row")
+        )?;
     }
     for row in &lab.rows {
         row::write(lab, row, out)?;
@@ -186,8 +237,14 @@ fn write_lab(lab: &LabResult, fold: bool, out: &mut dyn Write) -> io::Result<()>
 
 /// The id of a lab, or of a row of it, in the page.
 fn anchor(lab: &str, row: &str) -> String {
-    let clean = |text: &str| -> String { text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect() };
-    if row.is_empty() { format!("lab-{}", clean(lab)) } else { format!("row-{}-{}", clean(lab), clean(row)) }
+    let clean = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect()
+    };
+    if row.is_empty() {
+        format!("lab-{}", clean(lab))
+    } else {
+        format!("row-{}-{}", clean(lab), clean(row))
+    }
 }
 
 /// Style class of a variant.
@@ -210,17 +267,28 @@ mod tests {
         for lab in &mut document.labs {
             (lab.lab, lab.title, lab.source) = (bad.into(), bad.into(), Some(bad.into()));
             for row in &mut lab.rows {
-                (row.row, row.title, row.unit, row.note) = (bad.into(), bad.into(), bad.into(), bad.into());
+                (row.row, row.title, row.unit, row.note) =
+                    (bad.into(), bad.into(), bad.into(), bad.into());
                 (row.seed, row.personality) = (Some(bad.into()), Some(bad.into()));
                 row.alternatives.iter_mut().for_each(|a| a.personality = bad.into());
                 for variant in &mut row.variants {
                     (variant.name, variant.target) = (bad.into(), bad.into());
-                    variant.layout.iter_mut().flat_map(|l| &mut l.layers).for_each(|(name, _)| *name = bad.into());
+                    variant
+                        .layout
+                        .iter_mut()
+                        .flat_map(|l| &mut l.layers)
+                        .for_each(|(name, _)| *name = bad.into());
                 }
             }
         }
         let page = page(&document);
-        assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{202e}') && !page.contains('\0'), "{page}");
+        assert!(
+            !page.contains("<script")
+                && !page.contains("<img")
+                && !page.contains('\u{202e}')
+                && !page.contains('\0'),
+            "{page}"
+        );
         assert!(!page.contains("@import") && !page.replace("url(#hatch)", "").contains("url("));
     }
 
@@ -231,16 +299,23 @@ mod tests {
             for row in document.labs.iter_mut().flat_map(|lab| &mut lab.rows) {
                 (row.bound, row.error) = (Some(odd), Some(odd));
                 if let Some(ours) = &mut row.ours {
-                    (ours.aligned, ours.ratio, ours.low, ours.high) = (Some(odd), Some(odd), Some(odd), Some(odd));
+                    (ours.aligned, ours.ratio, ours.low, ours.high) =
+                        (Some(odd), Some(odd), Some(odd), Some(odd));
                 }
                 for variant in &mut row.variants {
                     variant.latency.iter_mut().for_each(|(q, ns)| (*q, *ns) = (odd, u64::MAX));
                     variant.drives.iter_mut().for_each(|d| (d.seek, d.rotate) = (odd, odd));
-                    variant.layout.iter_mut().for_each(|l| (l.unit, l.phase) = (u64::MAX, u64::MAX));
+                    variant
+                        .layout
+                        .iter_mut()
+                        .for_each(|l| (l.unit, l.phase) = (u64::MAX, u64::MAX));
                 }
             }
             let page = page(&document);
-            assert!(!page.contains("NaN") && !page.contains("inf%") && !page.contains("\"inf"), "{odd}");
+            assert!(
+                !page.contains("NaN") && !page.contains("inf%") && !page.contains("\"inf"),
+                "{odd}"
+            );
         }
     }
 
@@ -251,20 +326,37 @@ mod tests {
         let page = page(&document);
         for lab in &document.labs {
             for row in &lab.rows {
-                assert_eq!(page.matches(&format!("id=\"{}\"", anchor(&lab.lab, &row.row))).count(), 1, "{}", row.row);
+                assert_eq!(
+                    page.matches(&format!("id=\"{}\"", anchor(&lab.lab, &row.row))).count(),
+                    1,
+                    "{}",
+                    row.row
+                );
             }
         }
         assert!(
-            page.contains("nothing can be predicted from that") && page.contains("<b>4 of 4</b> predictions that promise a bound keep it")
+            page.contains("nothing can be predicted from that")
+                && page.contains("<b>4 of 4</b> predictions that promise a bound keep it")
         );
         // Folded, with contents that lead to every row, and a line with time and command line.
         assert_eq!(page.matches("<details class=\"rows\">").count(), document.labs.len());
         for row in document.labs.iter().flat_map(|lab| &lab.rows) {
-            assert!(page.matches(&format!("-{}\">{}</a>", row.row, text_of(&row.row))).count() >= 1, "{}", row.row);
+            assert!(
+                page.matches(&format!("-{}\">{}</a>", row.row, text_of(&row.row))).count() >= 1,
+                "{}",
+                row.row
+            );
         }
-        assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check"), "{page}");
+        assert!(
+            page.contains("2024-02-29 12:34 UTC · trueline ")
+                && page.contains("<code>trueline check"),
+            "{page}"
+        );
         // Its line in the chart of predictions says what it is; none of its dots is there.
-        assert!(page.contains("calibrated to the document</text>") && !page.contains("the same through an MBR slice: +1.7"));
+        assert!(
+            page.contains("calibrated to the document</text>")
+                && !page.contains("the same through an MBR slice: +1.7")
+        );
         assert_eq!(empty.matches("<article").count(), 0);
     }
 }

@@ -16,7 +16,11 @@ const DIM: Colour = Colour::new().dimmed();
 const RED: Colour = AnsiColor::Red.on_default();
 
 /// Writes the tables, the notes on their rows, and the number of rows within their bounds.
-pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn write(
+    document: &LabDocument,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     for lab in &document.labs {
         table(lab, out, style)?;
     }
@@ -27,8 +31,22 @@ pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Styl
 pub(crate) fn list(labs: &[Lab], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for lab in labs {
         let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(lab.name()));
-        wrap(&head, lab.name().chars().count() + 2, &escape::plain(lab.title()), 2, style.width, out)?;
-        wrap("  ", 2, &lab.rows().map(escape::plain).collect::<Vec<_>>().join(" "), 2, style.width, out)?;
+        wrap(
+            &head,
+            lab.name().chars().count() + 2,
+            &escape::plain(lab.title()),
+            2,
+            style.width,
+            out,
+        )?;
+        wrap(
+            "  ",
+            2,
+            &lab.rows().map(escape::plain).collect::<Vec<_>>().join(" "),
+            2,
+            style.width,
+            out,
+        )?;
     }
     Ok(())
 }
@@ -93,7 +111,8 @@ fn heading() -> Vec<Cell> {
 
 /// The cells of a row, and of the same row under its other personalities.
 fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
-    let amount = |value: Option<f64>| Cell::right(value.map_or(String::new(), |v| number(v, &row.unit)));
+    let amount =
+        |value: Option<f64>| Cell::right(value.map_or(String::new(), |v| number(v, &row.unit)));
     let published = row.published;
     let mut rows = vec![vec![
         Cell::left(escape::plain(&row.row)),
@@ -101,7 +120,11 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
         amount(published.and_then(|p| p.aligned)),
         amount(published.and_then(|p| p.unaligned)),
         Cell::right(ratio(published.and_then(|p| p.ratio))),
-        if row.ours.is_none() { Cell::right("-").colour(DIM) } else { amount(row.ours.and_then(|o| o.aligned)) },
+        if row.ours.is_none() {
+            Cell::right("-").colour(DIM)
+        } else {
+            amount(row.ours.and_then(|o| o.aligned))
+        },
         amount(row.ours.and_then(|o| o.unaligned)),
         Cell::right(ratio(row.ours.and_then(|o| o.ratio))),
         Cell::left(interval(row.ours.and_then(|o| o.low.zip(o.high)))),
@@ -139,13 +162,16 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     let bounded = rows().filter(|row| row.predicted && row.keeps_bound().is_some()).count();
     let kept = rows().filter(|row| row.predicted && row.keeps_bound() == Some(true)).count();
     let calibrated = rows().filter(|row| row.is_calibrated()).count();
-    let free = rows().filter(|row| row.ours.is_some() && !row.is_calibrated() && row.keeps_bound().is_none()).count();
+    let free = rows()
+        .filter(|row| row.ours.is_some() && !row.is_calibrated() && row.keeps_bound().is_none())
+        .count();
     let none = rows().filter(|row| row.ours.is_none() && !row.predicted && !row.skipped).count();
     let skipped = rows().filter(|row| row.skipped).count();
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
     let mut parts = Vec::new();
     if bounded > 0 {
-        parts.push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
+        parts
+            .push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
     }
     if calibrated > 0 {
         parts.push(format!("{calibrated} calibrated to the document"));
@@ -203,7 +229,8 @@ mod tests {
         for width in 30..140 {
             let style = Style { width: Some(width), ascii: false };
             let text = samples::text(|out| write(&sample::document(), out, style));
-            let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+            let wide: Vec<&str> =
+                text.lines().filter(|line| line.chars().count() > width).collect();
             assert!(wide.is_empty(), "{width}: {wide:?}");
             assert!(text.contains("raidtest-n1") && text.contains("or B"), "{width}\n{text}");
         }
@@ -217,7 +244,8 @@ mod tests {
         let heading = lines.iter().find(|line| line.contains("PUBLISHED")).expect("a table");
         assert!(heading.contains("PUB. RATIO") && heading.contains("OUR RATIO"), "{heading}");
         assert!(!heading.contains("INTERVAL") && !heading.contains("OUR OFF"), "{heading}");
-        let gone = lines.iter().find(|line| line.starts_with("No room for ")).expect("a line beneath it");
+        let gone =
+            lines.iter().find(|line| line.starts_with("No room for ")).expect("a line beneath it");
         assert!(gone.contains("'OUR OFF', 'INTERVAL'"), "{gone}");
         let names: Vec<String> = super::heading().iter().map(|cell| format!("{cell:?}")).collect();
         assert!((1..names.len()).all(|nth| !names[..nth].contains(&names[nth])), "{names:?}");
@@ -229,13 +257,21 @@ mod tests {
         let rows = document.labs.iter_mut().flat_map(|lab| &mut lab.rows);
         rows.filter(|row| row.ours.is_none()).for_each(|row| row.skipped = true);
         let text = samples::text(|out| summary(&document, out, Style::default()));
-        assert!(text.ends_with("; 1 skipped on this machine\n") && !text.contains("honestly"), "{text}");
+        assert!(
+            text.ends_with("; 1 skipped on this machine\n") && !text.contains("honestly"),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_is_calibrated_is_no_prediction_that_is_kept() {
         let text = samples::text(|out| summary(&sample::document(), out, Style::default()));
         let rest = "2 without a published value or a bound; 1 that cannot honestly be predicted";
-        assert_eq!(text, format!("4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"));
+        assert_eq!(
+            text,
+            format!(
+                "4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"
+            )
+        );
     }
 }

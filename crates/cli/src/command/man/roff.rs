@@ -1,4 +1,5 @@
-//! Markdown and plain text as requests of man(7): troff fills prose to the reader's width; tables and code keep their lines.
+//! Markdown and plain text as requests of man(7): troff fills prose to the reader's width; tables
+//! and code keep their lines.
 
 use crate::style::Style;
 use crate::words::{after_help, columns, terminal};
@@ -15,7 +16,8 @@ pub(super) fn markdown(page: &str, out: &mut Vec<u8>) -> io::Result<()> {
     while let Some(line) = lines.next() {
         let text = line.trim_end();
         if text.starts_with("```") {
-            let code: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            let code: Vec<&str> =
+                lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
             verbatim(&code.iter().flat_map(|line| code_lines(line)).collect::<Vec<_>>(), out)?;
         } else if let Some(first) = text.strip_prefix("    ") {
             let mut code = code_lines(first);
@@ -46,7 +48,8 @@ pub(super) fn markdown(page: &str, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a block of the text after the options of `--help`: a paragraph is filled, and lines of a list keep their form.
+/// Writes a block of the text after the options of `--help`: a paragraph is filled, and lines of a
+/// list keep their form.
 pub(super) fn block(body: &str, out: &mut Vec<u8>, examples: bool) -> io::Result<()> {
     if !examples && body.lines().all(|line| !line.starts_with(' ')) {
         return writeln!(out, ".PP\n{}", text(&body.lines().collect::<Vec<_>>().join("\n")));
@@ -61,7 +64,10 @@ pub(super) fn block(body: &str, out: &mut Vec<u8>, examples: bool) -> io::Result
 /// True if a line goes on with the paragraph or the item above it.
 fn continues(line: &str) -> bool {
     let text = line.trim();
-    !text.is_empty() && !line.starts_with("    ") && !["#", "|", "```"].iter().any(|mark| text.starts_with(mark)) && item(text).0.is_none()
+    !text.is_empty()
+        && !line.starts_with("    ")
+        && !["#", "|", "```"].iter().any(|mark| text.starts_with(mark))
+        && item(text).0.is_none()
 }
 
 /// The mark of an item of a list, if the line begins one, and the text behind it.
@@ -69,18 +75,25 @@ fn item(text: &str) -> (Option<String>, &str) {
     if let Some(rest) = text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")) {
         return (Some("\\(bu".to_owned()), rest);
     }
-    let number = text.split_once(". ").filter(|(number, _)| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()));
+    let number = text
+        .split_once(". ")
+        .filter(|(number, _)| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()));
     number.map_or((None, text), |(number, rest)| (Some(format!("{number}.")), rest))
 }
 
-/// A line of code in lines that fit: a command ends in backslashes, what it prints goes on with an indentation.
+/// A line of code in lines that fit: a command ends in backslashes, what it prints goes on with an
+/// indentation.
 fn code_lines(line: &str) -> Vec<String> {
     let mut set = Vec::new();
     let page = format!("    {}", line.trim_end());
     let style = Style { width: Some(WIDTH + 4), ascii: true };
-    let written = terminal::write(&page, &mut set, style).map(|()| anstream::adapter::strip_bytes(&set).into_vec());
+    let written = terminal::write(&page, &mut set, style)
+        .map(|()| anstream::adapter::strip_bytes(&set).into_vec());
     let text = String::from_utf8_lossy(&written.unwrap_or_default()).into_owned();
-    text.trim_end_matches('\n').split('\n').flat_map(|line| fitting(line.strip_prefix("    ").unwrap_or(line))).collect()
+    text.trim_end_matches('\n')
+        .split('\n')
+        .flat_map(|line| fitting(line.strip_prefix("    ").unwrap_or(line)))
+        .collect()
 }
 
 /// A line of output in lines that fit.
@@ -112,7 +125,10 @@ fn verbatim(lines: &[String], out: &mut Vec<u8>) -> io::Result<()> {
 /// Text as roff sets it: nothing in it is a request.
 pub(super) fn text(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    let lines: Vec<String> = text.lines().map(|line| if line.starts_with('.') { format!("\\&{line}") } else { line.to_owned() }).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| if line.starts_with('.') { format!("\\&{line}") } else { line.to_owned() })
+        .collect();
     lines.join("\n")
 }
 
@@ -136,7 +152,11 @@ fn inline(line: &str) -> String {
 /// Text in which words between double stars are bold.
 fn strong(line: &str) -> String {
     let parts = line.split("**").enumerate();
-    parts.map(|(nth, part)| if nth % 2 == 0 { text(part) } else { format!("\\fB{}\\fR", text(part)) }).collect()
+    parts
+        .map(
+            |(nth, part)| if nth % 2 == 0 { text(part) } else { format!("\\fB{}\\fR", text(part)) },
+        )
+        .collect()
 }
 
 #[cfg(test)]

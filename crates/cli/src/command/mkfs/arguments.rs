@@ -7,16 +7,24 @@ use trueline_geom::graph::Provider;
 use trueline_geom::plan::fat::Parameters as Fat;
 use trueline_geom::plan::{btrfs, exfat, ext4, ntfs, swap, unit_size, xfs};
 
-/// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`, with values that belong together joined.
-pub(super) fn merged(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) -> (Vec<String>, Vec<String>) {
+/// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`,
+/// with values that belong together joined.
+pub(super) fn merged(
+    kind: Kind,
+    maker: &Maker,
+    p: &Provider,
+    own: &[String],
+) -> (Vec<String>, Vec<String>) {
     let typed = Words::parse(own);
     let (mut ours, mut own) = (Vec::new(), own.to_vec());
     for (flag, value) in derived(kind, maker, p, &own) {
         if (maker.gives_way)(&flag, &typed) {
             continue;
         }
-        let theirs =
-            maker.joined.filter(|letter| flag.strip_prefix('-') == Some(&letter.to_string())).and_then(|letter| typed.last(letter));
+        let theirs = maker
+            .joined
+            .filter(|letter| flag.strip_prefix('-') == Some(&letter.to_string()))
+            .and_then(|letter| typed.last(letter));
         match theirs.and_then(|theirs| own.get_mut(theirs.at).zip(Some(theirs))) {
             Some((word, theirs)) => {
                 let dash = if *word == theirs.value { "" } else { &flag };
@@ -32,7 +40,12 @@ pub(super) fn merged(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) ->
 }
 
 /// The options that follow from the grains of `p`; of a FAT, for the width that `own` names.
-fn derived(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) -> Vec<(String, Option<String>)> {
+fn derived(
+    kind: Kind,
+    maker: &Maker,
+    p: &Provider,
+    own: &[String],
+) -> Vec<(String, Option<String>)> {
     let t = &p.topology;
     let words = match kind {
         Kind::Ext4 => ext4::Parameters::for_topology(t).options(),
@@ -58,8 +71,8 @@ fn derived(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) -> Vec<(Stri
     pairs
 }
 
-/// The options of a FAT of the bits that the user names, else of those that the partition's type names where clusters of whole
-/// units make such a FAT, else of the usual ones.
+/// The options of a FAT of the bits that the user names, else of those that the partition's type
+/// names where clusters of whole units make such a FAT, else of the usual ones.
 fn fat(p: &Provider, named: Option<u64>) -> Vec<String> {
     let t = &p.topology;
     if let Some(bits) = named {
@@ -67,11 +80,14 @@ fn fat(p: &Provider, named: Option<u64>) -> Vec<String> {
         let sector = || vec!["-S".to_owned(), t.sector.clamp(512, 4096).to_string()];
         return Fat::of_bits(t, bits, 0).map_or_else(sector, |fat| fat.options());
     }
-    let of_type = width::said_by(p).filter(|&bits| bits == 32).and_then(|bits| Fat::of_bits(t, bits, unit_size(t)));
+    let of_type = width::said_by(p)
+        .filter(|&bits| bits == 32)
+        .and_then(|bits| Fat::of_bits(t, bits, unit_size(t)));
     of_type.unwrap_or_else(|| Fat::for_topology(t)).options()
 }
 
-/// The bits of a FAT's entries that mkfs.fat gets, from the user's word before ours; `None` if it chooses itself.
+/// The bits of a FAT's entries that mkfs.fat gets, from the user's word before ours; `None` if it
+/// chooses itself.
 pub(super) fn fat_bits(ours: &[String], own: &[String]) -> Option<u64> {
     let bits = |words: &[String]| Words::parse(words).last('F').map(|word| word.value.clone());
     bits(own).or_else(|| bits(ours))?.parse().ok()
@@ -92,5 +108,9 @@ pub(super) fn ourselves(args: &Mkfs, sector: u64, options: Vec<String>) -> Strin
 /// One word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

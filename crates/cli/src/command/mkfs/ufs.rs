@@ -31,17 +31,30 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
     let failed = |what: String| Failure::Message(format!("make ufs on {}: {what}", args.target));
     let sector = p.topology.sector;
     let options = Options::parse(&args.own, sector).map_err(&failed)?;
-    let unit = p.topology.facts.iter().filter(|f| f.why == Why::Physical && f.trust > Trust::Untrusted).map(|f| f.grain.size()).max();
-    let newfs = Newfs::new(p.topology.length, sector, unit, &options).map_err(|e| failed(e.to_string()))?;
+    let unit = p
+        .topology
+        .facts
+        .iter()
+        .filter(|f| f.why == Why::Physical && f.trust > Trust::Untrusted)
+        .map(|f| f.grain.size())
+        .max();
+    let newfs =
+        Newfs::new(p.topology.length, sector, unit, &options).map_err(|e| failed(e.to_string()))?;
     newfs.warnings().iter().for_each(|warning| complain(&format!("warning: {warning}")));
-    let terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
-    let columns = terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or_default();
+    let terminal =
+        terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+    let columns =
+        terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or_default();
     let only_print = args.print || newfs.options().only_print;
     if args.print {
         writeln!(anstream::stdout(), "{}", command(args, &newfs, sector))?;
     }
     if !args.dry_run {
-        write!(BufWriter::new(anstream::stdout().lock()), "{}", newfs.lines(&args.target, columns))?;
+        write!(
+            BufWriter::new(anstream::stdout().lock()),
+            "{}",
+            newfs.lines(&args.target, columns)
+        )?;
     }
     if !only_print {
         write_all(&newfs, &target, args.dry_run).map_err(|stop| match stop {
@@ -59,10 +72,19 @@ pub(super) fn only_prints(own: &[String]) -> bool {
 
 /// The same command line, with the sizes that were chosen.
 fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
-    let (block, fragment) = (newfs.geometry().bsize.to_string(), newfs.geometry().fsize.to_string());
+    let (block, fragment) =
+        (newfs.geometry().bsize.to_string(), newfs.geometry().fsize.to_string());
     let sizes = [("-b", block), ("-f", fragment)];
-    let unsaid = sizes.into_iter().filter(|(flag, _)| !args.own.iter().any(|word| word.starts_with(flag)));
-    ourselves(args, sector, unsaid.flat_map(|(flag, size)| [flag.to_owned(), size]).chain(args.own.iter().cloned()).collect())
+    let unsaid =
+        sizes.into_iter().filter(|(flag, _)| !args.own.iter().any(|word| word.starts_with(flag)));
+    ourselves(
+        args,
+        sector,
+        unsaid
+            .flat_map(|(flag, size)| [flag.to_owned(), size])
+            .chain(args.own.iter().cloned())
+            .collect(),
+    )
 }
 
 /// Writes the file system, or prints the writes with `--dry-run`.
@@ -71,8 +93,15 @@ fn write_all(newfs: &Newfs, target: &WriteTarget, dry_run: bool) -> Result<(), S
     let sector = graph.providers[id].topology.sector;
     let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
     let flush = || graph.flush().map_err(|e| ("flush".to_string(), e));
-    let mut writer = Writer { out: dry_run.then(|| BufWriter::new(anstream::stdout().lock())), graph, id, at: &at };
-    let read = |bytes: &mut [u8], offset| graph.read_at(id, bytes, offset).map_err(|e| (at("read from", offset), e));
+    let mut writer = Writer {
+        out: dry_run.then(|| BufWriter::new(anstream::stdout().lock())),
+        graph,
+        id,
+        at: &at,
+    };
+    let read = |bytes: &mut [u8], offset| {
+        graph.read_at(id, bytes, offset).map_err(|e| (at("read from", offset), e))
+    };
     let wiped = wipe(target);
     let mut old = vec![0; usize::try_from(newfs.geometry().sbsize).unwrap_or_default()];
     read(&mut old, SUPERBLOCK)?;
@@ -86,18 +115,25 @@ fn write_all(newfs: &Newfs, target: &WriteTarget, dry_run: bool) -> Result<(), S
     read(&mut boot, 0)?;
     // A dry run has not wiped it.
     for patch in wiped {
-        let (from, bytes) = (usize::try_from(patch.offset).unwrap_or(BOOT).min(BOOT), patch.bytes.len());
+        let (from, bytes) =
+            (usize::try_from(patch.offset).unwrap_or(BOOT).min(BOOT), patch.bytes.len());
         let to = from.saturating_add(bytes).min(BOOT);
         boot[from..to].copy_from_slice(&patch.bytes[..to - from]);
     }
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|t| i64::try_from(t.as_secs()).ok()).unwrap_or(0);
+    let time = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|t| i64::try_from(t.as_secs()).ok())
+        .unwrap_or(0);
     let mut random = Random::default();
-    let bar = if dry_run { ProgressBar::hidden() } else { of_bytes("write", newfs.bytes_to_write()) };
+    let bar =
+        if dry_run { ProgressBar::hidden() } else { of_bytes("write", newfs.bytes_to_write()) };
     let (mut superblocks, mut count, mut hastened, mut end) = (0, 0, 0, 0);
     newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| -> Result<(), Stop> {
         // An interrupt between the first superblock and the last leaves no file system.
         superblocks += usize::from(offset == SUPERBLOCK);
-        let (first, last) = (offset == SUPERBLOCK && superblocks == 1, offset == SUPERBLOCK && superblocks == 2);
+        let (first, last) =
+            (offset == SUPERBLOCK && superblocks == 1, offset == SUPERBLOCK && superblocks == 2);
         if last && !dry_run {
             flush()?;
         }
@@ -106,10 +142,13 @@ fn write_all(newfs: &Newfs, target: &WriteTarget, dry_run: bool) -> Result<(), S
             flush()?;
         }
         bar.inc(bytes.len() as u64);
-        // The device works while the next groups are made; left to the flush, all of it takes half as long again.
+        // The device works while the next groups are made; left to the flush, all of it takes half
+        // as long again.
         (count, end) = (count + bytes.len() as u64, end.max(offset + bytes.len() as u64));
         if count >= HASTE && !dry_run {
-            graph.start_writeback(id, hastened, end - hastened).map_err(|e| (at("write at", offset), e))?;
+            graph
+                .start_writeback(id, hastened, end - hastened)
+                .map_err(|e| (at("write at", offset), e))?;
             (count, hastened) = (0, end);
         }
         Ok(())
@@ -130,17 +169,24 @@ struct Writer<'a, W: Write> {
 impl<W: Write> Writer<'_, W> {
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Stop> {
         let Some(out) = &mut self.out else {
-            return self.graph.write_at(self.id, bytes, offset).map_err(|e| Stop::At((self.at)("write at", offset), e));
+            return self
+                .graph
+                .write_at(self.id, bytes, offset)
+                .map_err(|e| Stop::At((self.at)("write at", offset), e));
         };
         let width = Style::of_stdout().width;
-        let shown = columns::comment(&(self.at)(&format!("{} bytes at", bytes.len()), offset), width, out);
+        let shown =
+            columns::comment(&(self.at)(&format!("{} bytes at", bytes.len()), offset), width, out);
         shown.and_then(|()| hexdump::write_fitting(offset, bytes, width, out)).map_err(Stop::Print)
     }
 
     fn zero(&mut self, range: Range<u64>) -> Result<(), Stop> {
         let length = range.end - range.start;
         match &mut self.out {
-            None => self.graph.zero(self.id, range.start, length).map_err(|e| Stop::At((self.at)("erase from", range.start), e)),
+            None => self
+                .graph
+                .zero(self.id, range.start, length)
+                .map_err(|e| Stop::At((self.at)("erase from", range.start), e)),
             Some(out) => {
                 let zero = (self.at)(&format!("zero: {length} bytes at"), range.start);
                 columns::comment(&zero, Style::of_stdout().width, out).map_err(Stop::Print)
@@ -179,7 +225,8 @@ struct Random {
 impl Random {
     fn next(&mut self) -> u32 {
         if self.left.len() < 4 {
-            // A generation number only tells old file handles from new ones; without the kernel's randomness it is 0.
+            // A generation number only tells old file handles from new ones; without the kernel's
+            // randomness it is 0.
             self.left = random::bytes::<4096>().map_or_else(|_| vec![0; 4096], Vec::from);
         }
         let number = self.left.last_chunk().map_or(0, |b| u32::from_le_bytes(*b));

@@ -1,7 +1,9 @@
-//! The width of a FAT beside the type that an MBR gives its partition: Windows and cameras go by the type.
+//! The width of a FAT beside the type that an MBR gives its partition: Windows and cameras go by
+//! the type.
 //!
 //! # Sources
-//! Microsoft, FAT specification 1.03 and "Partition types": 01 FAT12; 04, 06, 0E FAT16 (below 32 MiB, any, by LBA); 0B, 0C FAT32 (any, by LBA).
+//! Microsoft, FAT specification 1.03 and "Partition types": 01 FAT12; 04, 06, 0E FAT16 (below 32
+//! MiB, any, by LBA); 0B, 0C FAT32 (any, by LBA).
 
 use crate::placed::{Placed, extended};
 use crate::target;
@@ -44,13 +46,14 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
     }
 }
 
-/// The warning that a FAT of `bits` is made in a partition whose type stands for another width, with the command that mends the type;
-/// `options` are those that describe the disk.
+/// The warning that a FAT of `bits` is made in a partition whose type stands for another width,
+/// with the command that mends the type; `options` are those that describe the disk.
 pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
     let p = &target.graph.providers[target.id];
     let Some(Kind::Mbr(kind)) = p.kind else { return None };
     let says = said_by(p).filter(|&says| says != bits)?;
-    let name = name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
+    let name =
+        name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
     let (on, index) = match Placed::find(&target.graph, target.id) {
         Ok(placed) => (placed.on, placed.entry.index),
         // A logical partition: its number ends its name, and its table is that of the extended one.

@@ -28,10 +28,13 @@ pub(crate) struct Move {
     /// To this byte of the disk, or of what the table is on; 2048s are sectors
     #[arg(long, value_name = "OFFSET")]
     pub to: Option<String>,
-    /// Go on with the move of this journal, on the disk that is named in it or on TARGET; without one the journal is sought where
-    /// --journal puts it: `--resume disk.img`
+    /// Go on with the move of this journal, on the disk that is named in it or on TARGET; without
+    /// one the journal is sought where --journal puts it: `--resume disk.img`
     #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
-    #[allow(clippy::option_option, reason = "clap's form of an option whose value may be left out")]
+    #[allow(
+        clippy::option_option,
+        reason = "clap's form of an option whose value may be left out"
+    )]
     pub resume: Option<Option<PathBuf>>,
     /// File for the journal; without it beside an image, or for a device in the current directory
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]

@@ -1,4 +1,5 @@
-//! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or refuses.
+//! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or
+//! refuses.
 
 use super::{Moving, access, show};
 use crate::command::moving::args::Move as Options;
@@ -13,7 +14,9 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Provider;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
-use trueline_geom::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
+use trueline_geom::relocate::{
+    Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION,
+};
 use trueline_host::disk::file;
 
 /// The journal, and the disk that the user names.
@@ -25,12 +28,18 @@ struct Named {
     is_sought: bool,
 }
 
-/// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is the TARGET.
-fn named(journal: Option<&Path>, typed: Option<&str>, options: &DiskOptions) -> Result<Named, Failure> {
+/// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is
+/// the TARGET.
+fn named(
+    journal: Option<&Path>,
+    typed: Option<&str>,
+    options: &DiskOptions,
+) -> Result<Named, Failure> {
     if let (Some(journal), Some(typed)) = (journal, typed) {
         return Ok(Named { journal: journal.into(), typed: Some(typed.into()), is_sought: false });
     }
-    let alone = journal.and_then(Path::to_str).filter(|text| !is_journal(Path::new(text)) && is_disk(text));
+    let alone =
+        journal.and_then(Path::to_str).filter(|text| !is_journal(Path::new(text)) && is_disk(text));
     match (typed.or(alone), journal) {
         (Some(disk), _) => {
             let journal = beside(disk);
@@ -46,8 +55,8 @@ fn named(journal: Option<&Path>, typed: Option<&str>, options: &DiskOptions) -> 
     }
 }
 
-/// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked partition has one elsewhere, and without a
-/// mark no move needs one.
+/// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked
+/// partition has one elsewhere, and without a mark no move needs one.
 fn unjournaled(disk: &str, journal: &Path, options: &DiskOptions) -> Failure {
     let opened = DiskOverrides::new(options).and_then(|overrides| target::open(disk, &overrides));
     let found = match opened.map(|(graph, _)| graph.providers.iter().any(Provider::is_moving)) {
@@ -67,10 +76,15 @@ fn is_disk(text: &str) -> bool {
 }
 
 pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
-    let Named { journal: path, typed, is_sought } = named(journal, args.target.as_deref(), &args.disk)?;
-    let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
-    let opened = file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
-    let (journal, plan, words) = Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
+    let Named { journal: path, typed, is_sought } =
+        named(journal, args.target.as_deref(), &args.disk)?;
+    let failed = |found: &str| {
+        Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
+    };
+    let opened =
+        file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
+    let (journal, plan, words) =
+        Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
     let typed = match typed {
         // The table may be on a slice or a set, which the journal names.
         Some(disk) if is_sought => {
@@ -81,19 +95,29 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     };
     // An image does not say how long its sectors are.
     let disk = DiskOptions {
-        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&typed).iter().all(|p| p.is_file()))),
+        logical: args
+            .disk
+            .logical
+            .or(Some(plan.sector).filter(|_| target::paths(&typed).iter().all(|p| p.is_file()))),
         ..args.disk.clone()
     };
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     let on = target.id;
     let Topology { length, sector, .. } = target.graph.providers[on].topology;
     if (length, sector) != (plan.medium, plan.sector) {
-        let wanted = format!("the table of the move is on {} in sectors of {}: name that disk", plan.medium, plan.sector);
-        return Err(failed(&format!("{typed} has {length} bytes in sectors of {sector}, {wanted}")));
+        let wanted = format!(
+            "the table of the move is on {} in sectors of {}: name that disk",
+            plan.medium, plan.sector
+        );
+        return Err(failed(&format!(
+            "{typed} has {length} bytes in sectors of {sector}, {wanted}"
+        )));
     }
     let standing = plan.standing(&journal, &Through::new(&target.graph, on)).map_err(|why| {
         failed(&match why {
-            Interrupted::Disk(at, errno) => format!("{typed}: {errno} at {}", place(at, plan.sector)),
+            Interrupted::Disk(at, errno) => {
+                format!("{typed}: {errno} at {}", place(at, plan.sector))
+            }
             Interrupted::Journal(errno) => errno.to_string(),
             Interrupted::Asked => "it was interrupted".into(),
         })
@@ -101,7 +125,11 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let start = match standing {
         Standing::Half(start) => Some(start),
         Standing::Done => None,
-        Standing::Untouched => return Err(failed(&format!("{typed} was not changed yet: remove the journal and begin again"))),
+        Standing::Untouched => {
+            return Err(failed(&format!(
+                "{typed} was not changed yet: remove the journal and begin again"
+            )));
+        }
         Standing::Other(why) => return Err(failed(&mismatch(&typed, &plan, why))),
     };
     if args.dry_run {

@@ -67,11 +67,13 @@ impl Wanted {
         }
     }
 
-    /// The layout for a disk with this sector and length, both in bytes. Errors: a layout for other sectors.
+    /// The layout for a disk with this sector and length, both in bytes. Errors: a layout for other
+    /// sectors.
     fn layout(self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         match self {
             Wanted::Toml(Document { sector: Some(own), .. }) if own != sector => {
-                let found = format!("the layout is for sectors of {own} bytes, the disk has {sector}");
+                let found =
+                    format!("the layout is for sectors of {own} bytes, the disk has {sector}");
                 Err(Refusal::new(found, "correct its line sector"))
             }
             Wanted::Toml(document) => Ok(document.layout),
@@ -91,7 +93,9 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     let target = WriteTarget::open(&args.target, &disk, args.write.access())?;
     target.require_settled(&attempt)?;
     let topology = &target.graph.providers[target.id].topology;
-    let layout = wanted.layout(topology.sector, topology.length).map_err(|r| refuse(&attempt, &args.target, &r))?;
+    let layout = wanted
+        .layout(topology.sector, topology.length)
+        .map_err(|r| refuse(&attempt, &args.target, &r))?;
     let may = May { delete: args.delete_others, replace: args.replace };
     let mut failed = None;
     let mut random = || {
@@ -100,8 +104,20 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
             [0; 16]
         })
     };
-    let planned = plan(&layout, &target.graph.probe(target.id), &target.site(), target.medium(), may, &mut random).map_err(|refused| {
-        let at = if refused.provider.is_empty() { args.target.clone() } else { format!("{}: {}", args.target, refused.provider) };
+    let planned = plan(
+        &layout,
+        &target.graph.probe(target.id),
+        &target.site(),
+        target.medium(),
+        may,
+        &mut random,
+    )
+    .map_err(|refused| {
+        let at = if refused.provider.is_empty() {
+            args.target.clone()
+        } else {
+            format!("{}: {}", args.target, refused.provider)
+        };
         refuse(&attempt, &at, &refused.why)
     })?;
     if let Some(failed) = failed {
@@ -136,16 +152,20 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
     }
 }
 
-/// True if the target is a plain file and no simulated drive: then the layout alone knows its sector.
+/// True if the target is a plain file and no simulated drive: then the layout alone knows its
+/// sector.
 fn is_image(target: &str) -> bool {
     let simulated = target::split(target).0.into_iter().any(target::simulated::is_simulated);
-    !simulated && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
+    !simulated
+        && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
 }
 
-/// Prints the states that an interrupt can leave, as comments before the writes; nothing if there are none.
+/// Prints the states that an interrupt can leave, as comments before the writes; nothing if there
+/// are none.
 fn interrupted(planned: &Planned) -> io::Result<()> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
-    let between: Vec<&str> = planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
+    let between: Vec<&str> =
+        planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
     if !between.is_empty() {
         let these = "interrupted, the writes below leave what was there, or the layout, or one of these states between them:";
         columns::comment(these, width, &mut out)?;
@@ -156,21 +176,34 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes the stages in order: a table inside a new partition is complete before the partition appears.
+/// Writes the stages in order: a table inside a new partition is complete before the partition
+/// appears.
 fn write(target: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
     match planned.steps.first() {
-        Some(step) => target.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
+        Some(step) => {
+            target.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write)
+        }
         None => Ok(()),
     }
 }
 
 /// Reports the edits, and with `--json` the tables as they are now.
-fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps: &[Step]) -> io::Result<()> {
+fn report(
+    args: &Apply,
+    (called, judged): (&Called, Option<&Remembered>),
+    steps: &[Step],
+) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     if args.json {
         let mut out = BufWriter::new(anstream::stdout().lock());
         let tables = steps.iter().map(TableNow::of).collect();
-        let report = Report { format: "trueline/part-apply/1", target: &args.target, judged, changed, tables };
+        let report = Report {
+            format: "trueline/part-apply/1",
+            target: &args.target,
+            judged,
+            changed,
+            tables,
+        };
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
         writeln!(out)?;
         return out.flush();
@@ -196,6 +229,11 @@ impl TableNow<'_> {
             label: entry.label.as_deref(),
             uuid: entry.uuid.map(|uuid| uuid.to_string()),
         });
-        TableNow { provider: &step.provider, scheme: step.table.scheme, edits: &step.edits, partitions: partitions.collect() }
+        TableNow {
+            provider: &step.provider,
+            scheme: step.table.scheme,
+            edits: &step.edits,
+            partitions: partitions.collect(),
+        }
     }
 }

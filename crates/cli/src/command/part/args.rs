@@ -113,7 +113,9 @@ impl Common {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture 'disk.img#s1'")]
+#[command(
+    after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture 'disk.img#s1'"
+)]
 pub(crate) struct Show {
     /// DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
@@ -135,7 +137,9 @@ pub(crate) struct Show {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  trueline part create -s gpt disk.img\n  trueline part create -s bsd --dialect openbsd 'disk.img#s4'")]
+#[command(
+    after_help = "Examples:\n  trueline part create -s gpt disk.img\n  trueline part create -s bsd --dialect openbsd 'disk.img#s4'"
+)]
 pub(crate) struct Create {
     /// gpt, mbr, ebr or bsd
     #[arg(short = 's', value_name = "SCHEME")]
@@ -231,7 +235,10 @@ impl Length {
         if !plain.is_empty() && plain.chars().all(|c| c.is_digit(radix)) {
             return u64::from_str_radix(plain, radix).map(Length::Sectors).map_err(|_| bad());
         }
-        let bytes = text.strip_suffix('b').filter(|t| t.chars().all(|c| c.is_ascii_digit())).unwrap_or(text);
+        let bytes = text
+            .strip_suffix('b')
+            .filter(|t| t.chars().all(|c| c.is_ascii_digit()))
+            .unwrap_or(text);
         size::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
     }
 
@@ -341,7 +348,9 @@ pub(crate) struct Backup {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore -l ada2.img < ada1.table")]
+#[command(
+    after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore -l ada2.img < ada1.table"
+)]
 pub(crate) struct Restore {
     /// Labels too
     #[arg(short = 'l')]
@@ -373,9 +382,17 @@ mod tests {
     #[test]
     fn lengths_as_gpart_takes_them() {
         let bytes = |text: &str, sector| Length::parse(text).unwrap().bytes(sector);
-        assert_eq!(["574", "0x10", "8s"].map(|t| bytes(t, 512)), [574 * 512, 16 * 512, 4096].map(Some));
-        assert_eq!(["512b", "4k", "1MiB", "90g"].map(|t| bytes(t, 4096)), [512, 4096, 1 << 20, 90 << 30].map(Some));
+        assert_eq!(
+            ["574", "0x10", "8s"].map(|t| bytes(t, 512)),
+            [574 * 512, 16 * 512, 4096].map(Some)
+        );
+        assert_eq!(
+            ["512b", "4k", "1MiB", "90g"].map(|t| bytes(t, 4096)),
+            [512, 4096, 1 << 20, 90 << 30].map(Some)
+        );
         assert_eq!(bytes("18446744073709551615", 512), None);
-        assert!(["", "s", "-1", "1x", "99999999999999999999"].iter().all(|t| Length::parse(t).is_err()));
+        assert!(
+            ["", "s", "-1", "1x", "99999999999999999999"].iter().all(|t| Length::parse(t).is_err())
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! The verbs of `part` that change a table.
 
-use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
+use crate::command::part::args::{
+    Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize,
+};
 use crate::command::part::json::Document;
 use crate::command::part::text::{self, Done, off_grain, report_line};
 use crate::failure::{Failure, complain};
@@ -36,8 +38,15 @@ impl Outcome {
 }
 
 /// Opens the target of a verb; its options choose the names in messages.
-fn open_target(typed: &str, common: &Common, options: &WriteOptions) -> Result<WriteTarget, Failure> {
-    Ok(WriteTarget { speaks_geom: common.speaks_geom(), ..WriteTarget::open(typed, &common.disk, options.access())? })
+fn open_target(
+    typed: &str,
+    common: &Common,
+    options: &WriteOptions,
+) -> Result<WriteTarget, Failure> {
+    Ok(WriteTarget {
+        speaks_geom: common.speaks_geom(),
+        ..WriteTarget::open(typed, &common.disk, options.access())?
+    })
 }
 
 /// Makes one edit of the table on `target`: read, change, render, write.
@@ -68,7 +77,13 @@ enum Report {
 }
 
 impl Report {
-    fn new(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, common: &Common, line: String) -> Report {
+    fn new(
+        target: &WriteTarget,
+        scheme: &dyn Scheme,
+        table: &Table,
+        common: &Common,
+        line: String,
+    ) -> Report {
         match common.json {
             true => Report::Table(Document::new(&[(
                 Shown { name: &Called::geom(&target.name), table, scheme },
@@ -84,7 +99,9 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::Line(line) => columns::line(&escape::plain(line), Style::of_stdout().width, &mut out)?,
+            Report::Line(line) => {
+                columns::line(&escape::plain(line), Style::of_stdout().width, &mut out)?
+            }
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;
@@ -99,43 +116,79 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let attempt = format!("make a table ({}) on", escape::plain(&args.scheme));
     let scheme = scheme::named(&args.scheme).ok_or_else(|| {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
-        format!("{attempt} {}: no such scheme: use {}: nothing was written", args.on.target, names.join(", "))
+        format!(
+            "{attempt} {}: no such scheme: use {}: nothing was written",
+            args.on.target,
+            names.join(", ")
+        )
     })?;
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
     target.require_settled(&attempt)?;
-    let refused = |found: String, advice: &str| refuse(&attempt, &args.on.target, &Refusal::new(found, advice));
+    let refused = |found: String, advice: &str| {
+        refuse(&attempt, &args.on.target, &Refusal::new(found, advice))
+    };
     if args.dialect.is_some() && scheme.name() != "BSD" {
-        return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));
+        return Err(refused(
+            format!("{} has no dialects", named(scheme.name())),
+            "leave out --dialect",
+        ));
     }
     if args.geometry.is_some() && scheme.has_guids() {
-        return Err(refused(format!("{} has no geometry", named(scheme.name())), "leave out --geometry"));
+        return Err(refused(
+            format!("{} has no geometry", named(scheme.name())),
+            "leave out --geometry",
+        ));
     }
     let occupant = target.occupant();
     match &occupant {
         Occupant::Table(old, table) if !args.overwrite => {
             let damaged = !table.damage.is_empty();
-            let what = if damaged { format!("a damaged {}", old.name()) } else { named(old.name()) };
+            let what =
+                if damaged { format!("a damaged {}", old.name()) } else { named(old.name()) };
             let found = format!("there is {what} with {}", partitions(table.entries.len()));
-            return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
+            return Err(refused(
+                found,
+                "part destroy removes it, --overwrite puts the new one in its place",
+            ));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.overwrite => {
-            return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with_option("--overwrite"))));
+            return Err(refused(
+                holds.clone(),
+                &format!("say --overwrite to lose it: {}", typed::with_option("--overwrite")),
+            ));
         }
         _ => {}
     }
     let new = New {
         entries: args.entries,
-        id: args.id.as_deref().map(str::parse).transpose().map_err(|wrong: String| refused(wrong, ""))?,
+        id: args
+            .id
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(|wrong: String| refused(wrong, ""))?,
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
-        geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.on.target, &r))?,
+        geometry: args
+            .geometry
+            .as_deref()
+            .map(geometry)
+            .transpose()
+            .map_err(|r| refuse(&attempt, &args.on.target, &r))?,
         medium: Some(target.medium()),
         rules: args.on.common.rules(),
         usable: None,
     };
-    let table =
-        occupant.create(&target.graph.probe(target.id), &target.site(), scheme, &new).map_err(|r| refuse(&attempt, &args.on.target, &r))?;
-    let report = Report::new(&target, scheme, &table, &args.on.common, report_line(Done::Created, target.called().text()));
+    let table = occupant
+        .create(&target.graph.probe(target.id), &target.site(), scheme, &new)
+        .map_err(|r| refuse(&attempt, &args.on.target, &r))?;
+    let report = Report::new(
+        &target,
+        scheme,
+        &table,
+        &args.on.common,
+        report_line(Done::Created, target.called().text()),
+    );
     let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
     target.write(scheme, patches, Some(&table), &args.on.write)?;
     report.print(&args.on.write)
@@ -143,8 +196,12 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
 
 fn geometry(text: &str) -> Result<Geometry, Refusal> {
     let numbers = text.split_once(',').and_then(|(s, h)| Some((s.parse().ok()?, h.parse().ok()?)));
-    let good = numbers.filter(|&(sectors, heads): &(u32, u32)| (1..=255).contains(&sectors) && (1..=255).contains(&heads));
-    let (sectors, heads) = good.ok_or_else(|| Refusal::new(format!("geometry '{text}'"), "write sectors and heads, 1 to 255: 63,16"))?;
+    let good = numbers.filter(|&(sectors, heads): &(u32, u32)| {
+        (1..=255).contains(&sectors) && (1..=255).contains(&heads)
+    });
+    let (sectors, heads) = good.ok_or_else(|| {
+        Refusal::new(format!("geometry '{text}'"), "write sectors and heads, 1 to 255: 63,16")
+    })?;
     Ok(Geometry { sectors, heads })
 }
 
@@ -152,12 +209,19 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
     let (scheme, table) = target.edited(attempt)?;
-    let refused = |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
+    let refused =
+        |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
     if !table.damage.is_empty() && !args.force {
-        return refused(format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")), "part recover, or say -F to lose it");
+        return refused(
+            format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")),
+            "part recover, or say -F to lose it",
+        );
     }
     if !table.entries.is_empty() && !args.force {
-        return refused(format!("the {} has {}", scheme.name(), partitions(table.entries.len())), "delete them first, or say -F");
+        return refused(
+            format!("the {} has {}", scheme.name(), partitions(table.entries.len())),
+            "delete them first, or say -F",
+        );
     }
     let patches = scheme.erase(&table);
     let report = match args.on.common.json {
@@ -169,14 +233,30 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
 }
 
 /// The outcome of a change to one partition of `table`, or to the table itself.
-fn outcome(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
+fn outcome(
+    target: &WriteTarget,
+    scheme: &dyn Scheme,
+    table: &Table,
+    entry: Option<&Entry>,
+    done: Done<'_>,
+) -> Outcome {
     let called = target.called();
-    let name = entry.map_or_else(|| called.text().to_owned(), |e| Shown { name: &called, table, scheme }.partition(e));
+    let name = entry.map_or_else(
+        || called.text().to_owned(),
+        |e| Shown { name: &called, table, scheme }.partition(e),
+    );
     Outcome::new(report_line(done, &name))
 }
 
 /// The outcome of a partition added or resized: its place, and a warning if that is off the grain.
-fn placed(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
+fn placed(
+    target: &WriteTarget,
+    scheme: &dyn Scheme,
+    table: &Table,
+    index: u32,
+    done: Done<'_>,
+    rules: Rules,
+) -> Outcome {
     let called = target.called();
     let (shown, site) = (Shown { name: &called, table, scheme }, target.site());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
@@ -184,7 +264,11 @@ fn placed(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, 
     match rules {
         Rules::Aligned => {
             let line = report_line(done, &shown.partition(entry));
-            let line = format!("{line}: {} at {}", size::human(entry.length), text::spot(shown, &site, entry.start));
+            let line = format!(
+                "{line}: {} at {}",
+                size::human(entry.length),
+                text::spot(shown, &site, entry.start)
+            );
             Outcome { line, warning: off_grain(shown, &site, entry).filter(|_| added) }
         }
         // gpart has its warning in the line itself.
@@ -194,7 +278,12 @@ fn placed(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, 
 }
 
 /// The request of lengths as typed, in bytes. Errors: a number past 2^64 bytes.
-fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Option<Length>) -> Result<Request, Refusal> {
+fn request(
+    table: &Table,
+    start: Option<Length>,
+    size: Option<Length>,
+    align: Option<Length>,
+) -> Result<Request, Refusal> {
     let bytes = |length: Option<Length>| {
         let past = || Refusal::new("a number that ends past 2^64 bytes", "use a smaller one");
         length.map(|l| l.bytes(table.sector).ok_or_else(past)).transpose()
@@ -205,7 +294,11 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
     let (kind, holder) = scheme::typed_kind(scheme, table, name)?;
     if let Some(holder) = holder {
-        complain(&format!("note: -t {}: its type in a table of {} is {holder}", escape::plain(name), scheme.name()));
+        complain(&format!(
+            "note: -t {}: its type in a table of {} is {holder}",
+            escape::plain(name),
+            scheme.name()
+        ));
     }
     Ok(kind)
 }
@@ -217,10 +310,15 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
             None => scheme.has_guids().then(|| Guid::random(random)),
             Some(_) if !scheme.has_guids() => {
-                return Err(Refusal::new(format!("partitions of {} have no UUIDs", scheme.name()), "leave out --uuid"));
+                return Err(Refusal::new(
+                    format!("partitions of {} have no UUIDs", scheme.name()),
+                    "leave out --uuid",
+                ));
             }
             Some(Ok(uuid)) => Some(uuid),
-            Some(Err(())) => return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does")),
+            Some(Err(())) => {
+                return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does"));
+            }
         };
         let wanted = Wanted {
             kind: kind(scheme, table, &args.kind)?,
@@ -233,72 +331,124 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         let rules = args.on.common.rules();
         let index = table.add(scheme, &target.site(), wanted, rules)?;
         let outcome = placed(target, scheme, table, index, Done::Added, rules);
-        // Neither place nor size was asked for, and only a scrap in front of the first boundary is free.
+        // Neither place nor size was asked for, and only a scrap in front of the first boundary is
+        // free.
         let asked = args.start.or(args.size).or(args.align).is_some();
         let is_scrap = |entry: &&Entry| {
-            !asked && rules == Rules::Aligned && !target.site().topology.shift(entry.start, entry.length).missed(1).is_empty()
+            !asked
+                && rules == Rules::Aligned
+                && !target.site().topology.shift(entry.start, entry.length).missed(1).is_empty()
         };
         if let Some(entry) = table.entry(index).filter(is_scrap) {
-            let found =
-                format!("no room on the grain: the most that is free is {} bytes at {}", entry.length, place(entry.start, table.sector));
+            let found = format!(
+                "no room on the grain: the most that is free is {} bytes at {}",
+                entry.length,
+                place(entry.start, table.sector)
+            );
             return Err(Refusal::new(found, "delete or resize what is there, or insist with -b"));
         }
         Ok(outcome)
     })
 }
 
-/// Refuses the index of a logical partition, which the table of an extended one holds, and names that target.
-fn own(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
+/// Refuses the index of a logical partition, which the table of an extended one holds, and names
+/// that target.
+fn own(
+    target: &WriteTarget,
+    scheme: &dyn Scheme,
+    table: &Table,
+    index: u32,
+) -> Result<(), Refusal> {
     if scheme.name() != "MBR" || table.entry(index).is_some() {
         return Ok(());
     }
-    let holds = |id: &Id| target.table_on(*id).is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some());
+    let holds = |id: &Id| {
+        target
+            .table_on(*id)
+            .is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some())
+    };
     let Some(extended) = target.graph.children(target.id).find(holds) else { return Ok(()) };
     let disks = target::split(&target.typed).0.join(",");
     let found = format!("index {index} is a logical partition, in the extended one");
-    Err(Refusal::new(found, format!("name that: {disks}#{}", target.graph.providers[extended].name)))
+    Err(Refusal::new(
+        found,
+        format!("name that: {disks}#{}", target.graph.providers[extended].name),
+    ))
 }
 
 pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
-    edit(("delete a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
-        own(target, scheme, table, args.index)?;
-        let entry = table.delete(args.index)?;
-        Ok(outcome(target, scheme, table, Some(&entry), Done::Deleted))
-    })
+    edit(
+        ("delete a partition of", &args.on.target),
+        &args.on.common,
+        &args.on.write,
+        |target, scheme, table| {
+            own(target, scheme, table, args.index)?;
+            let entry = table.delete(args.index)?;
+            Ok(outcome(target, scheme, table, Some(&entry), Done::Deleted))
+        },
+    )
 }
 
 pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
-    edit(("modify a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
-        if args.kind.is_none() && args.label.is_none() {
-            return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
-        }
-        own(target, scheme, table, args.index)?;
-        let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
-        table.modify(scheme, args.index, kind, args.label.clone())?;
-        Ok(outcome(target, scheme, table, table.entry(args.index), Done::Modified))
-    })
+    edit(
+        ("modify a partition of", &args.on.target),
+        &args.on.common,
+        &args.on.write,
+        |target, scheme, table| {
+            if args.kind.is_none() && args.label.is_none() {
+                return Err(Refusal::new(
+                    "nothing to change",
+                    "say a type with -t or a label with -l",
+                ));
+            }
+            own(target, scheme, table, args.index)?;
+            let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
+            table.modify(scheme, args.index, kind, args.label.clone())?;
+            Ok(outcome(target, scheme, table, table.entry(args.index), Done::Modified))
+        },
+    )
 }
 
 pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
-    edit(("resize a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
-        own(target, scheme, table, args.index)?;
-        let place = request(table, None, args.size, args.align)?;
-        let rules = args.on.common.rules();
-        table.resize(scheme, &target.site(), args.index, &place, rules)?;
-        let mut outcome = placed(target, scheme, table, args.index, Done::Resized, rules);
-        outcome.warning = outcome.warning.or_else(|| table.entry(args.index).and_then(|entry| cut_off(target, scheme, table, entry)));
-        Ok(outcome)
-    })
+    edit(
+        ("resize a partition of", &args.on.target),
+        &args.on.common,
+        &args.on.write,
+        |target, scheme, table| {
+            own(target, scheme, table, args.index)?;
+            let place = request(table, None, args.size, args.align)?;
+            let rules = args.on.common.rules();
+            table.resize(scheme, &target.site(), args.index, &place, rules)?;
+            let mut outcome = placed(target, scheme, table, args.index, Done::Resized, rules);
+            outcome.warning = outcome.warning.or_else(|| {
+                table.entry(args.index).and_then(|entry| cut_off(target, scheme, table, entry))
+            });
+            Ok(outcome)
+        },
+    )
 }
 
 /// A warning if the file system in `entry` is longer than the partition.
-fn cut_off(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
+fn cut_off(
+    target: &WriteTarget,
+    scheme: &dyn Scheme,
+    table: &Table,
+    entry: &Entry,
+) -> Option<String> {
     let start = target.site().base.checked_add(entry.start)?;
-    let mut inside = target.graph.children(target.id).map(|id| &target.graph.providers[id]).filter(|p| p.base() == start);
-    let (kind, size) = inside.find_map(|p| p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?))))?;
+    let mut inside = target
+        .graph
+        .children(target.id)
+        .map(|id| &target.graph.providers[id])
+        .filter(|p| p.base() == start);
+    let (kind, size) = inside.find_map(|p| {
+        p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?)))
+    })?;
     let name = Shown { name: &target.called(), table, scheme }.partition(entry);
     let length = entry.length;
-    Some(format!("{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"))
+    Some(format!(
+        "{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"
+    ))
 }
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
@@ -314,7 +464,11 @@ pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
 fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refusal> {
     scheme.attributes().iter().find(|a| a.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = scheme.attributes().iter().map(|a| a.name).collect();
-        let there = if names.is_empty() { "it has none".into() } else { format!("there are {}", names.join(", ")) };
+        let there = if names.is_empty() {
+            "it has none".into()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
         Refusal::new(format!("{} has no attribute '{name}'", scheme.name()), there)
     })
 }
@@ -324,12 +478,26 @@ pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
     let (scheme, before) = target.edited(attempt)?;
     if before.damage.is_empty() {
-        let report = Report::new(&target, scheme, &before, &args.on.common, report_line(Done::Whole, target.called().text()));
+        let report = Report::new(
+            &target,
+            scheme,
+            &before,
+            &args.on.common,
+            report_line(Done::Whole, target.called().text()),
+        );
         target.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
     }
-    let after = scheme.recover(&before, &target.site()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
-    let report = Report::new(&target, scheme, &after, &args.on.common, report_line(Done::Recovered, target.called().text()));
+    let after = scheme
+        .recover(&before, &target.site())
+        .map_err(|r| refuse(attempt, &args.on.target, &r))?;
+    let report = Report::new(
+        &target,
+        scheme,
+        &after,
+        &args.on.common,
+        report_line(Done::Recovered, target.called().text()),
+    );
     target.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
     report.print(&args.on.write)
 }

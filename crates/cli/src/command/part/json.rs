@@ -19,7 +19,9 @@ pub(crate) struct Document {
 impl Document {
     /// The document on these tables, each with its site and the profile that its disk is judged by.
     pub(crate) fn new(tables: &[(Shown<'_>, TableSite<'_>, Option<&Remembered>)]) -> Document {
-        let tables = tables.iter().map(|(shown, site, judged)| TableJson::new(*shown, site, judged.cloned()));
+        let tables = tables
+            .iter()
+            .map(|(shown, site, judged)| TableJson::new(*shown, site, judged.cloned()));
         Document { format: "trueline/part/1", tables: tables.collect() }
     }
 }
@@ -87,7 +89,11 @@ impl TableJson {
     fn new(shown: Shown<'_>, site: &TableSite<'_>, judged: Option<Remembered>) -> TableJson {
         let table = shown.table;
         let (stripe_size, stripe_offset) = site.topology.stripe_pair();
-        let attributes = shown.scheme.attributes().iter().filter(|a| a.of_table && table.attributes & a.bit == a.bit);
+        let attributes = shown
+            .scheme
+            .attributes()
+            .iter()
+            .filter(|a| a.of_table && table.attributes & a.bit == a.bit);
         TableJson {
             provider: shown.name.text().into(),
             judged,
@@ -136,7 +142,8 @@ fn entries(shown: Shown<'_>, table: &Table, site: &TableSite<'_>) -> Vec<EntryJs
 
 fn aligned(topology: &Topology) -> Option<bool> {
     let clash = topology.clashes.iter().any(|c| c.why.costs());
-    (clash || topology.counting().next().is_some()).then(|| !clash && topology.missed(PAGE).is_empty())
+    (clash || topology.counting().next().is_some())
+        .then(|| !clash && topology.missed(PAGE).is_empty())
 }
 
 fn misses(topology: &Topology) -> Vec<Missed> {
@@ -160,11 +167,16 @@ mod tests {
     #[test]
     fn the_keys_and_what_they_say() {
         let mut disk = Bench::disk("ada0", 1 << 21, 4096, (40, 2_097_111));
-        let at = |start, size| Request { start: Some(start * SECTOR), size: Some(size * SECTOR), align: None };
+        let at = |start, size| Request {
+            start: Some(start * SECTOR),
+            size: Some(size * SECTOR),
+            align: None,
+        };
         disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
         disk.add("freebsd", at(2047, 1_000_000), Rules::Gpart);
         disk.table.entries[0].attributes = 1 << 59;
-        let json = serde_json::to_value(Document::new(&[(disk.shown(), disk.site(), None)])).unwrap();
+        let json =
+            serde_json::to_value(Document::new(&[(disk.shown(), disk.site(), None)])).unwrap();
         assert_eq!(json["format"], "trueline/part/1");
         let table = &json["tables"][0];
         assert_eq!((&table["provider"], &table["scheme"]), (&"ada0".into(), &"GPT".into()));
@@ -178,6 +190,9 @@ mod tests {
         assert_eq!(table["entries"][0], want);
         let off = &table["entries"][1];
         assert_eq!((&off["aligned"], &off["largest_grain"]), (&false.into(), &512.into()));
-        assert_eq!(off["misses"], serde_json::json!([{"why": "physical", "unit": 4096, "remainder": 3584, "rmw_factor": 4.0}]));
+        assert_eq!(
+            off["misses"],
+            serde_json::json!([{"why": "physical", "unit": 4096, "remainder": 3584, "rmw_factor": 4.0}])
+        );
     }
 }

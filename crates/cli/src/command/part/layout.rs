@@ -64,7 +64,10 @@ impl Table {
     fn layout(self, outermost: bool) -> Result<layout::Layout, String> {
         let scheme = self.scheme.0.0;
         if self.sector.is_some() && !outermost {
-            return Err(format!("the sector is the disk's: say it of the outermost table, not of the {} inside", scheme.name()));
+            return Err(format!(
+                "the sector is the disk's: say it of the outermost table, not of the {} inside",
+                scheme.name()
+            ));
         }
         Ok(layout::Layout {
             scheme,
@@ -82,14 +85,24 @@ impl Table {
 impl Partition {
     fn part(self, scheme: &dyn Scheme) -> Result<Part, String> {
         let bit = |name: &String| {
-            let attribute = scheme.attributes().iter().find(|a| !a.of_table && a.name.eq_ignore_ascii_case(name));
+            let attribute = scheme
+                .attributes()
+                .iter()
+                .find(|a| !a.of_table && a.name.eq_ignore_ascii_case(name));
             attribute.map(|a| a.bit).ok_or_else(|| {
-                let names: Vec<&str> = scheme.attributes().iter().filter(|a| !a.of_table).map(|a| a.name).collect();
-                let there = if names.is_empty() { "it has none".into() } else { format!("there are {}", names.join(", ")) };
+                let names: Vec<&str> =
+                    scheme.attributes().iter().filter(|a| !a.of_table).map(|a| a.name).collect();
+                let there = if names.is_empty() {
+                    "it has none".into()
+                } else {
+                    format!("there are {}", names.join(", "))
+                };
                 format!("partitions of {} have no attribute '{name}': {there}", scheme.name())
             })
         };
-        let bits = |names: Vec<String>| names.iter().try_fold(0, |bits, name| bit(name).map(|bit| bits | bit));
+        let bits = |names: Vec<String>| {
+            names.iter().try_fold(0, |bits, name| bit(name).map(|bit| bits | bit))
+        };
         Ok(Part {
             index: self.index,
             start: self.start.map(|s| s.0),
@@ -131,7 +144,9 @@ impl FromStr for Uuid {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Uuid, String> {
-        text.parse().map(Uuid).map_err(|()| format!("'{text}' is no UUID: write it as uuidgen does"))
+        text.parse()
+            .map(Uuid)
+            .map_err(|()| format!("'{text}' is no UUID: write it as uuidgen does"))
     }
 }
 
@@ -143,7 +158,9 @@ impl FromStr for Flavour {
     fn from_str(text: &str) -> Result<Flavour, String> {
         let all = [Dialect::FreeBsd, Dialect::OpenBsd, Dialect::NetBsd];
         let found = all.into_iter().find(|d| d.name().eq_ignore_ascii_case(text));
-        found.map(Flavour).ok_or_else(|| format!("no dialect '{text}': there are freebsd, openbsd, netbsd"))
+        found
+            .map(Flavour)
+            .ok_or_else(|| format!("no dialect '{text}': there are freebsd, openbsd, netbsd"))
     }
 }
 
@@ -156,7 +173,9 @@ struct Share(Size);
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Number(|text: &str| {
-            size::bytes(text).map(Bytes).ok_or_else(|| format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes"))
+            size::bytes(text).map(Bytes).ok_or_else(|| {
+                format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes")
+            })
         }))
     }
 }
@@ -169,7 +188,11 @@ impl<'de> Deserialize<'de> for Share {
                 Some(number) => percent(number).map(Size::Percent),
                 None => size::bytes(text).map(Size::Bytes),
             };
-            size.map(Share).ok_or_else(|| format!("'{text}' is not a size: \"512MiB\", \"12.5%\", \"rest\", or a number of bytes"))
+            size.map(Share).ok_or_else(|| {
+                format!(
+                    "'{text}' is not a size: \"512MiB\", \"12.5%\", \"rest\", or a number of bytes"
+                )
+            })
         }))
     }
 }
@@ -177,7 +200,10 @@ impl<'de> Deserialize<'de> for Share {
 /// Hundredths of a percent in a percentage with at most two decimals.
 fn percent(text: &str) -> Option<u32> {
     let (whole, part) = text.trim_end().split_once('.').unwrap_or((text.trim_end(), "0"));
-    if part.is_empty() || part.len() > 2 || !part.bytes().chain(whole.bytes()).all(|b| b.is_ascii_digit()) {
+    if part.is_empty()
+        || part.len() > 2
+        || !part.bytes().chain(whole.bytes()).all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let part: u32 = format!("{part:0<2}").parse().ok()?;
@@ -214,26 +240,48 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_in_one_line_with_its_place() {
-        let part = |line: &str| format!("scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\n{line}\n");
+        let part =
+            |line: &str| format!("scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\n{line}\n");
         let table = [
             ("", "line 1, column 1: missing field `scheme`"),
             ("scheme = 5\n", "line 1, column 10: invalid type: integer `5`, expected a string"),
             ("scheme = \"gtp\"\n", "line 1, column 10: no scheme 'gtp': there are "),
-            ("scheme = \"gpt\"\nx = 1\n", "line 2, column 1: unknown field `x`, expected one of `scheme`, `sector`, "),
+            (
+                "scheme = \"gpt\"\nx = 1\n",
+                "line 2, column 1: unknown field `x`, expected one of `scheme`, `sector`, ",
+            ),
             ("scheme = \"gpt\nx = 1\n", "line 1, column 14: "),
-            ("scheme = \"gpt\"\nsector = 100\n", "a sector of 100 bytes: it is a power of two from 512 to 65536"),
+            (
+                "scheme = \"gpt\"\nsector = 100\n",
+                "a sector of 100 bytes: it is a power of two from 512 to 65536",
+            ),
             ("scheme = \"gpt\"\nid = \"12\"\n", "line 2, column 6: '12' is no identity: "),
-            ("scheme = \"gpt\"\nusable = [1]\n", "line 2, column 10: invalid length 1, expected an array of length 2"),
-            ("scheme = \"gpt\"\n[[partition]]\nsize = 1\n", "line 2, column 1: missing field `type`"),
+            (
+                "scheme = \"gpt\"\nusable = [1]\n",
+                "line 2, column 10: invalid length 1, expected an array of length 2",
+            ),
+            (
+                "scheme = \"gpt\"\n[[partition]]\nsize = 1\n",
+                "line 2, column 1: missing field `type`",
+            ),
             (&part("size = \"1.5.5%\""), "line 4, column 8: '1.5.5%' is not a size: "),
             (&part("size = \"101%\""), "line 4, column 8: '101%' is not a size: "),
             (&part("size = \"0%\""), "line 4, column 8: '0%' is not a size: "),
             (&part("size = -1"), "line 4, column 8: '-1' is not a size: "),
-            (&part("size = 1.5"), "line 4, column 8: invalid type: floating point `1.5`, expected a size: "),
+            (
+                &part("size = 1.5"),
+                "line 4, column 8: invalid type: floating point `1.5`, expected a size: ",
+            ),
             (&part("start = \"rest\""), "line 4, column 9: 'rest' is not a size: "),
             (&part("uuid = \"x\""), "line 4, column 8: 'x' is no UUID: "),
-            (&part("attributes = [\"no\"]"), "partitions of GPT have no attribute 'no': there are bootme, "),
-            (&part("table = { scheme = \"bsd\", dialect = \"x\" }"), "line 4, column 37: no dialect 'x': there are "),
+            (
+                &part("attributes = [\"no\"]"),
+                "partitions of GPT have no attribute 'no': there are bootme, ",
+            ),
+            (
+                &part("table = { scheme = \"bsd\", dialect = \"x\" }"),
+                "line 4, column 37: no dialect 'x': there are ",
+            ),
             (&part("table = { scheme = \"bsd\", sector = 512 }"), "the sector is the disk's: "),
         ];
         for (text, want) in table {

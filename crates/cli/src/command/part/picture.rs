@@ -1,7 +1,9 @@
-//! `part show --picture`: a table as a line of the terminal, to scale, and every start against the units beneath it.
+//! `part show --picture`: a table as a line of the terminal, to scale, and every start against the
+//! units beneath it.
 //!
-//! At the scale of a disk no unit is visible. Starts off a unit, and the first few on one, are therefore magnified: the same bytes on a
-//! line above a ruler of units. Every partition is named, whether or not its name fits the bar.
+//! At the scale of a disk no unit is visible. Starts off a unit, and the first few on one, are
+//! therefore magnified: the same bytes on a line above a ruler of units. Every partition is named,
+//! whether or not its name fits the bar.
 
 use crate::command::part::text::PAGE;
 use crate::render::draw::picture;
@@ -23,11 +25,13 @@ mod ruler;
 const WIDTH: usize = 100;
 const NARROW: usize = 60;
 
-/// Least columns of a partition on the bar, and most columns beyond its share so that its name fits.
+/// Least columns of a partition on the bar, and most columns beyond its share so that its name
+/// fits.
 const LEAST: usize = 3;
 const ROOM: usize = 10;
 
-/// Most rulers for starts that miss and for those that do not, and most further starts with a line each.
+/// Most rulers for starts that miss and for those that do not, and most further starts with a line
+/// each.
 const MISSES: usize = 4;
 const HITS: usize = 2;
 const LISTED: usize = 32;
@@ -35,7 +39,8 @@ const LISTED: usize = 32;
 /// Rows of the bar: partitions overlap in damaged tables only.
 const ROWS: usize = 4;
 
-/// The start of a partition, against the boundary that it misses at the highest cost, else the largest that counts.
+/// The start of a partition, against the boundary that it misses at the highest cost, else the
+/// largest that counts.
 struct Start<'a> {
     entry: &'a Entry,
     /// Its name without the provider's.
@@ -78,7 +83,11 @@ impl<'a> Start<'a> {
         let against = match self.fact {
             None => "; no unit beneath it is known".into(),
             Some(fact) if self.remainder > 0 => {
-                format!(", {} past a boundary of {}", words::bytes(self.remainder), size::human(fact.grain.size()))
+                format!(
+                    ", {} past a boundary of {}",
+                    words::bytes(self.remainder),
+                    size::human(fact.grain.size())
+                )
             }
             Some(fact) => {
                 let more = largest_grain(medium).filter(|&g| g > fact.grain.size());
@@ -91,15 +100,22 @@ impl<'a> Start<'a> {
 }
 
 /// Writes a picture of the table.
-pub(crate) fn write(shown: Shown<'_>, site: &TableSite<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn write(
+    shown: Shown<'_>,
+    site: &TableSite<'_>,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let width = style.width.unwrap_or(WIDTH).max(NARROW);
-    let starts: Vec<Start<'_>> = shown.table.by_start().into_iter().map(|e| Start::new(shown, site, e)).collect();
+    let starts: Vec<Start<'_>> =
+        shown.table.by_start().into_iter().map(|e| Start::new(shown, site, e)).collect();
     write_head(shown, site, width, out)?;
     write_bar(shown, &starts, width, out, style)?;
     let (mut misses, mut hits, mut listed, mut left) = (0, 0, 0, 0);
     let mut apart = true;
     for start in &starts {
-        let (drawn, most) = if start.remainder > 0 { (&mut misses, MISSES) } else { (&mut hits, HITS) };
+        let (drawn, most) =
+            if start.remainder > 0 { (&mut misses, MISSES) } else { (&mut hits, HITS) };
         let fact = start.fact.filter(|_| *drawn < most);
         if fact.is_none() && listed == LISTED {
             left += 1;
@@ -112,7 +128,14 @@ pub(crate) fn write(shown: Shown<'_>, site: &TableSite<'_>, out: &mut dyn io::Wr
         *(if apart { drawn } else { &mut listed }) += 1;
         let colour = start.colour();
         write!(out, "{colour}")?;
-        columns::wrap(&format!("{} ", start.mark(style)), 2, &start.says(shown, site), 2, Some(width), out)?;
+        columns::wrap(
+            &format!("{} ", start.mark(style)),
+            2,
+            &start.says(shown, site),
+            2,
+            Some(width),
+            out,
+        )?;
         write!(out, "{colour:#}")?;
         if let Some(fact) = fact {
             Ruler::new(start, &fact, width).write(shown, start, &fact, out, style)?;
@@ -125,14 +148,23 @@ pub(crate) fn write(shown: Shown<'_>, site: &TableSite<'_>, out: &mut dyn io::Wr
 }
 
 /// Writes the name of the table, and the units it is measured against.
-fn write_head(shown: Shown<'_>, site: &TableSite<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_head(
+    shown: Shown<'_>,
+    site: &TableSite<'_>,
+    width: usize,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let bold = Colour::new().bold();
     let mut units: Vec<String> = site.topology.counting().map(name_of).collect();
     units.dedup();
     let units = if units.is_empty() { "no unit known beneath it".into() } else { units.join(", ") };
     let damaged = if shown.table.damage.is_empty() { "" } else { ", damaged" };
-    let text =
-        format!("{}  {}{damaged}  {}  {units}", escape::plain(shown.name.text()), shown.scheme.name(), size::human(shown.table.length));
+    let text = format!(
+        "{}  {}{damaged}  {}  {units}",
+        escape::plain(shown.name.text()),
+        shown.scheme.name(),
+        size::human(shown.table.length)
+    );
     write!(out, "{bold}")?;
     columns::wrap("", 0, &text, 2, Some(width), out)?;
     write!(out, "{bold:#}")
@@ -144,13 +176,21 @@ fn name_of(fact: &Fact) -> String {
     format!("{} of {}{assumed}", words::unit(fact.why), size::human(fact.grain.size()))
 }
 
-/// Writes the table to scale: partitions, free space between them, and the table's own sectors; below them each start.
-fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// Writes the table to scale: partitions, free space between them, and the table's own sectors;
+/// below them each start.
+fn write_bar(
+    shown: Shown<'_>,
+    starts: &[Start<'_>],
+    width: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let (table, free) = (shown.table, shown.table.free());
     let room = (width / 2 / starts.len().max(1)).clamp(LEAST, ROOM);
     let clip = |at: u64| at.min(table.length);
     let range = |start, end, least| Range { start: clip(start), end: clip(end), least };
-    let mut ranges: Vec<Range> = starts.iter().map(|s| range(s.entry.start, s.entry.end(), room)).collect();
+    let mut ranges: Vec<Range> =
+        starts.iter().map(|s| range(s.entry.start, s.entry.end(), room)).collect();
     ranges.extend(free.iter().map(|r| range(r.start, r.end, 1)));
     ranges.push(range(table.usable.start, table.usable.end, 1));
     let scale = Scale::new(table.length.max(1), &ranges, width);
@@ -159,7 +199,9 @@ fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn
 
     let mut rows: Vec<Vec<&Start<'_>>> = Vec::new();
     for start in starts {
-        let fits = |row: &Vec<&Start<'_>>| row.last().is_none_or(|last| column(last.entry.end()) <= column(start.entry.start));
+        let fits = |row: &Vec<&Start<'_>>| {
+            row.last().is_none_or(|last| column(last.entry.end()) <= column(start.entry.start))
+        };
         match rows.iter().position(fits) {
             Some(row) => rows[row].push(start),
             None if rows.len() < ROWS => rows.push(vec![start]),
@@ -181,7 +223,10 @@ fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn
     write_starts(starts, &column, width, out, style)?;
     let dim = Colour::new().dimmed();
     let scaled = if scale.widened == 0 {
-        format!("to scale: a column is {}", size::human(table.length / u64::try_from(width).unwrap_or(1)))
+        format!(
+            "to scale: a column is {}",
+            size::human(table.length / u64::try_from(width).unwrap_or(1))
+        )
     } else {
         "to scale, but narrow stretches are drawn wider".into()
     };
@@ -196,14 +241,24 @@ fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn
 }
 
 /// Writes a row of partitions over the cells beneath them.
-fn write_row(row: &[&Start<'_>], base: &[&str], column: &impl Fn(u64) -> usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_row(
+    row: &[&Start<'_>],
+    base: &[&str],
+    column: &impl Fn(u64) -> usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let mut at = 0;
     for start in row {
         let (from, to) = (column(start.entry.start).max(at), column(start.entry.end()));
         write!(out, "{}", base[at..from].concat())?;
         let (name, mark, colour) = (&start.name, start.mark(style), start.colour());
         let (kind, size) = (type_name(start.entry), size::human(start.entry.length));
-        let labels = [format!(" {mark} {name} {kind} {size} "), format!("{mark}{name} {kind} "), format!("{mark}{name}")];
+        let labels = [
+            format!(" {mark} {name} {kind} {size} "),
+            format!("{mark}{name} {kind} "),
+            format!("{mark}{name}"),
+        ];
         let (line, _) = picture::measure(labels, mark, to.saturating_sub(from), style);
         write!(out, "{colour}{line}{colour:#}")?;
         at = from.max(to);
@@ -225,13 +280,16 @@ fn write_starts(
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
-    let label = |start: &Start<'_>| (column(start.entry.start), format!("{}{}", start.mark(style), start.entry.start));
+    let label = |start: &Start<'_>| {
+        (column(start.entry.start), format!("{}{}", start.mark(style), start.entry.start))
+    };
     let mut shown: Vec<(usize, String)> = Vec::new();
     // Misses go first: they are what a reader looks for.
     let (off, on): (Vec<_>, Vec<_>) = starts.iter().partition(|s| s.remainder > 0);
     for (at, text) in off.into_iter().chain(on).map(label) {
         let end = at + text.chars().count();
-        let free = |(other, with): &(usize, String)| end < *other || other + with.chars().count() < at;
+        let free =
+            |(other, with): &(usize, String)| end < *other || other + with.chars().count() < at;
         if end <= width && shown.len() < width && shown.iter().all(free) {
             shown.push((at, text));
         }

@@ -21,7 +21,8 @@ const MOST: u64 = 1 << 20;
 const ATTEMPT: &str = "restore the table of";
 
 pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
-    let text = input_text::read(io::stdin().lock(), MOST).map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
+    let text = input_text::read(io::stdin().lock(), MOST)
+        .map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
     for typed in &args.targets {
         restore(args, typed, &text)?;
     }
@@ -29,19 +30,26 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
 }
 
 fn restore(args: &Restore, typed: &str, text: &str) -> Result<(), Failure> {
-    let target =
-        WriteTarget { speaks_geom: args.common.speaks_geom(), ..WriteTarget::open(typed, &args.common.disk, args.write.access())? };
+    let target = WriteTarget {
+        speaks_geom: args.common.speaks_geom(),
+        ..WriteTarget::open(typed, &args.common.disk, args.write.access())?
+    };
     target.require_settled(ATTEMPT)?;
     let sector = target.graph.providers[target.id].topology.sector;
-    let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
+    let backup = backup::parse(text, sector)
+        .map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
     let refused = |r: Refusal| refuse(ATTEMPT, typed, &r);
     let scheme = scheme::named(&backup.scheme).ok_or_else(|| {
-        refused(Refusal::new(format!("'{}' is no scheme here", escape::plain(&backup.scheme)), "use GPT, MBR, EBR or BSD"))
+        refused(Refusal::new(
+            format!("'{}' is no scheme here", escape::plain(&backup.scheme)),
+            "use GPT, MBR, EBR or BSD",
+        ))
     })?;
     let occupant = target.occupant();
     match &occupant {
         Occupant::Table(old, table) if !args.force => {
-            let found = format!("there is {} with {}", named(old.name()), partitions(table.entries.len()));
+            let found =
+                format!("there is {} with {}", named(old.name()), partitions(table.entries.len()));
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.force => {
@@ -67,17 +75,35 @@ fn patches(
     occupant: &Occupant,
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
-    let new =
-        New { entries: backup.entries, random: random()?, medium: Some(target.medium()), rules: args.common.rules(), ..New::default() };
+    let new = New {
+        entries: backup.entries,
+        random: random()?,
+        medium: Some(target.medium()),
+        rules: args.common.rules(),
+        ..New::default()
+    };
     let empty = occupant.create(&target.graph.probe(target.id), &target.site(), scheme, &new)?;
     let mut table = empty.clone();
     for line in &backup.partitions {
-        let of_line = |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
-        let unknown = || of_line(Refusal::new(format!("type '{}' is unknown to {}", line.kind, scheme.name()), "a raw one is !N"));
+        let of_line =
+            |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
+        let unknown = || {
+            of_line(Refusal::new(
+                format!("type '{}' is unknown to {}", line.kind, scheme.name()),
+                "a raw one is !N",
+            ))
+        };
         let mut attributes = 0;
         for name in &line.attributes {
-            let found = scheme.attributes().iter().find(|a| a.name.eq_ignore_ascii_case(name) && !a.of_table);
-            attributes |= found.ok_or_else(|| of_line(Refusal::new(format!("no attribute '{name}'"), "correct it")))?.bit;
+            let found = scheme
+                .attributes()
+                .iter()
+                .find(|a| a.name.eq_ignore_ascii_case(name) && !a.of_table);
+            attributes |= found
+                .ok_or_else(|| {
+                    of_line(Refusal::new(format!("no attribute '{name}'"), "correct it"))
+                })?
+                .bit;
         }
         let wanted = Wanted {
             kind: scheme.kind_in(&table, &line.kind).ok_or_else(unknown)?,

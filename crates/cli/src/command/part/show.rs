@@ -35,10 +35,9 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         }
     }
     let called: Vec<Called> = found.iter().map(|(target, _, _)| target.called()).collect();
-    let shown = found
-        .iter()
-        .zip(&called)
-        .map(|((target, scheme, table), name)| (Shown { name, table, scheme: *scheme }, target.site(), target.judged.as_ref()));
+    let shown = found.iter().zip(&called).map(|((target, scheme, table), name)| {
+        (Shown { name, table, scheme: *scheme }, target.site(), target.judged.as_ref())
+    });
     let shown: Vec<(Shown<'_>, TableSite<'_>, Option<&Remembered>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
@@ -57,8 +56,10 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             (_, true) => What::Raw,
             _ => What::Type,
         };
-        let (release9, ours) =
-            (args.common.compat == Some(Compat::Nine), args.common.rules() == Rules::Aligned && args.common.compat.is_none());
+        let (release9, ours) = (
+            args.common.compat == Some(Compat::Nine),
+            args.common.rules() == Rules::Aligned && args.common.compat.is_none(),
+        );
         let format = Format { what, names: args.providers, release9, ours };
         shown.iter().try_for_each(|(shown, ..)| gpart::write(*shown, format, &mut out))?;
     }
@@ -85,8 +86,14 @@ fn script(target: &WriteTarget, table: &Table) -> Result<String, Failure> {
         let start = graph.providers[id].base().checked_sub(graph.providers[target.id].base())?;
         Some((Ebr.read(&graph.probe(id))?, start))
     });
-    let device = target::paths(&target.typed).first().map_or_else(|| target.typed.clone(), |p| p.display().to_string());
-    sfdisk::dump(table, logicals.as_ref().map(|(table, start)| (table, *start)), &device).ok_or_else(|| {
-        Failure::Message(format!("back up the table on {}: sfdisk has no script of a {}: leave out --sfdisk", target.typed, table.scheme))
-    })
+    let device = target::paths(&target.typed)
+        .first()
+        .map_or_else(|| target.typed.clone(), |p| p.display().to_string());
+    sfdisk::dump(table, logicals.as_ref().map(|(table, start)| (table, *start)), &device)
+        .ok_or_else(|| {
+            Failure::Message(format!(
+                "back up the table on {}: sfdisk has no script of a {}: leave out --sfdisk",
+                target.typed, table.scheme
+            ))
+        })
 }

@@ -42,11 +42,16 @@ impl Scheme for Named {
 
     fn kind(&self, name: &str) -> Option<Kind> {
         let alias = ALIASES.iter().find(|a| a.name == name)?;
-        if self.0 == "GPT" { alias.gpt?.parse().ok().map(Kind::Gpt) } else { alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b)) }
+        if self.0 == "GPT" {
+            alias.gpt?.parse().ok().map(Kind::Gpt)
+        } else {
+            alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b))
+        }
     }
 
     fn attributes(&self) -> &'static [Attribute] {
-        const ON: Attribute = Attribute { name: "bootme", bit: 1 << 59, of_table: false, exclusive: false };
+        const ON: Attribute =
+            Attribute { name: "bootme", bit: 1 << 59, of_table: false, exclusive: false };
         const ONCE: Attribute = Attribute { name: "bootonce", bit: 1 << 58, ..ON };
         if self.0 == "GPT" { &[ON, ONCE] } else { &[] }
     }
@@ -74,7 +79,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A disk of `sectors` sectors with units of `unit` bytes, and a table from LBA `first` to `last`.
+    /// A disk of `sectors` sectors with units of `unit` bytes, and a table from LBA `first` to
+    /// `last`.
     pub(crate) fn disk(name: &str, sectors: u64, unit: u64, (first, last): (u64, u64)) -> Bench {
         let grain = Grain::new(unit, 0).unwrap();
         let fact = Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
@@ -86,10 +92,24 @@ impl Bench {
     pub(crate) fn label(&self, index: u32) -> Bench {
         let entry = self.table.entry(index).unwrap();
         let topology = self.topology.shift(entry.start, entry.length);
-        Bench::new(&self.shown().partition(entry), topology, entry.start, &BSD, 0, entry.length / SECTOR - 1)
+        Bench::new(
+            &self.shown().partition(entry),
+            topology,
+            entry.start,
+            &BSD,
+            0,
+            entry.length / SECTOR - 1,
+        )
     }
 
-    fn new(name: &str, topology: Topology, base: u64, scheme: &'static Named, first: u64, last: u64) -> Bench {
+    fn new(
+        name: &str,
+        topology: Topology,
+        base: u64,
+        scheme: &'static Named,
+        first: u64,
+        last: u64,
+    ) -> Bench {
         let table = Table {
             usable: first * SECTOR..(last + 1) * SECTOR,
             capacity: if scheme.0 == "GPT" { 128 } else { 8 },

@@ -57,19 +57,24 @@ pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules
     }
 }
 
-/// The place of byte `at` of the provider as `check` counts it, on its disk or set. In a table that begins further in, also the place as
-/// `-b` counts it.
+/// The place of byte `at` of the provider as `check` counts it, on its disk or set. In a table that
+/// begins further in, also the place as `-b` counts it.
 pub(crate) fn spot(shown: Shown<'_>, site: &TableSite<'_>, at: u64) -> String {
     let sector = shown.table.sector;
     let inner = place(at, sector);
     match site.base {
         0 => inner,
-        base => format!("{} of the disk, {inner} of {}", place(base.saturating_add(at), sector), words::name(shown.name.text())),
+        base => format!(
+            "{} of the disk, {inner} of {}",
+            place(base.saturating_add(at), sector),
+            words::name(shown.name.text())
+        ),
     }
 }
 
-/// True if I/O may begin at the start of `entry` and that is off a boundary. An extended partition has I/O to its links alone, when a table
-/// is written. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
+/// True if I/O may begin at the start of `entry` and that is off a boundary. An extended partition
+/// has I/O to its links alone, when a table is written. On an SD card a partition for a FAT12 or
+/// FAT16 begins where the clusters come out on a boundary.
 pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
     let inside = site.topology.shift(entry.start, entry.length);
     let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
@@ -77,27 +82,40 @@ pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
     !is_right && !inside.missed(PAGE).is_empty()
 }
 
-/// A warning about a start of `entry` off the grain: its distance past which unit, the cost for a layer that writes pages, and better
-/// starts.
+/// A warning about a start of `entry` off the grain: its distance past which unit, the cost for a
+/// layer that writes pages, and better starts.
 pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
     let missed = site.topology.shift(entry.start, entry.length).missed(PAGE);
     let (fact, cost) = missed.first().filter(|_| is_off_grain(site, entry))?;
     let past = words::bytes(fact.grain.remainder(0));
-    let cost = cost
-        .filter(|c| c.rmw_factor > 1.0)
-        .map_or(String::new(), |c| format!(": writes of {PAGE} bytes take {} the device operations", words::factor(c.rmw_factor)));
-    let taken = |x: u64| table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x));
+    let cost = cost.filter(|c| c.rmw_factor > 1.0).map_or(String::new(), |c| {
+        format!(
+            ": writes of {PAGE} bytes take {} the device operations",
+            words::factor(c.rmw_factor)
+        )
+    });
+    let taken = |x: u64| {
+        table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x))
+    };
     let (below, above) = site.topology.nearest(entry.start);
-    let good = [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
+    let good =
+        [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
     let of = if site.base == 0 { "" } else { " of the disk" };
-    let good: Vec<String> = good.map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), site.base.saturating_add(x))).collect();
+    let good: Vec<String> = good
+        .map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), site.base.saturating_add(x)))
+        .collect();
     let good = if good.is_empty() {
         "no free start near it is on every boundary".into()
     } else {
         format!("on the boundary: {}", good.join(" or "))
     };
-    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), spot(shown, site, entry.start), unit(fact)))
+    Some(format!(
+        "{} starts at {}, {past} past a {}{cost}; {good}",
+        shown.partition(entry),
+        spot(shown, site, entry.start),
+        unit(fact)
+    ))
 }
 
 /// `4096-byte physical unit (assumed)`.

@@ -13,17 +13,28 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
-    let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
-    let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
+    let failed =
+        |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
+    let text = File::open(&args.file)
+        .map_err(|e| words::os(&e))
+        .and_then(|file| input_text::read(file, MOST_SAVED))
+        .map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every saved write names its provider, so of several disks none needs to be named.
     let overrides = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
     let (graph, _) = target::open_for(&args.on.target, &overrides, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
-        let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;
+        let id = graph
+            .find(&provider)
+            .ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;
         if patch.end() > graph.providers[id].topology.length {
-            return Err(failed(format!("{} bytes at byte {} do not lie on {}", patch.bytes.len(), patch.offset, args.on.target)));
+            return Err(failed(format!(
+                "{} bytes at byte {} do not lie on {}",
+                patch.bytes.len(),
+                patch.offset,
+                args.on.target
+            )));
         }
         match jobs.last_mut().filter(|job| job.id == id) {
             Some(job) => job.patches.push(patch),
@@ -54,9 +65,14 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             continue;
         }
         // Split from the end: the name before the numbers may hold anything.
-        let named = line.strip_prefix("# ").and_then(|l| l.rsplit_once(" bytes at ")).and_then(|(before, _)| before.rsplit_once(": "));
-        let provider = named.and_then(|(name, _)| name.rsplit_once('#')).map(|(_, p)| p.to_string());
-        let provider = provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;
+        let named = line
+            .strip_prefix("# ")
+            .and_then(|l| l.rsplit_once(" bytes at "))
+            .and_then(|(before, _)| before.rsplit_once(": "));
+        let provider =
+            named.and_then(|(name, _)| name.rsplit_once('#')).map(|(_, p)| p.to_string());
+        let provider =
+            provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;
         let mut dump = String::new();
         while let Some(line) = lines.next_if(|l| !l.starts_with('#')) {
             dump.push_str(line);
@@ -65,12 +81,18 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
         let first = dump.split_whitespace().next().and_then(|at| u64::from_str_radix(at, 16).ok());
         let disk = Sparse::from_hexdump(&dump)?;
         let offset = first.ok_or("a saved write without bytes")?;
-        let length = disk.length().checked_sub(offset).and_then(|n| Some((left.checked_sub(n)?, usize::try_from(n).ok()?)));
+        let length = disk
+            .length()
+            .checked_sub(offset)
+            .and_then(|n| Some((left.checked_sub(n)?, usize::try_from(n).ok()?)));
         let (rest, length) = length.ok_or("a saved write of impossible length")?;
         left = rest;
         let mut bytes = vec![0; length];
         disk.read_at(&mut bytes, offset).map_err(|e| e.to_string())?;
-        saved.push((provider, Patch { offset, bytes, what: "saved bytes", after_flush: std::mem::take(&mut flush) }));
+        saved.push((
+            provider,
+            Patch { offset, bytes, what: "saved bytes", after_flush: std::mem::take(&mut flush) },
+        ));
     }
     Ok(saved)
 }
@@ -84,12 +106,29 @@ mod tests {
         let text = "# a to x.img#s1: 4 bytes at byte 16 (LBA 0)\n00000010  01 02 03 04\n00000014\n# flush\n\
                     # b to x#y.img#: 2 bytes at byte 0 (LBA 0)\n00000000  05 06\n00000002\n";
         let saved = parse(text).unwrap();
-        let want = |offset, bytes: &[u8], after_flush| Patch { offset, bytes: bytes.into(), what: "saved bytes", after_flush };
-        assert_eq!(saved, [("s1".into(), want(16, &[1, 2, 3, 4], false)), (String::new(), want(0, &[5, 6], true))]);
+        let want = |offset, bytes: &[u8], after_flush| Patch {
+            offset,
+            bytes: bytes.into(),
+            what: "saved bytes",
+            after_flush,
+        };
+        assert_eq!(
+            saved,
+            [
+                ("s1".into(), want(16, &[1, 2, 3, 4], false)),
+                (String::new(), want(0, &[5, 6], true))
+            ]
+        );
         let large = "# a to x#: 9 bytes at byte 0\n00000000  00\n*\n03000000\n";
         assert!(parse(large).is_ok() && parse(&large.repeat(2)).is_err());
         assert!(
-            ["no", "# a to x#: 1 bytes at byte 0\n", "# a to x#: 1 bytes at 0\nffffffffffff 01\n0\n"].iter().all(|t| parse(t).is_err())
+            [
+                "no",
+                "# a to x#: 1 bytes at byte 0\n",
+                "# a to x#: 1 bytes at 0\nffffffffffff 01\n0\n"
+            ]
+            .iter()
+            .all(|t| parse(t).is_err())
         );
     }
 }

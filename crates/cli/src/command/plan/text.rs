@@ -45,7 +45,12 @@ struct KindRow {
 impl Uses {
     /// Every kind, in the order of its list.
     pub(crate) fn all() -> Uses {
-        let row = |kind: &Kind| KindRow { r#use: kind.name, also: kind.also, group: kind.group.heading(), about: kind.about };
+        let row = |kind: &Kind| KindRow {
+            r#use: kind.name,
+            also: kind.also,
+            group: kind.group.heading(),
+            about: kind.about,
+        };
         Uses { format: "trueline/plan-uses/1", uses: USES.iter().map(row).collect() }
     }
 }
@@ -61,7 +66,14 @@ pub(crate) fn uses(out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
         for kind in kinds {
             let indent = width + 4;
-            wrap(&format!("  {:width$}  ", kind.name), indent, kind.about, indent, style.width, out)?;
+            wrap(
+                &format!("  {:width$}  ", kind.name),
+                indent,
+                kind.about,
+                indent,
+                style.width,
+                out,
+            )?;
             if !kind.also.is_empty() {
                 // Other forms stand on lines of their own.
                 let also = format!("also {}", kind.also.join(" "));
@@ -129,7 +141,13 @@ impl Other {
     fn of(other: &Alternative) -> Other {
         let (value, unit) = setting(&other.value);
         let price = &other.price;
-        Other { value, unit, write_amplification: price.amplification, space_cost: price.into(), why: other.note.clone() }
+        Other {
+            value,
+            unit,
+            write_amplification: price.amplification,
+            space_cost: price.into(),
+            why: other.note.clone(),
+        }
     }
 }
 
@@ -152,7 +170,13 @@ impl Row {
 
 impl Document {
     /// The document of a plan for `wanted` on a disk with those boundaries, its own or a profile's.
-    pub(crate) fn new(target: Option<&str>, judged: Option<&Remembered>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
+    pub(crate) fn new(
+        target: Option<&str>,
+        judged: Option<&Remembered>,
+        wanted: &str,
+        grains: &[Fact],
+        plan: &Plan,
+    ) -> Document {
         Document {
             format: "trueline/plan/1",
             target: target.map(str::to_owned),
@@ -171,7 +195,8 @@ const DIM: Colour = Colour::new().dimmed();
 
 /// Writes the document for people.
 pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    let target = document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
+    let target =
+        document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
     writeln!(out, "{BOLD}{target}{}{BOLD:#}", escape::plain(&document.r#use))?;
     if let Some(judged) = &document.judged {
         judged.write(style.width, out)?;
@@ -179,7 +204,11 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
         // The source "assumed" implies the trust.
-        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed { String::new() } else { format!(", {}", g.trust) };
+        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed {
+            String::new()
+        } else {
+            format!(", {}", g.trust)
+        };
         writeln!(out, "  {} {}{phase} ({}{trust})", g.why, g.size, g.source)?;
     }
     for rows in document.layers.chunk_by(|a, b| a.layer == b.layer) {
@@ -240,5 +269,9 @@ fn shown(value: &Setting, unit: &str) -> String {
 }
 
 fn lost(space: &Space) -> String {
-    if space.bytes == 0 { String::new() } else { format!("{}, {}", size::human(space.bytes), space.what) }
+    if space.bytes == 0 {
+        String::new()
+    } else {
+        format!("{}, {}", size::human(space.bytes), space.what)
+    }
 }

@@ -35,7 +35,8 @@ pub(crate) struct Serve {
     pub target: String,
     #[command(flatten)]
     pub network: Network,
-    /// Mount exports as files. On a directory: one per provider, `disk` for TARGET. On a file: TARGET alone
+    /// Mount exports as files. On a directory: one per provider, `disk` for TARGET. On a file:
+    /// TARGET alone
     #[arg(long, value_name = "MOUNTPOINT")]
     pub fuse: Option<PathBuf>,
     /// Serve a block device of this kernel, by its ublk driver
@@ -44,13 +45,15 @@ pub(crate) struct Serve {
     /// Let no client write
     #[arg(long, short)]
     pub read_only: bool,
-    /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the next time, or to memory (mem) until the end
+    /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the
+    /// next time, or to memory (mem) until the end
     #[arg(long, value_name = "FILE|mem", value_parser = overlay::parse)]
     pub overlay: Option<Place>,
     /// Serve the target's bytes from byte N on, LEN of them, and nothing else of it
     #[arg(long, value_name = "N[+LEN]", value_parser = range::parse)]
     pub offset: Option<Range>,
-    /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is then 1 if there was any
+    /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is
+    /// then 1 if there was any
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
     pub strict: Option<Strict>,
     /// Write the process's number there once it serves; the file goes at the end
@@ -59,19 +62,22 @@ pub(crate) struct Serve {
     /// End when the process that started it ends
     #[arg(long)]
     pub exit_with_parent: bool,
-    /// Serve while a command runs that finds it at $uri, $file (--fuse) or $device (--ublk); without any on a socket of its own
+    /// Serve while a command runs that finds it at $uri, $file (--fuse) or $device (--ublk);
+    /// without any on a socket of its own
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
     /// Serve what is mounted or in use
     #[arg(long)]
     pub allow_busy: bool,
-    /// Ask files and devices around the page cache (O_DIRECT); what is not in their units is read, changed and written back
+    /// Ask files and devices around the page cache (O_DIRECT); what is not in their units is read,
+    /// changed and written back
     #[arg(long)]
     pub direct: bool,
     /// Let every request take the time that the simulated drives of the target take for it
     #[arg(long)]
     pub emulate: bool,
-    /// The simulated drive that --emulate puts every disk on: a model, as trueline drives lists them
+    /// The simulated drive that --emulate puts every disk on: a model, as trueline drives lists
+    /// them
     #[arg(long, value_name = "MODEL[@SIZE]", requires = "emulate")]
     pub drive: Option<String>,
     /// Speed of emulated drives, as a factor: 10, 0.5
@@ -89,7 +95,8 @@ pub(crate) struct Serve {
     /// Show what is done and what of it misses the grain, once a second, on a terminal
     #[arg(long, conflicts_with = "no_counters")]
     pub top: bool,
-    /// Serve a live page and, at /metrics, Prometheus text there: PORT of this machine alone, ADDRESS:PORT or NAME:PORT
+    /// Serve a live page and, at /metrics, Prometheus text there: PORT of this machine alone,
+    /// ADDRESS:PORT or NAME:PORT
     #[arg(long, value_name = "WHERE", value_parser = metrics, conflicts_with = "no_counters")]
     pub metrics: Option<(String, u16)>,
     /// Print what was counted as one JSON document, at the end and instead of the summary
@@ -112,16 +119,23 @@ pub(crate) enum Strict {
 }
 
 fn speed(text: &str) -> Result<Speed, String> {
-    Speed::parse(text).ok_or_else(|| format!("'{text}' is no speed: write 10, or 0.5, from 0.001 to 1000"))
+    Speed::parse(text)
+        .ok_or_else(|| format!("'{text}' is no speed: write 10, or 0.5, from 0.001 to 1000"))
 }
 
 /// Parses the address of the page: PORT, ADDRESS:PORT or NAME:PORT.
 fn metrics(text: &str) -> Result<(String, u16), String> {
     let (host, port) = nbd::address_and_port(text);
-    let port = port.and_then(|port| port.parse().ok()).filter(|_| !host.is_empty() && !host.contains(['[', ']', '/']));
+    let port = port
+        .and_then(|port| port.parse().ok())
+        .filter(|_| !host.is_empty() && !host.contains(['[', ']', '/']));
     // `localhost` is, like a port alone, the one address that every browser tries.
     let host = if host == "localhost" { "127.0.0.1" } else { host };
-    let wrong = || format!("'{text}' is neither PORT nor ADDRESS:PORT: 9100, 127.0.0.1:9100, [::]:9100, disks.example.org:9100");
+    let wrong = || {
+        format!(
+            "'{text}' is neither PORT nor ADDRESS:PORT: 9100, 127.0.0.1:9100, [::]:9100, disks.example.org:9100"
+        )
+    };
     port.map(|port| (host.to_owned(), port)).ok_or_else(wrong)
 }
 
@@ -140,7 +154,18 @@ mod tests {
         ] {
             assert_eq!(metrics(text), Ok((host.to_owned(), port)), "{text}");
         }
-        for wrong in ["", "nowhere", ":9100", "::1", "70000", "host:", "host:x", "http://host:1", "[::1", "[::1]"] {
+        for wrong in [
+            "",
+            "nowhere",
+            ":9100",
+            "::1",
+            "70000",
+            "host:",
+            "host:x",
+            "http://host:1",
+            "[::1",
+            "[::1]",
+        ] {
             assert!(metrics(wrong).is_err(), "{wrong}");
         }
     }

@@ -24,15 +24,23 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `command` in a shell. It finds the exports at `$uri`, the first way in, and at the variable of each way in.
+    /// Starts `command` in a shell. It finds the exports at `$uri`, the first way in, and at the
+    /// variable of each way in.
     ///
     /// `aside`: its output goes to stderr, because stdout is for a document.
-    pub(super) fn start(command: &str, fronts: &[Box<dyn Front>], aside: bool) -> Result<Child, Failure> {
+    pub(super) fn start(
+        command: &str,
+        fronts: &[Box<dyn Front>],
+        aside: bool,
+    ) -> Result<Child, Failure> {
         let uri = fronts.first().map_or_else(String::new, |front| front.place());
         let socket = uri.split_once("?socket=").map_or("", |(_, socket)| socket);
         let socket = socket.split_once('&').map_or(socket, |(socket, _)| socket);
         let mut shell = Command::new("sh");
-        shell.args(["-c", command]).env("uri", &uri).env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
+        shell
+            .args(["-c", command])
+            .env("uri", &uri)
+            .env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
         // The first of a kind is set last, and stays.
         for front in fronts.iter().rev() {
             shell.env(front.variable(), front.place());
@@ -44,7 +52,9 @@ impl Child {
         for variable in activation::VARIABLES {
             shell.env_remove(variable);
         }
-        Ok(Child { running: Running::start(&mut shell).map_err(|e| format!("run {command}: {e}"))? })
+        Ok(Child {
+            running: Running::start(&mut shell).map_err(|e| format!("run {command}: {e}"))?,
+        })
     }
 
     /// Its exit status; `None` while it runs.
@@ -53,7 +63,8 @@ impl Child {
         Ok(ended.map(code))
     }
 
-    /// Ends the command and its children, because their disks go away: they are asked first, and have [`GRACE`] to finish.
+    /// Ends the command and its children, because their disks go away: they are asked first, and
+    /// have [`GRACE`] to finish.
     pub(super) fn end(self) -> Result<ExitCode, Failure> {
         Ok(code(self.running.end(GRACE).map_err(|e| format!("wait for the command: {e}"))?))
     }
@@ -73,17 +84,21 @@ const NAME: &str = "socket";
 pub(super) struct Socket(PathBuf);
 
 impl Socket {
-    /// A new directory with mode 0700 for temporary files, if it is `wanted`; in /tmp if the usual place is too deep for the path of a
-    /// socket.
+    /// A new directory with mode 0700 for temporary files, if it is `wanted`; in /tmp if the usual
+    /// place is too deep for the path of a socket.
     pub(super) fn new(wanted: bool) -> Result<Option<Socket>, Failure> {
         if !wanted {
             return Ok(None);
         }
         let number = random::bytes::<8>().map_or(u64::from(std::process::id()), u64::from_le_bytes);
-        let places = [std::env::temp_dir(), PathBuf::from("/tmp")].map(|place| place.join(format!("trueline-{number:016x}")));
+        let places = [std::env::temp_dir(), PathBuf::from("/tmp")]
+            .map(|place| place.join(format!("trueline-{number:016x}")));
         let fits = |place: &&PathBuf| place.join(NAME).as_os_str().len() <= LONGEST;
         let directory = places.iter().find(fits).unwrap_or(&places[0]).clone();
-        fs::DirBuilder::new().mode(0o700).create(&directory).map_err(|e| format!("make {}: {e}", directory.display()))?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .map_err(|e| format!("make {}: {e}", directory.display()))?;
         Ok(Some(Socket(directory)))
     }
 

@@ -29,7 +29,12 @@ pub(super) fn layers(args: &Serve, models: &[Model]) -> LayerConfig {
 
 /// The exports that were asked for.
 pub(super) fn selection(args: &Serve) -> Selection {
-    Selection { target: args.target.clone(), name: args.network.export.clone(), range: args.offset, read_only: args.read_only }
+    Selection {
+        target: args.target.clone(),
+        name: args.network.export.clone(),
+        range: args.offset,
+        read_only: args.read_only,
+    }
 }
 
 /// The ways in that were asked for. `own`: a socket for the command alone.

@@ -17,17 +17,21 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
     let simulated = target::split(&args.target).0.into_iter().any(target::simulated::is_simulated);
     let refused = |why: &str| Err(Failure::Message(format!("serve {}: {why}", args.target)));
     match &args.drive {
-        None if args.emulate && !simulated => {
-            refused("--emulate: which drive? --drive wd10ears puts the target on one; trueline drives lists them")
+        None if args.emulate && !simulated => refused(
+            "--emulate: which drive? --drive wd10ears puts the target on one; trueline drives lists them",
+        ),
+        Some(_) if simulated => {
+            refused("--drive: the target names a drive already: leave one of them out")
         }
-        Some(_) if simulated => refused("--drive: the target names a drive already: leave one of them out"),
         _ => Ok(()),
     }
 }
 
-/// Writes lines on stderr at the end: the time of the drives by its causes, and the machine's share of it.
+/// Writes lines on stderr at the end: the time of the drives by its causes, and the machine's share
+/// of it.
 pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
-    let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::sum(std::slice::from_ref(drive), 0)).collect();
+    let spends: Vec<_> =
+        drives.counters().iter().map(|drive| Spent::sum(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();
     let mut stderr = anstream::stderr().lock();
     let style = Style::of_stderr();
@@ -38,7 +42,8 @@ pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
 /// Times of the drives and of the machine until now.
 pub(super) fn emulation(drives: &Drives) -> Emulation {
     let kinds = drives.kinds();
-    let worst = kinds.iter().filter(|kind| !kind.is_the_drives()).filter_map(Kind::share).reduce(f64::max);
+    let worst =
+        kinds.iter().filter(|kind| !kind.is_the_drives()).filter_map(Kind::share).reduce(f64::max);
     let one = |kind: &Kind| EmulatedKind {
         op: if kind.write { "write" } else { "read" },
         pattern: if kind.sequential { "sequential" } else { "random" },

@@ -5,20 +5,34 @@ use crate::style::Style;
 use crate::words::columns;
 use std::io;
 
-/// Writes the machine's share of the drives' time, and the requests for which it is too much; nothing without requests.
-pub(crate) fn write(emulation: &Emulation, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the machine's share of the drives' time, and the requests for which it is too much;
+/// nothing without requests.
+pub(crate) fn write(
+    emulation: &Emulation,
+    style: Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     if emulation.kinds.is_empty() {
         return Ok(());
     }
-    let each: Vec<String> =
-        emulation.kinds.iter().map(|kind| format!("{} {}", name(kind), share(kind.machine_ns, kind.drive_ns))).collect();
+    let each: Vec<String> = emulation
+        .kinds
+        .iter()
+        .map(|kind| format!("{} {}", name(kind), share(kind.machine_ns, kind.drive_ns)))
+        .collect();
     let (all, speed) = (share(emulation.machine_ns, emulation.drive_ns), emulation.speed);
-    let took = format!("at --speed {speed} this machine's own work took {all} as long as the drives' ({})", each.join(", "));
+    let took = format!(
+        "at --speed {speed} this machine's own work took {all} as long as the drives' ({})",
+        each.join(", ")
+    );
     columns::line(&took, style.width, out)?;
-    let distorted: Vec<String> = emulation.kinds.iter().filter(|kind| !kind.is_the_drives).map(name).collect();
+    let distorted: Vec<String> =
+        emulation.kinds.iter().filter(|kind| !kind.is_the_drives).map(name).collect();
     if let Some(speed) = emulation.true_speed {
         let what = distorted.join(" and ");
-        let whose = format!("ratios of {what} are therefore this machine's, not the drive's: measure them at --speed {speed}");
+        let whose = format!(
+            "ratios of {what} are therefore this machine's, not the drive's: measure them at --speed {speed}"
+        );
         columns::line(&whose, style.width, out)?;
     }
     Ok(())
@@ -54,18 +68,39 @@ mod tests {
             machine_ns,
             is_the_drives: machine_ns <= drive_ns / 10,
         };
-        let kinds = vec![kind("read", "random", 8_000_000, 60_000), kind("write", "sequential", 1_000_000, 3_100_000)];
-        let emulation = Emulation { speed: 10.0, drive_ns: 9_000_000, machine_ns: 3_160_000, kinds, true_speed: Some(0.3) };
+        let kinds = vec![
+            kind("read", "random", 8_000_000, 60_000),
+            kind("write", "sequential", 1_000_000, 3_100_000),
+        ];
+        let emulation = Emulation {
+            speed: 10.0,
+            drive_ns: 9_000_000,
+            machine_ns: 3_160_000,
+            kinds,
+            true_speed: Some(0.3),
+        };
         let said = samples::text(|out| write(&emulation, Style::default(), out));
         let want = "at --speed 10 this machine's own work took 35 % as long as the drives' (random reads under 1 %, sequential writes 310 %)\n\
             ratios of sequential writes are therefore this machine's, not the drive's: measure them at --speed 0.3\n";
         assert_eq!(said, want);
-        let few =
-            Emulation { kinds: vec![kind("read", "random", 8, 0)], true_speed: None, drive_ns: 8, machine_ns: 0, ..emulation.clone() };
+        let few = Emulation {
+            kinds: vec![kind("read", "random", 8, 0)],
+            true_speed: None,
+            drive_ns: 8,
+            machine_ns: 0,
+            ..emulation.clone()
+        };
         assert_eq!(
             samples::text(|out| write(&few, Style::default(), out)),
             "at --speed 10 this machine's own work took 0 % as long as the drives' (random reads 0 %)\n"
         );
-        assert_eq!(samples::text(|out| write(&Emulation { kinds: vec![], ..emulation.clone() }, Style::default(), out)), "");
+        assert_eq!(
+            samples::text(|out| write(
+                &Emulation { kinds: vec![], ..emulation.clone() },
+                Style::default(),
+                out
+            )),
+            ""
+        );
     }
 }

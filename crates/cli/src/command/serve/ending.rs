@@ -11,7 +11,9 @@ pub(super) fn refused(layers: &LayerStack) -> bool {
     match layers.refused().map(|refused| refused.told()) {
         Some((count, Some(first))) => {
             let requests = if count == 1 { "request was" } else { "requests were" };
-            complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
+            complain(&format!(
+                "strict: {count} {requests} off the grain and refused, the first a {first}"
+            ));
             true
         }
         _ => false,
@@ -33,7 +35,11 @@ fn faults(faults: &Faults) {
     for (rule, done) in faults.plan().rules.iter().zip(faults.done()) {
         let first: Vec<String> = done.first.iter().map(u64::to_string).collect();
         let more = if done.count > done.first.len() as u64 { ", ..." } else { "" };
-        let which = if first.is_empty() { String::new() } else { format!(", number {}{more}", first.join(", ")) };
+        let which = if first.is_empty() {
+            String::new()
+        } else {
+            format!(", number {}{more}", first.join(", "))
+        };
         let (count, all) = (done.count, faults.asked(rule));
         complain(&format!("fault {rule}: {count} of {all} requests{which}"));
     }

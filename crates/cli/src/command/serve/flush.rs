@@ -3,17 +3,24 @@
 use crate::target;
 use trueline_geom::graph::Graph;
 
-/// Flushes every disk itself: no layer's fault or delay, nor another disk's error, holds back written data. Errors: the first disk that
-/// fails, named as typed in `target`.
+/// Flushes every disk itself: no layer's fault or delay, nor another disk's error, holds back
+/// written data. Errors: the first disk that fails, named as typed in `target`.
 pub(super) fn disks(graph: &Graph, target: &str) -> Result<(), String> {
     let typed = target::split(target).0;
     // The disks come first, in the order in which they were typed; memory and zeroes have no store.
     let name = |store: usize| {
-        let disk = graph.providers.iter().zip(&typed).find(|(disk, _)| disk.route().medium() == Some(store));
+        let disk = graph
+            .providers
+            .iter()
+            .zip(&typed)
+            .find(|(disk, _)| disk.route().medium() == Some(store));
         disk.map_or(target, |(_, typed)| typed)
     };
     let stores = graph.shared_stores();
-    let flushed = stores.iter().enumerate().map(|(at, store)| store.flush().map_err(|e| format!("flush {}: {e}", name(at))));
+    let flushed = stores
+        .iter()
+        .enumerate()
+        .map(|(at, store)| store.flush().map_err(|e| format!("flush {}: {e}", name(at))));
     flushed.fold(Ok(()), Result::and)
 }
 
@@ -62,7 +69,10 @@ mod tests {
             Disk::new("", store, Topology::new(512, 1 << 20))
         });
         let graph = Graph::taste(disks.into(), Limits::default());
-        assert_eq!(super::disks(&graph, "/dev/sda,/dev/sdb,c.img#data"), Err("flush /dev/sdb: no space left".into()));
+        assert_eq!(
+            super::disks(&graph, "/dev/sda,/dev/sdb,c.img#data"),
+            Err("flush /dev/sdb: no space left".into())
+        );
         assert_eq!(flushes.load(Ordering::Relaxed), 3);
     }
 }

@@ -28,11 +28,17 @@ impl Live {
     /// The page, whose script may run by the number `nonce`.
     fn page(&self, nonce: &str) -> Vec<u8> {
         let mut body = Vec::new();
-        // In this order: a page whose stack is of later than its counts is told so by the next event.
+        // In this order: a page whose stack is of later than its counts is told so by the next
+        // event.
         let (served, history) = (self.telemetry.served(), told(self.history().samples()));
         let (report, stack) = self.telemetry.report();
         // Writing to memory cannot fail.
-        let _ = page::write((&report, &stack.numbers), &Event { served: &served, history: &history }, nonce, &mut body);
+        let _ = page::write(
+            (&report, &stack.numbers),
+            &Event { served: &served, history: &history },
+            nonce,
+            &mut body,
+        );
         body
     }
 }
@@ -47,14 +53,24 @@ impl Site for Live {
         match path {
             "/" => {
                 // Without a number that cannot be guessed there is no page.
-                let nonce = random::bytes::<16>().ok().map(|bytes| format!("{:032x}", u128::from_le_bytes(bytes)))?;
-                Some(Answer::Page { kind: "text/html; charset=utf-8", policy: page::policy(&nonce), body: self.page(&nonce) })
+                let nonce = random::bytes::<16>()
+                    .ok()
+                    .map(|bytes| format!("{:032x}", u128::from_le_bytes(bytes)))?;
+                Some(Answer::Page {
+                    kind: "text/html; charset=utf-8",
+                    policy: page::policy(&nonce),
+                    body: self.page(&nonce),
+                })
             }
             "/metrics" => {
                 let mut body = Vec::new();
                 // Writing to memory cannot fail.
                 let _ = metrics::write(&self.telemetry.served(), &mut body);
-                Some(Answer::Page { kind: "text/plain; version=0.0.4; charset=utf-8", policy: NOTHING.into(), body })
+                Some(Answer::Page {
+                    kind: "text/plain; version=0.0.4; charset=utf-8",
+                    policy: NOTHING.into(),
+                    body,
+                })
             }
             "/events" => Some(Answer::Events),
             _ => None,

@@ -10,7 +10,8 @@ use trueline_serve::notice::Notice;
 /// Most lines that are kept while a table has the terminal; of more, the last ones.
 const KEPT: usize = 100;
 
-/// Writer of notices: to stderr at once, or, while `--top` has the terminal, into its table, and to stderr when the terminal is given back.
+/// Writer of notices: to stderr at once, or, while `--top` has the terminal, into its table, and to
+/// stderr when the terminal is given back.
 #[derive(Default)]
 pub(super) struct Notices {
     kept: Mutex<Option<VecDeque<String>>>,
@@ -27,7 +28,9 @@ impl Notices {
             Notice::TooMuch | Notice::Slow(_) => self.say(&format!("{target}: {notice}")),
             Notice::RecordingEnds { path, error } => {
                 let (path, why) = (path.display(), words::os(error));
-                self.say(&format!("record {path}: {why}: the trace ends here, what is served does not"));
+                self.say(&format!(
+                    "record {path}: {why}: the trace ends here, what is served does not"
+                ));
             }
             Notice::Exposed { .. } => self.say(&format!("{notice}: --tls-certificates DIR")),
             Notice::Client(line) => self.say(line),
@@ -47,7 +50,8 @@ impl Notices {
         }
     }
 
-    /// Keeps lines from now on, because a table takes the terminal. If stderr is no terminal, nothing is kept.
+    /// Keeps lines from now on, because a table takes the terminal. If stderr is no terminal,
+    /// nothing is kept.
     pub(super) fn keep(&self) {
         if io::stderr().is_terminal() {
             self.kept().get_or_insert_default();

@@ -8,14 +8,21 @@ use trueline_geom::graph::{Bytes, Disk};
 use trueline_serve::layer::overlay::{Covered, Overlays, Place};
 
 /// The disks under the overlay that was asked for; as they are if none was.
-pub(super) fn put(args: &Serve, disks: Vec<Disk>) -> Result<(Vec<Disk>, Option<Overlays>), Failure> {
+pub(super) fn put(
+    args: &Serve,
+    disks: Vec<Disk>,
+) -> Result<(Vec<Disk>, Option<Overlays>), Failure> {
     let Some(place) = args.overlay.clone() else { return Ok((disks, None)) };
     let typed = target::split(&args.target).0;
     let (mut covered, mut rest) = (Vec::new(), Vec::new());
     for (disk, typed) in disks.into_iter().zip(typed) {
         let Disk { name, bytes, topology, start, nop, findings } = disk;
         let image = target::simulated::image(typed).unwrap_or(typed);
-        covered.push(Covered { name: typed.into(), image: Some(image.into()), store: serving::store(bytes)? });
+        covered.push(Covered {
+            name: typed.into(),
+            image: Some(image.into()),
+            store: serving::store(bytes)?,
+        });
         rest.push((name, topology, start, nop, findings));
     }
     let overlays = Overlays::new(place, covered, !args.read_only)?;
@@ -34,6 +41,10 @@ pub(super) fn tell(overlays: &Overlays, target: &str) {
         Place::Memory => "are gone now",
         Place::File(_) => "are kept for the next time",
     };
-    let blocks = format!("{} of written blocks and {} of zeroed or discarded ones", words::bytes(written), words::bytes(zero));
+    let blocks = format!(
+        "{} of written blocks and {} of zeroed or discarded ones",
+        words::bytes(written),
+        words::bytes(zero)
+    );
     complain(&format!("overlay {}: {blocks} {after}; {target} is unchanged", overlays.place()));
 }

@@ -1,7 +1,9 @@
-//! The live page of `serve`: the stack as it was tasted, and, once a second, where I/O misses the grain.
+//! The live page of `serve`: the stack as it was tasted, and, once a second, where I/O misses the
+//! grain.
 //!
-//! One self-contained page. Strings from disks are text: escaped here, and set as text by the script. The script and the style have a
-//! nonce, and nothing else may run or be fetched, except the events.
+//! One self-contained page. Strings from disks are text: escaped here, and set as text by the
+//! script. The script and the style have a nonce, and nothing else may run or be fetched, except
+//! the events.
 
 use crate::command::serve::summary::Event;
 use crate::render::draw::scale::{Range, Scale};
@@ -33,18 +35,42 @@ pub(crate) fn policy(nonce: &str) -> String {
     )
 }
 
-/// Writes the page for the providers on the disks of `stack`, with the counts so far, so that it shows something before the first event, or
-/// without any. `numbers` are those of the providers in the counts.
-pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
-    // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
-    let element = |json: serde_json::Result<String>| json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"));
-    let (now, cures) = (element(serde_json::to_string(now))?, element(serde_json::to_string(&cures::list(stack)))?);
+/// Writes the page for the providers on the disks of `stack`, with the counts so far, so that it
+/// shows something before the first event, or without any. `numbers` are those of the providers in
+/// the counts.
+pub(crate) fn write(
+    (stack, numbers): (&Target, &[usize]),
+    now: &Event<'_>,
+    nonce: &str,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script
+    // elements").
+    let element = |json: serde_json::Result<String>| {
+        json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"))
+    };
+    let (now, cures) = (
+        element(serde_json::to_string(now))?,
+        element(serde_json::to_string(&cures::list(stack)))?,
+    );
     let target = escape::xml(&escape::plain(&stack.target));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
-    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">")?;
-    writeln!(out, "<title>Trueline serve: {target}</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>")?;
-    writeln!(out, "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>")?;
-    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>\n{WHAT_TO_DO}{HISTORY}")?;
+    writeln!(
+        out,
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">"
+    )?;
+    writeln!(
+        out,
+        "<title>Trueline serve: {target}</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>"
+    )?;
+    writeln!(
+        out,
+        "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>"
+    )?;
+    writeln!(
+        out,
+        "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>\n{WHAT_TO_DO}{HISTORY}"
+    )?;
     writeln!(out, "<section aria-label=\"The stack\">")?;
     draw(stack, numbers, out)?;
     writeln!(out, "{LEGEND}</section>\n{TABLES}</main>\n<footer>{FOOTER}</footer>")?;
@@ -53,7 +79,8 @@ pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonc
     writeln!(out, "<script nonce=\"{nonce}\">{SCRIPT}</script>\n</body>\n</html>")
 }
 
-const WHAT_TO_DO: &str = "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
+const WHAT_TO_DO: &str =
+    "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
 
 /// A chart each of requests, bytes and latencies; the script draws them.
 const HISTORY: &str = "<section id=\"history\" aria-label=\"History\"><figure data-chart=\"requests\"><figcaption>Requests a second \
@@ -91,24 +118,42 @@ fn draw(target: &Target, numbers: &[usize], out: &mut dyn io::Write) -> io::Resu
     Ok(())
 }
 
-fn draw_root(target: &Target, stack: &Stack<'_>, (root, numbers): (usize, &[usize]), out: &mut dyn io::Write) -> io::Result<()> {
+fn draw_root(
+    target: &Target,
+    stack: &Stack<'_>,
+    (root, numbers): (usize, &[usize]),
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
     let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
     // Half the width is to scale, whatever the layers need.
     let room = (WIDTH / 2 / leaves).clamp(4, LEAST);
-    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 2 } }).collect();
+    let ranges: Vec<Range> = pieces
+        .iter()
+        .map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 2 } })
+        .collect();
     let scale = Scale::new(whole.length.max(1), &ranges, WIDTH);
     let rows = pieces.iter().filter_map(|p| p.row).max().unwrap_or(0);
     let height = (rows + 1) * ROW;
-    writeln!(out, "<svg class=\"stack\" height=\"{height}\" role=\"img\" aria-label=\"{}\">", name(target, root))?;
+    writeln!(
+        out,
+        "<svg class=\"stack\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
+        name(target, root)
+    )?;
     for piece in &pieces {
         if let Some(row) = piece.row {
             // With more pieces than thousandths, they share them.
             let x = |byte| scale.cell(byte) * WIDTH / scale.width().max(1);
             let (left, right) = (x(piece.start), x(piece.end));
             let number = numbers.get(piece.provider).copied().unwrap_or(piece.provider);
-            draw_piece(target, (piece, number), (left, (rows - row) * ROW), (right - left).max(3), out)?;
+            draw_piece(
+                target,
+                (piece, number),
+                (left, (rows - row) * ROW),
+                (right - left).max(3),
+                out,
+            )?;
         }
     }
     writeln!(out, "</svg>")
@@ -118,7 +163,8 @@ fn name(target: &Target, id: usize) -> String {
     escape::xml(&words::name(&target.providers[id].provider))
 }
 
-/// Draws one layer, with its number: its name, its content, a line for its rates, and a bar of verdicts.
+/// Draws one layer, with its number: its name, its content, a line for its rates, and a bar of
+/// verdicts.
 fn draw_piece(
     target: &Target,
     (piece, number): (&Piece, usize),
@@ -128,12 +174,21 @@ fn draw_piece(
 ) -> io::Result<()> {
     let (id, p) = (piece.provider, &target.providers[piece.provider]);
     let (name, content) = (name(target, id), escape::xml(&words::content(target, p)));
-    let over = if p.members.is_empty() { String::new() } else { format!(" over {}", escape::xml(&escape::plain(&p.members.join(", ")))) };
+    let over = if p.members.is_empty() {
+        String::new()
+    } else {
+        format!(" over {}", escape::xml(&escape::plain(&p.members.join(", "))))
+    };
     let (bytes, start) = (words::bytes(p.length), words::start(p));
     let width = width.saturating_sub(3).max(2);
-    writeln!(out, "<g class=\"piece\" data-id=\"{number}\" data-x=\"{x}\" data-y=\"{}\" data-w=\"{width}\">", y + HEIGHT - 7)?;
+    writeln!(
+        out,
+        "<g class=\"piece\" data-id=\"{number}\" data-x=\"{x}\" data-y=\"{}\" data-w=\"{width}\">",
+        y + HEIGHT - 7
+    )?;
     writeln!(out, "<title>{name}: {content}{over}: {bytes} from byte {start}</title>")?;
-    let place = format!("x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\"", percent(x), percent(width));
+    let place =
+        format!("x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\"", percent(x), percent(width));
     writeln!(out, "<rect class=\"box\" {place} rx=\"3\"/>")?;
     writeln!(out, "<svg {place}><text class=\"name\" x=\"7\" y=\"18\">{name}</text>")?;
     writeln!(
@@ -154,7 +209,9 @@ mod tests {
 
     fn page(target: &Target) -> String {
         let (served, _) = samples::served();
-        samples::text(|out| write((target, &[]), &Event { served: &served, history: &[] }, "abc", out))
+        samples::text(|out| {
+            write((target, &[]), &Event { served: &served, history: &[] }, "abc", out)
+        })
     }
 
     #[test]
@@ -165,9 +222,17 @@ mod tests {
         target.providers[3].provider = "\"></svg><script>alert(1)</script>".into();
         target.providers[4].sign = Some("<b>&\u{202e}".into());
         target.findings[0].fix.push("</script><script>alert(1)</script>".into());
-        let page = samples::text(|out| write((&target, &[]), &Event { served: &served, history: &[] }, "abc", out));
-        assert_eq!(["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()), [3, 3, 0, 0, 0]);
-        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains('\u{202e}'), "{page}");
+        let page = samples::text(|out| {
+            write((&target, &[]), &Event { served: &served, history: &[] }, "abc", out)
+        });
+        assert_eq!(
+            ["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()),
+            [3, 3, 0, 0, 0]
+        );
+        assert!(
+            page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains('\u{202e}'),
+            "{page}"
+        );
     }
 
     #[test]
@@ -177,15 +242,24 @@ mod tests {
         let refused = ["http", "url(", "@import", " style=", " onload=", " onerror=", " onclick="];
         assert!(refused.iter().all(|what| !page.contains(what)), "{page}");
         assert_eq!(page.matches("nonce=\"abc\"").count(), 2);
-        assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("insertAdjacent") && !SCRIPT.contains("eval"));
+        assert!(
+            !SCRIPT.contains("innerHTML")
+                && !SCRIPT.contains("insertAdjacent")
+                && !SCRIPT.contains("eval")
+        );
     }
 
     #[test]
     fn every_layer_is_drawn_on_its_disk_and_a_crowd_stays_on_the_sheet() {
-        for target in [samples::openbsd(), samples::stripe(), samples::gpt(), samples::crowded(40)] {
+        for target in [samples::openbsd(), samples::stripe(), samples::gpt(), samples::crowded(40)]
+        {
             let page = page(&target);
             let drawn = page.matches("<g class=\"piece\"").count();
-            assert!(drawn == target.providers.len() || target.providers.len() > 40, "{drawn} of {}: {page}", target.providers.len());
+            assert!(
+                drawn == target.providers.len() || target.providers.len() > 40,
+                "{drawn} of {}: {page}",
+                target.providers.len()
+            );
             for at in page.split("data-x=\"").skip(1) {
                 let number = |text: &str| text.split('"').next().unwrap().parse::<usize>().unwrap();
                 let width = at.split("data-w=\"").nth(1).map(number).unwrap();

@@ -1,6 +1,8 @@
-//! The counters of `serve` as one value: the summary, `--top`, `--json`, the metrics and the live page are written from it.
+//! The counters of `serve` as one value: the summary, `--top`, `--json`, the metrics and the live
+//! page are written from it.
 //!
-//! Its serialised form is the contract of `trueline serve --json`; keys may be added, never changed.
+//! Its serialised form is the contract of `trueline serve --json`; keys may be added, never
+//! changed.
 
 mod from_counts;
 
@@ -62,7 +64,8 @@ pub(crate) struct EmulatedKind {
     pub requests: u64,
     pub drive_ns: u64,
     pub machine_ns: u64,
-    /// True if ratios of such requests are the drive's: the machine takes a tenth of the drives' time or less.
+    /// True if ratios of such requests are the drive's: the machine takes a tenth of the drives'
+    /// time or less.
     pub is_the_drives: bool,
 }
 
@@ -71,7 +74,8 @@ pub(crate) struct EmulatedKind {
 pub(crate) struct Layer {
     /// The deepest provider known where the requests begin.
     pub provider: String,
-    /// Its index in the order of `check` when serving began; providers found later have further numbers.
+    /// Its index in the order of `check` when serving began; providers found later have further
+    /// numbers.
     pub id: usize,
     /// True if it is no longer on the disks.
     pub gone: bool,
@@ -82,7 +86,8 @@ pub(crate) struct Layer {
     pub export: String,
     /// The disk that the pieces are on; it judges them.
     pub disk: String,
-    /// Numbers, like `id`, of the providers beneath the uppermost set on the way to the disk: the member first, the disk last.
+    /// Numbers, like `id`, of the providers beneath the uppermost set on the way to the disk: the
+    /// member first, the disk last.
     pub members: Vec<usize>,
     /// The boundary that judges them, in bytes; 0 if none is known.
     pub unit: u64,
@@ -147,7 +152,8 @@ pub(crate) struct Blame {
     pub provider: String,
     /// Distance of its start past a boundary, in bytes.
     pub remainder: u64,
-    /// Size of its chunks in bytes, if it begins on a boundary and its chunks are no whole units; else `null`.
+    /// Size of its chunks in bytes, if it begins on a boundary and its chunks are no whole units;
+    /// else `null`.
     pub chunk: Option<u64>,
     /// Id of the rule for `trueline explain`.
     pub rule: &'static str,
@@ -170,9 +176,11 @@ pub(crate) struct Bucket {
     pub op: &'static str,
     /// Verdict on their place on the unit.
     pub verdict: &'static str,
-    /// Least size of the class, which ends below the next power of two; 0: below 512; 1 MiB: that and above.
+    /// Least size of the class, which ends below the next power of two; 0: below 512; 1 MiB: that
+    /// and above.
     pub size: u64,
-    /// The largest power of two that divides the first byte on the disk; 0: below 512; 1 MiB: that and above.
+    /// The largest power of two that divides the first byte on the disk; 0: below 512; 1 MiB: that
+    /// and above.
     pub alignment: u64,
     pub count: u64,
 }
@@ -197,7 +205,8 @@ pub(crate) struct Export {
     pub latency_ns: Latencies,
 }
 
-/// Latencies by kind of request; `null` if none waited for a device. A request answered from memory has none.
+/// Latencies by kind of request; `null` if none waited for a device. A request answered from memory
+/// has none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Latencies {
     pub reads: Option<Latency>,
@@ -283,7 +292,12 @@ impl Requests {
 
     /// Requests of each kind.
     pub(crate) fn counts(self) -> Deeds {
-        Deeds { reads: self.reads.sum(), writes: self.writes.sum(), trims: self.trims.sum(), zeroes: self.zeroes.sum() }
+        Deeds {
+            reads: self.reads.sum(),
+            writes: self.writes.sum(),
+            trims: self.trims.sum(),
+            zeroes: self.zeroes.sum(),
+        }
     }
 }
 
@@ -313,10 +327,16 @@ impl Layer {
 
     /// Pieces of each kind.
     pub(crate) fn pieces(&self) -> Deeds {
-        Deeds { reads: self.reads.sum(), writes: self.writes.sum(), trims: self.trims.sum(), zeroes: self.zeroes.sum() }
+        Deeds {
+            reads: self.reads.sum(),
+            writes: self.writes.sum(),
+            trims: self.trims.sum(),
+            zeroes: self.zeroes.sum(),
+        }
     }
 
-    /// Adds the counts through another export, or of another provider, on the same disk; the histogram stays.
+    /// Adds the counts through another export, or of another provider, on the same disk; the
+    /// histogram stays.
     pub(crate) fn merge(&mut self, other: &Layer) {
         self.requests = self.requests.and(other.requests);
         self.request_bytes = self.request_bytes.and(other.request_bytes);
@@ -381,7 +401,8 @@ impl Served {
                 None => rows.push(Row { all: bare.clone(), disks: vec![bare] }),
             }
         }
-        rows.iter_mut().for_each(|row| row.disks.sort_by_key(|disk| std::cmp::Reverse(disk.harm())));
+        rows.iter_mut()
+            .for_each(|row| row.disks.sort_by_key(|disk| std::cmp::Reverse(disk.harm())));
         rows.sort_by_key(|row| row.all.id);
         rows
     }
@@ -390,7 +411,9 @@ impl Served {
     pub(crate) fn by_name(&self) -> Vec<Layer> {
         let mut merged: Vec<Layer> = Vec::new();
         for layer in &self.layers {
-            let same = |m: &&mut Layer| (&m.export, &m.provider, &m.disk) == (&layer.export, &layer.provider, &layer.disk);
+            let same = |m: &&mut Layer| {
+                (&m.export, &m.provider, &m.disk) == (&layer.export, &layer.provider, &layer.disk)
+            };
             match merged.iter_mut().find(same) {
                 Some(same) => {
                     same.merge(layer);

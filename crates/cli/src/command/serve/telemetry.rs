@@ -1,4 +1,5 @@
-//! Counts of a server under the names that its user gave: of the target, and of the profile that its disks are judged by.
+//! Counts of a server under the names that its user gave: of the target, and of the profile that
+//! its disks are judged by.
 
 use crate::command::serve::summary::Served;
 use crate::report::Target;
@@ -33,14 +34,22 @@ impl Telemetry {
         Served::new(&self.target, self.said.judged(), &self.counting.counts())
     }
 
-    /// The report of what is on the disks, with the numbers of its providers in what is counted. It is made once for each stack, because
-    /// cures are tried in memory.
+    /// The report of what is on the disks, with the numbers of its providers in what is counted. It
+    /// is made once for each stack, because cures are tried in memory.
     pub(super) fn report(&self) -> (Arc<Target>, Arc<Stack>) {
         let stack = self.counting.stack();
         let mut last = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.as_ref().filter(|(generation, _)| *generation == stack.generation).map(|(_, report)| report.clone());
+        let known = last
+            .as_ref()
+            .filter(|(generation, _)| *generation == stack.generation)
+            .map(|(_, report)| report.clone());
         let report = known.unwrap_or_else(|| {
-            let report = Arc::new(survey_audited(&self.target, Some(&self.said), &stack.graph(), &stack.audit));
+            let report = Arc::new(survey_audited(
+                &self.target,
+                Some(&self.said),
+                &stack.graph(),
+                &stack.audit,
+            ));
             *last = Some((stack.generation, report.clone()));
             report
         });

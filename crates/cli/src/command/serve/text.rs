@@ -43,15 +43,26 @@ pub(crate) struct Moment<'a> {
     pub said: &'a [String],
 }
 
-/// Writes the table of a moment: rates since the one before, and verdicts since the start. The table has at most `lines` lines, less those
-/// above it.
-pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the table of a moment: rates since the one before, and verdicts since the start. The
+/// table has at most `lines` lines, less those above it.
+pub(crate) fn write_top(
+    moment: &Moment<'_>,
+    style: Style,
+    lines: usize,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let (rows, old) = (moment.served.merged(), moment.before.merged());
     let since = moment.served.duration_ns.saturating_sub(moment.before.duration_ns);
     let since = Duration::from_nanos(since).as_secs_f64().max(0.001);
-    let above: Vec<String> = std::iter::once(head(moment.served)).chain(moment.said.iter().cloned()).collect();
+    let above: Vec<String> =
+        std::iter::once(head(moment.served)).chain(moment.said.iter().cloned()).collect();
     // A terminal breaks lines that are too long for it.
-    let taken: usize = above.iter().map(|line| style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))).sum();
+    let taken: usize = above
+        .iter()
+        .map(|line| {
+            style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))
+        })
+        .sum();
     // The line that names columns left out may continue on a second line.
     let gone = style.width.map_or(0, |_| 2);
     let mut shown = worst_first(&rows);
@@ -65,7 +76,8 @@ pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &m
 /// Layers in the order of their misaligned requests, most first.
 fn worst_first(rows: &[Row]) -> Vec<&Row> {
     let mut sorted: Vec<&Row> = rows.iter().collect();
-    sorted.sort_by_key(|row| (std::cmp::Reverse(row.all.requests.verdicts().misaligned), row.all.id));
+    sorted
+        .sort_by_key(|row| (std::cmp::Reverse(row.all.requests.verdicts().misaligned), row.all.id));
     sorted.truncate(LISTED);
     sorted
 }
@@ -77,13 +89,24 @@ fn head(served: &Served) -> String {
     let errors = sum(|e| e.errors.sum() + e.flush_errors);
     let mut parts = vec![
         format!("{seconds:.1} s"),
-        format!("{} ({})", count(sum(|e| e.requests.reads), "read", "s"), size::human(sum(|e| e.bytes.reads))),
-        format!("{} ({})", count(sum(|e| e.requests.writes), "write", "s"), size::human(sum(|e| e.bytes.writes))),
+        format!(
+            "{} ({})",
+            count(sum(|e| e.requests.reads), "read", "s"),
+            size::human(sum(|e| e.bytes.reads))
+        ),
+        format!(
+            "{} ({})",
+            count(sum(|e| e.requests.writes), "write", "s"),
+            size::human(sum(|e| e.bytes.writes))
+        ),
         count(sum(|e| e.flushes), "flush", "es"),
     ];
     // Without cuts or copies, a piece is a request.
     let pieces = sum(|e| e.pieces.sum());
-    parts.extend((pieces != sum(|e| e.requests.sum())).then(|| count(pieces, "piece", "s") + " on the disks"));
+    parts.extend(
+        (pieces != sum(|e| e.requests.sum()))
+            .then(|| count(pieces, "piece", "s") + " on the disks"),
+    );
     let most = served.exports.iter().map(|e| e.most_waiting).max().unwrap_or(0);
     parts.extend((most > 0).then(|| format!("at most {most} at the device at a time")));
     parts.extend((errors > 0).then(|| format!("{errors} failed")));
@@ -97,10 +120,32 @@ fn count(n: u64, noun: &str, plural: &str) -> String {
 /// The rows before, and the seconds since.
 type Before<'a> = Option<(&'a [Row], f64)>;
 
-fn write_table(shown: &[&Row], before: Before<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
-    let (reads, writes) = if before.is_some() { ("READS/S", "WRITES/S") } else { ("READS", "WRITES") };
-    let heads = ["LAYER", "CONTENT", "DISK", "UNIT", reads, writes, "TRIMS+ZEROES", "ALIGNED", "MISALIGNED", "PARTIAL", "UNKNOWN", "COST"];
-    let heading = heads.iter().enumerate().map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
+fn write_table(
+    shown: &[&Row],
+    before: Before<'_>,
+    width: Option<usize>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let (reads, writes) =
+        if before.is_some() { ("READS/S", "WRITES/S") } else { ("READS", "WRITES") };
+    let heads = [
+        "LAYER",
+        "CONTENT",
+        "DISK",
+        "UNIT",
+        reads,
+        writes,
+        "TRIMS+ZEROES",
+        "ALIGNED",
+        "MISALIGNED",
+        "PARTIAL",
+        "UNKNOWN",
+        "COST",
+    ];
+    let heading = heads
+        .iter()
+        .enumerate()
+        .map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect()];
     rows.extend(shown.iter().map(|row| cells(row, before)));
     // A single disk needs no name.
@@ -114,7 +159,9 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
     let layer = &row.all;
     let old = before.map(|(old, since)| (old.iter().find(|old| old.all.id == layer.id), since));
     let moved = |of: fn(&Layer) -> u64| match old {
-        Some((old, since)) => rate(of(layer).saturating_sub(old.map_or(0, |old| of(&old.all))), since),
+        Some((old, since)) => {
+            rate(of(layer).saturating_sub(old.map_or(0, |old| of(&old.all))), since)
+        }
         None => of(layer).to_string(),
     };
     let all = layer.requests.verdicts();
@@ -133,7 +180,11 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
         Cell::right(all.misaligned.to_string()).colour(red),
         Cell::right(all.partial.to_string()),
         Cell::right(some(all.unknown)),
-        Cell::right(if layer.device_operations.writes_needed == 0 { String::new() } else { format!("{cost:.2} x") }),
+        Cell::right(if layer.device_operations.writes_needed == 0 {
+            String::new()
+        } else {
+            format!("{cost:.2} x")
+        }),
     ]
 }
 
@@ -141,7 +192,9 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
 fn disks(row: &Row) -> String {
     match row.worst() {
         None => escape::plain(&row.all.disk),
-        Some(worst) if worst.verdicts().misaligned > 0 => format!("{} of {}", escape::plain(&worst.disk), row.disks.len()),
+        Some(worst) if worst.verdicts().misaligned > 0 => {
+            format!("{} of {}", escape::plain(&worst.disk), row.disks.len())
+        }
         Some(_) => format!("{} disks", row.disks.len()),
     }
 }
@@ -151,7 +204,10 @@ fn units(row: &Row) -> String {
     let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let shown: Vec<String> = sizes.into_iter().map(|unit| if unit == 0 { "?".into() } else { size::short(unit) }).collect();
+    let shown: Vec<String> = sizes
+        .into_iter()
+        .map(|unit| if unit == 0 { "?".into() } else { size::short(unit) })
+        .collect();
     shown.join(",")
 }
 
@@ -170,16 +226,25 @@ fn rate(count: u64, seconds: f64) -> String {
 fn says(row: &Row) -> Vec<(Colour, String)> {
     let layer = &row.all;
     let all = layer.requests.verdicts();
-    let disk = if layer.disk.is_empty() { String::new() } else { format!(" of {}", escape::plain(&layer.disk)) };
+    let disk = if layer.disk.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", escape::plain(&layer.disk))
+    };
     let worst = match row.worst() {
         Some(worst) if worst.verdicts().misaligned > 0 => {
             let (most, of) = (worst.verdicts().misaligned, worst.verdicts().sum());
-            format!("s of {} disks, {} most often ({most} of {of} pieces)", row.disks.len(), escape::plain(&worst.disk))
+            format!(
+                "s of {} disks, {} most often ({most} of {of} pieces)",
+                row.disks.len(),
+                escape::plain(&worst.disk)
+            )
         }
         Some(_) => format!("s of {} disks", row.disks.len()),
         None => disk,
     };
-    let unit = format!("{}-byte {} unit{worst}", units_in_words(row), layer.why.unwrap_or("unknown"));
+    let unit =
+        format!("{}-byte {} unit{worst}", units_in_words(row), layer.why.unwrap_or("unknown"));
     let (blamed, bad) = (layer.blamed_requests.sum(), AnsiColor::Red.on_default().bold());
     let mut lines = Vec::new();
     if let Some((why, rule)) = reasons(row).filter(|_| blamed > 0) {
@@ -188,7 +253,13 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
         } else {
             format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
         };
-        lines.push((bad, format!("{} off the {unit}, because {why}{cost}: trueline explain {rule}", of_all(blamed, all.sum()))));
+        lines.push((
+            bad,
+            format!(
+                "{} off the {unit}, because {why}{cost}: trueline explain {rule}",
+                of_all(blamed, all.sum())
+            ),
+        ));
     }
     let own = all.misaligned.saturating_sub(blamed);
     if own > 0 {
@@ -198,7 +269,10 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
     let small = layer.requests.writes.partial;
     if small > 0 {
         let why = "which is read first for each: trueline explain TL0004";
-        let line = format!("{small} of {} writes are smaller than the {unit}, {why}", layer.requests.writes.sum());
+        let line = format!(
+            "{small} of {} writes are smaller than the {unit}, {why}",
+            layer.requests.writes.sum()
+        );
         lines.push((AnsiColor::Yellow.on_default(), line));
     }
     lines
@@ -212,7 +286,8 @@ fn units_in_words(row: &Row) -> String {
     sizes.iter().map(u64::to_string).collect::<Vec<_>>().join("- or ")
 }
 
-/// The blamed layers of all disks in words, those of the worst disk first, and the rule of the first.
+/// The blamed layers of all disks in words, those of the worst disk first, and the rule of the
+/// first.
 fn reasons(row: &Row) -> Option<(String, &'static str)> {
     let mut blames: Vec<&Blame> = Vec::new();
     for disk in row.disks.iter().filter(|disk| disk.blamed.sum() > 0) {
@@ -258,18 +333,30 @@ mod tests {
         before.layers[1].requests.writes.misaligned -= 10;
         let said = ["at nbd://127.0.0.1:10809/, http://127.0.0.1:9100/".to_owned()];
         let moment = Moment { served: &served, before: &before, said: &said };
-        let wide = |width, lines| samples::text(|out| write_top(&moment, Style { width, ..Style::default() }, lines, out));
+        let wide = |width, lines| {
+            samples::text(|out| write_top(&moment, Style { width, ..Style::default() }, lines, out))
+        };
         let of = |lines| wide(None, lines);
-        let line =
-            |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).map(|l| l.split_whitespace().map(str::to_owned).collect());
+        let line = |text: &str, name: &str| {
+            text.lines()
+                .find(|l| l.starts_with(name))
+                .map(|l| l.split_whitespace().map(str::to_owned).collect())
+        };
         let (all, row): (String, Option<Vec<String>>) = (of(10), line(&of(10), "s4b"));
         assert_eq!(row.unwrap()[2..5], ["4K", "0", "20"], "{all}");
         // Of more layers than fit, those that miss most.
         let one = of(5);
-        assert!(one.lines().count() <= 4 && one.contains("s4b") && !one.contains("\ndisk"), "{one}");
+        assert!(
+            one.lines().count() <= 4 && one.contains("s4b") && !one.contains("\ndisk"),
+            "{one}"
+        );
         // The ways in are named, and take the lines that the terminal makes of them.
         assert_eq!(one.lines().nth(1), Some(said[0].as_str()));
-        assert_eq!([wide(Some(40), 24), wide(Some(40), 7)].map(|text| text.lines().filter(|l| l.starts_with("disk")).count()), [1, 0]);
+        assert_eq!(
+            [wide(Some(40), 24), wide(Some(40), 7)]
+                .map(|text| text.lines().filter(|l| l.starts_with("disk")).count()),
+            [1, 0]
+        );
     }
 
     #[test]
@@ -287,8 +374,11 @@ mod tests {
         served.layers[1].gone = true;
         served.layers.push(now);
         let text = samples::text(|out| write(&served, Style::default(), out));
-        let begins =
-            |with: &[&str]| text.lines().any(|line| line.split_whitespace().zip(with).filter(|(a, b)| a == *b).count() == with.len());
+        let begins = |with: &[&str]| {
+            text.lines().any(|line| {
+                line.split_whitespace().zip(with).filter(|(a, b)| a == *b).count() == with.len()
+            })
+        };
         assert!(begins(&["s4b", "(gone)"]) && begins(&["s4b", "ext4"]), "{text}");
         assert!(text.contains("\ns4b (gone): 90 of ") && text.contains("\ns4b: 90 of "), "{text}");
     }

@@ -1,6 +1,7 @@
 //! `--top`: the counters on the terminal, once a second.
 //!
-//! It is drawn on the terminal's other screen (xterm's private mode 1049), so that its earlier contents come back.
+//! It is drawn on the terminal's other screen (xterm's private mode 1049), so that its earlier
+//! contents come back.
 
 use super::notices::Notices;
 use super::telemetry::Telemetry;
@@ -34,13 +35,27 @@ pub(super) struct Top {
 
 impl Top {
     /// A table that has not taken the terminal yet. Errors: standard output is no terminal.
-    pub(super) fn new(telemetry: Arc<Telemetry>, notices: Arc<Notices>, fronts: &[Box<dyn Front>]) -> Result<Top, Failure> {
+    pub(super) fn new(
+        telemetry: Arc<Telemetry>,
+        notices: Arc<Notices>,
+        fronts: &[Box<dyn Front>],
+    ) -> Result<Top, Failure> {
         if !io::stdout().is_terminal() {
-            return Err(Failure::Message("serve --top: standard output is not a terminal: use --json or --metrics".into()));
+            return Err(Failure::Message(
+                "serve --top: standard output is not a terminal: use --json or --metrics".into(),
+            ));
         }
-        let places: Vec<String> = fronts.iter().map(|front| escape::plain(&front.place())).collect();
+        let places: Vec<String> =
+            fronts.iter().map(|front| escape::plain(&front.place())).collect();
         let places = format!("at {}", places.join(", "));
-        Ok(Top { before: telemetry.served(), telemetry, notices, places, next: Instant::now(), taken: false })
+        Ok(Top {
+            before: telemetry.served(),
+            telemetry,
+            notices,
+            places,
+            next: Instant::now(),
+            taken: false,
+        })
     }
 
     /// Draws the table again, once a second; the first time, it takes the terminal.
@@ -55,8 +70,11 @@ impl Top {
         }
         self.next += PERIOD;
         let now = self.telemetry.served();
-        let lines = terminal_size::terminal_size_of(io::stdout()).map_or(LINES, |(_, height)| usize::from(height.0));
-        let said: Vec<String> = std::iter::once(self.places.clone()).chain(self.notices.last().map(|line| escape::plain(&line))).collect();
+        let lines = terminal_size::terminal_size_of(io::stdout())
+            .map_or(LINES, |(_, height)| usize::from(height.0));
+        let said: Vec<String> = std::iter::once(self.places.clone())
+            .chain(self.notices.last().map(|line| escape::plain(&line)))
+            .collect();
         let moment = Moment { served: &now, before: &self.before, said: &said };
         let mut table = Vec::new();
         let write = |to: &mut dyn Write| text::write_top(&moment, Style::of_stdout(), lines, to);
@@ -80,7 +98,8 @@ impl Drop for Top {
     }
 }
 
-/// The table from the upper left corner; old text is cleared only where nothing replaces it, so that nothing flickers.
+/// The table from the upper left corner; old text is cleared only where nothing replaces it, so
+/// that nothing flickers.
 fn redraw(table: &str) -> String {
     format!("\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\r\n"))
 }

@@ -1,4 +1,5 @@
-//! `stripe`, `mirror`, `concat`: the verbs of gstripe(8), gmirror(8) and gconcat(8) that need no kernel.
+//! `stripe`, `mirror`, `concat`: the verbs of gstripe(8), gmirror(8) and gconcat(8) that need no
+//! kernel.
 
 use crate::disk_options::{DiskOptions, parse_size};
 use crate::writing::WriteOptions;

@@ -11,8 +11,8 @@ pub(super) const MARGIN: u64 = 20;
 /// Pixels between the margins.
 pub(super) const INNER: u64 = WIDTH - 2 * MARGIN;
 
-/// Styles in light and dark. Colours are written out twice because some viewers of SVG do not know custom properties. A mark, a line's kind
-/// or a word always repeats what a colour says.
+/// Styles in light and dark. Colours are written out twice because some viewers of SVG do not know
+/// custom properties. A mark, a line's kind or a word always repeats what a colour says.
 pub(crate) const STYLE: &str = "\
 .tl{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:14px}\
 .tl text{fill:#1f2933}.tl .tl-h{font-size:20px;font-weight:600}.tl .tl-b{font-weight:600}\
@@ -49,11 +49,21 @@ impl Canvas {
     }
 
     /// Text, cut to `room` pixels, long numbers in groups of three digits.
-    pub(super) fn text(&mut self, x: u64, y: u64, class: &str, anchor: &str, room: u64, text: &str) {
+    pub(super) fn text(
+        &mut self,
+        x: u64,
+        y: u64,
+        class: &str,
+        anchor: &str,
+        room: u64,
+        text: &str,
+    ) {
         let text = escape::xml(&fit(text, room, class));
         if !text.is_empty() {
             let text = escape::grouped(&text, r#"<tspan dx="2.5">"#, "</tspan>");
-            self.put(format_args!(r#"<text x="{x}" y="{y}" class="{class}" text-anchor="{anchor}">{text}</text>"#));
+            self.put(format_args!(
+                r#"<text x="{x}" y="{y}" class="{class}" text-anchor="{anchor}">{text}</text>"#
+            ));
         }
     }
 
@@ -63,8 +73,16 @@ impl Canvas {
     }
 
     /// A quadrilateral from a range of one line down to a range of another.
-    pub(super) fn fan(&mut self, (a, b): (u64, u64), top: u64, (from, to): (u64, u64), bottom: u64) {
-        self.put(format_args!(r#"<path d="M{a} {top}L{b} {top}L{to} {bottom}L{from} {bottom}Z" class="tl-fan"/>"#));
+    pub(super) fn fan(
+        &mut self,
+        (a, b): (u64, u64),
+        top: u64,
+        (from, to): (u64, u64),
+        bottom: u64,
+    ) {
+        self.put(format_args!(
+            r#"<path d="M{a} {top}L{b} {top}L{to} {bottom}L{from} {bottom}Z" class="tl-fan"/>"#
+        ));
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {

@@ -1,4 +1,5 @@
-//! A start that misses its grain, magnified on a terminal: the layer's first blocks above the units they lie across.
+//! A start that misses its grain, magnified on a terminal: the layer's first blocks above the units
+//! they lie across.
 
 use super::miss::{Miss, View};
 use crate::style::Style;
@@ -12,7 +13,12 @@ const NAMES: usize = 26;
 const BLOCKS: u64 = 16;
 
 /// Writes a miss in lines of at most `width` columns.
-pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(super) fn write(
+    miss: &Miss<'_>,
+    width: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let red = AnsiColor::Red.on_default().bold();
     let (mark, title) = (style.glyph("✗", "x"), miss.title());
     write!(out, "{red}")?;
@@ -35,9 +41,17 @@ pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, styl
 }
 
 /// The blocks above the units, with the addresses of the boundaries.
-fn write_ruler(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_ruler(
+    miss: &Miss<'_>,
+    view: &View,
+    ruler: &Ruler,
+    width: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let red = AnsiColor::Red.on_default().bold();
-    let lba = words::sector(miss.offset, miss.provider).map_or(String::new(), |lba| format!(" (LBA {lba})"));
+    let lba = words::sector(miss.offset, miss.provider)
+        .map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let says = format!("{}: byte {}{lba}", words::name(&miss.provider.provider), miss.offset);
     let (arrow, at) = (style.glyph("↓", "v"), NAMES + ruler.column(view.start));
     // The label goes beside the arrow, on the side that has room.
@@ -100,36 +114,58 @@ fn draw_blocks(view: &View, ruler: &Ruler, style: Style) -> String {
     for &block in &blocks {
         let (from, to) = (ruler.column(block.0), ruler.column(block.1.min(view.shown)));
         let (touched, needed) = view.touches(block);
-        let says = [format!(" touches {touched}, needs {needed} "), format!(" {touched} for {needed} ")];
-        let Some(says) = says.into_iter().find(|says| touched > needed && says.len() < to - from) else { continue };
+        let says =
+            [format!(" touches {touched}, needs {needed} "), format!(" {touched} for {needed} ")];
+        let Some(says) = says.into_iter().find(|says| touched > needed && says.len() < to - from)
+        else {
+            continue;
+        };
         let at = from + 1 + (to - from - 1 - says.len()) / 2;
         says.chars().enumerate().for_each(|(i, c)| line[at + i] = c);
     }
     line.into_iter().collect()
 }
 
-/// The device operations for a write of a block across a boundary; a unit that is written in part is read first.
+/// The device operations for a write of a block across a boundary; a unit that is written in part
+/// is read first.
 fn write_operations(miss: &Miss<'_>, view: &View, out: &mut dyn io::Write) -> io::Result<()> {
-    let across = view.blocks(BLOCKS).into_iter().find(|&block| view.touches(block).0 > view.touches(block).1);
+    let across = view
+        .blocks(BLOCKS)
+        .into_iter()
+        .find(|&block| view.touches(block).0 > view.touches(block).1);
     let Some(block) = across.filter(|_| miss.rmw && miss.block >= miss.unit) else { return Ok(()) };
     let parts = view.parts(block);
     let reads = parts.iter().filter(|(_, part)| *part).count();
-    let operations = format!("{}, {}", words::count(reads, "read"), words::count(parts.len(), "write"));
+    let operations =
+        format!("{}, {}", words::count(reads, "read"), words::count(parts.len(), "write"));
     writeln!(out, "{:NAMES$}{operations}", fit("writing one takes".into()))
 }
 
-/// The addresses under the boundaries: the starts that a fix names first, then as many as there is room for.
-fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
-    let address = |from: u64| u64::try_from(miss.boundary() + i128::from(from) - i128::from(view.unit)).ok();
-    let mut marks: Vec<(usize, u64, bool)> =
-        view.boundaries().filter_map(|from| address(from).map(|a| (ruler.column(from), a, miss.mends(a.into())))).collect();
+/// The addresses under the boundaries: the starts that a fix names first, then as many as there is
+/// room for.
+fn write_addresses(
+    miss: &Miss<'_>,
+    view: &View,
+    ruler: &Ruler,
+    width: usize,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let address =
+        |from: u64| u64::try_from(miss.boundary() + i128::from(from) - i128::from(view.unit)).ok();
+    let mut marks: Vec<(usize, u64, bool)> = view
+        .boundaries()
+        .filter_map(|from| address(from).map(|a| (ruler.column(from), a, miss.mends(a.into()))))
+        .collect();
     marks.sort_by_key(|&(column, _, mends)| (!mends, column));
     let mut shown: Vec<(usize, String, String)> = Vec::new();
     for (column, address, _) in marks {
-        let lba = words::sector(address, miss.provider).map_or(String::new(), |lba| format!("({lba})"));
+        let lba =
+            words::sector(address, miss.provider).map_or(String::new(), |lba| format!("({lba})"));
         let bytes = address.to_string();
         let end = column + bytes.len().max(lba.len()) + 2;
-        let free = shown.iter().all(|(other, bytes, lba)| end <= *other || other + bytes.len().max(lba.len()) + 2 <= column);
+        let free = shown.iter().all(|(other, bytes, lba)| {
+            end <= *other || other + bytes.len().max(lba.len()) + 2 <= column
+        });
         if free && NAMES + end <= width + 2 {
             shown.push((column, bytes, lba));
         }
@@ -138,7 +174,11 @@ fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, ou
     let line = |of: &dyn Fn(&(usize, String, String)) -> String| {
         shown.iter().fold(String::new(), |line, mark| format!("{line:0$}{1}", mark.0, of(mark)))
     };
-    let set = if miss.provider.start.is_none() { format!("byte of {}", words::name(&miss.provider.root)) } else { "byte".into() };
+    let set = if miss.provider.start.is_none() {
+        format!("byte of {}", words::name(&miss.provider.root))
+    } else {
+        "byte".into()
+    };
     writeln!(out, "{:NAMES$}{}", fit(set), line(&|mark| mark.1.clone()))?;
     writeln!(out, "{:NAMES$}{}", "(LBA)", line(&|mark| mark.2.clone()))
 }

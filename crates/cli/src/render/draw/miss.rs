@@ -1,7 +1,7 @@
 //! Starts that miss their boundary, and the part of a disk that a magnification shows.
 //!
-//! Addresses in a [`View`] count from the unit before the one in which the start lies, so that every boundary is a multiple
-//! of the unit.
+//! Addresses in a [`View`] count from the unit before the one in which the start lies, so that
+//! every boundary is a multiple of the unit.
 
 use crate::render::report::group;
 use crate::report;
@@ -66,22 +66,40 @@ pub(super) fn misses(target: &Target) -> Vec<Miss<'_>> {
 
 /// The first start on its grain, of a target with everything that does I/O on its grain.
 pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
-    let p = target.providers.iter().find(|p| p.data_bearing && p.verdict == Verdict::Aligned && p.base > 0)?;
-    let judged = |g: &&report::Grain| matches!(g.why, Why::Physical | Why::Chunk) && g.trust != Trust::Untrusted && g.phase == 0;
+    let p = target
+        .providers
+        .iter()
+        .find(|p| p.data_bearing && p.verdict == Verdict::Aligned && p.base > 0)?;
+    let judged = |g: &&report::Grain| {
+        matches!(g.why, Why::Physical | Why::Chunk) && g.trust != Trust::Untrusted && g.phase == 0
+    };
     // The largest grain includes the smaller ones: a chunk begins on a sector.
-    let grain = p.grains.iter().filter(judged).max_by_key(|g| g.size).filter(|g| (2..SANE).contains(&g.size))?;
-    (target.verdict == Verdict::Aligned).then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
+    let grain = p
+        .grains
+        .iter()
+        .filter(judged)
+        .max_by_key(|g| g.size)
+        .filter(|g| (2..SANE).contains(&g.size))?;
+    (target.verdict == Verdict::Aligned)
+        .then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
 }
 
-/// For each boundary of `--grain` that no finding shows yet: the first start that misses it, else the first on it.
+/// For each boundary of `--grain` that no finding shows yet: the first start that misses it, else
+/// the first on it.
 pub(super) fn requested<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>> {
     let mut all: Vec<Miss<'a>> = Vec::new();
     let bears = |p: &&Provider| p.data_bearing && p.placed && p.base > 0;
     for p in target.providers.iter().filter(bears) {
-        let requested =
-            |g: &&report::Grain| g.source == Source::User && !matches!(g.why, Why::Logical | Why::Physical) && (2..SANE).contains(&g.size);
+        let requested = |g: &&report::Grain| {
+            g.source == Source::User
+                && !matches!(g.why, Why::Logical | Why::Physical)
+                && (2..SANE).contains(&g.size)
+        };
         for g in p.grains.iter().filter(requested) {
-            let Some(remainder) = Grain::new(g.size, g.phase).map(|grain| grain.remainder(0)) else { continue };
+            let Some(remainder) = Grain::new(g.size, g.phase).map(|grain| grain.remainder(0))
+            else {
+                continue;
+            };
             if shown.iter().any(|miss| miss.unit == g.size) {
                 continue;
             }
@@ -96,18 +114,33 @@ pub(super) fn requested<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<
     all
 }
 
-/// True if a finding can be magnified: a start past a boundary that costs something, in numbers that a drawing can hold.
+/// True if a finding can be magnified: a start past a boundary that costs something, in numbers
+/// that a drawing can hold.
 fn shows(f: &Finding) -> bool {
     let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != Severity::Note;
     start && f.unit < SANE && (1..f.unit).contains(&f.remainder)
 }
 
 impl<'a> Miss<'a> {
-    fn new(target: &'a Target, p: &'a Provider, unit: u64, remainder: u64, offset: u64, finding: Option<&'a Finding>) -> Miss<'a> {
-        let grain = p.grains.iter().find(|g| g.size == unit && Grain::new(g.size, g.phase).is_some_and(|g| g.remainder(0) == remainder));
+    fn new(
+        target: &'a Target,
+        p: &'a Provider,
+        unit: u64,
+        remainder: u64,
+        offset: u64,
+        finding: Option<&'a Finding>,
+    ) -> Miss<'a> {
+        let grain = p.grains.iter().find(|g| {
+            g.size == unit
+                && Grain::new(g.size, g.phase).is_some_and(|g| g.remainder(0) == remainder)
+        });
         let what = grain.map_or("unit", |g| words::unit(g.why));
         // A data area does I/O in the blocks of the format it belongs to.
-        let outer = || target.providers.iter().find(|o| p.parent.as_deref() == Some(&o.provider) && o.sign.as_deref() == Some(p.class));
+        let outer = || {
+            target.providers.iter().find(|o| {
+                p.parent.as_deref() == Some(&o.provider) && o.sign.as_deref() == Some(p.class)
+            })
+        };
         let known = p.block_size.or_else(|| outer()?.block_size).filter(|b| (1..SANE).contains(b));
         Miss {
             provider: p,
@@ -124,23 +157,37 @@ impl<'a> Miss<'a> {
         }
     }
 
-    /// `s4a, s4d begin 3584 bytes past a boundary of 4 KiB`; for many, or different distances, the first and a summary of the others.
+    /// `s4a, s4d begin 3584 bytes past a boundary of 4 KiB`; for many, or different distances, the
+    /// first and a summary of the others.
     pub(super) fn title(&self) -> String {
         let unit = size::human(self.unit);
         let begin = if self.all.len() > 1 { "begin" } else { "begins" };
         let alike = self.all.iter().all(|(_, r)| *r == self.remainder);
         let names = group::runs(self.all.iter().map(|(name, _)| name.clone()));
-        let first = || format!("{} begins {} past a boundary of {unit}", self.all[0].0, words::bytes(self.remainder));
+        let first = || {
+            format!(
+                "{} begins {} past a boundary of {unit}",
+                self.all[0].0,
+                words::bytes(self.remainder)
+            )
+        };
         let others = || words::count(self.all.len() - 1, "other");
         let theirs = || self.all.iter().skip(1).map(|(_, r)| *r);
         match theirs().min().zip(theirs().max()) {
             _ if self.remainder == 0 => format!("{names} {begin} on a boundary of {unit}"),
             _ if alike && names.chars().count() <= NAMES => {
-                format!("{names} {begin} {} past a boundary of {unit}", words::bytes(self.remainder))
+                format!(
+                    "{names} {begin} {} past a boundary of {unit}",
+                    words::bytes(self.remainder)
+                )
             }
             _ if alike => format!("{}; so do {}", first(), others()),
-            Some((least, most)) if least == most => format!("{}; {}, by {}", first(), others(), words::bytes(most)),
-            Some((least, most)) => format!("{}; {}, by {least} to {}", first(), others(), words::bytes(most)),
+            Some((least, most)) if least == most => {
+                format!("{}; {}, by {}", first(), others(), words::bytes(most))
+            }
+            Some((least, most)) => {
+                format!("{}; {}, by {least} to {}", first(), others(), words::bytes(most))
+            }
             None => first(),
         }
     }
@@ -183,7 +230,12 @@ impl View {
         let (unit, block) = (miss.unit, miss.block);
         // Two blocks and their surroundings; of large blocks only the first six units.
         let units = if block <= unit.saturating_mul(5) { 2 * block.div_ceil(unit) } else { 6 };
-        View { unit, start: unit.saturating_add(miss.remainder), shown: (units.max(2) + 2).saturating_mul(unit), block }
+        View {
+            unit,
+            start: unit.saturating_add(miss.remainder),
+            shown: (units.max(2) + 2).saturating_mul(unit),
+            block,
+        }
     }
 
     /// The boundaries, from the left edge.
@@ -196,7 +248,8 @@ impl View {
         self.shown.saturating_sub(self.start).div_ceil(self.block)
     }
 
-    /// The blocks that begin in view; the last one may leave it. If there are more than `most`, only those across a boundary.
+    /// The blocks that begin in view; the last one may leave it. If there are more than `most`,
+    /// only those across a boundary.
     pub(super) fn blocks(&self, most: u64) -> Vec<(u64, u64)> {
         let whole = |from: u64| (from, from.saturating_add(self.block));
         if self.count() <= most {
@@ -204,13 +257,21 @@ impl View {
         }
         let Some(grain) = Grain::new(self.block, self.start) else { return Vec::new() };
         let across = |&boundary: &u64| boundary > self.start && !grain.contains(boundary);
-        self.boundaries().filter(across).filter_map(|boundary| grain.previous(boundary)).map(whole).collect()
+        self.boundaries()
+            .filter(across)
+            .filter_map(|boundary| grain.previous(boundary))
+            .map(whole)
+            .collect()
     }
 
-    /// The units that a block touches, by first byte, each with true if the block has only a part of it.
+    /// The units that a block touches, by first byte, each with true if the block has only a part
+    /// of it.
     pub(super) fn parts(&self, (from, to): (u64, u64)) -> Vec<(u64, bool)> {
-        let Some(first) = Grain::new(self.unit, 0).and_then(|grain| grain.previous(from)) else { return Vec::new() };
-        let units = (0..self.touches((from, to)).0).map(|nth| first.saturating_add(nth * self.unit));
+        let Some(first) = Grain::new(self.unit, 0).and_then(|grain| grain.previous(from)) else {
+            return Vec::new();
+        };
+        let units =
+            (0..self.touches((from, to)).0).map(|nth| first.saturating_add(nth * self.unit));
         units.map(|unit| (unit, unit < from || unit.saturating_add(self.unit) > to)).collect()
     }
 
@@ -233,7 +294,10 @@ mod tests {
     fn a_unit_that_a_block_has_in_part_is_read_first() {
         let view = View { unit: 4096, start: 4608, shown: 1 << 20, block: 4096 };
         assert_eq!(view.parts((4608, 8704)), [(4096, true), (8192, true)]);
-        assert_eq!(view.parts((4608, 4608 + 16384)), [(4096, true), (8192, false), (12288, false), (16384, false), (20480, true)]);
+        assert_eq!(
+            view.parts((4608, 4608 + 16384)),
+            [(4096, true), (8192, false), (12288, false), (16384, false), (20480, true)]
+        );
         assert_eq!(view.parts((4096, 8192)), [(4096, false)]);
     }
 }

@@ -1,7 +1,9 @@
-//! `show --picture`: each disk and set as a line of the terminal, with its layers above it, to scale.
+//! `show --picture`: each disk and set as a line of the terminal, with its layers above it, to
+//! scale.
 //!
-//! A piece too small for its columns is drawn wider, and the picture says so; nothing vanishes. Pieces without room for their names are
-//! named below. A legend of the marks follows, then every start that misses, magnified.
+//! A piece too small for its columns is drawn wider, and the picture says so; nothing vanishes.
+//! Pieces without room for their names are named below. A legend of the marks follows, then every
+//! start that misses, magnified.
 
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
@@ -64,7 +66,13 @@ fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Re
         .into_iter()
         .filter(|v| bears(*v))
         .map(|v| format!("{} {}", words::mark(v, style), words::verdict(v)))
-        .chain(target.providers.iter().any(|p| words::shown(p).is_none()).then(|| "no mark: only carries what stands on it".to_owned()))
+        .chain(
+            target
+                .providers
+                .iter()
+                .any(|p| words::shown(p).is_none())
+                .then(|| "no mark: only carries what stands on it".to_owned()),
+        )
         .collect();
     let dim = Colour::new().dimmed();
     let line = shown.join("   ");
@@ -72,13 +80,22 @@ fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Re
     writeln!(out, "{dim}{}{dim:#}", if fits { line } else { shown.join("\n") })
 }
 
-fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_root(
+    target: &Target,
+    stack: &Stack<'_>,
+    root: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
     let width = style.width.unwrap_or(WIDTH).max(20);
     let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
     let room = (width / 2 / leaves).clamp(LEAST, ROOM);
-    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 1 } }).collect();
+    let ranges: Vec<Range> = pieces
+        .iter()
+        .map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 1 } })
+        .collect();
     let scale = Scale::new(whole.length.max(1), &ranges, width);
     // With more pieces than columns, the columns are shared out, and some pieces get none.
     let column = |byte| scale.cell(byte) * width / scale.width().max(width);
@@ -120,30 +137,55 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
     measure([full, format!("{mark}{name}{content} "), format!("{mark}{name}")], mark, width, style)
 }
 
-/// A measuring line with the first of `labels` that has room, else with `mark`; true if a label had room.
-pub(crate) fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
+/// A measuring line with the first of `labels` that has room, else with `mark`; true if a label had
+/// room.
+pub(crate) fn measure(
+    labels: [String; 3],
+    mark: &str,
+    width: usize,
+    style: Style,
+) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {
         0 => (String::new(), false),
         1 => (style.glyph("│", "|").into(), false),
         _ => {
-            let (label, named) = labels.into_iter().find(fits).map_or((mark.to_owned(), false), |label| (label, true));
+            let (label, named) = labels
+                .into_iter()
+                .find(fits)
+                .map_or((mark.to_owned(), false), |label| (label, true));
             let label = if fits(&label) { label } else { String::new() };
             let rest = width - 2 - label.chars().count();
             let before = rest.min(1);
-            (format!("{open}{}{label}{}{close}", dash.repeat(before), dash.repeat(rest - before)), named)
+            (
+                format!(
+                    "{open}{}{label}{}{close}",
+                    dash.repeat(before),
+                    dash.repeat(rest - before)
+                ),
+                named,
+            )
         }
     }
 }
 
-fn write_scale(whole: &Provider, scale: &Scale, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_scale(
+    whole: &Provider,
+    scale: &Scale,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let cells = u64::try_from(scale.width()).unwrap_or(u64::MAX).max(1);
     let dim = Colour::new().dimmed();
     let over = if whole.members.is_empty() {
         String::new()
     } else {
-        format!("{} over {}; ", words::name(&whole.provider), escape::plain(&whole.members.join(", ")))
+        format!(
+            "{} over {}; ",
+            words::name(&whole.provider),
+            escape::plain(&whole.members.join(", "))
+        )
     };
     let scaled = match scale.widened {
         0 => format!("to scale: a column is {}", size::human(whole.length / cells)),
@@ -155,22 +197,48 @@ fn write_scale(whole: &Provider, scale: &Scale, out: &mut dyn io::Write, style: 
     write!(out, "{dim:#}")
 }
 
-fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_nameless(
+    target: &Target,
+    piece: &Piece,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let p = &target.providers[piece.provider];
     let mark = words::shown(p).map_or("-", |v| words::mark(v, style));
-    let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start_cell(p));
+    let (name, content, at) =
+        (words::name(&p.provider), words::content(target, p), words::start_cell(p));
     let says = format!("{mark} {name} {content}, {} at byte {at}", size::human(p.length));
     columns::wrap("  ", 2, &says, 4, style.width, out)
 }
 
 /// Writes the names of very many pieces, by verdict.
-fn write_many(target: &Target, pieces: &[&Piece], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_many(
+    target: &Target,
+    pieces: &[&Piece],
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     for verdict in [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned] {
-        let here = pieces.iter().map(|piece| &target.providers[piece.provider]).filter(|p| p.verdict == verdict);
+        let here = pieces
+            .iter()
+            .map(|piece| &target.providers[piece.provider])
+            .filter(|p| p.verdict == verdict);
         let names: Vec<String> = here.map(|p| words::name(&p.provider)).collect();
         if !names.is_empty() {
-            let head = format!("  {} {} {}: ", words::mark(verdict, style), names.len(), words::verdict(verdict));
-            columns::wrap(&head, head.chars().count(), &group::runs(names.into_iter()), 4, style.width, out)?;
+            let head = format!(
+                "  {} {} {}: ",
+                words::mark(verdict, style),
+                names.len(),
+                words::verdict(verdict)
+            );
+            columns::wrap(
+                &head,
+                head.chars().count(),
+                &group::runs(names.into_iter()),
+                4,
+                style.width,
+                out,
+            )?;
         }
     }
     Ok(())
@@ -184,16 +252,19 @@ mod tests {
     #[test]
     fn a_disk_and_what_stands_on_it() {
         let report = samples::report(vec![samples::openbsd(), samples::gpt()]);
-        let text = samples::text(|out| write(&report, out, Style { width: Some(78), ascii: false }));
+        let text =
+            samples::text(|out| write(&report, out, Style { width: Some(78), ascii: false }));
         samples::golden("picture.txt", &text);
-        let ascii = samples::text(|out| write(&report, out, Style { width: Some(78), ascii: true }));
+        let ascii =
+            samples::text(|out| write(&report, out, Style { width: Some(78), ascii: true }));
         assert!(ascii.is_ascii());
     }
 
     #[test]
     fn a_crowd_is_named_in_full() {
         let report = samples::report(vec![samples::crowded(2000)]);
-        let text = samples::text(|out| write(&report, out, Style { width: Some(80), ascii: false }));
+        let text =
+            samples::text(|out| write(&report, out, Style { width: Some(80), ascii: false }));
         assert!(text.contains(" p2000") || text.contains("to p2000"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }

@@ -17,15 +17,18 @@ pub(crate) struct Range {
 }
 
 impl Scale {
-    /// A line of `width` cells for the bytes from 0 to `length`; longer if there are more stretches than cells.
+    /// A line of `width` cells for the bytes from 0 to `length`; longer if there are more stretches
+    /// than cells.
     pub(crate) fn new(length: u64, ranges: &[Range], width: usize) -> Scale {
-        let mut edges: Vec<u64> = ranges.iter().flat_map(|r| [r.start, r.end]).chain([0, length]).collect();
+        let mut edges: Vec<u64> =
+            ranges.iter().flat_map(|r| [r.start, r.end]).chain([0, length]).collect();
         edges.sort_unstable();
         edges.dedup();
         let stretches: Vec<u64> = edges.windows(2).map(|w| w[1] - w[0]).collect();
         let mut least = vec![1; stretches.len()];
         for r in ranges {
-            let (from, to) = (edges.partition_point(|&e| e < r.start), edges.partition_point(|&e| e < r.end));
+            let (from, to) =
+                (edges.partition_point(|&e| e < r.start), edges.partition_point(|&e| e < r.end));
             least[from..to].iter_mut().for_each(|l| *l = r.least.max(*l));
         }
         if least.iter().sum::<usize>() > width {
@@ -52,15 +55,19 @@ impl Scale {
     }
 }
 
-/// Widths of the stretches in cells, and the number of widened ones. Those too small for their least width get that; the rest of `width` is
-/// shared by size.
+/// Widths of the stretches in cells, and the number of widened ones. Those too small for their
+/// least width get that; the rest of `width` is shared by size.
 fn widths(stretches: &[u64], least: &[usize], width: usize) -> (Vec<usize>, usize) {
     let wide = |n: usize| u128::try_from(n).unwrap_or(0);
     let mut out = vec![0; stretches.len()];
-    let (mut room, mut bytes) = (wide(width), stretches.iter().map(|&s| u128::from(s)).sum::<u128>());
+    let (mut room, mut bytes) =
+        (wide(width), stretches.iter().map(|&s| u128::from(s)).sum::<u128>());
     // Smallest for its least width first: once one is wide enough by itself, so are all after it.
     let mut order: Vec<usize> = (0..stretches.len()).collect();
-    order.sort_by(|&a, &b| (u128::from(stretches[a]) * wide(least[b])).cmp(&(u128::from(stretches[b]) * wide(least[a]))));
+    order.sort_by(|&a, &b| {
+        (u128::from(stretches[a]) * wide(least[b]))
+            .cmp(&(u128::from(stretches[b]) * wide(least[a])))
+    });
     let mut small = 0;
     for &i in &order {
         if u128::from(stretches[i]) * room >= wide(least[i]) * bytes {

@@ -52,7 +52,8 @@ impl<'a> Stack<'a> {
 
     /// Roots from top to bottom: sets, the last made first, then disks.
     pub(crate) fn top_down(&self) -> Vec<usize> {
-        let (disks, sets): (Vec<usize>, Vec<usize>) = self.roots.iter().partition(|&&root| self.providers[root].members.is_empty());
+        let (disks, sets): (Vec<usize>, Vec<usize>) =
+            self.roots.iter().partition(|&&root| self.providers[root].members.is_empty());
         sets.into_iter().rev().chain(disks).collect()
     }
 
@@ -61,7 +62,8 @@ impl<'a> Stack<'a> {
         &self.children[id]
     }
 
-    /// The disk or set `root` and all that stands on it, in rows: overlapping providers of one depth get rows of their own.
+    /// The disk or set `root` and all that stands on it, in rows: overlapping providers of one
+    /// depth get rows of their own.
     pub(crate) fn pieces(&self, root: usize) -> Vec<Piece> {
         let whole = self.providers[root].length.max(1);
         let (mut pieces, mut level, mut first_row) = (Vec::new(), vec![root], 0);

@@ -1,5 +1,5 @@
-//! `--svg`: one target as a drawing. Sets are above, disks below; on each its providers, layer over layer; then every start that misses its
-//! grain, magnified.
+//! `--svg`: one target as a drawing. Sets are above, disks below; on each its providers, layer over
+//! layer; then every start that misses its grain, magnified.
 //!
 //! One self-contained file without scripts or references.
 
@@ -43,17 +43,26 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
     writeln!(out, "</svg>")
 }
 
-/// Writes the drawing as an element; `alone` adds [`STYLE`] and a heading, for a drawing outside a page.
+/// Writes the drawing as an element; `alone` adds [`STYLE`] and a heading, for a drawing outside a
+/// page.
 pub(crate) fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let (body, height) = body(target, alone);
-    let name = format!("{}: {}: {}", target.target, words::verdict(target.verdict), words::verdicts(target));
+    let name = format!(
+        "{}: {}: {}",
+        target.target,
+        words::verdict(target.verdict),
+        words::verdicts(target)
+    );
     open(&name, height, alone, out)?;
     writeln!(out, "{body}</svg>")
 }
 
 fn open(name: &str, height: u64, styled: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let name = escape::xml(name);
-    write!(out, r#"<svg xmlns="http://www.w3.org/2000/svg" class="tl" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}""#)?;
+    write!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" class="tl" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}""#
+    )?;
     writeln!(out, r#" role="img" aria-label="{name}">"#)?;
     writeln!(out, "<title>{name}</title>")?;
     if styled {
@@ -70,7 +79,11 @@ fn body(target: &Target, headed: bool) -> (String, u64) {
     }
     let stack = Stack::new(target);
     let roots = stack.top_down();
-    let bare = |root: &usize| stack.children(*root).is_empty() && target.providers[*root].members.is_empty() && roots.len() > 1;
+    let bare = |root: &usize| {
+        stack.children(*root).is_empty()
+            && target.providers[*root].members.is_empty()
+            && roots.len() > 1
+    };
     let (bare, laden): (Vec<usize>, Vec<usize>) = roots.iter().partition(|root| bare(root));
     for &root in &laden {
         draw_root(&mut c, target, &stack, root);
@@ -106,7 +119,8 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     let leaves = u64::try_from(pieces.iter().filter(|p| p.leaf).count()).unwrap_or(u64::MAX).max(1);
     let room = (INNER / 2 / leaves).clamp(6, 110);
     let least = |p: &Piece| usize::try_from(if p.leaf { room } else { 3 }).unwrap_or(1);
-    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: least(p) }).collect();
+    let ranges: Vec<Range> =
+        pieces.iter().map(|p| Range { start: p.start, end: p.end, least: least(p) }).collect();
     let scale = Scale::new(whole.length.max(1), &ranges, usize::try_from(INNER).unwrap_or(0));
     // With more pieces than pixels, cells are scaled down to the drawing's width.
     let cells = u64::try_from(scale.width()).unwrap_or(1).max(1);
@@ -115,11 +129,20 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     for piece in &pieces {
         if let Some(row) = piece.row.and_then(|r| u64::try_from(r).ok()) {
             let (left, right) = (x(piece.start), x(piece.end));
-            draw_piece(c, target, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW);
+            draw_piece(
+                c,
+                target,
+                &target.providers[piece.provider],
+                left,
+                (right - left).max(1),
+                c.y + (rows - row) * ROW,
+            );
         }
     }
     c.y += (rows + 1) * ROW - 4;
-    let strays = |p: &Piece| [p.start, p.end].into_iter().any(|byte| x(byte).abs_diff(to_scale(whole, byte)) > 6);
+    let strays = |p: &Piece| {
+        [p.start, p.end].into_iter().any(|byte| x(byte).abs_diff(to_scale(whole, byte)) > 6)
+    };
     if pieces.iter().any(strays) {
         draw_true_scale(c, whole, &pieces, &x, target);
     }
@@ -127,7 +150,8 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     members::draw(c, target, whole);
     let hidden = pieces.iter().filter(|p| p.row.is_none()).count();
     if hidden > 0 {
-        let text = format!("{} overlap too many others to be drawn", words::count(hidden, "provider"));
+        let text =
+            format!("{} overlap too many others to be drawn", words::count(hidden, "provider"));
         c.text(MARGIN, c.y + 10, "tl-dim", "start", INNER, &text);
         c.y += 18;
     }
@@ -150,9 +174,13 @@ fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: 
     let verdict = words::shown(p).map_or("only carries what stands on it", words::verdict);
     let label = p.label.as_ref().map_or(String::new(), |l| format!(", \"{}\"", escape::plain(l)));
     let at = words::start_cell(p);
-    let title = format!("{name}:{content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
+    let title = format!(
+        "{name}:{content}{label}; byte {at}{sector}, {}; {verdict}",
+        words::bytes(p.length)
+    );
     c.rect(x, y, w, ROW - 4, class_of(p), &title);
-    let mark = words::shown(p).map_or(String::new(), |v| format!("{} ", words::mark(v, Style::default())));
+    let mark =
+        words::shown(p).map_or(String::new(), |v| format!("{} ", words::mark(v, Style::default())));
     let long = format!("{mark}{name}{content}{label}, {}", size::human(p.length));
     let medium = format!("{mark}{name}{content}, {}", size::human(p.length));
     let room = w.saturating_sub(12);
@@ -179,24 +207,53 @@ fn draw_bare(c: &mut Canvas, target: &Target, disks: &[usize]) {
 
 /// Horizontal position of a byte, strictly to scale.
 fn to_scale(whole: &Provider, byte: u64) -> u64 {
-    MARGIN + u64::try_from(u128::from(byte) * u128::from(INNER) / u128::from(whole.length.max(1))).unwrap_or(0)
+    MARGIN
+        + u64::try_from(u128::from(byte) * u128::from(INNER) / u128::from(whole.length.max(1)))
+            .unwrap_or(0)
 }
 
 /// Draws the same disk strictly to scale, with a fan from each widened piece to its true place.
-fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn Fn(u64) -> u64, target: &Target) {
+fn draw_true_scale(
+    c: &mut Canvas,
+    whole: &Provider,
+    pieces: &[Piece],
+    x: &dyn Fn(u64) -> u64,
+    target: &Target,
+) {
     let real = |byte: u64| to_scale(whole, byte);
     let (top, strip) = (c.y, c.y + 24);
-    let leaves: Vec<&Piece> =
-        pieces.iter().filter(|p| p.leaf && p.row.is_some() && target.providers[p.provider].parent.is_some()).collect();
+    let leaves: Vec<&Piece> = pieces
+        .iter()
+        .filter(|p| p.leaf && p.row.is_some() && target.providers[p.provider].parent.is_some())
+        .collect();
     for p in &leaves {
-        c.fan((x(p.start), x(p.end)), top, (real(p.start), real(p.end).max(real(p.start) + 1)), strip);
+        c.fan(
+            (x(p.start), x(p.end)),
+            top,
+            (real(p.start), real(p.end).max(real(p.start) + 1)),
+            strip,
+        );
     }
-    c.text(WIDTH - MARGIN, strip - 6, "tl-num", "end", INNER, "above, small things are drawn wider; this is to scale:");
+    c.text(
+        WIDTH - MARGIN,
+        strip - 6,
+        "tl-num",
+        "end",
+        INNER,
+        "above, small things are drawn wider; this is to scale:",
+    );
     c.rect(MARGIN, strip, INNER, 12, "tl-disk", "the same to scale");
     for p in &leaves {
         let (from, to) = (real(p.start), real(p.end).max(real(p.start) + 2));
         let on = &target.providers[p.provider];
-        c.rect(from, strip, to - from, 12, class_of(on), &format!("{}: {}", words::name(&on.provider), words::bytes(on.length)));
+        c.rect(
+            from,
+            strip,
+            to - from,
+            12,
+            class_of(on),
+            &format!("{}: {}", words::name(&on.provider), words::bytes(on.length)),
+        );
     }
     c.y = strip + 14;
 }
@@ -207,10 +264,28 @@ fn draw_axis(c: &mut Canvas, whole: &Provider) {
         let byte = u64::try_from(u128::from(whole.length) * u128::from(nth) / 4).unwrap_or(0);
         let x = MARGIN + INNER * nth / 4;
         c.line(x, c.y, c.y + 5, "tl-tick");
-        c.text(x, c.y + 18, "tl-num", anchor, 120, &if byte == 0 { "0".into() } else { size::human(byte) });
+        c.text(
+            x,
+            c.y + 18,
+            "tl-num",
+            anchor,
+            120,
+            &if byte == 0 { "0".into() } else { size::human(byte) },
+        );
     }
-    let over = if whole.members.is_empty() { String::new() } else { format!(" over {}", escape::plain(&whole.members.join(", "))) };
-    c.text(MARGIN, c.y + 38, "tl-dim", "start", INNER, &format!("{}{over}: {}", words::name(&whole.provider), grains(whole)));
+    let over = if whole.members.is_empty() {
+        String::new()
+    } else {
+        format!(" over {}", escape::plain(&whole.members.join(", ")))
+    };
+    c.text(
+        MARGIN,
+        c.y + 38,
+        "tl-dim",
+        "start",
+        INNER,
+        &format!("{}{over}: {}", words::name(&whole.provider), grains(whole)),
+    );
     c.y += 46;
 }
 
@@ -219,7 +294,11 @@ fn grains(p: &Provider) -> String {
     let grain = |g: &Grain| {
         let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
         // The source "assumed" implies the trust.
-        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed { String::new() } else { format!(", {}", g.trust) };
+        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed {
+            String::new()
+        } else {
+            format!(", {}", g.trust)
+        };
         format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
     };
     let all: Vec<String> = p.grains.iter().map(grain).collect();
@@ -230,7 +309,11 @@ fn grains(p: &Provider) -> String {
 fn draw_legend(c: &mut Canvas, target: &Target) {
     let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
     let marked = [
-        ("tl-misaligned", Verdict::Misaligned, "off a boundary that counts, or writing less than a unit"),
+        (
+            "tl-misaligned",
+            Verdict::Misaligned,
+            "off a boundary that counts, or writing less than a unit",
+        ),
         ("tl-unknown", Verdict::Unknown, "not everything could be known"),
         ("tl-aligned", Verdict::Aligned, "on the boundaries that count"),
     ];
@@ -242,7 +325,10 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     let mut x = MARGIN;
     // The reader's font may be wider than the estimate.
     let wide = |text: &str| 20 + pixels(text, "tl-dim") * 6 / 5;
-    for (class, text) in shown.map(entry).chain(carries.then(|| ("tl-carrier", "only carries what stands on it".to_owned()))) {
+    for (class, text) in shown
+        .map(entry)
+        .chain(carries.then(|| ("tl-carrier", "only carries what stands on it".to_owned())))
+    {
         if x > MARGIN && x + wide(&text) > WIDTH - MARGIN {
             (x, c.y) = (MARGIN, c.y + 20);
         }
@@ -253,10 +339,13 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     c.y += 34;
 }
 
-/// Draws the starts that miss; else one that hits; then those on boundaries that the user asked for.
+/// Draws the starts that miss; else one that hits; then those on boundaries that the user asked
+/// for.
 fn draw_zooms(c: &mut Canvas, target: &Target) {
     let misses = miss::misses(target);
-    let set = |p: &Provider| target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root);
+    let set = |p: &Provider| {
+        target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root)
+    };
     let hit: Vec<miss::Miss<'_>> = miss::hit(target).into_iter().collect();
     let requested = miss::requested(target, if misses.is_empty() { &hit } else { &misses });
     for miss in misses.iter().take(ZOOMS).chain(&hit).chain(requested.iter().take(ZOOMS)) {
@@ -285,18 +374,26 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
     }
 
-    /// `docs/stack.svg`, at the top of the README: the drawing that `show` makes of two disks of a seed document.
+    /// `docs/stack.svg`, at the top of the README: the drawing that `show` makes of two disks of a
+    /// seed document.
     #[test]
     fn the_picture_of_the_readme() {
         let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";
-        let overrides = DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
-        let dumps = Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex")).unwrap();
+        let overrides =
+            DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() })
+                .unwrap();
+        let dumps =
+            Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex"))
+                .unwrap();
         let disks = ["ada0", "ada1"].into_iter().zip(dumps);
-        let disks = disks.map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>)).collect();
+        let disks = disks
+            .map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>))
+            .collect();
         let target = survey("ada0,ada1", &taste_stores(disks, &overrides), None).unwrap();
         let text = samples::text(|out| write(&target, out));
         // A comment may not hold the hyphens of an option.
-        let made = format!("?>\n<?made-by {command} (the disks are tests/disks/seed-003-default.hex)?>\n");
+        let made =
+            format!("?>\n<?made-by {command} (the disks are tests/disks/seed-003-default.hex)?>\n");
         samples::golden("../../../../docs/stack.svg", &text.replacen("?>\n", &made, 1));
     }
 
@@ -309,7 +406,10 @@ mod tests {
     #[test]
     fn a_set_shows_where_its_chunks_lie() {
         let text = samples::text(|out| write(&samples::stripe(), out));
-        assert!(text.contains("deals its bytes out in chunks of 16 KiB") && text.contains("on ada1"), "{text}");
+        assert!(
+            text.contains("deals its bytes out in chunks of 16 KiB") && text.contains("on ada1"),
+            "{text}"
+        );
         let mut many = samples::stripe();
         let set = many.providers.iter_mut().find(|p| !p.members.is_empty()).unwrap();
         set.members = (0..100).map(|i| format!("ada{i}")).collect();
@@ -336,6 +436,13 @@ mod tests {
         target.findings[0].offset = u64::MAX;
         assert!(samples::text(|out| write(&target, out)).ends_with("</svg>\n"));
         let report = samples::report(vec![target]);
-        assert!(!samples::text(|out| crate::render::draw::picture::write(&report, out, Style::default())).is_empty());
+        assert!(
+            !samples::text(|out| crate::render::draw::picture::write(
+                &report,
+                out,
+                Style::default()
+            ))
+            .is_empty()
+        );
     }
 }

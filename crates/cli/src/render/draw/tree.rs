@@ -48,8 +48,12 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
         left("LABEL"),
     ]];
     let stack = Stack::new(target);
-    let mut todo: Vec<(String, String, Item<'_>)> =
-        stack.roots.iter().rev().map(|&r| (String::new(), String::new(), Item::Provider(r))).collect();
+    let mut todo: Vec<(String, String, Item<'_>)> = stack
+        .roots
+        .iter()
+        .rev()
+        .map(|&r| (String::new(), String::new(), Item::Provider(r)))
+        .collect();
     while let Some((under, branch, item)) = todo.pop() {
         let id = match item {
             Item::Free(on, range) => {
@@ -74,7 +78,8 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
 /// The providers on `id` and the free space between them, by start.
 fn items<'a>(target: &'a Target, stack: &Stack<'_>, id: usize) -> Vec<Item<'a>> {
     let p = &target.providers[id];
-    let mut items: Vec<(u64, Item<'_>)> = stack.children(id).iter().map(|&c| (target.providers[c].base, Item::Provider(c))).collect();
+    let mut items: Vec<(u64, Item<'_>)> =
+        stack.children(id).iter().map(|&c| (target.providers[c].base, Item::Provider(c))).collect();
     if let Some(table) = &p.table {
         items.extend(table.free.iter().map(|r| (p.base.saturating_add(r.start), Item::Free(p, r))));
     }
@@ -83,7 +88,11 @@ fn items<'a>(target: &'a Target, stack: &Stack<'_>, id: usize) -> Vec<Item<'a>> 
 }
 
 fn row(branch: &str, target: &Target, p: &Provider) -> Vec<Cell> {
-    let over = if p.members.is_empty() { String::new() } else { format!(" over {}", p.members.join(", ")) };
+    let over = if p.members.is_empty() {
+        String::new()
+    } else {
+        format!(" over {}", p.members.join(", "))
+    };
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
         Cell::right(words::start_cell(p)),
@@ -115,7 +124,11 @@ fn free_row(branch: &str, on: &Provider, range: &Range, dim: Colour) -> Vec<Cell
 
 /// Bytes in sectors, `(63)`; empty if they are not whole sectors.
 fn sectors(bytes: u64, p: &Provider) -> String {
-    if is_whole(bytes, p.sector_size) { format!("({})", bytes / p.sector_size) } else { String::new() }
+    if is_whole(bytes, p.sector_size) {
+        format!("({})", bytes / p.sector_size)
+    } else {
+        String::new()
+    }
 }
 
 #[cfg(test)]

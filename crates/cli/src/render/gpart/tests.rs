@@ -14,7 +14,11 @@ fn show(bench: &Bench, format: Format) -> String {
 /// A GPT with labels and attributes.
 fn labelled() -> Bench {
     let mut disk = Bench::disk("ada0", 2_097_152, 4096, (40, 2_097_111));
-    let at = |start, size| Request { start: Some(start * SECTOR), size: Some(size * SECTOR), align: None };
+    let at = |start, size| Request {
+        start: Some(start * SECTOR),
+        size: Some(size * SECTOR),
+        align: None,
+    };
     disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
     disk.add("linux-root-x86-64", at(4096, 1_000_000), Rules::Gpart);
     let entries = &mut disk.table.entries;
@@ -38,7 +42,9 @@ fn labels_raw_types_names_attributes_and_damage() {
 "
     );
     assert!(shown(&disk, What::Label, true).contains("  ada0p2  a\\n1  (488M)\n"));
-    assert!(shown(&disk, What::Label, true).starts_with("=>     40  2097072    ada0  GPT  (1.0G)\n"));
+    assert!(
+        shown(&disk, What::Label, true).starts_with("=>     40  2097072    ada0  GPT  (1.0G)\n")
+    );
     disk.table.entries[1].label = None;
     disk.table.damage = vec!["the backup is elsewhere".into()];
     let raw = shown(&disk, What::Raw, false);
@@ -59,8 +65,15 @@ fn a_backup_is_gparts_and_is_read_again() {
 "
     );
     let read = backup::parse(&text, SECTOR).unwrap();
-    let got: Vec<_> = read.partitions.iter().map(|l| (l.index, l.start, l.size, l.label.as_deref())).collect();
-    assert_eq!(got, [(1, 40 * SECTOR, 1024 * SECTOR, Some("boot")), (2, 4096 * SECTOR, 1_000_000 * SECTOR, Some("a?1"))]);
+    let got: Vec<_> =
+        read.partitions.iter().map(|l| (l.index, l.start, l.size, l.label.as_deref())).collect();
+    assert_eq!(
+        got,
+        [
+            (1, 40 * SECTOR, 1024 * SECTOR, Some("boot")),
+            (2, 4096 * SECTOR, 1_000_000 * SECTOR, Some("a?1"))
+        ]
+    );
     assert_eq!(read.partitions[0].attributes, ["bootme", "bootonce"]);
 }
 

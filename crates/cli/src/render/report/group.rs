@@ -1,6 +1,7 @@
 //! Findings of one kind on several providers, merged.
 //!
-//! Two findings are of one kind if only provider, place and fix differ. A writer lists these under the shared message.
+//! Two findings are of one kind if only provider, place and fix differ. A writer lists these under
+//! the shared message.
 
 use crate::report::Finding;
 use crate::words;
@@ -34,7 +35,8 @@ impl<'a> Group<'a> {
         self.findings.iter().all(|f| f.fix == *fix).then_some(&fix[..])
     }
 
-    /// Place of a finding: `byte 32256 (LBA 63)`, and its distance past a boundary if distances differ.
+    /// Place of a finding: `byte 32256 (LBA 63)`, and its distance past a boundary if distances
+    /// differ.
     pub(crate) fn place(&self, f: &Finding) -> String {
         let past = if self.alike() { String::new() } else { format!(", {} past", f.remainder) };
         format!("{}{past}", place(&f.message).unwrap_or_default())
@@ -53,8 +55,10 @@ impl<'a> Group<'a> {
 
 /// `findings` by kind, each kind at the place of its first finding.
 pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
-    // Findings are of one kind if only the provider, the place, the distance past a boundary and the fix differ.
-    let kinds: Vec<_> = findings.iter().map(|f| (f.rule, f.severity, words::cost(f), shared(f))).collect();
+    // Findings are of one kind if only the provider, the place, the distance past a boundary and
+    // the fix differ.
+    let kinds: Vec<_> =
+        findings.iter().map(|f| (f.rule, f.severity, words::cost(f), shared(f))).collect();
     let mut members: HashMap<_, Vec<usize>> = HashMap::new();
     for (i, kind) in kinds.iter().enumerate() {
         members.entry(kind).or_default().push(i);
@@ -65,7 +69,10 @@ pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
         if all.len() <= FEW {
             groups.push(Group { findings: vec![&findings[i]], says: findings[i].message.clone() });
         } else if all[0] == i {
-            let mut group = Group { findings: all.iter().map(|&i| &findings[i]).collect(), says: kind.3.clone() };
+            let mut group = Group {
+                findings: all.iter().map(|&i| &findings[i]).collect(),
+                says: kind.3.clone(),
+            };
             if group.alike() {
                 group.says = group.says.replacen(OFF, &past(group.first()), 1);
             }
@@ -115,7 +122,11 @@ pub(crate) fn runs(names: impl Iterator<Item = String>) -> String {
     for name in names {
         // The number at the end and its position; `p01` is not part of a run.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let number = name[stem..].parse().ok().filter(|_| !name[stem..].starts_with('0')).map(|n: u64| (stem, n));
+        let number = name[stem..]
+            .parse()
+            .ok()
+            .filter(|_| !name[stem..].starts_with('0'))
+            .map(|n: u64| (stem, n));
         let follows = run.last().is_some_and(|(last, at)| match (at, number) {
             (Some((a, m)), Some((b, n))) => last[..*a] == name[..b] && m.checked_add(1) == Some(n),
             _ => false,
@@ -148,11 +159,15 @@ mod tests {
         assert_eq!(groups(&findings).len(), 4, "the costs differ");
         findings[1].rmw_factor = 1.5;
         for f in &mut findings {
-            f.message = format!("starts at byte {} (LBA {}), 3584 bytes past", f.offset, f.offset / 512);
+            f.message =
+                format!("starts at byte {} (LBA {}), 3584 bytes past", f.offset, f.offset / 512);
         }
         let groups = groups(&findings);
         assert_eq!(groups.iter().map(|g| g.findings.len()).collect::<Vec<_>>(), [3, 1]);
-        assert_eq!((groups[0].says.as_str(), groups[0].names().as_str()), ("starts 3584 bytes past", "s4a, s4b, s4e"));
+        assert_eq!(
+            (groups[0].says.as_str(), groups[0].names().as_str()),
+            ("starts 3584 bytes past", "s4a, s4b, s4e")
+        );
         assert_eq!(groups[1].says, "starts at byte 32256 (LBA 63), 3584 bytes past");
         assert_eq!(groups[0].shared_fix(), None);
     }
@@ -167,7 +182,10 @@ mod tests {
 
     #[test]
     fn places() {
-        assert_eq!(place("xfs starts at byte 512 (LBA 1), 512 bytes past"), Some("byte 512 (LBA 1)"));
+        assert_eq!(
+            place("xfs starts at byte 512 (LBA 1), 512 bytes past"),
+            Some("byte 512 (LBA 1)")
+        );
         assert_eq!(place("cannot be read at byte 7: EIO"), Some("byte 7"));
         assert_eq!(place("at byte é (LBA"), None);
         assert_eq!(place(" at byte (LBA é"), Some("byte "));

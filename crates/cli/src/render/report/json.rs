@@ -1,4 +1,5 @@
-//! `--json`: the report as one document, and `--jsonl`: each target as a document on a line of its own.
+//! `--json`: the report as one document, and `--jsonl`: each target as a document on a line of its
+//! own.
 
 use crate::report::{Report, Target};
 use serde::Serialize;
@@ -48,12 +49,17 @@ mod tests {
         let mut report = samples::report(vec![samples::gpt(), samples::openbsd()]);
         report.errors = vec!["open x: no".into()];
         let text = samples::text(|out| write_lines(&report, out));
-        let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-        let whole: serde_json::Value = serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let whole: serde_json::Value =
+            serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
         for (i, line) in lines.iter().take(2).enumerate() {
             assert_eq!(line["format"], "trueline/check/1");
             assert_eq!(line["providers"], whole["targets"][i]["providers"]);
         }
-        assert_eq!(lines[2..], [serde_json::json!({"format": "trueline/check/1", "error": "open x: no"})]);
+        assert_eq!(
+            lines[2..],
+            [serde_json::json!({"format": "trueline/check/1", "error": "open x: no"})]
+        );
     }
 }

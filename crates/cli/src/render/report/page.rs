@@ -40,8 +40,16 @@ details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid
 
 /// Writes the page of a report.
 pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {
-    let whom = report.targets.first().filter(|_| is_alone(report)).map_or(String::new(), |only| format!(": {}", only.target));
-    open(&format!("Trueline check: {}{whom}", words::verdict(report.verdict)), &[canvas::STYLE], out)?;
+    let whom = report
+        .targets
+        .first()
+        .filter(|_| is_alone(report))
+        .map_or(String::new(), |only| format!(": {}", only.target));
+    open(
+        &format!("Trueline check: {}{whom}", words::verdict(report.verdict)),
+        &[canvas::STYLE],
+        out,
+    )?;
     write_summary(report, made, out)?;
     writeln!(out, "<main>")?;
     for (nth, target) in report.targets.iter().enumerate() {
@@ -52,12 +60,21 @@ pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io
     writeln!(out, "</body>\n</html>")
 }
 
-/// Begins a page, up to the inside of its body. Its policy forbids scripts and fetches. `styles` follow [`STYLE`].
+/// Begins a page, up to the inside of its body. Its policy forbids scripts and fetches. `styles`
+/// follow [`STYLE`].
 pub(crate) fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
-    writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
+    writeln!(
+        out,
+        r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#
+    )?;
     writeln!(out, r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#)?;
-    writeln!(out, "<title>{}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", escape::xml(title), styles.join("\n"))
+    writeln!(
+        out,
+        "<title>{}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>",
+        escape::xml(title),
+        styles.join("\n")
+    )
 }
 
 /// True if the page is about one target and nothing else.
@@ -67,22 +84,43 @@ fn is_alone(report: &Report) -> bool {
 
 fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {
     if let Some(only) = report.targets.first().filter(|_| is_alone(report)) {
-        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n{}\n</header>", verdict_of(only), escape::xml(&only.target), made.html());
+        return writeln!(
+            out,
+            "<header>\n<h1>{}: {}</h1>\n{}\n</header>",
+            verdict_of(only),
+            escape::xml(&only.target),
+            made.html()
+        );
     }
-    writeln!(out, "<header>\n<h1>{}: {}</h1>", verdict(report.verdict), words::count(report.targets.len(), "target"))?;
+    writeln!(
+        out,
+        "<header>\n<h1>{}: {}</h1>",
+        verdict(report.verdict),
+        words::count(report.targets.len(), "target")
+    )?;
     writeln!(out, "{}", made.html())?;
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), v));
     let parts: Vec<String> = all
         .iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, v)| format!("<span class=\"{1}\">{0} {n} {1}</span>", words::mark(*v, Style::default()), words::verdict(*v)))
+        .map(|(n, v)| {
+            format!(
+                "<span class=\"{1}\">{0} {n} {1}</span>",
+                words::mark(*v, Style::default()),
+                words::verdict(*v)
+            )
+        })
         .collect();
     if !parts.is_empty() {
         writeln!(out, "<p>{}</p>", parts.join(" · "))?;
     }
     if !report.errors.is_empty() {
-        writeln!(out, "<p class=\"error\"><b>{} could not be read:</b></p>\n<ul class=\"error\">", report.errors.len())?;
+        writeln!(
+            out,
+            "<p class=\"error\"><b>{} could not be read:</b></p>\n<ul class=\"error\">",
+            report.errors.len()
+        )?;
         for error in &report.errors {
             writeln!(out, "<li class=\"long\">{}</li>", escape::xml(&escape::plain(error)))?;
         }
@@ -94,11 +132,22 @@ fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::R
 
 /// Writes a table of the targets, the worst first.
 pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
+    write_table(
+        "Targets",
+        &[
+            ("Target", ""),
+            ("Verdict", ""),
+            ("Costs", "num"),
+            ("The worst of it", ""),
+            ("Findings", ""),
+        ],
+        out,
+    )?;
     // The drawings below keep the order of the command line.
     let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
     let dearest = |t: &Target| t.findings.iter().map(|f| f.rmw_factor).fold(0.0, f64::max);
-    let rank = |t: &Target| if words::errors(t).is_some() { Verdict::Misaligned } else { t.verdict };
+    let rank =
+        |t: &Target| if words::errors(t).is_some() { Verdict::Misaligned } else { t.verdict };
     order.sort_by(|(_, a), (_, b)| rank(b).cmp(&rank(a)).then(dearest(b).total_cmp(&dearest(a))));
     for (nth, t) in order {
         let lead = leads(t).into_iter().next();
@@ -113,8 +162,13 @@ pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Re
         });
         let worst = if worst.is_empty() { words::verdicts(t) } else { worst };
         let name = escape::xml(&t.target);
-        let costs = lead.and_then(words::times).map_or(String::new(), |times| times.replace('x', "×"));
-        write!(out, "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}<td class=\"num\">{costs}", verdict_of(t))?;
+        let costs =
+            lead.and_then(words::times).map_or(String::new(), |times| times.replace('x', "×"));
+        write!(
+            out,
+            "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}<td class=\"num\">{costs}",
+            verdict_of(t)
+        )?;
         writeln!(out, "<td class=\"long\">{worst}<td>{}</tr>", words::severities(&t.findings))?;
     }
     writeln!(out, "</tbody></table></div>")
@@ -122,7 +176,10 @@ pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Re
 
 /// Opens a table that scrolls if it is too wide; `columns` are headings with their classes.
 fn write_table(name: &str, columns: &[(&str, &str)], out: &mut dyn io::Write) -> io::Result<()> {
-    write!(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"wide {name}\">\n<thead><tr>")?;
+    write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"wide {name}\">\n<thead><tr>"
+    )?;
     for (head, class) in columns {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         write!(out, "<th scope=\"col\"{class}>{head}")?;
@@ -141,18 +198,23 @@ fn leads(t: &Target) -> Vec<&Finding> {
     let risk = t.findings.iter().filter(grave).find(|f| words::cost(f).is_none());
     let costs = |f: &&Finding| grave(f) && words::cost(f).is_some();
     // The first of the costliest: `max_by` alone would give the last.
-    let dear = t.findings.iter().filter(costs).rev().max_by(|a, b| a.rmw_factor.total_cmp(&b.rmw_factor));
+    let dear =
+        t.findings.iter().filter(costs).rev().max_by(|a, b| a.rmw_factor.total_cmp(&b.rmw_factor));
     risk.into_iter().chain(dear).collect()
 }
 
 /// Number of findings of the same rule and severity besides `f`, and its rank among them, in words.
 fn others(t: &Target, f: &Finding) -> Option<String> {
-    let kind: Vec<&Finding> = t.findings.iter().filter(|o| (o.rule, o.severity) == (f.rule, f.severity)).collect();
-    let like = |o: &&&Finding| (o.unit, o.remainder) == (f.unit, f.remainder) && words::cost(o) == words::cost(f);
+    let kind: Vec<&Finding> =
+        t.findings.iter().filter(|o| (o.rule, o.severity) == (f.rule, f.severity)).collect();
+    let like = |o: &&&Finding| {
+        (o.unit, o.remainder) == (f.unit, f.remainder) && words::cost(o) == words::cost(f)
+    };
     let alike = kind.iter().filter(like).count().saturating_sub(1);
     let more = (alike > 0).then(|| format!("and {alike} more like it"));
     let lesser = kind.iter().filter(|o| !like(o)).all(|o| o.rmw_factor < f.rmw_factor);
-    let rank = (alike + 1 < kind.len()).then(|| format!("{} of {}", if lesser { "the worst" } else { "one" }, kind.len()));
+    let rank = (alike + 1 < kind.len())
+        .then(|| format!("{} of {}", if lesser { "the worst" } else { "one" }, kind.len()));
     let parts: Vec<String> = more.into_iter().chain(rank).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -168,12 +230,19 @@ fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()
     writeln!(out, "<div><dt>what<dd><b>{name}</b>{content}{others}</div>")?;
     if f.unit > 0 && f.remainder > 0 {
         let (past, unit) = (numbers(&f.remainder.to_string()), numbers(&words::bytes(f.unit)));
-        writeln!(out, "<div><dt>is off by<dd><b class=\"how\">{past} bytes</b><br>past a boundary of {unit}</div>")?;
+        writeln!(
+            out,
+            "<div><dt>is off by<dd><b class=\"how\">{past} bytes</b><br>past a boundary of {unit}</div>"
+        )?;
     } else {
         writeln!(out, "<div><dt>is wrong<dd>{}</div>", escape::xml(title))?;
     }
     if let Some(times) = words::times(f) {
-        writeln!(out, "<div><dt>costs<dd><b class=\"how\">{}</b><br>the device operations</div>", times.replace('x', "×"))?;
+        writeln!(
+            out,
+            "<div><dt>costs<dd><b class=\"how\">{}</b><br>the device operations</div>",
+            times.replace('x', "×")
+        )?;
     }
     if let Some(fix) = f.fix.first().filter(|fix| words::is_a_fix(fix)) {
         let whom = if others.is_empty() { String::new() } else { format!(" with {name}") };
@@ -191,20 +260,35 @@ fn verdict(v: Verdict) -> String {
 /// The verdict on a target; an aligned one with errors does not look all-clear.
 fn verdict_of(t: &Target) -> String {
     match words::errors(t).filter(|_| t.verdict == Verdict::Aligned) {
-        Some(errors) => format!("<span class=\"verdict error\">{} aligned, but {errors}</span>", words::mark(t.verdict, Style::default())),
+        Some(errors) => format!(
+            "<span class=\"verdict error\">{} aligned, but {errors}</span>",
+            words::mark(t.verdict, Style::default())
+        ),
         None => verdict(t.verdict),
     }
 }
 
 /// Writes one target: the findings to read first, the drawing, every finding, every provider.
-pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write_target(
+    nth: usize,
+    t: &Target,
+    alone: bool,
+    fold: bool,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     if alone {
         writeln!(out, "<section>")?;
     } else {
         let name = escape::xml(&t.target);
-        writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>", verdict_of(t))?;
+        writeln!(
+            out,
+            "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>",
+            verdict_of(t)
+        )?;
     }
-    let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == Severity::Note);
+    let folded = fold
+        && t.verdict == Verdict::Aligned
+        && t.findings.iter().all(|f| f.severity == Severity::Note);
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
     }
@@ -231,9 +315,16 @@ pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out:
 fn write_group(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     let f = group.first();
     let (severity, id) = (f.severity, f.rule);
-    let whom = if group.several() { words::count(group.findings.len(), "provider") } else { words::name(&f.provider) };
+    let whom = if group.several() {
+        words::count(group.findings.len(), "provider")
+    } else {
+        words::name(&f.provider)
+    };
     let whom = escape::xml(&whom);
-    write!(out, "<li class=\"{severity}\"><p class=\"head\"><b>{severity}</b> <a href=\"#{id}\">{id}</a> <strong>{whom}</strong>: ")?;
+    write!(
+        out,
+        "<li class=\"{severity}\"><p class=\"head\"><b>{severity}</b> <a href=\"#{id}\">{id}</a> <strong>{whom}</strong>: "
+    )?;
     writeln!(out, "{}</p>", numbers(&escape::plain(&group.says)))?;
     let mut pairs: Vec<(&str, String)> = Vec::new();
     pairs.extend(words::cost(f).map(|cost| ("costs", cost)));
@@ -241,7 +332,8 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     if group.several() && shared.is_some() {
         pairs.push(("on", group.names()));
     }
-    let (fixes, idle): (Vec<_>, Vec<_>) = shared.unwrap_or_default().iter().partition(|fix| words::is_a_fix(fix));
+    let (fixes, idle): (Vec<_>, Vec<_>) =
+        shared.unwrap_or_default().iter().partition(|fix| words::is_a_fix(fix));
     pairs.extend(fixes.into_iter().map(|fix| ("fix", escape::plain(fix))));
     if !pairs.is_empty() {
         writeln!(out, "<dl class=\"pairs\">")?;
@@ -268,7 +360,11 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     write_table("Places", &[("Provider", ""), ("Where", ""), ("Fix", "")], out)?;
     for f in &group.findings {
         let (name, place) = (escape::xml(&words::name(&f.provider)), numbers(&group.place(f)));
-        writeln!(out, "<tr><td>{name}<td class=\"where\">{place}<td class=\"long\">{}</tr>", numbers(&escape::plain(&f.fix.join("; "))))?;
+        writeln!(
+            out,
+            "<tr><td>{name}<td class=\"where\">{place}<td class=\"long\">{}</tr>",
+            numbers(&escape::plain(&f.fix.join("; ")))
+        )?;
     }
     writeln!(out, "</tbody></table></div>{}", if many { "</details>" } else { "" })
 }
@@ -276,7 +372,15 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
 fn write_providers(t: &Target, out: &mut dyn io::Write) -> io::Result<()> {
     let many = t.providers.len() > OPEN_ROWS;
     let count = words::count(t.providers.len(), "provider");
-    writeln!(out, "{}", if many { format!("<details><summary>{count}</summary>") } else { format!("<h3>{count}</h3>") })?;
+    writeln!(
+        out,
+        "{}",
+        if many {
+            format!("<details><summary>{count}</summary>")
+        } else {
+            format!("<h3>{count}</h3>")
+        }
+    )?;
     let columns = [
         ("Provider", ""),
         ("Content", ""),
@@ -295,27 +399,60 @@ fn write_providers(t: &Target, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "</tbody></table></div>{}", if many { "</details>" } else { "" })
 }
 
-fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let verdict = words::shown(p).map_or_else(|| "<span class=\"dim\">carries only</span>".into(), verdict);
+fn write_provider(
+    branch: &str,
+    t: &Target,
+    p: &Provider,
+    labelled: bool,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let verdict =
+        words::shown(p).map_or_else(|| "<span class=\"dim\">carries only</span>".into(), verdict);
     let grain = p.largest_grain.map_or(String::new(), size::human);
-    write!(out, "<tr><td class=\"name\">{branch}{}<td>{}", escape::xml(&words::name(&p.provider)), escape::xml(&words::content(t, p)))?;
+    write!(
+        out,
+        "<tr><td class=\"name\">{branch}{}<td>{}",
+        escape::xml(&words::name(&p.provider)),
+        escape::xml(&words::content(t, p))
+    )?;
     let lba = words::lba(p).map_or(String::new(), |l| numbers(&l.to_string()));
     write!(out, "<td class=\"num\">{}<td class=\"num\">{lba}", numbers(&words::start_cell(p)))?;
-    write!(out, "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}<td>{verdict}", p.length, size::human(p.length))?;
+    write!(
+        out,
+        "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}<td>{verdict}",
+        p.length,
+        size::human(p.length)
+    )?;
     let label = p.label.as_deref().map_or(String::new(), escape::plain);
-    writeln!(out, "{}</tr>", if labelled { format!("<td class=\"long\">{}", escape::xml(&label)) } else { String::new() })
+    writeln!(
+        out,
+        "{}</tr>",
+        if labelled {
+            format!("<td class=\"long\">{}", escape::xml(&label))
+        } else {
+            String::new()
+        }
+    )
 }
 
 /// Writes the pages of the rules that were broken.
 pub(crate) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let ids: BTreeSet<&str> = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
+    let ids: BTreeSet<&str> =
+        report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
     if ids.is_empty() {
         return Ok(());
     }
-    writeln!(out, "<section aria-labelledby=\"rules\">\n<h2 id=\"rules\">What the rules mean</h2>")?;
+    writeln!(
+        out,
+        "<section aria-labelledby=\"rules\">\n<h2 id=\"rules\">What the rules mean</h2>"
+    )?;
     for rule in ids.into_iter().filter_map(rule) {
         let title = escape::xml(rule.title);
-        writeln!(out, "<details class=\"rule\" id=\"{}\"><summary><strong>{}</strong> {title}</summary>", rule.id, rule.id)?;
+        writeln!(
+            out,
+            "<details class=\"rule\" id=\"{}\"><summary><strong>{}</strong> {title}</summary>",
+            rule.id, rule.id
+        )?;
         writeln!(out, "{}</details>", markdown::html(rule.page))?;
     }
     writeln!(out, "</section>")
@@ -361,9 +498,16 @@ mod tests {
         report.errors = vec!["open <x>: no".into()];
         let page = samples::text(|out| write(&report, &Made::sample(), out));
         let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} in {page}"));
-        assert!(at("open &lt;x&gt;: no") < at("\">bad</a>") && at("\">bad</a>") < at("\">/dev/nvme0n1</a>"));
+        assert!(
+            at("open &lt;x&gt;: no") < at("\">bad</a>")
+                && at("\">bad</a>") < at("\">/dev/nvme0n1</a>")
+        );
         assert!(page.contains("✓ aligned, but 1 error"));
-        assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check &#39;a b.img&#39;"), "{page}");
+        assert!(
+            page.contains("2024-02-29 12:34 UTC · trueline ")
+                && page.contains("<code>trueline check &#39;a b.img&#39;"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -379,7 +523,11 @@ mod tests {
         assert!(idle.contains("<p>nothing to do: it is judged by itself</p>"), "{idle}");
         assert!(!idle.contains("<dt>fix") && !idle.contains("<dt>do"), "{idle}");
         let mended = page(&["start it at byte 4096", "nothing to do: it is judged by itself"]);
-        assert_eq!((mended.matches("<dt>fix<dd>").count(), mended.matches("<dt>do<dd>").count()), (1, 1), "{mended}");
+        assert_eq!(
+            (mended.matches("<dt>fix<dd>").count(), mended.matches("<dt>do<dd>").count()),
+            (1, 1),
+            "{mended}"
+        );
     }
 
     #[test]
@@ -387,7 +535,10 @@ mod tests {
         let mut target = samples::openbsd();
         let found = |i: u64| {
             let (rule, severity, provider) = ("TL0001", Severity::Error, format!("p{i}"));
-            let message = format!("starts at byte {} (LBA {i}), 512 bytes past a 4096-byte physical unit", i * 512);
+            let message = format!(
+                "starts at byte {} (LBA {i}), 512 bytes past a 4096-byte physical unit",
+                i * 512
+            );
             let fix = vec![format!("start it at byte {}", i * 512 + 3584)];
             Finding {
                 rule,

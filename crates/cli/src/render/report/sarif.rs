@@ -1,11 +1,12 @@
 //! `--sarif`: SARIF 2.1.0, for code-scanning services and editors.
 //!
-//! A target is the artifact, a finding the result. Its region counts bytes of the medium. Above a set there is no such place, and the
-//! logical location alone gives it. SARIF's own fixes replace bytes of a file; ours do not, so they are in the message and in the
-//! properties.
+//! A target is the artifact, a finding the result. Its region counts bytes of the medium. Above a
+//! set there is no such place, and the logical location alone gives it. SARIF's own fixes replace
+//! bytes of a file; ours do not, so they are in the message and in the properties.
 //!
 //! # Sources
-//! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
+//! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset,
+//! 3.49 reportingDescriptor.
 
 use crate::report::{Finding, Provider, Report, Target};
 use crate::words::{self, escape};
@@ -16,8 +17,10 @@ use trueline_geom::base::finding::{RULES, Rule};
 /// Writes the SARIF log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
-    let results: Vec<Value> = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
-    let unread: Vec<Value> = report.errors.iter().map(|e| json!({"level": "error", "message": {"text": e}})).collect();
+    let results: Vec<Value> =
+        report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
+    let unread: Vec<Value> =
+        report.errors.iter().map(|e| json!({"level": "error", "message": {"text": e}})).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -45,8 +48,10 @@ fn descriptor(rule: &Rule) -> Value {
 /// The first paragraph of a rule's page, or its title if the page has none.
 fn lead(rule: &Rule) -> String {
     let paragraphs = rule.page.split("\n\n").map(str::trim);
-    let text =
-        paragraphs.filter(|p| !p.is_empty() && !p.starts_with('#')).map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).next();
+    let text = paragraphs
+        .filter(|p| !p.is_empty() && !p.starts_with('#'))
+        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
+        .next();
     text.unwrap_or_else(|| rule.title.to_owned())
 }
 
@@ -55,7 +60,11 @@ fn result(target: &Target, f: &Finding) -> Value {
     let finding = [format!("{}: {}", words::name(&f.provider), f.message)];
     let cost = words::cost(f).map(|cost| format!("Costs: {cost}"));
     let fixes = f.fix.iter().map(|fix| format!("Fix: {fix}"));
-    let sentences = finding.into_iter().chain(cost).chain(fixes).map(|s| s.trim_end_matches('.').to_owned() + ".");
+    let sentences = finding
+        .into_iter()
+        .chain(cost)
+        .chain(fixes)
+        .map(|s| s.trim_end_matches('.').to_owned() + ".");
     let message = sentences.collect::<Vec<_>>().join(" ");
     let mut result = json!({
         "ruleId": f.rule,
@@ -79,8 +88,10 @@ fn result(target: &Target, f: &Finding) -> Value {
 
 fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value {
     let mut physical = Map::new();
-    physical.insert("artifactLocation".into(), json!({"uri": escape::uri(artifact(target, provider))}));
-    // Only a place on the medium is a place in the artifact. Most readers take a byte offset as a signed number.
+    physical
+        .insert("artifactLocation".into(), json!({"uri": escape::uri(artifact(target, provider))}));
+    // Only a place on the medium is a place in the artifact. Most readers take a byte offset as a
+    // signed number.
     let offset = provider.and_then(|p| p.start).and(i64::try_from(f.offset).ok());
     if let Some(offset) = offset {
         let end = provider.and_then(|p| p.start?.checked_add(p.length)).unwrap_or(0);
@@ -102,7 +113,10 @@ fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value 
 /// The disk that holds the provider, of a target with several disks or a `#PROVIDER`.
 fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
     // `#` may be part of a file's name as well, if no provider's name follows it.
-    let chosen = target.target.rsplit_once('#').filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
+    let chosen = target
+        .target
+        .rsplit_once('#')
+        .filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
     let whole = chosen.map_or(target.target.as_str(), |(disks, _)| disks);
     let disks: Vec<&Provider> = target.providers.iter().filter(|p| p.class == "disk").collect();
     // A comma may be part of a name: it separates disks only if their number fits.
@@ -110,7 +124,8 @@ fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
     if disks.len() < 2 || names.len() != disks.len() {
         return whole;
     }
-    let on = provider.and_then(|p| disks.iter().position(|d| d.provider == p.provider || d.provider == p.root));
+    let on = provider
+        .and_then(|p| disks.iter().position(|d| d.provider == p.provider || d.provider == p.root));
     // A finding on a set is reported at its first disk.
     names[on.unwrap_or(0)]
 }
@@ -137,13 +152,27 @@ mod tests {
     #[test]
     fn what_could_not_be_read_is_a_notification() {
         let mut report = samples::report(vec![samples::fat()]);
-        let of = |report: &Report| serde_json::from_str::<Value>(&samples::text(|out| write(report, out))).unwrap()["runs"][0].clone();
-        assert_eq!(of(&report)["invocations"][0], json!({"executionSuccessful": true, "toolExecutionNotifications": []}));
+        let of = |report: &Report| {
+            serde_json::from_str::<Value>(&samples::text(|out| write(report, out))).unwrap()["runs"]
+                [0]
+            .clone()
+        };
+        assert_eq!(
+            of(&report)["invocations"][0],
+            json!({"executionSuccessful": true, "toolExecutionNotifications": []})
+        );
         report.errors = vec!["open x: no".into()];
         let run = of(&report);
         assert_eq!(run["invocations"][0]["executionSuccessful"], false);
-        assert_eq!(run["invocations"][0]["toolExecutionNotifications"][0], json!({"level": "error", "message": {"text": "open x: no"}}));
+        assert_eq!(
+            run["invocations"][0]["toolExecutionNotifications"][0],
+            json!({"level": "error", "message": {"text": "open x: no"}})
+        );
         let message = run["results"][0]["message"]["text"].as_str().unwrap();
-        assert!(message.contains("physical unit. Costs: every") && message.contains("operations. Fix: start"), "{message}");
+        assert!(
+            message.contains("physical unit. Costs: every")
+                && message.contains("operations. Fix: start"),
+            "{message}"
+        );
     }
 }

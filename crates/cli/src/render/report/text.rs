@@ -1,6 +1,7 @@
 //! The text of `check`: for each target a tree of providers, the findings, and a summary line.
 //!
-//! Of several targets, those without errors and warnings have only the summary line; of many, none has a tree.
+//! Of several targets, those without errors and warnings have only the summary line; of many, none
+//! has a tree.
 
 use super::group::{self, Group};
 use crate::remembered;
@@ -41,7 +42,8 @@ fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Res
 fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let (mut spaced, mut unsaid, mut lines) = (true, 0, Vec::new());
     for (nth, target) in report.targets.iter().enumerate() {
-        let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != Severity::Note);
+        let full = target.verdict != Verdict::Aligned
+            || target.findings.iter().any(|f| f.severity != Severity::Note);
         if full && nth > 0 && spaced {
             writeln!(out)?;
         }
@@ -62,18 +64,26 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
     write_total(report, unsaid, out, style)
 }
 
-/// Writes the profiles of targets without a tree, if they come from elsewhere than the command line.
-fn write_judged<'a>(targets: impl Iterator<Item = &'a Target>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// Writes the profiles of targets without a tree, if they come from elsewhere than the command
+/// line.
+fn write_judged<'a>(
+    targets: impl Iterator<Item = &'a Target>,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     remembered::sentences(targets.filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
         .iter()
         .try_for_each(|sentence| columns::wrap("", 0, sentence, 2, style.width, out))
 }
 
-/// Writes a line for every target and one for every kind of error and warning, then the number of times each rule was broken.
+/// Writes a line for every target and one for every kind of error and warning, then the number of
+/// times each rule was broken.
 fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for target in &report.targets {
         write_summary(target, true, out, style)?;
-        for group in group::groups(&target.findings).iter().filter(|g| g.first().severity != Severity::Note) {
+        for group in
+            group::groups(&target.findings).iter().filter(|g| g.first().severity != Severity::Note)
+        {
             write!(out, "    ")?;
             write_head(group, 4, out, style)?;
         }
@@ -88,21 +98,32 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
     }
     write_judged(report.targets.iter(), out, style)?;
     writeln!(out)?;
-    let rows: Vec<Vec<Cell>> = std::iter::once(["RULE", "FINDINGS", "TARGETS", ""].map(str::to_owned))
-        .chain(broken.iter().map(|(&id, (findings, targets))| {
-            let title = rule(id).map_or("", |r| r.title);
-            [id.to_owned(), findings.to_string(), targets.to_string(), title.to_owned()]
-        }))
-        .map(|[id, findings, targets, title]| {
-            vec![Cell::left(id), Cell::right(findings), Cell::right(targets), Cell::left(title).wrapped()]
-        })
-        .collect();
+    let rows: Vec<Vec<Cell>> =
+        std::iter::once(["RULE", "FINDINGS", "TARGETS", ""].map(str::to_owned))
+            .chain(broken.iter().map(|(&id, (findings, targets))| {
+                let title = rule(id).map_or("", |r| r.title);
+                [id.to_owned(), findings.to_string(), targets.to_string(), title.to_owned()]
+            }))
+            .map(|[id, findings, targets, title]| {
+                vec![
+                    Cell::left(id),
+                    Cell::right(findings),
+                    Cell::right(targets),
+                    Cell::left(title).wrapped(),
+                ]
+            })
+            .collect();
     if !broken.is_empty() {
         columns::write(&rows, &Spare(&[2], "--json"), style.width, out)?;
         let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
-    let notes = report.targets.iter().flat_map(|t| &t.findings).filter(|f| f.severity == Severity::Note).count();
+    let notes = report
+        .targets
+        .iter()
+        .flat_map(|t| &t.findings)
+        .filter(|f| f.severity == Severity::Note)
+        .count();
     write_total(report, notes, out, style)
 }
 
@@ -119,8 +140,10 @@ pub(crate) fn colour(verdict: Verdict) -> Colour {
 /// The branches in front of each provider's name, and its index: depth first, by start.
 pub(super) fn branches(stack: &Stack<'_>, style: Style) -> Vec<(String, usize)> {
     let mut rows = Vec::new();
-    // Explicit stack of a depth-first walk: prefix of the children's lines, prefix of this line, index.
-    let mut todo: Vec<(String, String, usize)> = stack.roots.iter().rev().map(|&r| (String::new(), String::new(), r)).collect();
+    // Explicit stack of a depth-first walk: prefix of the children's lines, prefix of this line,
+    // index.
+    let mut todo: Vec<(String, String, usize)> =
+        stack.roots.iter().rev().map(|&r| (String::new(), String::new(), r)).collect();
     while let Some((under, branch, id)) = todo.pop() {
         rows.push((branch, id));
         let children = stack.children(id);
@@ -168,7 +191,9 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
 }
 
 fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
-    let cell = |v| Cell::left(format!("{} {}", words::mark(v, style), words::verdict(v))).colour(colour(v));
+    let cell = |v| {
+        Cell::left(format!("{} {}", words::mark(v, style), words::verdict(v))).colour(colour(v))
+    };
     let verdict = words::shown(p).map_or_else(Cell::default, cell);
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
@@ -182,15 +207,25 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
     ]
 }
 
-/// Writes the first line of a finding, or of several of one kind: severity, rule, providers, message.
-fn write_head(group: &Group<'_>, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// Writes the first line of a finding, or of several of one kind: severity, rule, providers,
+/// message.
+fn write_head(
+    group: &Group<'_>,
+    indent: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let f = group.first();
     let colour = match f.severity {
         Severity::Error => AnsiColor::Red.on_default().bold(),
         Severity::Warning => AnsiColor::Yellow.on_default().bold(),
         Severity::Note => Colour::new().bold(),
     };
-    let whom = if group.several() { format!("on {}", words::count(group.findings.len(), "provider")) } else { words::name(&f.provider) };
+    let whom = if group.several() {
+        format!("on {}", words::count(group.findings.len(), "provider"))
+    } else {
+        words::name(&f.provider)
+    };
     let head = format!("{} {} {whom}: ", f.severity, f.rule);
     let shown = indent + head.chars().count();
     let head = head.replacen(f.severity.name(), &format!("{colour}{}{colour:#}", f.severity), 1);
@@ -212,8 +247,14 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::
     if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
 }
 
-/// Writes the fixes of `f`: its commands, a line each and never broken, for copying; then the other fixes.
-fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// Writes the fixes of `f`: its commands, a line each and never broken, for copying; then the other
+/// fixes.
+fn write_fixes(
+    f: &Finding,
+    indent: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     for (nth, command) in f.commands.iter().enumerate() {
         let head = if nth == 0 { "fix:" } else { "" };
         writeln!(out, "{:indent$}{head:4} {}", "", escape::plain(command))?;
@@ -224,7 +265,14 @@ fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style
             true => "fix: ",
             false => "or: ",
         };
-        columns::wrap(&format!("{:indent$}{head}", ""), indent + head.len(), &escape::plain(fix), indent + head.len(), style.width, out)?;
+        columns::wrap(
+            &format!("{:indent$}{head}", ""),
+            indent + head.len(),
+            &escape::plain(fix),
+            indent + head.len(),
+            style.width,
+            out,
+        )?;
     }
     Ok(())
 }
@@ -236,7 +284,9 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     let (these, others) = group.findings.split_at(listed);
     let name = |f: &Finding| words::name(&f.provider);
     let place = |f: &Finding| group.place(f);
-    let widest = |what: &dyn Fn(&Finding) -> String| these.iter().map(|f| what(f).chars().count()).max().unwrap_or(0);
+    let widest = |what: &dyn Fn(&Finding) -> String| {
+        these.iter().map(|f| what(f).chars().count()).max().unwrap_or(0)
+    };
     let fix = |f: &Finding| escape::plain(&f.fix.join("; "));
     let (wide, far) = (widest(&name), widest(&place));
     // If one line has no room for all, the fix goes below.
@@ -260,34 +310,66 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
 }
 
 /// Writes the summary line of a target; `padded` aligns the names of several targets.
-fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_summary(
+    target: &Target,
+    padded: bool,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     // An aligned target with errors does not look all-clear.
     let but = words::errors(target).filter(|_| target.verdict == Verdict::Aligned);
     let colour = colour(if but.is_some() { Verdict::Misaligned } else { target.verdict });
     let mark = words::mark(target.verdict, style);
-    let verdict = words::verdict(target.verdict).to_owned() + &but.map_or(String::new(), |errors| format!(", but {errors}"));
+    let verdict = words::verdict(target.verdict).to_owned()
+        + &but.map_or(String::new(), |errors| format!(", but {errors}"));
     let found = words::severities(&target.findings);
     let found = if found.is_empty() { String::new() } else { format!("; {found}") };
     let worst = words::dearest(target).map_or(String::new(), |cost| format!("; {cost}"));
-    let pad = if padded { words::verdict(Verdict::Misaligned).len().saturating_sub(verdict.len()) } else { 0 };
+    let pad = if padded {
+        words::verdict(Verdict::Misaligned).len().saturating_sub(verdict.len())
+    } else {
+        0
+    };
     let name = escape::plain(&target.target);
     let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
     let shown = 2 + verdict.len() + pad + 2 + name.chars().count() + 2;
     let why = words::unjudged(target).map_or(String::new(), |why| format!("; {why}"));
-    columns::wrap(&head, shown, &format!("{}{found}{why}{worst}", words::verdicts(target)), 4, style.width, out)
+    columns::wrap(
+        &head,
+        shown,
+        &format!("{}{found}{why}{worst}", words::verdicts(target)),
+        4,
+        style.width,
+        out,
+    )
 }
 
 /// Writes the line that sums up all targets; `unsaid` is the number of notes left out.
-fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_total(
+    report: &Report,
+    unsaid: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
-    let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), words::verdict(v)));
-    let parts: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
-    let unread = if report.errors.is_empty() { String::new() } else { format!("; {} could not be read", report.errors.len()) };
-    let total = format!("{}: {}{unread}", words::count(report.targets.len(), "target"), parts.join(", "));
+    let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned]
+        .map(|v| (of(v), words::verdict(v)));
+    let parts: Vec<String> =
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
+    let unread = if report.errors.is_empty() {
+        String::new()
+    } else {
+        format!("; {} could not be read", report.errors.len())
+    };
+    let total =
+        format!("{}: {}{unread}", words::count(report.targets.len(), "target"), parts.join(", "));
     columns::line(&total, style.width, out)?;
     if unsaid > 0 {
         let are = if unsaid == 1 { "is" } else { "are" };
-        let hidden = format!("{} {are} not shown: check one target alone, or --json", words::count(unsaid, "note"));
+        let hidden = format!(
+            "{} {are} not shown: check one target alone, or --json",
+            words::count(unsaid, "note")
+        );
         columns::line(&hidden, style.width, out)?;
     }
     Ok(())
@@ -314,12 +396,18 @@ mod tests {
         target.findings.push(note);
         let report = samples::report(vec![target]);
         let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
-        assert!(text.ends_with("; up to 1.25 x the device operations, and 4.0 x by what is only noted\n"), "{text}");
+        assert!(
+            text.ends_with(
+                "; up to 1.25 x the device operations, and 4.0 x by what is only noted\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
     fn an_aligned_target_among_many_has_one_line() {
-        let report = samples::report(vec![samples::gpt(), samples::gpt(), samples::fat(), samples::gpt()]);
+        let report =
+            samples::report(vec![samples::gpt(), samples::gpt(), samples::fat(), samples::gpt()]);
         let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
         samples::golden("several.txt", &text);
     }
@@ -327,8 +415,10 @@ mod tests {
     #[test]
     fn a_command_is_never_broken() {
         let mut target = samples::fat();
-        let commands = ["truncate -s +1M 'my disk.img'", "trueline move --align 'my disk.img#p1'"].map(String::from);
-        target.findings[0].fix = vec![commands.join(" && "), "start it at byte 1048576 (LBA 2048) of the disk".into()];
+        let commands = ["truncate -s +1M 'my disk.img'", "trueline move --align 'my disk.img#p1'"]
+            .map(String::from);
+        target.findings[0].fix =
+            vec![commands.join(" && "), "start it at byte 1048576 (LBA 2048) of the disk".into()];
         target.findings[0].commands = commands.to_vec();
         let report = samples::report(vec![target]);
         let text = samples::text(|out| write(&report, out, Style { width: Some(30), ascii: true }));
@@ -341,9 +431,20 @@ mod tests {
     fn a_narrow_terminal_breaks_no_number() {
         let report = samples::report(vec![samples::fat()]);
         let wide = samples::text(|out| write(&report, out, Style::default()));
-        let narrow = samples::text(|out| write(&report, out, Style { width: Some(60), ascii: false }));
-        let last = |text: &str| text.split_once("warning").unwrap().1.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let narrow =
+            samples::text(|out| write(&report, out, Style { width: Some(60), ascii: false }));
+        let last = |text: &str| {
+            text.split_once("warning")
+                .unwrap()
+                .1
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(last(&wide), last(&narrow));
-        assert!(narrow.lines().take_while(|l| !l.starts_with('✗')).all(|l| l.chars().count() <= 60), "{narrow}");
+        assert!(
+            narrow.lines().take_while(|l| !l.starts_with('✗')).all(|l| l.chars().count() <= 60),
+            "{narrow}"
+        );
     }
 }

@@ -32,7 +32,8 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on the grain.
+    /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on
+    /// the grain.
     pub(super) fn of(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
         let mut placed = Placed::find(cures.graph, id).ok()?;
         let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
@@ -43,13 +44,15 @@ impl<'a> Room<'a> {
             placed.table = placed.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
             placed.entry = placed.table.entry(placed.entry.index)?.clone();
         }
-        let inside = cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
+        let inside =
+            cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
         Some(Room { cures, id, placed, recover, inside })
     }
 
     /// The fewest commands that move it onto the grain; `None` if no way is known to work.
     pub(super) fn commands(&self) -> Option<Vec<String>> {
-        let recovered = |commands: Vec<String>| self.recover.iter().cloned().chain(commands).collect();
+        let recovered =
+            |commands: Vec<String>| self.recover.iter().cloned().chain(commands).collect();
         let here = self.moved(&self.placed.table).map(recovered);
         here.or_else(|| self.in_image()).or_else(|| self.shrunk().map(recovered))
     }
@@ -70,7 +73,9 @@ impl<'a> Room<'a> {
         let at = sorted.iter().position(|entry| entry.index == self.placed.entry.index)?;
         let (before, behind) = (sorted[..at].iter().rev(), sorted[at + 1..].iter());
         let chains: [Vec<Entry>; 2] = [before.cloned().collect(), behind.cloned().collect()];
-        chains.iter().find_map(|chain| (1..=chain.len()).find_map(|count| self.after(table, &chain[..count])))
+        chains.iter().find_map(|chain| {
+            (1..=chain.len()).find_map(|count| self.after(table, &chain[..count]))
+        })
     }
 
     /// The moves of `others`, the last of them first, and then its own.
@@ -78,7 +83,10 @@ impl<'a> Room<'a> {
         let (mut table, mut commands) = (table.clone(), Vec::new());
         for other in others.iter().rev() {
             let id = self.provider_of(other)?;
-            if other.kind.is_extended() || self.is_on_grain(other.start) || self.cures.graph.providers[id].slices().is_some() {
+            if other.kind.is_extended()
+                || self.is_on_grain(other.start)
+                || self.cures.graph.providers[id].slices().is_some()
+            {
                 return None;
             }
             Placed::find(self.cures.graph, id).ok()?;
@@ -94,23 +102,33 @@ impl<'a> Room<'a> {
     fn own(&self, table: &Table) -> Option<(String, u64)> {
         let mut after = table.clone();
         let entry = &self.placed.entry;
-        let to = after.relocate_inside(self.placed.scheme, &self.site(), entry.index, None, self.inside).ok()?;
+        let to = after
+            .relocate_inside(self.placed.scheme, &self.site(), entry.index, None, self.inside)
+            .ok()?;
         self.is_apart(&after, entry, to).then_some(())?;
-        let carried = self.inside > 0 || entry.kind.is_extended() || self.cures.graph.providers[self.id].slices().is_some();
-        let command = if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
+        let carried = self.inside > 0
+            || entry.kind.is_extended()
+            || self.cures.graph.providers[self.id].slices().is_some();
+        let command =
+            if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
         Some((command, to))
     }
 
-    /// True if the writes that put `entry` at `to` in the table touch neither its old place nor its new one.
+    /// True if the writes that put `entry` at `to` in the table touch neither its old place nor its
+    /// new one.
     fn is_apart(&self, after: &Table, entry: &Entry, to: u64) -> bool {
         let writes = self.placed.scheme.render(&self.placed.table, after);
         let graph = self.cures.graph;
         // An image that is still to grow cannot be read up to its new end.
-        let changes = patch::changes(writes.clone(), &mut |at, out| graph.read_at(self.placed.on, out, at));
+        let changes =
+            patch::changes(writes.clone(), &mut |at, out| graph.read_at(self.placed.on, out, at));
         let writes = changes.unwrap_or(writes);
         let own_chain = |patch: &Patch| entry.kind.is_extended() && patch.offset == to;
-        let covers =
-            |patch: &Patch| [entry.start, to].iter().any(|&start| patch.offset < start.saturating_add(entry.length) && patch.end() > start);
+        let covers = |patch: &Patch| {
+            [entry.start, to].iter().any(|&start| {
+                patch.offset < start.saturating_add(entry.length) && patch.end() > start
+            })
+        };
         !writes.iter().any(|patch| covers(patch) && !own_chain(patch))
     }
 
@@ -122,7 +140,8 @@ impl<'a> Room<'a> {
         let own = graph.providers[self.id].base();
         let begins = graph.providers[self.placed.on].base().saturating_add(to);
         let roles = audit::audit(graph).roles;
-        let inner = (0..graph.providers.len()).filter(|&id| within(graph, self.id, id) || self.is_logical(id));
+        let inner = (0..graph.providers.len())
+            .filter(|&id| within(graph, self.id, id) || self.is_logical(id));
         let mut bearing = inner.filter(|&id| roles[id] == Role::Data);
         bearing.all(|id| {
             let at = graph.providers[id].base().saturating_sub(own).saturating_add(begins);
@@ -148,7 +167,9 @@ impl<'a> Room<'a> {
         let graph = self.cures.graph;
         let start = graph.providers[self.placed.on].base().checked_add(entry.start)?;
         let suffix = self.placed.scheme.suffix(entry);
-        graph.children(self.placed.on).find(|&id| graph.providers[id].base() == start && graph.providers[id].name.ends_with(&suffix))
+        graph.children(self.placed.on).find(|&id| {
+            graph.providers[id].base() == start && graph.providers[id].name.ends_with(&suffix)
+        })
     }
 
     fn is_on_grain(&self, start: u64) -> bool {
@@ -160,7 +181,11 @@ impl<'a> Room<'a> {
     }
 
     fn to(&self, to: u64) -> Option<String> {
-        Some(format!("trueline move --to {to}{} {}", self.cures.options, self.cures.target(self.id)?))
+        Some(format!(
+            "trueline move --to {to}{} {}",
+            self.cures.options,
+            self.cures.target(self.id)?
+        ))
     }
 
     /// The commands for an image: it grows, which makes room.
@@ -187,7 +212,8 @@ impl<'a> Room<'a> {
         Some(commands.into_iter().chain(moves).collect())
     }
 
-    /// The commands for a disk that cannot grow: shrink the file system, if it can, then its partition, and move it.
+    /// The commands for a disk that cannot grow: shrink the file system, if it can, then its
+    /// partition, and move it.
     fn shrunk(&self) -> Option<Vec<String>> {
         let (graph, placed) = (self.cures.graph, &self.placed);
         let p = &graph.providers[self.id];
@@ -201,21 +227,30 @@ impl<'a> Room<'a> {
         let end = others.free().into_iter().find(|free| free.contains(&entry.start))?.end;
         let common = self.site().topology.common()?;
         let sector = placed.table.sector.max(1);
-        let (to, length) = self.site().topology.places(self.site().base).into_iter().find_map(|grain| {
-            let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
-            let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
-            // Half its length hardly holds its contents.
-            (length > entry.length / 2 && length < entry.length).then_some((to, length))
-        })?;
+        let (to, length) =
+            self.site().topology.places(self.site().base).into_iter().find_map(|grain| {
+                let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
+                let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
+                // Half its length hardly holds its contents.
+                (length > entry.length / 2 && length < entry.length).then_some((to, length))
+            })?;
         let mut shorter = placed.table.clone();
-        shorter.entries.iter_mut().filter(|e| e.index == entry.index).for_each(|e| e.length = length);
+        shorter
+            .entries
+            .iter_mut()
+            .filter(|e| e.index == entry.index)
+            .for_each(|e| e.length = length);
         shorter.relocate(placed.scheme, &self.site(), entry.index, Some(to)).ok()?;
         let (target, table) = (self.cures.target(self.id)?, self.cures.target(placed.on)?);
         let options = &self.cures.options;
         let shorten = sign.kind.format.shorten(sign.kind, "\"$file\"", length)?;
         Some(vec![
             format!("trueline serve --fuse \"$(mktemp)\"{options} {target} --run '{shorten}'"),
-            format!("trueline part resize -i {} -s {}{options} {table}", entry.index, length / sector),
+            format!(
+                "trueline part resize -i {} -s {}{options} {table}",
+                entry.index,
+                length / sector
+            ),
             self.to(to)?,
         ])
     }

@@ -1,8 +1,9 @@
 //! An image on a simulated drive: the image, then zeros up to the end of the drive.
 //!
 //! # Limits
-//! What lies behind the image has no room: it reads as zeros, and a write there gets [`Errno::NoSpace`]. Neither is the image
-//! grown behind its owner's back, nor is anything kept that would be lost at the end.
+//! What lies behind the image has no room: it reads as zeros, and a write there gets
+//! [`Errno::NoSpace`]. Neither is the image grown behind its owner's back, nor is anything kept
+//! that would be lost at the end.
 
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Properties, Run, Store};
@@ -16,8 +17,8 @@ pub(in crate::target) struct Image {
 }
 
 impl Image {
-    /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not as the medium. `advice` names the drive
-    /// with the size it is given.
+    /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not
+    /// as the medium. `advice` names the drive with the size it is given.
     pub(in crate::target) fn new(
         medium: Box<dyn Store>,
         name: &str,
@@ -28,7 +29,10 @@ impl Image {
         let (has, size) = (medium.length(), model.size);
         let length = if whole { size } else { has };
         if has > size {
-            return Err(format!("{name} has {has} bytes and the drive {size}: give the drive a size: {}", advice(has)));
+            return Err(format!(
+                "{name} has {has} bytes and the drive {size}: give the drive a size: {}",
+                advice(has)
+            ));
         }
         let sector = model.logical_block_size;
         if !is_whole(length, sector) {
@@ -37,9 +41,11 @@ impl Image {
         Ok(Image { medium, length })
     }
 
-    /// Number of bytes that the image has of the `length` at `offset`. Errors: a range past the end of the drive.
+    /// Number of bytes that the image has of the `length` at `offset`. Errors: a range past the end
+    /// of the drive.
     fn held(&self, offset: u64, length: u64) -> Result<u64, Errno> {
-        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let end =
+            offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         Ok(end.min(self.medium.length()).saturating_sub(offset))
     }
 

@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::wire::{IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, flag, option};
+use trueline_host::nbd::wire::{
+    IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, flag, option,
+};
 
 /// Requests that wait for an answer.
 pub(super) const DEPTH: usize = 32;
@@ -65,7 +67,13 @@ struct Client {
 pub(super) fn connect(socket: &Path) -> std::io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket)?;
     stream.read_exact(&mut [0; 18])?;
-    let hello = [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &0_u32.to_be_bytes()].concat();
+    let hello = [
+        &3_u32.to_be_bytes()[..],
+        &IHAVEOPT.to_be_bytes(),
+        &option::EXPORT_NAME.to_be_bytes(),
+        &0_u32.to_be_bytes(),
+    ]
+    .concat();
     stream.write_all(&hello)?;
     stream.read_exact(&mut [0; 10])?;
     Ok(stream)
@@ -81,7 +89,15 @@ pub(super) fn run(order: Order) -> Result<(), String> {
     };
     let random = Random(order.seed);
     let asked = (0..DEPTH).map(|_| None).collect();
-    let mut client = Client { stream, ledger, order, random, asked, busy: vec![false; BLOCKS], unflushed: Vec::new() };
+    let mut client = Client {
+        stream,
+        ledger,
+        order,
+        random,
+        asked,
+        busy: vec![false; BLOCKS],
+        unflushed: Vec::new(),
+    };
     client.go()
 }
 
@@ -96,13 +112,22 @@ impl Client {
             if self.asked.iter().all(Option::is_none) {
                 return Ok(());
             }
-            let got = match self.stream.write_all(&outbox).and_then(|()| self.stream.read(&mut piece)) {
-                Ok(0) if self.order.outlives => return Ok(()),
-                Ok(0) => return Err("the server hung up".into()),
-                Ok(got) => got,
-                Err(e) if self.order.outlives && matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => return Ok(()),
-                Err(e) => return Err(e.to_string()),
-            };
+            let got =
+                match self.stream.write_all(&outbox).and_then(|()| self.stream.read(&mut piece)) {
+                    Ok(0) if self.order.outlives => return Ok(()),
+                    Ok(0) => return Err("the server hung up".into()),
+                    Ok(got) => got,
+                    Err(e)
+                        if self.order.outlives
+                            && matches!(
+                                e.kind(),
+                                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                            ) =>
+                    {
+                        return Ok(());
+                    }
+                    Err(e) => return Err(e.to_string()),
+                };
             inbox.extend(&piece[..got]);
             let (mut used, mut replies) = (0, 0);
             while let Some(length) = self.take(&inbox[used..])? {
@@ -124,7 +149,8 @@ impl Client {
         let durable = is_write && self.random.below(self.order.sync) == 0;
         let block = loop {
             let block = self.random.below(BLOCKS);
-            // What is in doubt is only read: the server may still write what a client left there that was killed.
+            // What is in doubt is only read: the server may still write what a client left there
+            // that was killed.
             if !(self.busy[block] || is_write && self.ledger.blocks[block].in_doubt()) {
                 break block;
             }
@@ -148,7 +174,8 @@ impl Client {
             // Written down before it is sent.
             self.ledger.set(block, |b| b.sent += 1);
             let generation = self.ledger.blocks[block].sent;
-            request.command = if ledger::is_zeros(generation) { command::WRITE_ZEROES } else { command::WRITE };
+            request.command =
+                if ledger::is_zeros(generation) { command::WRITE_ZEROES } else { command::WRITE };
             outbox.extend(request.compact().expect("a block is short"));
             if !ledger::is_zeros(generation) {
                 outbox.extend(ledger::content(number, generation));
@@ -159,12 +186,16 @@ impl Client {
         self.asked[slot] = Some(Asked { what, block });
     }
 
-    /// Takes the reply at the beginning of `bytes`; its length, or [`None`] if it is not there as a whole.
+    /// Takes the reply at the beginning of `bytes`; its length, or [`None`] if it is not there as a
+    /// whole.
     fn take(&mut self, bytes: &[u8]) -> Result<Option<usize>, String> {
         let Some(head) = bytes.first_chunk::<SIMPLE_REPLY>() else { return Ok(None) };
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
         let slot = usize::try_from(word(12)).expect("a slot");
-        if word(0) != SIMPLE_REPLY_MAGIC || word(8) != 0 || self.asked.get(slot).is_none_or(Option::is_none) {
+        if word(0) != SIMPLE_REPLY_MAGIC
+            || word(8) != 0
+            || self.asked.get(slot).is_none_or(Option::is_none)
+        {
             return Err(format!("a reply to nothing: {head:x?}"));
         }
         if word(4) == error::ESHUTDOWN && self.order.outlives {
@@ -189,7 +220,10 @@ impl Client {
                 let now = self.ledger.blocks[block];
                 let number = ledger::number(self.order.client, block);
                 if !ledger::holds(data, number, now.answered, now.sent) {
-                    return Err(format!("block {number} is not of generation {} to {}: {data:x?}", now.answered, now.sent));
+                    return Err(format!(
+                        "block {number} is not of generation {} to {}: {data:x?}",
+                        now.answered, now.sent
+                    ));
                 }
             }
             What::Write { durable } => {

@@ -1,6 +1,7 @@
 //! Live devices, and images that are in use.
 //!
-//! Loop devices and mounts need root; what is skipped is printed, and with `TRUELINE_ORACLE=all` a failure.
+//! Loop devices and mounts need root; what is skipped is printed, and with `TRUELINE_ORACLE=all` a
+//! failure.
 
 use super::image::{Image, MIB};
 use crate::skip::skip;
@@ -26,7 +27,12 @@ const MOUNTS: &str = "command -v partx && mkfs.ext4 -q -F disk 4M && mkdir mnt &
 /// Output of a shell command, if it succeeds.
 fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
     let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
-    let ran = Command::new("sh").args(["-c", &command]).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let ran = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
     let ran = ran.ok().filter(|ran| ran.status.success())?;
     Some(String::from_utf8_lossy(&ran.stdout).trim().into())
 }
@@ -39,7 +45,9 @@ impl Loop {
         // In a container there may be a few of them, which other tests have for the moment.
         let end = Instant::now() + Duration::from_secs(600);
         loop {
-            if let Some(device) = sh(disk.scratch.path(), &format!("losetup --find --show {options} disk")) {
+            if let Some(device) =
+                sh(disk.scratch.path(), &format!("losetup --find --show {options} disk"))
+            {
                 return Loop(device);
             }
             assert!(Instant::now() < end, "losetup");
@@ -52,8 +60,12 @@ impl Loop {
         let name = self.0.trim_start_matches("/dev/");
         let mut found = Vec::new();
         for entry in fs::read_dir(format!("/sys/block/{name}")).expect("sysfs").flatten() {
-            let number = |file: &str| fs::read_to_string(entry.path().join(file)).ok()?.trim().parse::<u64>().ok();
-            if let (Some(partition), Some(start), Some(size)) = (number("partition"), number("start"), number("size")) {
+            let number = |file: &str| {
+                fs::read_to_string(entry.path().join(file)).ok()?.trim().parse::<u64>().ok()
+            };
+            if let (Some(partition), Some(start), Some(size)) =
+                (number("partition"), number("start"), number("size"))
+            {
                 found.push((partition, start * 512, size * 512));
                 assert_eq!(number("alignment_offset"), Some(0));
             }
@@ -67,7 +79,12 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let device = &self.0;
         // What the kernel keeps of partitions goes first: a detached loop may keep them.
-        let _ = sh("/", &format!("umount {device}p1; umount {device}; partx --delete {device}; losetup --detach {device}"));
+        let _ = sh(
+            "/",
+            &format!(
+                "umount {device}p1; umount {device}; partx --delete {device}; losetup --detach {device}"
+            ),
+        );
     }
 }
 
@@ -75,7 +92,8 @@ impl Drop for Loop {
 fn kernel_reads() -> bool {
     let disk = Image::new(16 * MIB, "");
     let table = "printf 'label: gpt\n,1M\n' | sfdisk -q --no-tell-kernel disk";
-    sh(disk.scratch.path(), table).is_some() && !Loop::new(&disk, "--partscan").partitions().is_empty()
+    sh(disk.scratch.path(), table).is_some()
+        && !Loop::new(&disk, "--partscan").partitions().is_empty()
 }
 
 /// A program that is ended when the test is.
@@ -99,7 +117,8 @@ fn an_image_behind_a_loop_device_is_not_written() {
     let before = disk.bytes("disk");
     for verb in ["add -t efi", "destroy", "create -s mbr --overwrite", "recover", "set -a active"] {
         let ran = disk.part(&format!("{verb} disk"));
-        let want = format!("{} shows it as a device: release it first, or say --allow-busy", device.0);
+        let want =
+            format!("{} shows it as a device: release it first, or say --allow-busy", device.0);
         assert!(ran.refused().contains(&want), "{verb}: {}", ran.stderr);
     }
     assert!(before == disk.bytes("disk"));
@@ -119,9 +138,15 @@ fn the_kernel_shows_what_was_written_to_a_loop_device() {
         let device = Loop::new(&disk, &format!("{scan} --sector-size {sector}"));
         let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
         let shown = || {
-            let entries = part("show --json DEV").json()["tables"][0]["entries"].as_array().cloned().expect("entries");
+            let entries = part("show --json DEV").json()["tables"][0]["entries"]
+                .as_array()
+                .cloned()
+                .expect("entries");
             let number = |e: &serde_json::Value, key: &str| e[key].as_u64().expect("a number");
-            entries.iter().map(|e| (number(e, "index"), number(e, "start"), number(e, "length"))).collect::<Vec<_>>()
+            entries
+                .iter()
+                .map(|e| (number(e, "index"), number(e, "start"), number(e, "length")))
+                .collect::<Vec<_>>()
         };
         for verb in [
             "create -s gpt DEV",
@@ -158,14 +183,16 @@ fn what_is_mounted_is_not_written() {
     let mnt = disk.path("mnt").display().to_string();
     let device = Loop::new(&disk, "--partscan");
     let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
-    let mount = |what: &str| sh("/", &format!("mkfs.ext4 -qF {what} && mount {what} {mnt}")).is_some();
+    let mount =
+        |what: &str| sh("/", &format!("mkfs.ext4 -qF {what} && mount {what} {mnt}")).is_some();
     if !mount(&device.0) {
         assert!(!can("mounted devices", "false"));
         return;
     }
     for verb in ["create -s gpt DEV", "create -s gpt --overwrite DEV"] {
         let ran = part(verb);
-        let want = format!("{} is mounted at {mnt}: release it first, or say --allow-busy", device.0);
+        let want =
+            format!("{} is mounted at {mnt}: release it first, or say --allow-busy", device.0);
         assert!(ran.refused().contains(&want), "{}", ran.stderr);
     }
     sh("/", &format!("umount {mnt}")).expect("umount");
@@ -180,11 +207,16 @@ fn what_is_mounted_is_not_written() {
     let before = disk.bytes("disk");
     for verb in ["add -t fat32 DEV", "destroy -F DEV", "resize -i 1 -s 16m DEV"] {
         let ran = part(verb);
-        assert!(ran.refused().contains(&format!("{}p1 is mounted at {mnt}", device.0)), "{}", ran.stderr);
+        assert!(
+            ran.refused().contains(&format!("{}p1 is mounted at {mnt}", device.0)),
+            "{}",
+            ran.stderr
+        );
     }
     assert!(before[..512] == disk.bytes("disk")[..512], "the table is as it was");
     let ran = part("add -t fat32 --allow-busy DEV");
-    let want = format!("{0} is in use, so the kernel keeps the old partitions: partx -u {0}", device.0);
+    let want =
+        format!("{0} is in use, so the kernel keeps the old partitions: partx -u {0}", device.0);
     assert!(ran.code == Some(0) && ran.stderr.contains(&want), "{}", ran.stderr);
     sh("/", &format!("partx --update {}", device.0)).expect("partx");
     assert_eq!(device.partitions().len(), 2);
@@ -202,7 +234,11 @@ fn what_is_read_only_is_not_written() {
     let disk = Image::new(16 * MIB, "");
     let device = Loop::new(&disk, "--read-only");
     let ran = disk.part(&format!("create -s gpt {}", device.0));
-    assert!(ran.refused().contains(&device.0) && ran.refused().contains("read-only"), "{}", ran.stderr);
+    assert!(
+        ran.refused().contains(&device.0) && ran.refused().contains("read-only"),
+        "{}",
+        ran.stderr
+    );
     assert!(disk.bytes("disk").iter().all(|b| *b == 0));
 }
 
@@ -219,7 +255,11 @@ fn an_image_that_a_virtual_machine_has_is_not_written() {
     // It has the image once it asks what to do.
     holder.0.stdout.as_mut().expect("its output").read_exact(&mut [0; 7]).expect("its prompt");
     let ran = disk.part("create -s gpt disk");
-    assert!(ran.refused().contains("another program has locked it, a virtual machine perhaps"), "{}", ran.stderr);
+    assert!(
+        ran.refused().contains("another program has locked it, a virtual machine perhaps"),
+        "{}",
+        ran.stderr
+    );
     assert!(disk.bytes("disk").iter().all(|b| *b == 0));
     disk.part("create -s gpt --allow-busy disk").ended(0);
     drop(holder);
@@ -230,9 +270,11 @@ fn an_image_that_a_virtual_machine_has_is_not_written() {
 fn what_is_no_disk_is_not_written() {
     let disk = Image::new(16 * MIB, "");
     fs::create_dir(disk.path("directory")).expect("a directory");
-    for (target, why) in
-        [("directory", "it is a directory"), ("/dev/null", "it is a character device"), ("nowhere", "no such file or device")]
-    {
+    for (target, why) in [
+        ("directory", "it is a directory"),
+        ("/dev/null", "it is a character device"),
+        ("nowhere", "no such file or device"),
+    ] {
         let ran = disk.part(&format!("create -s gpt {target}"));
         assert!(ran.refused().contains(why), "{}", ran.stderr);
     }

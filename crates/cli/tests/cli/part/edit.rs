@@ -18,12 +18,26 @@ fn every_verb_on_a_gpt() {
         disk.refused("create -s gpt --dialect netbsd disk", "a GPT has no dialects");
         disk.refused("create -s gpt --geometry 63,16 disk", "a GPT has no geometry");
         assert_eq!(disk.done(&format!("create -s gpt {ID} disk")), "disk created\n");
-        disk.refused("create -s mbr disk", "there is a GPT with 0 partitions: part destroy removes it, --overwrite");
+        disk.refused(
+            "create -s mbr disk",
+            "there is a GPT with 0 partitions: part destroy removes it, --overwrite",
+        );
         let said = disk.done(&format!("add -t efi -s 2m -l Größe-😀 {UUID} disk"));
-        assert_eq!(said, format!("disk#p1 added: 2 MiB at byte 1048576 (LBA {})\n", if options.is_empty() { 2048 } else { 256 }));
-        disk.done("add -t linux-data -s 3MiB -i 7 --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
+        assert_eq!(
+            said,
+            format!(
+                "disk#p1 added: 2 MiB at byte 1048576 (LBA {})\n",
+                if options.is_empty() { 2048 } else { 256 }
+            )
+        );
+        disk.done(
+            "add -t linux-data -s 3MiB -i 7 --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk",
+        );
         disk.done("add -t freebsd-ufs --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000003 disk");
-        assert_eq!(disk.places(""), [(1, MIB, 2 * MIB), (2, 6 * MIB, 9 * MIB), (7, 3 * MIB, 3 * MIB)]);
+        assert_eq!(
+            disk.places(""),
+            [(1, MIB, 2 * MIB), (2, 6 * MIB, 9 * MIB), (7, 3 * MIB, 3 * MIB)]
+        );
         disk.refused("add -t nope disk", "trueline part add --help lists the names");
         disk.refused("add -t efi -i 7 disk", "index 7 is in use");
         disk.refused("add -t efi -i 129 disk", "use 1 to 128");
@@ -32,7 +46,10 @@ fn every_verb_on_a_gpt() {
         disk.refused("add -t efi -b 0 -s 8s disk", "do not lie where partitions may");
         disk.refused("add -t efi -b 18446744073709551615 disk", "ends past 2^64 bytes");
         disk.refused("add -t efi --uuid zz disk", "no UUID");
-        disk.refused(&format!("modify -i 1 -l {} disk", "é".repeat(37)), "37 UTF-16 units: a GPT has room for 36");
+        disk.refused(
+            &format!("modify -i 1 -l {} disk", "é".repeat(37)),
+            "37 UTF-16 units: a GPT has room for 36",
+        );
         disk.refused("modify -i 1 disk", "nothing to change");
         disk.refused("modify -i 3 -t efi disk", "no partition with index 3: in use: 1, 2, 7");
         disk.refused("resize -i 1 -s 4m disk", "overlap index 7");
@@ -49,10 +66,15 @@ fn every_verb_on_a_gpt() {
         disk.done("set -a active disk");
         assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
         disk.done("delete -i 7 disk");
-        let json: serde_json::Value = serde_json::from_str(&disk.done("modify -i 1 -l Größe --json disk")).expect("a document");
+        let json: serde_json::Value =
+            serde_json::from_str(&disk.done("modify -i 1 -l Größe --json disk"))
+                .expect("a document");
         assert_eq!(json["format"], "trueline/part/1");
         let p1 = &json["tables"][0]["entries"][0];
-        assert_eq!((&p1["label"], &p1["start"], &p1["aligned"]), (&"Größe".into(), &MIB.into(), &true.into()));
+        assert_eq!(
+            (&p1["label"], &p1["start"], &p1["aligned"]),
+            (&"Größe".into(), &MIB.into(), &true.into())
+        );
         assert_eq!(disk.table(""), json["tables"][0]);
         disk.done("destroy -F disk");
         let none = disk.part("show disk");
@@ -87,7 +109,10 @@ fn every_verb_on_an_mbr_and_its_logical_partitions() {
         disk.done("delete -i 5 disk#s2");
         // The siblings stay where they were, under the numbers that the kernel gives them.
         let now = disk.places("#s2");
-        assert_eq!(now.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>(), [(5, first[1].1), (6, first[3].1)]);
+        assert_eq!(
+            now.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>(),
+            [(5, first[1].1), (6, first[3].1)]
+        );
         disk.done("add -t linux-data -s 1m disk#s2");
         disk.refused("destroy disk#s2", "partitions");
         disk.done("destroy -F disk#s2");
@@ -102,7 +127,11 @@ fn every_verb_on_an_mbr_and_its_logical_partitions() {
 
 #[test]
 fn every_verb_on_the_bsd_labels() {
-    let dialects = [("freebsd", "freebsd", "freebsd-swap"), ("openbsd", "openbsd", "freebsd-swap"), ("netbsd", "netbsd", "freebsd-swap")];
+    let dialects = [
+        ("freebsd", "freebsd", "freebsd-swap"),
+        ("openbsd", "openbsd", "freebsd-swap"),
+        ("netbsd", "netbsd", "freebsd-swap"),
+    ];
     for (kind, dialect, swap) in dialects {
         for options in ["", "--logical 4096"] {
             let disk = Image::new(32 * MIB, options);
@@ -110,7 +139,10 @@ fn every_verb_on_the_bsd_labels() {
             disk.done(&format!("add -t {kind} -s 20m disk"));
             let id = if kind == "openbsd" { "--id 0123456789abcdef" } else { "" };
             disk.done(&format!("create -s bsd {id} disk#s1"));
-            assert_eq!(disk.table("#s1")["dialect"].as_str().map(str::to_lowercase).as_deref(), Some(dialect));
+            assert_eq!(
+                disk.table("#s1")["dialect"].as_str().map(str::to_lowercase).as_deref(),
+                Some(dialect)
+            );
             disk.done("add -t freebsd-ufs -s 4m disk#s1");
             disk.done(&format!("add -t {swap} -s 2m disk#s1"));
             disk.done("add -t freebsd-ufs disk#s1");
@@ -122,7 +154,10 @@ fn every_verb_on_the_bsd_labels() {
             disk.refused("add -t freebsd-ufs disk#s1", "no room");
             disk.refused("add -t linux-data disk#s1", "type 'linux-data' is unknown to BSD");
             disk.refused("modify -i 1 -l name disk#s1", "labels are not supported");
-            disk.refused("set -a bootme -i 1 disk#s1", "BSD has no attribute 'bootme': it has none");
+            disk.refused(
+                "set -a bootme -i 1 disk#s1",
+                "BSD has no attribute 'bootme': it has none",
+            );
             disk.done(&format!("modify -i {last} -t {swap} disk#s1"));
             disk.done(&format!("resize -i {last} -s 1m disk#s1"));
             disk.done(&format!("delete -i {last} disk#s1"));
@@ -185,14 +220,27 @@ fn off_the_grain_is_obeyed_with_a_warning() {
             "3584 bytes past a 4096-byte physical unit",
             "on the boundary: -b 56 (byte 28672) or -b 64 (byte 32768)",
         ),
-        ("--physical 4096", "-a 574 -s 1m", "3072 bytes past a 4096-byte physical unit", "-b 568 (byte 290816) or -b 576 (byte 294912)"),
-        ("--for sd-4m", "-b 2048 -s 1m", "1048576 bytes (1 MiB) past a 4194304-byte erase unit", "-b 8192 (byte 4194304)"),
+        (
+            "--physical 4096",
+            "-a 574 -s 1m",
+            "3072 bytes past a 4096-byte physical unit",
+            "-b 568 (byte 290816) or -b 576 (byte 294912)",
+        ),
+        (
+            "--for sd-4m",
+            "-b 2048 -s 1m",
+            "1048576 bytes (1 MiB) past a 4194304-byte erase unit",
+            "-b 8192 (byte 4194304)",
+        ),
     ] {
         let disk = Image::new(16 * MIB, options);
         disk.done(&format!("create -s gpt {ID} disk"));
         let ran = disk.edited(&format!("add -t linux-data {words} {UUID} disk"));
         let line = ran.stderr.strip_suffix('\n').expect("a line");
-        assert!(ran.code == Some(0) && line.starts_with("trueline: warning: ") && !line.contains('\n'), "{line}");
+        assert!(
+            ran.code == Some(0) && line.starts_with("trueline: warning: ") && !line.contains('\n'),
+            "{line}"
+        );
         assert!(line.contains(offset) && line.contains(cost), "{line}");
     }
 }
@@ -203,7 +251,10 @@ fn a_scrap_before_the_first_boundary_is_not_given_unasked() {
     disk.part("create -s mbr disk").ended(0);
     disk.part("add -t linux-data disk").ended(0);
     disk.part("add -t linux-data -b 64 disk").ended(0);
-    disk.refused("add -t linux-data disk", "no room on the grain: the most that is free is 512 bytes at byte 32256 (LBA 63)");
+    disk.refused(
+        "add -t linux-data disk",
+        "no room on the grain: the most that is free is 512 bytes at byte 32256 (LBA 63)",
+    );
     assert_eq!(disk.part("add -t linux-data -b 63 disk").code, Some(0));
 }
 
@@ -214,7 +265,11 @@ fn what_a_smaller_partition_cuts_off_is_said() {
     disk.part("add -t freebsd-ufs disk").ended(0);
     run(disk.scratch.path(), "mkfs ufs disk#p1").ended(0);
     let ran = disk.part("resize -i 1 -s 32m disk");
-    assert!(ran.code == Some(0) && ran.stderr.contains("warning: ufs on disk#p1 covers 65"), "{}", ran.stderr);
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains("warning: ufs on disk#p1 covers 65"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(disk.part("resize -i 1 disk").stderr, "");
 }
 
@@ -226,10 +281,16 @@ fn types_that_are_unknown_lead_to_those_there_are() {
     disk.refused("add -t freebsd-foo disk", "there are freebsd; ");
     disk.refused("add -t ext9 disk", "is unknown to MBR: trueline part add --help lists the names");
     let help = run(disk.scratch.path(), "part add --help").ended(0).stdout.clone();
-    assert!(help.split_whitespace().any(|word| word == "efi") && help.split_whitespace().any(|word| word == "openbsd"), "{help}");
+    assert!(
+        help.split_whitespace().any(|word| word == "efi")
+            && help.split_whitespace().any(|word| word == "openbsd"),
+        "{help}"
+    );
     // Where gpart(8) has no name, ours is shown, unless its words are wanted.
     disk.part("add -t openbsd disk").ended(0);
-    let shown = |options: &str| disk.part(&format!("show {options} disk")).ended(0).stdout.contains("  1  openbsd  (");
+    let shown = |options: &str| {
+        disk.part(&format!("show {options} disk")).ended(0).stdout.contains("  1  openbsd  (")
+    };
     assert_eq!(["", "--gpart-rules", "--compat 9"].map(shown), [true, false, false]);
 }
 
@@ -243,7 +304,10 @@ fn partitions_until_it_is_full() {
         added += 1;
         last = disk.part("add -t linux-data -s 1m disk");
     }
-    assert!(last.refused().contains("no room for 1048576 bytes") || last.refused().contains("entries of the GPT are in use"));
+    assert!(
+        last.refused().contains("no room for 1048576 bytes")
+            || last.refused().contains("entries of the GPT are in use")
+    );
     let places = disk.places("");
     assert!(places.len() == added && added >= 8, "{added}");
     for pair in places.windows(2) {
@@ -262,24 +326,43 @@ fn a_backup_restored_elsewhere_is_the_same_table() {
     let restore = |arguments: &str| {
         fs::write(disk.path("text"), &text).expect("a file");
         let input = File::open(disk.path("text")).expect("a file");
-        let ran = crate::program(disk.scratch.path()).args(arguments.split_whitespace()).stdin(Stdio::from(input)).output();
+        let ran = crate::program(disk.scratch.path())
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::from(input))
+            .output();
         crate::Ran::of(&ran.expect("the program runs"))
     };
     restore("part restore -l copy").ended(0);
-    let shown = |name: &str| run(disk.scratch.path(), &format!("part show -l {name}")).ended(0).stdout.replace(name, "");
+    let shown = |name: &str| {
+        run(disk.scratch.path(), &format!("part show -l {name}")).ended(0).stdout.replace(name, "")
+    };
     assert_eq!(shown("disk"), shown("copy"));
     let again = restore("part restore -l copy");
-    assert!(again.refused().contains("there is a GPT with 1 partition: say -F to replace it"), "{}", again.stderr);
+    assert!(
+        again.refused().contains("there is a GPT with 1 partition: say -F to replace it"),
+        "{}",
+        again.stderr
+    );
     restore("part restore -F -l copy").ended(0);
-    for (text, why) in
-        [("", "line 1"), ("GPT 128\n1 nope 2048 8\n", "line 2: type 'nope'"), ("XXX 4\n", "no scheme"), ("GPT 128\n1 efi 0 8\n", "line 2")]
-    {
+    for (text, why) in [
+        ("", "line 1"),
+        ("GPT 128\n1 nope 2048 8\n", "line 2: type 'nope'"),
+        ("XXX 4\n", "no scheme"),
+        ("GPT 128\n1 efi 0 8\n", "line 2"),
+    ] {
         fs::write(disk.path("text"), text).expect("a file");
         let before = disk.bytes("copy");
         let input = File::open(disk.path("text")).expect("a file");
-        let ran = crate::program(disk.scratch.path()).args(["part", "restore", "-F", "copy"]).stdin(Stdio::from(input)).output();
+        let ran = crate::program(disk.scratch.path())
+            .args(["part", "restore", "-F", "copy"])
+            .stdin(Stdio::from(input))
+            .output();
         let ran = crate::Ran::of(&ran.expect("the program runs"));
-        assert!(ran.refused().contains(why) && ran.refused().ends_with("nothing was written"), "{}", ran.stderr);
+        assert!(
+            ran.refused().contains(why) && ran.refused().ends_with("nothing was written"),
+            "{}",
+            ran.stderr
+        );
         assert!(before == disk.bytes("copy"));
     }
 }
@@ -297,7 +380,10 @@ fn what_saved_nothing_or_something_else_is_not_undone() {
     }
     // What is there is not saved over.
     disk.refused("destroy --save bad disk", "it is there already");
-    let twice = run_with(disk.scratch.path(), &["part", "add", "-t", "efi", "--dry-run", "--save", "never", "disk"]);
+    let twice = run_with(
+        disk.scratch.path(),
+        &["part", "add", "-t", "efi", "--dry-run", "--save", "never", "disk"],
+    );
     assert_eq!(twice.code, Some(0));
     assert!(!disk.path("never").exists());
 }
@@ -309,7 +395,12 @@ fn a_logical_partitions_index_names_the_extended_one() {
     disk.part("add -t linux-data -s 2m disk").ended(0);
     disk.part("add -t ebr disk").ended(0);
     disk.part("add -t linux-data -s 2m disk#s2").ended(0);
-    for verb in ["delete -i 5 disk", "modify -i 5 -t linux-swap disk", "resize -i 5 -s 1m disk", "set -a active -i 5 disk"] {
+    for verb in [
+        "delete -i 5 disk",
+        "modify -i 5 -t linux-swap disk",
+        "resize -i 5 -s 1m disk",
+        "set -a active -i 5 disk",
+    ] {
         disk.refused(verb, "index 5 is a logical partition, in the extended one: name that: disk#s2: nothing was written");
     }
     // An index that neither table has is refused.
@@ -339,11 +430,22 @@ fn a_protective_entry_of_another_length_is_a_note() {
         checked["targets"][0]["findings"].as_array().cloned().expect("findings")
     };
     let first = |size: u32| findings(size)[0]["rule"].clone();
-    assert_eq!((first(131_071), first(u32::MAX)), ("TL0028".into(), "TL0028".into()), "only that it is empty");
+    assert_eq!(
+        (first(131_071), first(u32::MAX)),
+        ("TL0028".into(), "TL0028".into()),
+        "only that it is empty"
+    );
     let found = findings(4096);
-    assert_eq!((found.len() - 1, &found[0]["severity"], &found[0]["rule"]), (1, &"note".into(), &"TL0008".into()), "{found:?}");
+    assert_eq!(
+        (found.len() - 1, &found[0]["severity"], &found[0]["rule"]),
+        (1, &"note".into(), &"TL0008".into()),
+        "{found:?}"
+    );
     let message = found[0]["message"].as_str().expect("a message");
-    assert!(message.contains("covers 4096 sectors, and the disk has 131071 behind it"), "{message}");
+    assert!(
+        message.contains("covers 4096 sectors, and the disk has 131071 behind it"),
+        "{message}"
+    );
     assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
 }
 
@@ -364,10 +466,14 @@ fn in_an_extended_partition_both_places_are_said() {
     let better = "on the boundary: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 of the disk)";
     assert!(ran.stderr.contains(off) && ran.stderr.trim_end().ends_with(better), "{}", ran.stderr);
     let checked = run(disk.scratch.path(), "check disk").ended(1).stdout.clone();
-    assert!(checked.contains("s6: partition starts at byte 18907648 (LBA 36929), 512 bytes past"), "{checked}");
+    assert!(
+        checked.contains("s6: partition starts at byte 18907648 (LBA 36929), 512 bytes past"),
+        "{checked}"
+    );
 }
 
-/// From its first byte an extended partition does no I/O, and an SD card's FAT begins where its clusters come out right.
+/// From its first byte an extended partition does no I/O, and an SD card's FAT begins where its
+/// clusters come out right.
 #[test]
 fn a_start_that_costs_nothing_is_not_warned_of() {
     let disk = Image::new(1 << 30, "");
@@ -382,10 +488,14 @@ fn a_start_that_costs_nothing_is_not_warned_of() {
         run(disk.scratch.path(), "check --strict disk").ended(0);
     }
     disk.part("delete -i 1 disk").ended(0);
-    for wrong in ["add -t fat16 -b 225 -s 2000000 disk", "add -t linux-data -b 223 -s 2096929 disk"] {
+    for wrong in ["add -t fat16 -b 225 -s 2000000 disk", "add -t linux-data -b 223 -s 2096929 disk"]
+    {
         let ran = disk.part(wrong);
         assert!(
-            ran.code == Some(0) && ran.stderr.contains(" past a 4096-byte physical unit (assumed): writes of 4096 bytes take 4.0 x"),
+            ran.code == Some(0)
+                && ran.stderr.contains(
+                    " past a 4096-byte physical unit (assumed): writes of 4096 bytes take 4.0 x"
+                ),
             "{wrong}"
         );
         disk.part("delete -i 1 disk").ended(0);

@@ -1,4 +1,5 @@
-//! An image that `part` edits; whatever a test is about, every edit of one also keeps what all edits promise.
+//! An image that `part` edits; whatever a test is about, every edit of one also keeps what all
+//! edits promise.
 
 use crate::recipe::Scratch;
 use crate::{Ran, run_with, scratch, zeroes};
@@ -70,8 +71,9 @@ impl Image {
         ran.stdout
     }
 
-    /// Does it, after looking at `--dry-run`: that writes nothing and lists exactly what is then written. What `--save` kept
-    /// brings the first bytes back. The verb must leave nothing to chance.
+    /// Does it, after looking at `--dry-run`: that writes nothing and lists exactly what is then
+    /// written. What `--save` kept brings the first bytes back. The verb must leave nothing to
+    /// chance.
     #[track_caller]
     pub(super) fn edited(&self, words: &str) -> Ran {
         let before = self.bytes("disk");
@@ -83,8 +85,15 @@ impl Image {
         let saved = format!("saved-{}", self.saved.get());
         let ran = self.part(&format!("{words} --save {saved}"));
         let after = self.bytes("disk");
-        assert!(after == self.bytes("listed"), "{words}: it writes something else than --dry-run lists: {}", ran.stderr);
-        assert!(ran.code != Some(0) || self.path(&saved).exists(), "{words}: --save makes its file, also of nothing");
+        assert!(
+            after == self.bytes("listed"),
+            "{words}: it writes something else than --dry-run lists: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.code != Some(0) || self.path(&saved).exists(),
+            "{words}: --save makes its file, also of nothing"
+        );
         if before == after && ran.code == Some(0) {
             self.part(&format!("undo {saved} disk")).ended(0);
             assert!(before == self.bytes("disk"), "{words}: undo of nothing writes");
@@ -93,7 +102,10 @@ impl Image {
             fs::rename(self.path("disk"), self.path("kept")).expect("a rename");
             fs::rename(self.path("listed"), self.path("disk")).expect("a rename");
             self.part(&format!("undo {saved} disk")).ended(0);
-            assert!(before == self.bytes("disk"), "{words}: undo does not bring the first bytes back");
+            assert!(
+                before == self.bytes("disk"),
+                "{words}: undo does not bring the first bytes back"
+            );
             fs::rename(self.path("kept"), self.path("disk")).expect("a rename");
         }
         ran
@@ -110,16 +122,25 @@ impl Image {
     /// Carries out the first `length` bytes of a write on the file `name`.
     pub(super) fn write(&self, name: &str, write: &Write, length: usize) {
         let base = if write.provider.is_empty() { 0 } else { self.base(&write.provider) };
-        let file = File::options().write(true).open(self.path(name)).expect("the image can be opened");
-        file.write_all_at(&write.bytes[..length], base + write.offset).expect("the image can be written");
+        let file =
+            File::options().write(true).open(self.path(name)).expect("the image can be opened");
+        file.write_all_at(&write.bytes[..length], base + write.offset)
+            .expect("the image can be written");
     }
 
     /// Byte 0 of a provider on the disk.
     fn base(&self, provider: &str) -> u64 {
-        let show =
-            run_with(self.scratch.path(), &[&["check", "--json", "disk"], &*self.options.split_whitespace().collect::<Vec<_>>()].concat());
-        let providers = show.json()["targets"][0]["providers"].as_array().cloned().expect("providers");
-        let own = providers.iter().find(|p| p["provider"] == provider).unwrap_or_else(|| panic!("no {provider}"));
+        let show = run_with(
+            self.scratch.path(),
+            &[&["check", "--json", "disk"], &*self.options.split_whitespace().collect::<Vec<_>>()]
+                .concat(),
+        );
+        let providers =
+            show.json()["targets"][0]["providers"].as_array().cloned().expect("providers");
+        let own = providers
+            .iter()
+            .find(|p| p["provider"] == provider)
+            .unwrap_or_else(|| panic!("no {provider}"));
         own["start"].as_u64().expect("a start")
     }
 
@@ -135,7 +156,10 @@ impl Image {
         let table = self.table(provider);
         let number = |e: &Value, key: &str| e[key].as_u64().expect("bytes as an integer");
         let entries = table["entries"].as_array().expect("entries");
-        entries.iter().map(|e| (number(e, "index"), number(e, "start"), number(e, "length"))).collect()
+        entries
+            .iter()
+            .map(|e| (number(e, "index"), number(e, "start"), number(e, "length")))
+            .collect()
     }
 }
 
@@ -151,7 +175,10 @@ pub(super) fn writes(text: &str) -> Vec<Write> {
         if line.starts_with("# interrupted, ") || line.starts_with("#   ") {
             continue;
         }
-        let (head, length) = line.strip_suffix(')').and_then(|l| l.split_once(" bytes at byte ")).expect("what a write begins with");
+        let (head, length) = line
+            .strip_suffix(')')
+            .and_then(|l| l.split_once(" bytes at byte "))
+            .expect("what a write begins with");
         let offset: u64 = length.split(' ').next().and_then(|n| n.parse().ok()).expect("where");
         let (head, length) = head.rsplit_once(": ").expect("how much");
         let provider = head.rsplit_once('#').expect("a provider").1.to_string();
@@ -163,7 +190,12 @@ pub(super) fn writes(text: &str) -> Vec<Write> {
         let disk = Sparse::from_hexdump(&dump).expect("a dump");
         assert_eq!(disk.length(), offset + bytes.len() as u64);
         disk.read_at(&mut bytes, offset).expect("the dump's bytes");
-        writes.push(Write { provider, offset, bytes, after_flush: std::mem::take(&mut after_flush) });
+        writes.push(Write {
+            provider,
+            offset,
+            bytes,
+            after_flush: std::mem::take(&mut after_flush),
+        });
     }
     writes
 }

@@ -11,7 +11,11 @@ const ID: &str = "--id 0d1f8f5c-6f55-4e0e-9f0e-000000000000";
 const UUID: &str = "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000001";
 
 /// The way to make each empty table with nothing left to chance.
-const CREATE: [&str; 3] = ["create -s gpt --id 0d1f8f5c-6f55-4e0e-9f0e-000000000009", "create -s mbr --id 87654321", "create -s bsd"];
+const CREATE: [&str; 3] = [
+    "create -s gpt --id 0d1f8f5c-6f55-4e0e-9f0e-000000000009",
+    "create -s mbr --id 87654321",
+    "create -s bsd",
+];
 
 /// Bytes at a place; counted from the end, if it is negative.
 type Sign = (i64, &'static [u8]);
@@ -19,7 +23,15 @@ type Sign = (i64, &'static [u8]);
 /// Formats by their signs.
 const SIGNS: [(&str, &[Sign]); 2] = [
     ("swap", &[(4086, b"SWAPSPACE2"), (1024, &[1, 0, 0, 0, 0xff, 3, 0, 0])]),
-    ("LUKS", &[(0, b"LUKS\xba\xbe\0\x01aes\0"), (40, b"xts-plain64\0"), (72, b"sha256\0"), (104, &[0, 0, 8, 0, 0, 0, 0, 64])]),
+    (
+        "LUKS",
+        &[
+            (0, b"LUKS\xba\xbe\0\x01aes\0"),
+            (40, b"xts-plain64\0"),
+            (72, b"sha256\0"),
+            (104, &[0, 0, 8, 0, 0, 0, 0, 64]),
+        ],
+    ),
 ];
 
 fn put(disk: &Image, at: i64, bytes: &[u8]) {
@@ -30,7 +42,12 @@ fn put(disk: &Image, at: i64, bytes: &[u8]) {
 }
 
 fn resize(disk: &Image, length: u64) {
-    File::options().write(true).open(disk.path("disk")).expect("the image").set_len(length).expect("another length");
+    File::options()
+        .write(true)
+        .open(disk.path("disk"))
+        .expect("the image")
+        .set_len(length)
+        .expect("another length");
 }
 
 #[test]
@@ -40,7 +57,8 @@ fn over_another_table_nothing_of_it_is_found_again() {
             for new in CREATE {
                 let disk = Image::new(16 * MIB, options);
                 disk.done(&format!("{old} disk"));
-                let kind = if old.contains("mbr") { "linux-data -s 4m" } else { "freebsd-ufs -s 4m" };
+                let kind =
+                    if old.contains("mbr") { "linux-data -s 4m" } else { "freebsd-ufs -s 4m" };
                 let uuid = if old.contains("gpt") { UUID } else { "" };
                 disk.done(&format!("add -t {kind} {uuid} disk"));
                 disk.refused(
@@ -49,12 +67,17 @@ fn over_another_table_nothing_of_it_is_found_again() {
                 );
                 disk.done(&format!("{new} --overwrite disk"));
                 assert_eq!(disk.places(""), [], "{old}, {new}");
-                let check = run(disk.scratch.path(), &format!("check --json {options} disk")).json();
+                let check =
+                    run(disk.scratch.path(), &format!("check --json {options} disk")).json();
                 let rules: Vec<&str> = texts(list(&check["targets"][0], "findings"), "rule");
                 assert_eq!(rules, ["TL0028"], "{old}, {new}: only that it is empty");
                 disk.done("destroy disk");
                 let left = disk.part("show disk");
-                assert!(left.refused().contains("there is no partition table"), "{old}, {new}: {}", left.stderr);
+                assert!(
+                    left.refused().contains("there is no partition table"),
+                    "{old}, {new}: {}",
+                    left.stderr
+                );
             }
         }
     }
@@ -66,7 +89,10 @@ fn over_a_format_nothing_of_it_is_found_again() {
         for new in CREATE {
             let disk = Image::new(16 * MIB, "");
             signs.iter().for_each(|(at, bytes)| put(&disk, *at, bytes));
-            disk.refused(&format!("{new} disk"), &format!("{name} on it: say --overwrite to lose it").replace("LUKS", "crypto_LUKS"));
+            disk.refused(
+                &format!("{new} disk"),
+                &format!("{name} on it: say --overwrite to lose it").replace("LUKS", "crypto_LUKS"),
+            );
             disk.done(&format!("{new} --overwrite disk"));
             // No sign of it passes the table over.
             let kind = if new.contains("mbr") { "linux-data" } else { "freebsd-ufs" };
@@ -83,7 +109,12 @@ fn over_a_real_file_system_nothing_of_it_is_found_again() {
         for new in CREATE {
             let disk = Image::new(128 * MIB, "");
             let made = format!("PATH=$PATH:/usr/sbin:/sbin; {mkfs} disk >/dev/null 2>&1");
-            if !Command::new("sh").args(["-c", &made]).current_dir(disk.scratch.path()).status().is_ok_and(|s| s.success()) {
+            if !Command::new("sh")
+                .args(["-c", &made])
+                .current_dir(disk.scratch.path())
+                .status()
+                .is_ok_and(|s| s.success())
+            {
                 skip(&format!("{mkfs} does not work here"));
                 break;
             }
@@ -93,7 +124,11 @@ fn over_a_real_file_system_nothing_of_it_is_found_again() {
             let kind = if new.contains("mbr") { "linux-data" } else { "freebsd-ufs" };
             disk.part(&format!("add -t {kind} -s 1m disk")).ended(0);
             let check = run(disk.scratch.path(), "check --json disk").json();
-            assert_eq!(check["targets"][0]["providers"][0]["sign"], serde_json::Value::Null, "{mkfs}, {new}");
+            assert_eq!(
+                check["targets"][0]["providers"][0]["sign"],
+                serde_json::Value::Null,
+                "{mkfs}, {new}"
+            );
         }
     }
 }
@@ -102,7 +137,13 @@ fn over_a_real_file_system_nothing_of_it_is_found_again() {
 fn either_copy_of_a_gpt_is_made_again() {
     for (options, sector) in [("", 512), ("--logical 4096", 4096)] {
         let back = -16384 - sector;
-        for (what, at) in [("header", sector), ("array", 2 * sector), ("backup header", -sector), ("backup array", back), ("PMBR", 0)] {
+        for (what, at) in [
+            ("header", sector),
+            ("array", 2 * sector),
+            ("backup header", -sector),
+            ("backup array", back),
+            ("PMBR", 0),
+        ] {
             let disk = Image::new(16 * MIB, options);
             disk.done(&format!("create -s gpt {ID} disk"));
             disk.done(&format!("add -t efi -s 2m -l name {UUID} disk"));
@@ -145,11 +186,16 @@ fn a_disk_that_has_grown() {
         disk.done(&format!("create -s gpt {ID} disk"));
         disk.done(&format!("add -t efi -s 2m {UUID} disk"));
         resize(&disk, 24 * MIB);
-        disk.refused("add -t efi disk", "has grown since the table was written: recover it first: part recover");
+        disk.refused(
+            "add -t efi disk",
+            "has grown since the table was written: recover it first: part recover",
+        );
         disk.done("recover disk");
         disk.done("add -t linux-data --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
         assert_eq!(disk.places(""), [(1, MIB, 2 * MIB), (2, 3 * MIB, 20 * MIB)]);
-        for (create, kind) in [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")] {
+        for (create, kind) in
+            [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")]
+        {
             let disk = Image::new(16 * MIB, options);
             disk.done(&format!("{create} disk"));
             disk.done(&format!("add -t {kind} -s 8m disk"));
@@ -173,7 +219,9 @@ fn a_disk_that_has_shrunk() {
         disk.done("add -t efi --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
         resize(&disk, 4 * MIB);
         disk.refused("recover disk", "p2 takes");
-        for (create, kind) in [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")] {
+        for (create, kind) in
+            [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")]
+        {
             let disk = Image::new(16 * MIB, options);
             disk.done(&format!("{create} disk"));
             disk.done(&format!("add -t {kind} -s 8m disk"));
@@ -183,11 +231,15 @@ fn a_disk_that_has_shrunk() {
             disk.refused("delete -i 1 disk", "is damaged");
             disk.refused("destroy disk", "is damaged");
             if kind == "linux-data" {
-                // A slice that begins on the disk is cut to it; one that does not could only be lost.
+                // A slice that begins on the disk is cut to it; one that does not could only be
+                // lost.
                 disk.done("recover disk");
                 assert_eq!(disk.places(""), [(1, MIB, 3 * MIB)]);
             } else {
-                disk.refused("recover disk", "give the disk or image its length back, or destroy the table");
+                disk.refused(
+                    "recover disk",
+                    "give the disk or image its length back, or destroy the table",
+                );
                 resize(&disk, 16 * MIB);
                 disk.done("resize -i 1 -s 2m disk");
                 resize(&disk, 4 * MIB);
@@ -197,7 +249,8 @@ fn a_disk_that_has_shrunk() {
     }
 }
 
-/// Places at the ends of a disk of 16 MiB, the last counted from its end: what is there is looked at before anything is written.
+/// Places at the ends of a disk of 16 MiB, the last counted from its end: what is there is looked
+/// at before anything is written.
 const ENDS: [i64; 6] = [0, 5 * 512, 100_000, MIB as i64 - 8, -(MIB as i64), -8];
 /// Bytes that no class and no format begins with.
 const UNKNOWN: [u8; 8] = [0x9d, 0x31, 0x77, 0xc2, 0x05, 0xe8, 0x6b, 0x14];
@@ -212,7 +265,10 @@ fn what_nothing_recognises_is_written_over_only_if_told() {
         put(&disk, at, &UNKNOWN);
         let before = disk.bytes("disk");
         let place = if at < 0 { 16 * MIB - at.unsigned_abs() } else { at.unsigned_abs() };
-        let found = format!("there is something that is not recognised: byte {place} (LBA {}) has 9d 31 77 c2 05 e8 6b 14", place / 512);
+        let found = format!(
+            "there is something that is not recognised: byte {place} (LBA {}) has 9d 31 77 c2 05 e8 6b 14",
+            place / 512
+        );
         let verbs = CREATE.map(|create| format!("part {create} {{}} disk"));
         let others = [
             "part apply {} layout disk",
@@ -227,11 +283,13 @@ fn what_nothing_recognises_is_written_over_only_if_told() {
             assert!(before == disk.bytes("disk"), "{verb}: it is another");
             // One name of the danger for all of them.
             if !verb.contains("swap") {
-                let ran = run(disk.scratch.path(), &(verb.replace("{}", "--overwrite") + " --dry-run"));
+                let ran =
+                    run(disk.scratch.path(), &(verb.replace("{}", "--overwrite") + " --dry-run"));
                 assert_eq!(ran.code, Some(0), "{verb}: {}", ran.stderr);
             }
         }
-        // What the new table does not need stays: it may be the front of a partition that the table is to have again.
+        // What the new table does not need stays: it may be the front of a partition that the table
+        // is to have again.
         disk.part("create -s gpt --overwrite disk").ended(0);
         let length = usize::try_from(16 * MIB).expect("small");
         let after = disk.bytes("disk");
@@ -243,21 +301,40 @@ fn what_nothing_recognises_is_written_over_only_if_told() {
     disk.part("create -s gpt disk").ended(0);
 }
 
-/// Remains of a format after wipefs are not zero; the refusal names their place, and a whole command that goes on.
+/// Remains of a format after wipefs are not zero; the refusal names their place, and a whole
+/// command that goes on.
 #[test]
 fn a_refusal_names_the_command_that_goes_on() {
     let disk = Image::new(16 * MIB, "");
     put(&disk, 1025, &UNKNOWN);
     std::fs::rename(disk.path("disk"), disk.path("my disk")).expect("another name");
     for (words, again) in [
-        (["part", "create", "-s", "gpt", "my disk"].as_slice(), "trueline part create -s gpt 'my disk' --overwrite"),
-        (["mkfs", "ufs", "my disk", "--", "-L", "a b"].as_slice(), "trueline mkfs ufs 'my disk' --overwrite -- -L 'a b'"),
+        (
+            ["part", "create", "-s", "gpt", "my disk"].as_slice(),
+            "trueline part create -s gpt 'my disk' --overwrite",
+        ),
+        (
+            ["mkfs", "ufs", "my disk", "--", "-L", "a b"].as_slice(),
+            "trueline mkfs ufs 'my disk' --overwrite -- -L 'a b'",
+        ),
     ] {
         let ran = crate::run_with(disk.scratch.path(), words);
-        let want = format!("byte 1025 (LBA 2) has 9d 31 77 c2 05 e8 6b 14: say --overwrite to lose it: {again}: nothing was written");
+        let want = format!(
+            "byte 1025 (LBA 2) has 9d 31 77 c2 05 e8 6b 14: say --overwrite to lose it: {again}: nothing was written"
+        );
         assert!(ran.refused().ends_with(&want), "{}", ran.stderr);
     }
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_trueline"))
+        .parent()
+        .expect("a directory")
+        .display()
+        .to_string();
     let line = format!("PATH={program}:$PATH; trueline part create -s gpt 'my disk' --overwrite");
-    assert!(Command::new("sh").args(["-c", &line]).current_dir(disk.scratch.path()).status().is_ok_and(|s| s.success()));
+    assert!(
+        Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(disk.scratch.path())
+            .status()
+            .is_ok_and(|s| s.success())
+    );
 }

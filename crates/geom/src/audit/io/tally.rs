@@ -104,8 +104,12 @@ impl Tally {
     /// Number of pieces of a kind with that verdict.
     pub fn count(&self, deed: IoKind, fit: Placement) -> u64 {
         match deed {
-            IoKind::Read | IoKind::Write => self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum(),
-            IoKind::Trim | IoKind::Zero => self.0[HISTOGRAM + (deed.index() - 2) * Placement::ALL.len() + fit.index()],
+            IoKind::Read | IoKind::Write => {
+                self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum()
+            }
+            IoKind::Trim | IoKind::Zero => {
+                self.0[HISTOGRAM + (deed.index() - 2) * Placement::ALL.len() + fit.index()]
+            }
         }
     }
 
@@ -119,7 +123,8 @@ impl Tally {
         self.0[MOVED + deed.index()]
     }
 
-    /// Operations of reads, or writes, on devices that read and write whole units; none for the other kinds.
+    /// Operations of reads, or writes, on devices that read and write whole units; none for the
+    /// other kinds.
     pub fn work(&self, deed: IoKind) -> DeviceOps {
         match deed {
             IoKind::Read | IoKind::Write => {
@@ -155,7 +160,13 @@ impl Tally {
         [IoKind::Read, IoKind::Write].into_iter().flat_map(move |deed| {
             Placement::ALL.into_iter().flat_map(move |fit| {
                 let counts = &self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES];
-                let bucket = move |(nth, &count)| Bucket { deed, fit, size: nth / CLASSES, alignment: nth % CLASSES, count };
+                let bucket = move |(nth, &count)| Bucket {
+                    deed,
+                    fit,
+                    size: nth / CLASSES,
+                    alignment: nth % CLASSES,
+                    count,
+                };
                 counts.iter().enumerate().map(bucket).filter(|bucket| bucket.count > 0)
             })
         })

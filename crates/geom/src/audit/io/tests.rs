@@ -7,7 +7,12 @@ use crate::probe::Limits;
 const MIB: u64 = 1 << 20;
 
 fn physical(size: u64, phase: u64) -> Fact {
-    Fact { grain: Grain::new(size, phase).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted }
+    Fact {
+        grain: Grain::new(size, phase).unwrap(),
+        why: Why::Physical,
+        source: Source::User,
+        trust: Trust::Trusted,
+    }
 }
 
 /// A boot sector with these primary partitions: first sector, sectors.
@@ -31,7 +36,13 @@ fn disk(name: &str, length: u64, fact: Option<Fact>, front: &[u8]) -> Disk {
 }
 
 /// Results of one request: the layer's name, the disk, the verdict, and the blamed provider.
-fn seen(graph: &Graph, watch: &IoAudit, deed: IoKind, offset: u64, length: u64) -> Vec<(String, usize, Placement, Option<String>)> {
+fn seen(
+    graph: &Graph,
+    watch: &IoAudit,
+    deed: IoKind,
+    offset: u64,
+    length: u64,
+) -> Vec<(String, usize, Placement, Option<String>)> {
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();
     watch.judge(deed, offset, length, &mut |cell, seen| {
@@ -44,13 +55,20 @@ fn seen(graph: &Graph, watch: &IoAudit, deed: IoKind, offset: u64, length: u64) 
     all
 }
 
-fn on(layer: &str, fit: Placement, blamed: Option<&str>) -> Vec<(String, usize, Placement, Option<String>)> {
+fn on(
+    layer: &str,
+    fit: Placement,
+    blamed: Option<&str>,
+) -> Vec<(String, usize, Placement, Option<String>)> {
     vec![(layer.into(), 0, fit, blamed.map(Into::into))]
 }
 
 #[test]
 fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed() {
-    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001), (4096, 2048)]))], Limits::default());
+    let graph = Graph::taste(
+        vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001), (4096, 2048)]))],
+        Limits::default(),
+    );
     let whole = IoAudit::new(&graph, 0);
     let see = |offset, length| seen(&graph, &whole, IoKind::Write, offset, length);
     let start = 63 * 512;
@@ -70,17 +88,24 @@ fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed(
     assert_eq!(see(2 * MIB + 512, 4096), on("s2", Placement::Misaligned, None));
     // Behind the last partition is the disk again; behind the disk nothing.
     assert_eq!(see(7 * MIB, 4096), on("", Placement::Aligned, None));
-    assert_eq!((see(8 * MIB, 4096), see(u64::MAX, 4096), see(8 * MIB - 512, 4096)), (vec![], vec![], vec![]));
+    assert_eq!(
+        (see(8 * MIB, 4096), see(u64::MAX, 4096), see(8 * MIB - 512, 4096)),
+        (vec![], vec![], vec![])
+    );
     // The partition alone says the same in its own bytes.
     let alone = IoAudit::new(&graph, graph.find("s1").unwrap());
-    assert_eq!(seen(&graph, &alone, IoKind::Read, 0, 4096), on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(
+        seen(&graph, &alone, IoKind::Read, 0, 4096),
+        on("s1", Placement::Misaligned, Some("s1"))
+    );
     assert_eq!(seen(&graph, &alone, IoKind::Read, 512, 4096), on("s1", Placement::Aligned, None));
 }
 
 /// The disk of a golden file, with units of 4096 bytes.
 fn golden(text: &str) -> Graph {
     let store = Sparse::from_hexdump(text).unwrap();
-    let topology = Topology::new(512, crate::base::store::Store::length(&store)).with(physical(4096, 0));
+    let topology =
+        Topology::new(512, crate::base::store::Store::length(&store)).with(physical(4096, 0));
     Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default())
 }
 
@@ -90,7 +115,8 @@ fn a_logical_partition_hides_the_extended_one_that_it_is_in() {
     front[446 + 4] = 0x05;
     front.resize(63 * 512, 0);
     front.extend(mbr(&[(1, 100)]));
-    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &front)], Limits::default());
+    let graph =
+        Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &front)], Limits::default());
     let whole = IoAudit::new(&graph, 0);
     let see = |offset| seen(&graph, &whole, IoKind::Write, offset, 4096);
     assert_eq!(see(64 * 512), on("s5", Placement::Aligned, None));
@@ -104,9 +130,12 @@ fn of_layers_off_the_grain_the_lowest_is_blamed_unless_one_above_is_on_it_again(
         let graph = golden(text);
         let name = |id: Id| graph.providers[id].name.clone();
         let watch = IoAudit::new(&graph, 0);
-        let mut said: Vec<_> = watch.layers().iter().map(|l| (name(l.provider), l.blamed[0].map(name))).collect();
+        let mut said: Vec<_> =
+            watch.layers().iter().map(|l| (name(l.provider), l.blamed[0].map(name))).collect();
         said.sort();
-        said.into_iter().map(|(layer, blamed)| format!("{layer}: {}", blamed.unwrap_or_default())).collect::<Vec<_>>()
+        said.into_iter()
+            .map(|(layer, blamed)| format!("{layer}: {}", blamed.unwrap_or_default()))
+            .collect::<Vec<_>>()
     };
     // A slice at sector 63; in it `a` and `b` are off, `e` is on again.
     let netbsd = blamed(include_str!("../../../../../tests/disks/bsd-netbsd.hex"));
@@ -118,15 +147,33 @@ fn of_layers_off_the_grain_the_lowest_is_blamed_unless_one_above_is_on_it_again(
 
 #[test]
 fn a_disk_off_its_own_grain_is_to_blame_and_one_of_which_nothing_is_known_is_unknown() {
-    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(63, 4001)]))], Limits::default());
+    let graph = Graph::taste(
+        vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(63, 4001)]))],
+        Limits::default(),
+    );
     let whole = IoAudit::new(&graph, 0);
-    assert_eq!(seen(&graph, &whole, IoKind::Write, 4 * MIB, 4096), on("", Placement::Misaligned, Some("")));
-    assert_eq!(seen(&graph, &whole, IoKind::Write, 63 * 512, 4096), on("s1", Placement::Aligned, None));
+    assert_eq!(
+        seen(&graph, &whole, IoKind::Write, 4 * MIB, 4096),
+        on("", Placement::Misaligned, Some(""))
+    );
+    assert_eq!(
+        seen(&graph, &whole, IoKind::Write, 63 * 512, 4096),
+        on("s1", Placement::Aligned, None)
+    );
     // A partition could begin on its grain.
-    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(64, 4001)]))], Limits::default());
-    assert_eq!(seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 64 * 512, 4096), on("s1", Placement::Misaligned, Some("s1")));
+    let graph = Graph::taste(
+        vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(64, 4001)]))],
+        Limits::default(),
+    );
+    assert_eq!(
+        seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 64 * 512, 4096),
+        on("s1", Placement::Misaligned, Some("s1"))
+    );
     let graph = Graph::taste(vec![disk("", 8 * MIB, None, &[])], Limits::default());
-    assert_eq!(seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 512, 4096), on("", Placement::Unknown, None));
+    assert_eq!(
+        seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 512, 4096),
+        on("", Placement::Unknown, None)
+    );
 }
 
 /// A label of gstripe for member `number` of two, chunks of 16 KiB.
@@ -149,31 +196,61 @@ fn pieces_of_a_set_are_judged_on_their_members() {
         store.put(MIB - 512, &stripe(number));
         Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, MIB).with(fact))
     };
-    let graph = Graph::taste(vec![member(0, physical(4096, 0)), member(1, physical(8192, 0))], Limits::default());
+    let graph = Graph::taste(
+        vec![member(0, physical(4096, 0)), member(1, physical(8192, 0))],
+        Limits::default(),
+    );
     let set = graph.find("stripe/data").unwrap();
     let watch = IoAudit::new(&graph, set);
     assert_eq!((watch.layers().len(), watch.media().len(), watch.cells()), (1, 2, 2));
-    let see = |offset, length| seen(&graph, &watch, IoKind::Write, offset, length).into_iter().map(|(_, store, fit, _)| (store, fit));
+    let see = |offset, length| {
+        seen(&graph, &watch, IoKind::Write, offset, length)
+            .into_iter()
+            .map(|(_, store, fit, _)| (store, fit))
+    };
     assert_eq!(see(0, 4096).collect::<Vec<_>>(), [(0, Placement::Aligned)]);
     assert_eq!(see(16384, 4096).collect::<Vec<_>>(), [(1, Placement::Partial)]);
     // A request of a unit, cut into smaller pieces, is not too small.
-    assert_eq!(see(13312, 4096).collect::<Vec<_>>(), [(0, Placement::Misaligned), (1, Placement::Partial)]);
-    assert_eq!(see(13312, 8192).collect::<Vec<_>>(), [(0, Placement::Misaligned), (1, Placement::Misaligned)]);
-    assert_eq!(see(0, 32768).collect::<Vec<_>>(), [(0, Placement::Aligned), (1, Placement::Aligned)]);
-    assert_eq!(see(12288, 16384).collect::<Vec<_>>(), [(0, Placement::Aligned), (1, Placement::Misaligned)]);
+    assert_eq!(
+        see(13312, 4096).collect::<Vec<_>>(),
+        [(0, Placement::Misaligned), (1, Placement::Partial)]
+    );
+    assert_eq!(
+        see(13312, 8192).collect::<Vec<_>>(),
+        [(0, Placement::Misaligned), (1, Placement::Misaligned)]
+    );
+    assert_eq!(
+        see(0, 32768).collect::<Vec<_>>(),
+        [(0, Placement::Aligned), (1, Placement::Aligned)]
+    );
+    assert_eq!(
+        see(12288, 16384).collect::<Vec<_>>(),
+        [(0, Placement::Aligned), (1, Placement::Misaligned)]
+    );
     // A member on which the set clashes is off for the set.
-    let graph = Graph::taste(vec![member(0, physical(4096, 0)), member(1, physical(4096, 512))], Limits::default());
+    let graph = Graph::taste(
+        vec![member(0, physical(4096, 0)), member(1, physical(4096, 512))],
+        Limits::default(),
+    );
     let watch = IoAudit::new(&graph, graph.find("stripe/data").unwrap());
-    let blamed: Vec<_> = watch.layers()[0].blamed.iter().map(|id| id.map(|id| graph.providers[id].name.clone())).collect();
+    let blamed: Vec<_> = watch.layers()[0]
+        .blamed
+        .iter()
+        .map(|id| id.map(|id| graph.providers[id].name.clone()))
+        .collect();
     assert_eq!(blamed, [Some("stripe/data".to_owned()), Some("disk1".to_owned())]);
 }
 
 #[test]
 fn a_tally_holds_what_was_marked() {
-    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001)]))], Limits::default());
+    let graph = Graph::taste(
+        vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001)]))],
+        Limits::default(),
+    );
     let watch = IoAudit::new(&graph, graph.find("s1").unwrap());
     let mut tally = Tally::default();
-    let mut add = |deed, offset, length| watch.judge(deed, offset, length, &mut |_, seen| tally.add(seen));
+    let mut add =
+        |deed, offset, length| watch.judge(deed, offset, length, &mut |_, seen| tally.add(seen));
     (0..10).for_each(|i| add(IoKind::Write, i * 4096, 4096));
     add(IoKind::Write, 512, 8192);
     add(IoKind::Read, 0, 512);
@@ -187,7 +264,10 @@ fn a_tally_holds_what_was_marked() {
     // On one disk without a set a request is one piece.
     assert_eq!(IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.requests(deed, fit))), counts);
     assert_eq!(IoKind::ALL.map(|deed| tally.requests_blamed(deed)), [0, 10, 1, 0]);
-    let all: Vec<_> = tally.histogram().map(|b| (b.deed, b.fit, class_start(b.size), class_start(b.alignment), b.count)).collect();
+    let all: Vec<_> = tally
+        .histogram()
+        .map(|b| (b.deed, b.fit, class_start(b.size), class_start(b.alignment), b.count))
+        .collect();
     // Sector 63 is divided by 512 alone; the ninth block, 9 × 4096 - 512 on, as well.
     let want = [
         (IoKind::Read, Placement::Partial, 512, 512, 1),
@@ -202,9 +282,18 @@ fn a_tally_holds_what_was_marked() {
 
 #[test]
 fn classes_are_powers_of_two() {
-    let of = |bytes: &[u64]| bytes.iter().map(|&bytes| class_start(class_of(bytes))).collect::<Vec<_>>();
-    assert_eq!(of(&[0, 1, 511, 512, 1023, 1024, 4096, 6144]), [0, 0, 0, 512, 512, 1024, 4096, 4096]);
+    let of =
+        |bytes: &[u64]| bytes.iter().map(|&bytes| class_start(class_of(bytes))).collect::<Vec<_>>();
+    assert_eq!(
+        of(&[0, 1, 511, 512, 1023, 1024, 4096, 6144]),
+        [0, 0, 0, 512, 512, 1024, 4096, 4096]
+    );
     assert_eq!(of(&[MIB - 1, MIB, MIB + 1, u64::MAX]), [MIB / 2, MIB, MIB, MIB]);
-    let alignment = |bytes: &[u64]| bytes.iter().map(|&byte| class_start(alignment_of(byte))).collect::<Vec<_>>();
-    assert_eq!(alignment(&[0, 1, 512, 63 * 512, 12288, 3 * MIB, 1 << 40]), [MIB, 0, 512, 512, 4096, MIB, MIB]);
+    let alignment = |bytes: &[u64]| {
+        bytes.iter().map(|&byte| class_start(alignment_of(byte))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        alignment(&[0, 1, 512, 63 * 512, 12288, 3 * MIB, 1 << 40]),
+        [MIB, 0, 512, 512, 4096, MIB, MIB]
+    );
 }

@@ -5,9 +5,11 @@
 pub enum Fix {
     /// A sentence about an action of the user or of another program.
     Words(String),
-    /// Other starts of the provider, in bytes of its disk or set, the best first; empty where none near it is free.
+    /// Other starts of the provider, in bytes of its disk or set, the best first; empty where none
+    /// near it is free.
     StartAt(Vec<u64>),
-    /// Bytes by which a later start of the partition beneath a data area puts that area on the grain.
+    /// Bytes by which a later start of the partition beneath a data area puts that area on the
+    /// grain.
     StartLater(u64),
     /// Bytes that the provider lacks to the end of its last unit, and that no other provider has.
     Lengthen(u64),
@@ -15,7 +17,8 @@ pub enum Fix {
     Recover,
     /// Resuming the move that was interrupted.
     Resume,
-    /// Making the named format anew, laid out for the provider's grain; its contents have to be saved before.
+    /// Making the named format anew, laid out for the provider's grain; its contents have to be
+    /// saved before.
     Recreate(&'static str),
 }
 

@@ -1,41 +1,55 @@
-//! A store that stands over another at the same addresses and sees every request: what counts, records, delays, fails or refuses.
+//! A store that stands over another at the same addresses and sees every request: what counts,
+//! records, delays, fails or refuses.
 
 use crate::base::error::Errno;
 use crate::base::store::{Properties, Run, Store};
 use std::sync::atomic::AtomicU8;
 
-/// A layer that changes no address. Everything that reads, writes, zeros, discards or flushes comes to [`Filter::pass`], so a filter cannot
-/// be gone around; the ways that do not wait come to [`Filter::attempt`] and are closed until the filter opens them. What carries no bytes
-/// (content, prefetch, writeback) goes by. A method that [`Store`] is given one day is written in this file, once for all filters.
+/// A layer that changes no address. Everything that reads, writes, zeros, discards or flushes comes
+/// to [`Filter::pass`], so a filter cannot be gone around; the ways that do not wait come to
+/// [`Filter::attempt`] and are closed until the filter opens them. What carries no bytes (content,
+/// prefetch, writeback) goes by. A method that [`Store`] is given one day is written in this file,
+/// once for all filters.
 ///
-/// A layer that changes addresses is a [`Store`] of its own: what it leaves out is made of its own reads and writes.
+/// A layer that changes addresses is a [`Store`] of its own: what it leaves out is made of its own
+/// reads and writes.
 pub trait Filter: Send + Sync {
     /// The store beneath this layer.
     fn inner(&self) -> &dyn Store;
 
-    /// A request on its way down. `run` has the store beneath do it, at most once; without it the request is not done.
-    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno>;
+    /// A request on its way down. `run` has the store beneath do it, at most once; without it the
+    /// request is not done.
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>)
+    -> Result<(), Errno>;
 
-    /// A request that the store beneath may decline: a read that must not wait, memory that is borrowed, zeros that are not sent.
-    /// [`None`]: declined, and it comes again as a request that waits, or as writes. By default each is declined before it is tried.
-    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    /// A request that the store beneath may decline: a read that must not wait, memory that is
+    /// borrowed, zeros that are not sent. [`None`]: declined, and it comes again as a request that
+    /// waits, or as writes. By default each is declined before it is tried.
+    fn attempt<T>(
+        &self,
+        request: &Request,
+        run: impl FnOnce() -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
         let _ = (request, run);
         Ok(None)
     }
 
     /// A read that may wait, for a filter that changes what is read.
     fn pass_read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.pass(&Request::new(Action::Read, offset, buffer.len() as u64), || self.inner().read_at(buffer, offset))
+        self.pass(&Request::new(Action::Read, offset, buffer.len() as u64), || {
+            self.inner().read_at(buffer, offset)
+        })
     }
 
     /// A write, for a filter that changes what is written; `durable` as in [`Request::durable`].
     fn pass_write(&self, bytes: &[u8], offset: u64, durable: bool) -> Result<(), Errno> {
-        let request = Request { durable, ..Request::new(Action::Write, offset, bytes.len() as u64) };
+        let request =
+            Request { durable, ..Request::new(Action::Write, offset, bytes.len() as u64) };
         self.pass(&request, || write(self.inner(), bytes, offset, durable))
     }
 
-    /// Properties of the filter: by default those of the store beneath, and that everything may wait. A filter that never waits by itself
-    /// says [`Store::properties`] of the store beneath.
+    /// Properties of the filter: by default those of the store beneath, and that everything may
+    /// wait. A filter that never waits by itself says [`Store::properties`] of the store beneath.
     fn offered(&self) -> Properties {
         Properties { write_back: false, non_blocking: false, ..self.inner().properties() }
     }
@@ -101,7 +115,9 @@ impl<F: Filter> Store for F {
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.pass(&Request::new(Action::Discard, offset, length), || self.inner().discard(offset, length))
+        self.pass(&Request::new(Action::Discard, offset, length), || {
+            self.inner().discard(offset, length)
+        })
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -109,21 +125,26 @@ impl<F: Filter> Store for F {
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        let tried = self.attempt(&Request::new(Action::Zero, offset, length), || match self.inner().try_zero(offset, length, keep) {
-            Err(Errno::Unsupported) => Ok(None),
-            done => done.map(Some),
+        let tried = self.attempt(&Request::new(Action::Zero, offset, length), || {
+            match self.inner().try_zero(offset, length, keep) {
+                Err(Errno::Unsupported) => Ok(None),
+                done => done.map(Some),
+            }
         });
         tried?.ok_or(Errno::Unsupported)
     }
 
     fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let request = Request::new(Action::Read, offset, buffer.len() as u64);
-        let tried = self.attempt(&request, || Ok(self.inner().try_read(buffer, offset)?.then_some(())));
+        let tried =
+            self.attempt(&request, || Ok(self.inner().try_read(buffer, offset)?.then_some(())));
         Ok(tried?.is_some())
     }
 
     fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
-        self.attempt(&Request::new(Action::Read, offset, length), || self.inner().borrow(offset, length))
+        self.attempt(&Request::new(Action::Read, offset, length), || {
+            self.inner().borrow(offset, length)
+        })
     }
 
     fn properties(&self) -> Properties {
@@ -187,7 +208,8 @@ mod tests {
         }
 
         fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
-            let range = usize::try_from(offset).map_err(|_| Errno::Range)?..usize::try_from(offset + length).map_err(|_| Errno::Range)?;
+            let range = usize::try_from(offset).map_err(|_| Errno::Range)?
+                ..usize::try_from(offset + length).map_err(|_| Errno::Range)?;
             self.0.get(range).map(Some).ok_or(Errno::Range)
         }
 
@@ -204,7 +226,11 @@ mod tests {
             &self.0
         }
 
-        fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        fn pass(
+            &self,
+            request: &Request,
+            run: impl FnOnce() -> Result<(), Errno>,
+        ) -> Result<(), Errno> {
             self.1.lock().unwrap().push(*request);
             run()
         }
@@ -218,7 +244,10 @@ mod tests {
         assert_eq!(least.try_read(&mut [0; 8], 0), Ok(false));
         assert_eq!(least.borrow(0, 8).map(|lent| lent.is_some()), Ok(false));
         assert_eq!(least.try_zero(0, 8, false), Err(Errno::Unsupported));
-        assert_eq!(least.properties(), Properties { unit: 2, depth: 3, write_back: false, non_blocking: false });
+        assert_eq!(
+            least.properties(),
+            Properties { unit: 2, depth: 3, write_back: false, non_blocking: false }
+        );
         assert_eq!(seen(), []);
         // Zeros are writes then, and are seen.
         least.zero(8, 16).unwrap();
@@ -230,6 +259,13 @@ mod tests {
         let mut bytes = [9; 10];
         least.read_at(&mut bytes, 0).unwrap();
         assert_eq!(bytes, [1, 1, 2, 3, 4, 5, 6, 7, 0, 0]);
-        assert_eq!(seen(), [Request::new(Action::Discard, 2, 4), Request::new(Action::Flush, 0, 0), Request::new(Action::Read, 0, 10)]);
+        assert_eq!(
+            seen(),
+            [
+                Request::new(Action::Discard, 2, 4),
+                Request::new(Action::Flush, 0, 0),
+                Request::new(Action::Read, 0, 10)
+            ]
+        );
     }
 }

@@ -10,7 +10,8 @@ pub struct Grain {
 }
 
 impl Grain {
-    /// The grain of `size` bytes whose boundaries lie at `phase`; `None` if `size` is 0. A phase past the size is reduced.
+    /// The grain of `size` bytes whose boundaries lie at `phase`; `None` if `size` is 0. A phase
+    /// past the size is reduced.
     pub fn new(size: u64, phase: u64) -> Option<Grain> {
         (size > 0).then(|| Grain { size, phase: phase % size })
     }
@@ -63,10 +64,15 @@ impl Grain {
     pub fn touched(self, start: u64, length: u64) -> u64 {
         let end = u128::from(self.remainder(start)) + u128::from(length);
         // At most one more than a u64 holds, of units of one byte.
-        if length == 0 { 0 } else { u64::try_from(end.div_ceil(u128::from(self.size))).unwrap_or(u64::MAX) }
+        if length == 0 {
+            0
+        } else {
+            u64::try_from(end.div_ceil(u128::from(self.size))).unwrap_or(u64::MAX)
+        }
     }
 
-    /// Addresses in both grains (Chinese remainder); `None` if there are none, or no two within 2^64 of each other.
+    /// Addresses in both grains (Chinese remainder); `None` if there are none, or no two within
+    /// 2^64 of each other.
     pub fn intersect(self, other: Grain) -> Option<Grain> {
         let (s1, s2) = (i128::from(self.size), i128::from(other.size));
         let g = i128::from(gcd(self.size, other.size));
@@ -76,23 +82,27 @@ impl Grain {
         }
         let (m1, m2) = (s1 / g, s2 / g);
         // Neither factor reaches 2^64, so the product fits u128, though not i128.
-        let k = (gap / g).rem_euclid(m2).unsigned_abs() * inverse(m1, m2).unsigned_abs() % m2.unsigned_abs();
+        let k = (gap / g).rem_euclid(m2).unsigned_abs() * inverse(m1, m2).unsigned_abs()
+            % m2.unsigned_abs();
         let size = u64::try_from(s1.unsigned_abs() * m2.unsigned_abs()).ok()?;
         let phase = u64::try_from(u128::from(self.phase) + s1.unsigned_abs() * k).ok()?;
         Grain::new(size, phase)
     }
 
-    /// Boundaries of this grain that are also on `other`; if there are none, the first after each of `other`'s.
+    /// Boundaries of this grain that are also on `other`; if there are none, the first after each
+    /// of `other`'s.
     pub(super) fn within(self, other: Grain) -> Option<Grain> {
         let after = || Grain::new(lcm(self.size, other.size)?, self.next(other.phase)?);
         self.intersect(other).or_else(after)
     }
 
-    /// The class that this grain of **one** member allows for a stripe of `members` members in chunks of `chunk` bytes.
+    /// The class that this grain of **one** member allows for a stripe of `members` members in
+    /// chunks of `chunk` bytes.
     ///
-    /// If the grain divides the chunk, every address class of the member is the same class of the set, provided chunks
-    /// begin on the grain. If not, only the rows whose chunks begin on the grain are whole: the class is stretched to
-    /// whole rows. `None`: no row ever begins on the grain, so an I/O that leaves its chunk always cuts a unit.
+    /// If the grain divides the chunk, every address class of the member is the same class of the
+    /// set, provided chunks begin on the grain. If not, only the rows whose chunks begin on the
+    /// grain are whole: the class is stretched to whole rows. `None`: no row ever begins on the
+    /// grain, so an I/O that leaves its chunk always cuts a unit.
     pub(super) fn stretch(self, chunk: u64, members: u64) -> Option<Grain> {
         if chunk.is_multiple_of(self.size) {
             return (self.phase == 0).then_some(self);
@@ -102,19 +112,24 @@ impl Grain {
         Grain::new(rows.size.checked_mul(members)?, rows.phase.checked_mul(members)?)
     }
 
-    /// The smallest class that this one, stretched to rows, can be thinned out from. Where the members' `grains`
-    /// differ, or are no powers of two, addresses between rows may cut every member on its grain too.
+    /// The smallest class that this one, stretched to rows, can be thinned out from. Where the
+    /// members' `grains` differ, or are no powers of two, addresses between rows may cut every
+    /// member on its grain too.
     pub(super) fn tighten(self, chunk: u64, members: u64, grains: &[(u64, Grain)]) -> Grain {
         // Within chunks nothing was stretched, and the class from `stretch` is tight.
         if chunk.is_multiple_of(self.size) || self.size.checked_mul(2).is_none() {
             return self;
         }
-        let whole = |x: u64| grains.iter().all(|&(member, grain)| grain.contains(cut(x, chunk, members, member)));
+        let whole = |x: u64| {
+            grains.iter().all(|&(member, grain)| grain.contains(cut(x, chunk, members, member)))
+        };
         let mut tight = self;
         for q in 2..=FACTORS {
             // Ascending order: where a prime factor fails, every multiple of it fails too.
-            while let Some(finer) =
-                tight.size.is_multiple_of(q).then(|| Grain { size: tight.size / q, phase: tight.phase % (tight.size / q) })
+            while let Some(finer) = tight
+                .size
+                .is_multiple_of(q)
+                .then(|| Grain { size: tight.size / q, phase: tight.phase % (tight.size / q) })
             {
                 // The members' boundaries repeat after `self.size`, so one such stretch shows all.
                 let points = self.size / finer.size;
@@ -130,11 +145,12 @@ impl Grain {
 
 /// Largest factor that [`Grain::tighten`] tries: above that of any unit in use.
 const FACTORS: u64 = 64;
-/// Largest number of points that [`Grain::tighten`] looks at for one factor: below any delay that a user notices.
+/// Largest number of points that [`Grain::tighten`] looks at for one factor: below any delay that a
+/// user notices.
 const POINTS: u64 = 4096;
 
-/// Bytes of `member` that lie before address `x` of a stripe: the point where an I/O that begins or ends at `x` cuts
-/// it.
+/// Bytes of `member` that lie before address `x` of a stripe: the point where an I/O that begins or
+/// ends at `x` cuts it.
 fn cut(x: u64, chunk: u64, members: u64, member: u64) -> u64 {
     let (n, within) = (x / chunk, x % chunk);
     let (row, at) = (n / members, n % members);
@@ -179,11 +195,15 @@ pub fn largest_grain(start: u64) -> Option<u64> {
     (start != 0).then(|| 1 << start.trailing_zeros())
 }
 
-/// True if `value` is a whole number of `unit`s (`unit` 0: false). Almost every unit is a power of two, and a division
-/// would cost as much as the rest of a request's audit.
+/// True if `value` is a whole number of `unit`s (`unit` 0: false). Almost every unit is a power of
+/// two, and a division would cost as much as the rest of a request's audit.
 #[inline]
 pub fn is_whole(value: u64, unit: u64) -> bool {
-    if unit.is_power_of_two() { value & (unit - 1) == 0 } else { unit != 0 && value.is_multiple_of(unit) }
+    if unit.is_power_of_two() {
+        value & (unit - 1) == 0
+    } else {
+        unit != 0 && value.is_multiple_of(unit)
+    }
 }
 
 /// `value` rounded down to a whole number of `unit`s (`unit` 0: `value` itself).
@@ -196,8 +216,8 @@ pub fn round_up(value: u64, unit: u64) -> Option<u64> {
     if unit == 0 { Some(value) } else { value.checked_next_multiple_of(unit) }
 }
 
-/// The `unit`s that `start..end` touches, whole or in part, counted from address 0: the first, and the one after the
-/// last (`unit` 0: those of one byte).
+/// The `unit`s that `start..end` touches, whole or in part, counted from address 0: the first, and
+/// the one after the last (`unit` 0: those of one byte).
 pub fn units(start: u64, end: u64, unit: u64) -> (u64, u64) {
     start.checked_div(unit).map_or((start, end), |first| (first, end.div_ceil(unit)))
 }

@@ -25,7 +25,8 @@ fn counted(block: u64, unit: u64, remainder: u64, rmw: bool) -> Cost {
 /// Powers of two are told without a division.
 #[test]
 fn whole_units_are_those_that_division_leaves_nothing_of() {
-    let numbers = || (0..=70).chain([4095, 4096, 4097, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX]);
+    let numbers =
+        || (0..=70).chain([4095, 4096, 4097, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX]);
     for (value, unit) in numbers().flat_map(|value| numbers().map(move |unit| (value, unit))) {
         assert_eq!(is_whole(value, unit), value.checked_rem(unit) == Some(0), "{value} in {unit}");
     }
@@ -37,9 +38,18 @@ fn cost_equals_counting() {
         for block in 1..=40 {
             for remainder in 0..unit {
                 for rmw in [false, true] {
-                    let (a, b) = (cost(block, unit, remainder, rmw).unwrap(), counted(block, unit, remainder, rmw));
-                    assert!((a.straddle - b.straddle).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
-                    assert!((a.rmw_factor - b.rmw_factor).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
+                    let (a, b) = (
+                        cost(block, unit, remainder, rmw).unwrap(),
+                        counted(block, unit, remainder, rmw),
+                    );
+                    assert!(
+                        (a.straddle - b.straddle).abs() < 1e-12,
+                        "{block} {unit} {remainder} {rmw}: {a:?} {b:?}"
+                    );
+                    assert!(
+                        (a.rmw_factor - b.rmw_factor).abs() < 1e-12,
+                        "{block} {unit} {remainder} {rmw}: {a:?} {b:?}"
+                    );
                 }
             }
         }
@@ -66,7 +76,9 @@ fn intersection_equals_brute_force() {
                 let (a, b) = (grain(s1, p1), grain(s2, p2));
                 let both: Vec<u64> = (0..300).filter(|&x| a.contains(x) && b.contains(x)).collect();
                 match a.intersect(b) {
-                    Some(g) => assert_eq!(both, (0..300).filter(|&x| g.contains(x)).collect::<Vec<_>>()),
+                    Some(g) => {
+                        assert_eq!(both, (0..300).filter(|&x| g.contains(x)).collect::<Vec<_>>())
+                    }
                     None => assert!(both.is_empty(), "{a:?} {b:?}"),
                 }
             }
@@ -95,19 +107,35 @@ fn fact(size: u64, why: Why, trust: Trust) -> Fact {
 #[test]
 fn a_start_counts_as_off_only_by_what_is_believed() {
     let counts = |size, why, trust| fact(size, why, trust).counts();
-    assert_eq!([Trust::Untrusted, Trust::Assumed, Trust::Claimed].map(|t| counts(4096, Why::Physical, t)), [false, true, true]);
+    assert_eq!(
+        [Trust::Untrusted, Trust::Assumed, Trust::Claimed].map(|t| counts(4096, Why::Physical, t)),
+        [false, true, true]
+    );
     // What a device alone calls optimal is a hint.
-    assert_eq!([Trust::Assumed, Trust::Claimed, Trust::Trusted].map(|t| counts(4096, Why::Optimal, t)), [false, false, true]);
+    assert_eq!(
+        [Trust::Assumed, Trust::Claimed, Trust::Trusted].map(|t| counts(4096, Why::Optimal, t)),
+        [false, false, true]
+    );
     assert!(!counts(1, Why::Physical, Trust::Trusted) && !counts(4096, Why::Row, Trust::Trusted));
 }
 
 #[test]
 fn a_set_believes_no_more_than_its_members() {
     let member = |size, trust| Topology::new(512, 1 << 20).with(fact(size, Why::Physical, trust));
-    let set = Topology::mirror(&[member(4096, Trust::Trusted), member(4096, Trust::Assumed), member(4095, Trust::Untrusted)], 1 << 20);
+    let set = Topology::mirror(
+        &[
+            member(4096, Trust::Trusted),
+            member(4096, Trust::Assumed),
+            member(4095, Trust::Untrusted),
+        ],
+        1 << 20,
+    );
     assert_eq!((set.facts, set.clashes), (vec![fact(4096, Why::Physical, Trust::Assumed)], vec![]));
     // What clashed below is known above, once.
-    let clashed = Topology::mirror(&[member(4096, Trust::Trusted), member(4096, Trust::Trusted).shift(512, 1 << 19)], 1 << 19);
+    let clashed = Topology::mirror(
+        &[member(4096, Trust::Trusted), member(4096, Trust::Trusted).shift(512, 1 << 19)],
+        1 << 19,
+    );
     let clash = Clash { why: Why::Physical, unit: 4096, member: 1, remainder: 3584 };
     assert_eq!(clashed.clashes, [clash]);
     assert_eq!(Topology::mirror(&[clashed.clone(), clashed], 1 << 19).clashes, [clash]);
@@ -116,7 +144,10 @@ fn a_set_believes_no_more_than_its_members() {
 #[test]
 fn the_nearest_starts_are_on_the_device() {
     let disk = Topology::new(512, 8192).with(fact(4096, Why::Physical, Trust::Trusted));
-    assert_eq!((disk.nearest(512), disk.nearest(4096)), ((Some(0), Some(4096)), (Some(4096), Some(4096))));
+    assert_eq!(
+        (disk.nearest(512), disk.nearest(4096)),
+        ((Some(0), Some(4096)), (Some(4096), Some(4096)))
+    );
     assert_eq!(disk.nearest(4097), (Some(4096), None));
 }
 
@@ -144,16 +175,29 @@ fn units_are_those_in_which_a_byte_lies() {
             }
         }
     }
-    assert_eq!((units(4096, 4096, 4096), units(u64::MAX, u64::MAX, 4096)), ((1, 1), (u64::MAX / 4096, 1 << 52)));
+    assert_eq!(
+        (units(4096, 4096, 4096), units(u64::MAX, u64::MAX, 4096)),
+        ((1, 1), (u64::MAX / 4096, 1 << 52))
+    );
     assert_eq!(units(5, 7, 0), (5, 7));
 }
 
 #[test]
 fn amplification_equals_counting() {
-    // Published for a 16 KiB indirection unit: 4, 1, 2 (off by 4 KiB), 1.75 and 1.1875 (anywhere on a 4 KiB grid).
-    let on_16k = [(4096, 4096, 0), (16384, 16384, 0), (16384, 16384, 4096), (16384, 4096, 0), (65536, 4096, 0)];
+    // Published for a 16 KiB indirection unit: 4, 1, 2 (off by 4 KiB), 1.75 and 1.1875 (anywhere on
+    // a 4 KiB grid).
+    let on_16k = [
+        (4096, 4096, 0),
+        (16384, 16384, 0),
+        (16384, 16384, 4096),
+        (16384, 4096, 0),
+        (65536, 4096, 0),
+    ];
     let want = [4.0, 1.0, 2.0, 1.75, 1.1875];
-    assert_eq!(on_16k.map(|(write, grid, remainder)| amplification(write, grid, 16384, remainder)), want.map(Some));
+    assert_eq!(
+        on_16k.map(|(write, grid, remainder)| amplification(write, grid, 16384, remainder)),
+        want.map(Some)
+    );
     for unit in 1..=12_u64 {
         for (write, grid) in (1..=13).flat_map(|write| (1..=13).map(move |grid| (write, grid))) {
             for remainder in 0..unit {
@@ -161,11 +205,17 @@ fn amplification_equals_counting() {
                 let touched: u64 = starts.map(|x| (x + write - 1) / unit - x / unit + 1).sum();
                 let counted = touched as f64 / write as f64;
                 let closed = amplification(write, grid, unit, remainder).unwrap();
-                assert!((closed - counted).abs() < 1e-9, "{write} on {grid}+{remainder} on {unit}: {closed}, counted {counted}");
+                assert!(
+                    (closed - counted).abs() < 1e-9,
+                    "{write} on {grid}+{remainder} on {unit}: {closed}, counted {counted}"
+                );
             }
         }
     }
-    assert_eq!([amplification(0, 1, 1, 0), amplification(1, 0, 1, 0), amplification(1, 1, u64::MAX, 0)], [None; 3]);
+    assert_eq!(
+        [amplification(0, 1, 1, 0), amplification(1, 0, 1, 0), amplification(1, 1, u64::MAX, 0)],
+        [None; 3]
+    );
 }
 
 #[test]
@@ -174,8 +224,13 @@ fn touched_by_counting() {
         let at = grain(size, phase);
         for start in 0..20 {
             for length in 0..20 {
-                let units: std::collections::BTreeSet<u64> = (start..start + length).map(|x| x + size - at.remainder(x)).collect();
-                assert_eq!(at.touched(start, length), u64::try_from(units.len()).unwrap(), "{at:?} {start} {length}");
+                let units: std::collections::BTreeSet<u64> =
+                    (start..start + length).map(|x| x + size - at.remainder(x)).collect();
+                assert_eq!(
+                    at.touched(start, length),
+                    u64::try_from(units.len()).unwrap(),
+                    "{at:?} {start} {length}"
+                );
             }
         }
     }

@@ -25,8 +25,13 @@ impl Plan {
     pub(super) fn new(probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Plan, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let dialect = chosen(site, new)?;
-        if !(512..=u64::from(BBSIZE)).contains(&sector) || !is_whole(u64::from(BBSIZE), sector) || length < u64::from(BBSIZE) {
-            let found = format!("a BSD label needs {BBSIZE} bytes in sectors of 512 or more; here are {length} in sectors of {sector}");
+        if !(512..=u64::from(BBSIZE)).contains(&sector)
+            || !is_whole(u64::from(BBSIZE), sector)
+            || length < u64::from(BBSIZE)
+        {
+            let found = format!(
+                "a BSD label needs {BBSIZE} bytes in sectors of 512 or more; here are {length} in sectors of {sector}"
+            );
             return Err(Refusal::new(found, ""));
         }
         let origin = if dialect == Dialect::FreeBsd { 0 } else { site.base };
@@ -38,7 +43,8 @@ impl Plan {
         }
         let geometry = new.geometry.unwrap_or_else(|| Geometry::of(length, sector));
         if !(1..=255).contains(&geometry.sectors) || !(1..=255).contains(&geometry.heads) {
-            let found = format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
+            let found =
+                format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
             return Err(Refusal::new(found, "FreeBSD refuses a label beyond 1 to 255"));
         }
         let medium = new.medium.unwrap_or(0).max(site.base.saturating_add(length));
@@ -79,7 +85,11 @@ impl Plan {
             Dialect::FreeBsd | Dialect::DragonFly => (3600, 0, 0),
         };
         let sector = u32::try_from(self.sector).unwrap_or(0);
-        label::blank(&Blank { sector, count: self.count, version: u16::from(wide), rpm, interleave, sbsize }, &head, &slots)
+        label::blank(
+            &Blank { sector, count: self.count, version: u16::from(wide), rpm, interleave, sbsize },
+            &head,
+            &slots,
+        )
     }
 }
 
@@ -87,13 +97,21 @@ impl Plan {
 fn chosen(site: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
     let by_table = site.kind.as_ref().and_then(dialect_of);
     if matches!(site.kind, Some(Kind::Bsd(..))) {
-        return Err(Refusal::new("this is a partition of a BSD label, which holds no other", "label the slice it is in"));
+        return Err(Refusal::new(
+            "this is a partition of a BSD label, which holds no other",
+            "label the slice it is in",
+        ));
     }
     match (new.dialect, by_table) {
-        (Some(Dialect::DragonFly), _) => Err(Refusal::new("DragonFly's 64-bit label is another scheme", "use FreeBSD's")),
+        (Some(Dialect::DragonFly), _) => {
+            Err(Refusal::new("DragonFly's 64-bit label is another scheme", "use FreeBSD's"))
+        }
         (Some(asked), Some(above)) if asked != above => {
-            let found =
-                format!("the table above says that this is {}'s, so its label would not be read as {}'s", above.name(), asked.name());
+            let found = format!(
+                "the table above says that this is {}'s, so its label would not be read as {}'s",
+                above.name(),
+                asked.name()
+            );
             Err(Refusal::new(found, "give the slice another type first"))
         }
         (asked, above) => Ok(asked.or(above).unwrap_or(Dialect::FreeBsd)),
@@ -110,7 +128,10 @@ fn entries(dialect: Dialect, new: &New) -> Result<u16, Refusal> {
     let asked = new.entries.map_or(usual, |n| usize::try_from(n).unwrap_or(usize::MAX));
     match u16::try_from(asked) {
         Ok(count) if (least..=most).contains(&asked) => Ok(count),
-        _ => Err(Refusal::new(format!("{asked} entries"), format!("a label of {}'s has {least} to {most}", dialect.name()))),
+        _ => Err(Refusal::new(
+            format!("{asked} entries"),
+            format!("a label of {}'s has {least} to {most}", dialect.name()),
+        )),
     }
 }
 
@@ -120,6 +141,8 @@ fn identity(dialect: Dialect, new: &New) -> Result<Option<[u8; 8]>, Refusal> {
         (Some(Id::Duid(uid)), Dialect::OpenBsd) => Ok(Some(uid)),
         (None, Dialect::OpenBsd) => Ok(new.random.first_chunk().copied()),
         (None, _) => Ok(None),
-        (Some(_), _) => Err(Refusal::new("only OpenBSD's label has an identity, of 8 bytes", "leave it out")),
+        (Some(_), _) => {
+            Err(Refusal::new("only OpenBSD's label has an identity, of 8 bytes", "leave it out"))
+        }
     }
 }

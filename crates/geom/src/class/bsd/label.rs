@@ -98,8 +98,8 @@ impl Part {
     }
 }
 
-/// First bytes of labels, in the order in which they are looked for: 512 (LBA 1, and OpenBSD's whatever the sector),
-/// LBA 1 of other sectors, and in sector 0 of some ports (alpha, sparc).
+/// First bytes of labels, in the order in which they are looked for: 512 (LBA 1, and OpenBSD's
+/// whatever the sector), LBA 1 of other sectors, and in sector 0 of some ports (alpha, sparc).
 pub(super) fn places(sector: u64) -> [u64; 7] {
     [512, 4096, 1024, 2048, 64, 128, sector]
 }
@@ -115,10 +115,12 @@ pub(super) fn find(get: &Get<'_>, sector: u64) -> Option<Result<Label, Finding>>
 /// True if both magics stand at byte `at`.
 pub(super) fn is_magic(get: &Get<'_>, at: u64) -> bool {
     let magics = [MAGIC.to_le_bytes(), MAGIC.to_be_bytes()];
-    get(at, 136).is_some_and(|label| magics.iter().any(|m| label.starts_with(m) && label.ends_with(m)))
+    get(at, 136)
+        .is_some_and(|label| magics.iter().any(|m| label.starts_with(m) && label.ends_with(m)))
 }
 
-/// The label at byte `at`, if both magics stand there in one byte order; `Err` if the rest is no label.
+/// The label at byte `at`, if both magics stand there in one byte order; `Err` if the rest is no
+/// label.
 fn read(get: &Get<'_>, at: u64) -> Option<Result<Label, Finding>> {
     let raw = get(at, 512)?;
     match raw.first_chunk::<4>()? {
@@ -135,8 +137,11 @@ fn decode<O: ByteOrder>(at: u64, raw: &[u8], big: bool) -> Option<Result<Label, 
         return None;
     }
     let (sector, count) = (u64::from(d.d_secsize.get()), usize::from(d.d_npartitions.get()));
-    if !sector.is_power_of_two() || !(512..=65536).contains(&sector) || !(1..=MOST).contains(&count) {
-        let message = format!("the disklabel at byte {at} has both magics, but sectors of {sector} bytes and {count} partitions");
+    if !sector.is_power_of_two() || !(512..=65536).contains(&sector) || !(1..=MOST).contains(&count)
+    {
+        let message = format!(
+            "the disklabel at byte {at} has both magics, but sectors of {sector} bytes and {count} partitions"
+        );
         return Some(Err(Finding::new(&finding::LABEL, Severity::Error, at, message).fix(REPAIR)));
     }
     let word = |pair: &[u8]| U16::<O>::read_from_bytes(pair).map_or(0, U16::get);
@@ -148,14 +153,31 @@ fn decode<O: ByteOrder>(at: u64, raw: &[u8], big: bool) -> Option<Result<Label, 
         let (p, after) = Partition::<O>::read_from_prefix(rest).ok()?;
         let bytes = |n: u64| n.saturating_mul(sector);
         let offset = bytes(high(p.p_offseth) | u64::from(p.p_offset.get()));
-        entries.push(Part { offset, length: bytes(high(p.p_sizeh) | u64::from(p.p_size.get())), fstype: p.p_fstype });
+        entries.push(Part {
+            offset,
+            length: bytes(high(p.p_sizeh) | u64::from(p.p_size.get())),
+            fstype: p.p_fstype,
+        });
         rest = after;
     }
-    let bounds = (high(d.d_bstarth) | u64::from(d.d_bstart.get()))..(high(d.d_bendh) | u64::from(d.d_bend.get()));
+    let bounds = (high(d.d_bstarth) | u64::from(d.d_bstart.get()))
+        ..(high(d.d_bendh) | u64::from(d.d_bend.get()));
     let stored = d.d_checksum.get();
     let tracks = (d.d_nsectors.get(), d.d_ntracks.get());
     let (uid, name) = (d.d_uid, ondisk::text(&d.d_packname));
-    Some(Ok(Label { at, sector, tracks, version, uid, bounds, name, stored, computed: sum ^ stored, entries, big }))
+    Some(Ok(Label {
+        at,
+        sector,
+        tracks,
+        version,
+        uid,
+        bounds,
+        name,
+        stored,
+        computed: sum ^ stored,
+        entries,
+        big,
+    }))
 }
 
 /// The size in bytes of a label with `count` entries.
@@ -169,7 +191,8 @@ pub(super) enum Slot {
     Keep,
     /// Bytes of an entry that is removed.
     Clear,
-    /// Bytes of that entry, with the other fields of the entry that was read at index `from`, counted from 0.
+    /// Bytes of that entry, with the other fields of the entry that was read at index `from`,
+    /// counted from 0.
     Put { offset: u64, size: u64, fstype: u8, from: Option<usize> },
 }
 
@@ -207,7 +230,9 @@ fn write<O: ByteOrder>(bytes: &mut [u8], head: &Head, slots: &[Slot]) {
     let Ok((d, rest)) = Disklabel::<O>::mut_from_prefix(bytes) else { return };
     let wide = d.d_version.get() == 1;
     put_head(d, head);
-    let Ok((parts, _)) = <[Partition<O>]>::mut_from_prefix_with_elems(rest, slots.len()) else { return };
+    let Ok((parts, _)) = <[Partition<O>]>::mut_from_prefix_with_elems(rest, slots.len()) else {
+        return;
+    };
     let old = parts.to_vec();
     for (part, slot) in parts.iter_mut().zip(slots) {
         match *slot {
@@ -231,13 +256,15 @@ fn put_head<O: ByteOrder>(d: &mut Disklabel<O>, head: &Head) {
     let wide = d.d_version.get() == 1;
     if let Some((sectors, tracks)) = head.tracks {
         let cylinder = sectors.saturating_mul(tracks);
-        (d.d_nsectors, d.d_ntracks, d.d_secpercyl) = (U32::new(sectors), U32::new(tracks), U32::new(cylinder));
+        (d.d_nsectors, d.d_ntracks, d.d_secpercyl) =
+            (U32::new(sectors), U32::new(tracks), U32::new(cylinder));
     }
     if let Some(uid) = head.uid {
         d.d_uid = uid;
     }
     if let Some((start, end)) = head.bounds {
-        (d.d_bstart, d.d_bstarth, d.d_bend, d.d_bendh) = (low(start), high(start), low(end), high(end));
+        (d.d_bstart, d.d_bstarth, d.d_bend, d.d_bendh) =
+            (low(start), high(start), low(end), high(end));
     }
     if let Some(total) = head.total {
         d.d_secperunit = low(total);
@@ -259,7 +286,8 @@ fn high<O: ByteOrder>(n: u64) -> U16<O> {
     U16::new(u16::try_from(n >> 32).unwrap_or(u16::MAX))
 }
 
-/// Writes the checksum, which makes the XOR of all words 0. The byte order of words does not matter to it.
+/// Writes the checksum, which makes the XOR of all words 0. The byte order of words does not matter
+/// to it.
 fn seal(bytes: &mut [u8], count: usize) {
     let Some(bytes) = bytes.get_mut(..size(count)) else { return };
     bytes[CHECKSUM].fill(0);
@@ -280,8 +308,8 @@ pub(super) struct Blank {
 /// Length in bytes of the boot area, of which the label is a part.
 pub(super) const BBSIZE: u32 = 8192;
 
-/// The 512 bytes of a new label, in little-endian order. Its checksum is wrong, so that it differs from the label it
-/// becomes once it is written.
+/// The 512 bytes of a new label, in little-endian order. Its checksum is wrong, so that it differs
+/// from the label it becomes once it is written.
 pub(super) fn blank(new: &Blank, head: &Head, slots: &[Slot]) -> Vec<u8> {
     let mut d: Disklabel<LE> = Disklabel::new_zeroed();
     (d.d_magic, d.d_magic2, d.d_secsize) = (U32::new(MAGIC), U32::new(MAGIC), U32::new(new.sector));

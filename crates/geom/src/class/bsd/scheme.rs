@@ -1,21 +1,25 @@
 //! Editing a label.
 //!
-//! A label is one sector, so an edit is one write. It keeps the place, the byte order and every field that the edit
-//! does not concern: boot code beside it, sizes of fragments, entries elsewhere on the disk or of no type.
+//! A label is one sector, so an edit is one write. It keeps the place, the byte order and every
+//! field that the edit does not concern: boot code beside it, sizes of fragments, entries elsewhere
+//! on the disk or of no type.
 //!
 //! # Starts of partitions
-//! FreeBSD's `a` begins at 0 by default, as gpart(8) has it, and so holds the label itself: that is where the slice's
-//! own start is on the grain. A type that leaves its first blocks alone may begin there: UFS leaves 64 KiB, ZFS and LFS
-//! 8 KiB, swap as many pages as the boot area has, which all three systems skip for this reason. A type that begins
-//! with its own data is refused there.
+//! FreeBSD's `a` begins at 0 by default, as gpart(8) has it, and so holds the label itself: that is
+//! where the slice's own start is on the grain. A type that leaves its first blocks alone may begin
+//! there: UFS leaves 64 KiB, ZFS and LFS 8 KiB, swap as many pages as the boot area has, which all
+//! three systems skip for this reason. A type that begins with its own data is refused there.
 //!
 //! # Sources
-//! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD
-//! and OpenBSD `uvm_swap.c`.
+//! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves
+//! `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD and OpenBSD `uvm_swap.c`.
 
 use super::create::Plan;
 use super::label::{self, BBSIZE, Head, Label, Part, Slot};
-use super::{Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin, other_sector, placed, usable};
+use super::{
+    Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin,
+    other_sector, placed, usable,
+};
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
@@ -35,7 +39,9 @@ impl Scheme for Bsd {
 
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
         // A label whose sector is cut off could not be written again.
-        if matches!(probe.kind(), Some(Kind::Bsd(..))) || probe.length() < probe.sector().saturating_mul(2) {
+        if matches!(probe.kind(), Some(Kind::Bsd(..)))
+            || probe.length() < probe.sector().saturating_mul(2)
+        {
             return None;
         }
         let found = label::find(&|at, length| probe.bytes(at, length), probe.sector())?;
@@ -50,11 +56,18 @@ impl Scheme for Bsd {
 
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         let plan = Plan::new(probe, site, new)?;
-        let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
-        let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
-        // The marks of a dialect do not fit every size: a label that reads as another's would not come back.
+        let raw = held(probe, Some((plan.at(), &plan.bytes())))
+            .ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
+        let label = in_table(&raw, plan.sector)
+            .ok_or_else(|| Refusal::new("no label can be written here", ""))?;
+        // The marks of a dialect do not fit every size: a label that reads as another's would not
+        // come back.
         if dialect(probe, &label) != plan.dialect {
-            let found = format!("a label of {} here would be read as one of {}", plan.dialect.name(), dialect(probe, &label).name());
+            let found = format!(
+                "a label of {} here would be read as one of {}",
+                plan.dialect.name(),
+                dialect(probe, &label).name()
+            );
             return Err(Refusal::new(found, "put it into a partition of its type, or use GPT"));
         }
         let bounds = usable(&label, plan.dialect, plan.origin, plan.length);
@@ -93,23 +106,41 @@ impl Scheme for Bsd {
             return Err(Refusal::new("partitions of BSD have no attributes", "leave them out"));
         }
         let fstype = accept_kind(table, entry)?;
-        let label = in_table(&table.raw, table.sector).ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;
+        let label = in_table(&table.raw, table.sector)
+            .ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;
         let start = entry.start.checked_add(table.origin).filter(|&s| is_whole(s, table.sector));
         let most = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
         let fits = |bytes: u64| bytes / table.sector <= most;
         match start {
-            Some(start) if is_whole(entry.length, table.sector) && fits(start) && fits(entry.length) => {}
+            Some(start)
+                if is_whole(entry.length, table.sector) && fits(start) && fits(entry.length) => {}
             _ => {
-                let found =
-                    format!("{} bytes at byte {} of the disk are more than the label can say", entry.length, start.unwrap_or(entry.start));
-                return Err(Refusal::new(found, format!("it counts whole sectors, at most {most}: use GPT")));
+                let found = format!(
+                    "{} bytes at byte {} of the disk are more than the label can say",
+                    entry.length,
+                    start.unwrap_or(entry.start)
+                );
+                return Err(Refusal::new(
+                    found,
+                    format!("it counts whole sectors, at most {most}: use GPT"),
+                ));
             }
         }
-        let holds_label = entry.start < label.at.saturating_add(label.size() as u64) && entry.end() > label.at;
-        let as_before = table.entry(entry.index).is_some_and(|e| e.start == entry.start && e.kind == entry.kind);
+        let holds_label =
+            entry.start < label.at.saturating_add(label.size() as u64) && entry.end() > label.at;
+        let as_before = table
+            .entry(entry.index)
+            .is_some_and(|e| e.start == entry.start && e.kind == entry.kind);
         if holds_label && !as_before && !keeps_clear(table.dialect, fstype) {
-            let found = format!("a {} at byte {} would overwrite the label itself", types::name(entry.kind), entry.start);
-            return Err(Refusal::new(found, format!("start it behind the boot area, at {BBSIZE} bytes or later, with -b")));
+            let found = format!(
+                "a {} at byte {} would overwrite the label itself",
+                types::name(entry.kind),
+                entry.start
+            );
+            return Err(Refusal::new(
+                found,
+                format!("start it behind the boot area, at {BBSIZE} bytes or later, with -b"),
+            ));
         }
         Ok(())
     }
@@ -124,7 +155,8 @@ impl Scheme for Bsd {
         new.put(label.at, &bytes);
         let own = span(label.at, label.size(), after.sector);
         let mut patches = changed(&before.raw, &new, own.clone(), "disklabel");
-        let is_new = in_table(&before.raw, before.sector).is_some_and(|l| before.entries.is_empty() && l.stored == !l.computed);
+        let is_new = in_table(&before.raw, before.sector)
+            .is_some_and(|l| before.entries.is_empty() && l.stored == !l.computed);
         if is_new {
             patches.extend(others(&new, &own, after.sector));
         }
@@ -138,14 +170,20 @@ impl Scheme for Bsd {
             if !label::is_magic(&|at, length| Some(bytes(&raw, at, length)), at) {
                 continue;
             }
-            // The whole sector is zeroed if it is the label's own, as gpart(8) does; a boot sector around a label
-            // stays.
-            let most = in_table(&raw, table.sector).filter(|l| l.at == at).map_or(512, |l| l.size() as u64);
+            // The whole sector is zeroed if it is the label's own, as gpart(8) does; a boot sector
+            // around a label stays.
+            let most = in_table(&raw, table.sector)
+                .filter(|l| l.at == at)
+                .map_or(512, |l| l.size() as u64);
             let length = if at == table.sector { table.sector } else { most };
             let size = usize::try_from(length).unwrap_or(0);
             raw.put(at, &vec![0; size]);
             let cleared = span(at, size, table.sector);
-            let patch = Patch::new(cleared.start, bytes(&raw, cleared.start, to_usize(cleared.end - cleared.start)), "disklabel");
+            let patch = Patch::new(
+                cleared.start,
+                bytes(&raw, cleared.start, to_usize(cleared.end - cleared.start)),
+                "disklabel",
+            );
             patches.push(if patches.is_empty() { patch } else { patch.after_flush() });
         }
         patches
@@ -154,20 +192,32 @@ impl Scheme for Bsd {
     fn recover(&self, table: &Table, site: &TableSite<'_>) -> Result<Table, Refusal> {
         let _ = site;
         let Some((label, dialect)) = in_table(&table.raw, table.sector).zip(table.dialect) else {
-            return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));
+            return Err(Refusal::new(
+                format!("the label cannot be made whole: {}", table.damage.join("; ")),
+                REPAIR,
+            ));
         };
         let slice = table.origin..table.origin.saturating_add(table.length);
         let outside = |i: &usize| matches!(placed(&label, dialect, *i, &slice), Place::Outside(_));
         if let Some(i) = (0..label.entries.len()).find(outside) {
-            let found = beyond(&suffix(u32::try_from(i).unwrap_or(0) + 1), &label.entries[i], &slice, label.sector);
-            return Err(Refusal::new(found, "give the disk or image its length back, or destroy the table"));
+            let found = beyond(
+                &suffix(u32::try_from(i).unwrap_or(0) + 1),
+                &label.entries[i],
+                &slice,
+                label.sector,
+            );
+            return Err(Refusal::new(
+                found,
+                "give the disk or image its length back, or destroy the table",
+            ));
         }
         let mut raw = table.raw.clone();
         let mut bytes = bytes(&raw, label.at, label.size());
         let (head, slots) = fitted(table, &label, dialect);
         label.write(&mut bytes, &head, &slots);
         raw.put(label.at, &bytes);
-        let geometry = head.tracks.map(|(sectors, heads)| Geometry { sectors, heads }).or(table.geometry);
+        let geometry =
+            head.tracks.map(|(sectors, heads)| Geometry { sectors, heads }).or(table.geometry);
         Ok(Table { raw, geometry, damage: Vec::new(), ..table.clone() })
     }
 }
@@ -182,10 +232,18 @@ fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
 /// The number of the type, if the label's own dialect has it.
 fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.kind, table.dialect) else {
-        return Err(Refusal::new(format!("{} is no type of a BSD label", types::name(entry.kind)), "use one, such as freebsd-ufs"));
+        return Err(Refusal::new(
+            format!("{} is no type of a BSD label", types::name(entry.kind)),
+            "use one, such as freebsd-ufs",
+        ));
     };
     if theirs != own && types::bsd::name(theirs, fstype) != types::bsd::name(own, fstype) {
-        let found = format!("type {} is {}'s; this label is {}'s", types::name(entry.kind), theirs.name(), own.name());
+        let found = format!(
+            "type {} is {}'s; this label is {}'s",
+            types::name(entry.kind),
+            theirs.name(),
+            own.name()
+        );
         return Err(Refusal::new(found, "name a type of that system"));
     }
     // FreeBSD has partitions of no type; the other systems would drop them.
@@ -197,7 +255,9 @@ fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
 
 /// The label in the bytes of a table; `None` if there is none for that sector.
 fn in_table(raw: &Sparse, sector: u64) -> Option<Label> {
-    label::find(&|at, length| Some(bytes(raw, at, length)), sector)?.ok().filter(|l| l.sector == sector)
+    label::find(&|at, length| Some(bytes(raw, at, length)), sector)?
+        .ok()
+        .filter(|l| l.sector == sector)
 }
 
 fn to_usize(n: u64) -> usize {
@@ -219,15 +279,19 @@ fn span(at: u64, length: usize, sector: u64) -> Range<u64> {
     round_down(at, sector)..round_up(end, sector).unwrap_or(end)
 }
 
-/// Every sector that contains a label's magics. With a new label and its place, that sector among them, and the magic
-/// of the others removed.
+/// Every sector that contains a label's magics. With a new label and its place, that sector among
+/// them, and the magic of the others removed.
 fn held(probe: &Probe<'_>, new: Option<(u64, &[u8])>) -> Option<Sparse> {
     let (sector, mut raw) = (probe.sector(), Sparse::new(probe.length()));
     let get = |at, length| probe.bytes(at, length);
-    let stale: Vec<u64> = label::places(sector).into_iter().filter(|&at| label::is_magic(&get, at)).collect();
+    let stale: Vec<u64> =
+        label::places(sector).into_iter().filter(|&at| label::is_magic(&get, at)).collect();
     for at in stale.iter().copied().chain(new.map(|(at, _)| at)) {
         let span = span(at, 512, sector);
-        raw.put(span.start, &probe.bytes(span.start, to_usize(span.end.min(probe.length()) - span.start))?);
+        raw.put(
+            span.start,
+            &probe.bytes(span.start, to_usize(span.end.min(probe.length()) - span.start))?,
+        );
     }
     if let Some((at, bytes)) = new {
         stale.iter().for_each(|&at| raw.put(at, &[0; 4]));
@@ -252,8 +316,10 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
     let dialect = dialect(probe, label);
     let origin = origin(probe, label, dialect);
     let slice = origin..origin.saturating_add(probe.length());
-    let sums = checksum(label).filter(|_| dialect != Dialect::FreeBsd || is_remains(label, dialect, &slice));
-    let mut damage: Vec<String> = sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
+    let sums = checksum(label)
+        .filter(|_| dialect != Dialect::FreeBsd || is_remains(label, dialect, &slice));
+    let mut damage: Vec<String> =
+        sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
     let (mut entries, mut taken) = (Vec::new(), Vec::new());
     for (i, (index, part)) in (1..).zip(&label.entries).enumerate() {
         let kind = Kind::Bsd(dialect, part.fstype);
@@ -261,14 +327,26 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
             Place::Nothing | Place::Foreign => {}
             Place::At(start) => {
                 let (label, uuid, attributes, from) = (None, None, 0, Some(index));
-                entries.push(Entry { index, start, length: part.length, kind, label, uuid, attributes, from });
+                entries.push(Entry {
+                    index,
+                    start,
+                    length: part.length,
+                    kind,
+                    label,
+                    uuid,
+                    attributes,
+                    from,
+                });
             }
             // The part of it that lies here is taken.
             out @ (Place::Past | Place::Outside(_)) => {
                 let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
                 taken.push(inside(part.offset)..inside(part.end()));
                 // OpenBSD and NetBSD allow partitions past their slice where an MBR ends.
-                damage.extend(matches!(out, Place::Outside(_)).then(|| beyond(&suffix(index), part, &slice, label.sector)));
+                damage.extend(
+                    matches!(out, Place::Outside(_))
+                        .then(|| beyond(&suffix(index), part, &slice, label.sector)),
+                );
             }
         }
     }
@@ -290,14 +368,22 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
 
 /// The letter of the partition numbered `index`.
 fn suffix(index: u32) -> String {
-    ('a'..='z').zip(1..).find(|(_, i)| *i == index).map(|(letter, _)| letter.into()).unwrap_or_default()
+    ('a'..='z')
+        .zip(1..)
+        .find(|(_, i)| *i == index)
+        .map(|(letter, _)| letter.into())
+        .unwrap_or_default()
 }
 
-/// The damage, in words, of a partition that does not lie within the slice: the slice's length was another once, or the
-/// entry is wrong.
+/// The damage, in words, of a partition that does not lie within the slice: the slice's length was
+/// another once, or the entry is wrong.
 fn beyond(letter: &str, part: &Part, slice: &Range<u64>, sector: u64) -> String {
     let (from, to) = (place(part.offset, sector), place(part.end(), sector));
-    format!("{letter} takes {from} up to {to}, and the label's slice {} up to {}", place(slice.start, sector), place(slice.end, sector))
+    format!(
+        "{letter} takes {from} up to {to}, and the label's slice {} up to {}",
+        place(slice.start, sector),
+        place(slice.end, sector)
+    )
 }
 
 /// First byte of the slice that the label's numbers do not reach.
@@ -311,7 +397,11 @@ fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
     let whole = |i: usize| i == C || i == D && dialect == Dialect::NetBsd;
     let used = |index: u32| entries.iter().any(|e| e.index == index);
     let kept = |i: usize, index: u32| whole(i) || label.entries[i].length > 0 && !used(index);
-    (1..).zip(0..label.entries.len()).filter(|&(index, i)| kept(i, index)).map(|(index, _)| index).collect()
+    (1..)
+        .zip(0..label.entries.len())
+        .filter(|&(index, i)| kept(i, index))
+        .map(|(index, _)| index)
+        .collect()
 }
 
 /// The change of every entry's bytes.
@@ -334,7 +424,11 @@ fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
 fn changed(old: &Sparse, new: &Sparse, range: Range<u64>, what: &'static str) -> Vec<Patch> {
     let length = to_usize(range.end.min(new.length()) - range.start);
     let now = bytes(new, range.start, length);
-    if now == bytes(old, range.start, length) { Vec::new() } else { vec![Patch::new(range.start, now, what)] }
+    if now == bytes(old, range.start, length) {
+        Vec::new()
+    } else {
+        vec![Patch::new(range.start, now, what)]
+    }
 }
 
 /// The writes of the sectors of `raw` outside `own`, which held another label.
@@ -344,7 +438,9 @@ fn others(raw: &Sparse, own: &Range<u64>, sector: u64) -> Vec<Patch> {
         (at..at + run.len() as u64).step_by(step)
     });
     let outside = starts.filter(|at| !own.contains(at));
-    outside.map(|at| Patch::new(at, bytes(raw, at, to_usize(sector)), "an older label").after_flush()).collect()
+    outside
+        .map(|at| Patch::new(at, bytes(raw, at, to_usize(sector)), "an older label").after_flush())
+        .collect()
 }
 
 /// Head and entries for the whole that fit the provider as it is now.
@@ -352,11 +448,18 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     let mut slots: Vec<Slot> = label.entries.iter().map(|_| Slot::Keep).collect();
     let (own, start) = (table.length / table.sector, table.origin / table.sector);
     let end = start.saturating_add(own);
-    let whole = |i: usize, offset, size| label.entries.get(i).map(|e| Slot::Put { offset, size, fstype: e.fstype, from: Some(i) });
-    let is_own = label.entries.get(C).is_some_and(|c| c.offset == table.origin && c.length > 0 && end <= u64::from(u32::MAX));
+    let whole = |i: usize, offset, size| {
+        label.entries.get(i).map(|e| Slot::Put { offset, size, fstype: e.fstype, from: Some(i) })
+    };
+    let is_own = label
+        .entries
+        .get(C)
+        .is_some_and(|c| c.offset == table.origin && c.length > 0 && end <= u64::from(u32::MAX));
     let mut head = Head::default();
     match dialect {
-        Dialect::OpenBsd if label.is_wide() && label.bounds.start == start => head.bounds = Some((start, end)),
+        Dialect::OpenBsd if label.is_wide() && label.bounds.start == start => {
+            head.bounds = Some((start, end))
+        }
         Dialect::FreeBsd | Dialect::NetBsd if is_own => {
             slots.splice(C..=C, whole(C, start, own));
             head.total = (dialect == Dialect::FreeBsd).then_some(own);
@@ -366,8 +469,9 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     // The disk does not end before this slice of it.
     let disk = if dialect == Dialect::OpenBsd { C } else { D };
     let reach = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
-    let short =
-        label.entries.get(disk).is_some_and(|d| d.offset == 0 && d.fstype == UNUSED && d.length / table.sector < end && end <= reach);
+    let short = label.entries.get(disk).is_some_and(|d| {
+        d.offset == 0 && d.fstype == UNUSED && d.length / table.sector < end && end <= reach
+    });
     if dialect != Dialect::FreeBsd && short {
         slots.splice(disk..=disk, whole(disk, 0, end));
         head.total = Some(end);

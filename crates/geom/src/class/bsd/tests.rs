@@ -34,8 +34,18 @@ impl Slice {
     }
 
     fn probe<T>(&self, look: impl FnOnce(&Probe<'_>) -> T) -> T {
-        let (route, stores) = (Route::store(0, self.disk.length()), vec![Box::new(self.disk.clone()) as Box<dyn Store>]);
-        look(&Probe::new(&route, &stores, &Budget::new(Limits::default()), self.sector, Some(self.base), self.kind.as_ref()))
+        let (route, stores) = (
+            Route::store(0, self.disk.length()),
+            vec![Box::new(self.disk.clone()) as Box<dyn Store>],
+        );
+        look(&Probe::new(
+            &route,
+            &stores,
+            &Budget::new(Limits::default()),
+            self.sector,
+            Some(self.base),
+            self.kind.as_ref(),
+        ))
     }
 
     fn read(&self) -> Option<Table> {
@@ -56,7 +66,12 @@ impl Slice {
         let patches = patch::changes(patches, &mut read).unwrap();
         let back = patch::undo(&patches, &mut read).unwrap();
         for p in &patches {
-            assert!(is_whole(p.offset, self.sector) && is_whole(p.bytes.len() as u64, self.sector), "{} {}", p.offset, p.bytes.len());
+            assert!(
+                is_whole(p.offset, self.sector) && is_whole(p.bytes.len() as u64, self.sector),
+                "{} {}",
+                p.offset,
+                p.bytes.len()
+            );
             self.disk.put(p.offset, &p.bytes);
         }
         back
@@ -72,7 +87,13 @@ impl Slice {
         self.bytes(0, 16384)
     }
 
-    fn add(&self, table: &mut Table, kind: &str, start: Option<u64>, size: Option<u64>) -> Result<u32, crate::table::Refusal> {
+    fn add(
+        &self,
+        table: &mut Table,
+        kind: &str,
+        start: Option<u64>,
+        size: Option<u64>,
+    ) -> Result<u32, crate::table::Refusal> {
         let place = Request { start, size, align: None };
         let kind = Bsd.kind_in(table, kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
@@ -82,10 +103,18 @@ impl Slice {
 
 /// Asserts that two tables agree in all fields that are on the disk.
 fn same(a: &Table, b: &Table) {
-    let entry = |t: &Table| -> Vec<_> { t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect() };
+    let entry = |t: &Table| -> Vec<_> {
+        t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect()
+    };
     assert_eq!(entry(a), entry(b));
-    assert_eq!((&a.usable, a.capacity, &a.kept, &a.taken), (&b.usable, b.capacity, &b.kept, &b.taken));
-    assert_eq!((a.dialect, a.origin, a.id, a.geometry, &a.damage), (b.dialect, b.origin, b.id, b.geometry, &b.damage));
+    assert_eq!(
+        (&a.usable, a.capacity, &a.kept, &a.taken),
+        (&b.usable, b.capacity, &b.kept, &b.taken)
+    );
+    assert_eq!(
+        (a.dialect, a.origin, a.id, a.geometry, &a.damage),
+        (b.dialect, b.origin, b.id, b.geometry, &b.damage)
+    );
 }
 
 #[test]
@@ -123,24 +152,38 @@ fn freebsd_label_is_gparts_own() {
 
 const DIALECTS: [Dialect; 3] = [Dialect::FreeBsd, Dialect::OpenBsd, Dialect::NetBsd];
 
-/// Every dialect and sector, on a whole disk and in slices of a type that says the dialect or does not.
+/// Every dialect and sector, on a whole disk and in slices of a type that says the dialect or does
+/// not.
 fn product() -> Vec<(Dialect, Slice, New)> {
     let mut all = Vec::new();
     for dialect in DIALECTS {
         for sector in [512, 4096] {
-            for (base, said) in [(0, false), (63 * sector, true), (63 * sector, false), (MIB, true), (MIB, false)] {
+            for (base, said) in
+                [(0, false), (63 * sector, true), (63 * sector, false), (MIB, true), (MIB, false)]
+            {
                 for entries in [None, Some(8), Some(16)] {
                     let byte = match dialect {
                         Dialect::FreeBsd => 0xa5,
                         Dialect::OpenBsd => 0xa6,
                         _ => 0xa9,
                     };
-                    let slice = Slice::new(200 * MIB, sector, base, Some(Kind::Mbr(byte)).filter(|_| said));
+                    let slice =
+                        Slice::new(200 * MIB, sector, base, Some(Kind::Mbr(byte)).filter(|_| said));
                     // What is beside the label stays.
                     let mut slice = slice;
                     slice.disk.put(0, &[0x5a; 16384]);
                     let medium = Some(base + 300 * MIB);
-                    all.push((dialect, slice, New { dialect: Some(dialect), entries, random: [7; 16], medium, ..New::default() }));
+                    all.push((
+                        dialect,
+                        slice,
+                        New {
+                            dialect: Some(dialect),
+                            entries,
+                            random: [7; 16],
+                            medium,
+                            ..New::default()
+                        },
+                    ));
                 }
             }
         }
@@ -156,8 +199,12 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
         slice.apply(Bsd.render(&created, &created));
         let empty = slice.head();
         let changed: Vec<usize> = (0..16384).filter(|&i| first[i] != empty[i]).collect();
-        let label = if dialect == Dialect::OpenBsd { 512 } else { usize::try_from(slice.sector).unwrap() };
-        assert!(changed.iter().all(|i| (label..label + 512).contains(i)), "{dialect:?} {changed:?}");
+        let label =
+            if dialect == Dialect::OpenBsd { 512 } else { usize::try_from(slice.sector).unwrap() };
+        assert!(
+            changed.iter().all(|i| (label..label + 512).contains(i)),
+            "{dialect:?} {changed:?}"
+        );
         let read = slice.read().unwrap();
         same(&read, &created);
         assert_eq!(read.usable, 0..200 * MIB, "{dialect:?}");
@@ -168,7 +215,11 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
             slice.add(&mut table, kind, None, Some(size)).unwrap();
         }
         let sub = |i: u32| i - u32::from(dialect == Dialect::NetBsd && i == 5);
-        assert_eq!(table.entries.iter().map(|e| sub(e.index)).collect::<Vec<_>>(), [1, 2, 4], "{dialect:?}");
+        assert_eq!(
+            table.entries.iter().map(|e| sub(e.index)).collect::<Vec<_>>(),
+            [1, 2, 4],
+            "{dialect:?}"
+        );
         let back = slice.apply(Bsd.render(&read, &table));
         assert_eq!(back.len(), 1);
         let full = slice.read().unwrap();
@@ -216,12 +267,20 @@ fn tasted_without_findings(slice: &Slice, table: &Table) {
     };
     let start = if slice.kind.is_none() { slice.base } else { 0 };
     let topology = Topology::new(slice.sector, disk.length());
-    let graph = Graph::taste(vec![Disk { start: Some(start), ..Disk::new("", Box::new(disk), topology) }], Limits::default());
+    let graph = Graph::taste(
+        vec![Disk { start: Some(start), ..Disk::new("", Box::new(disk), topology) }],
+        Limits::default(),
+    );
     let found: Vec<_> = graph.providers.iter().flat_map(|p| &p.findings).collect();
     assert!(found.is_empty(), "{found:?}");
     let slices = graph.providers[graph.find(name).unwrap()].slices().unwrap();
-    let got: Vec<_> = slices.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, e.suffix.clone())).collect();
-    let want: Vec<_> = table.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, Bsd.suffix(e))).collect();
+    let got: Vec<_> = slices
+        .entries
+        .iter()
+        .map(|e| (e.index, e.start, e.length, e.kind, e.suffix.clone()))
+        .collect();
+    let want: Vec<_> =
+        table.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, Bsd.suffix(e))).collect();
     assert_eq!(got, want);
 }
 

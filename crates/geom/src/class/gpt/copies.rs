@@ -1,6 +1,7 @@
 //! The two copies of a GPT: reading and checking each.
 //!
-//! A copy is valid if its header has the signature, a right CRC, its own LBA and possible ranges, and its table a right CRC.
+//! A copy is valid if its header has the signature, a right CRC, its own LBA and possible ranges,
+//! and its table a right CRC.
 //!
 //! # Sources
 //! UEFI 2.10 §5.3.2; FreeBSD `sys/geom/part/g_part_gpt.c` (what is checked).
@@ -81,7 +82,8 @@ pub(super) struct Copy {
 impl Copy {
     /// The entries in use, each with its number from 1.
     pub(super) fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
-        let stride = usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
+        let stride =
+            usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
         let entries = self.entries.chunks_exact(stride.max(size_of::<Entry>()));
         (1..)
             .zip(entries)
@@ -102,8 +104,11 @@ impl Copies {
     pub(super) fn read(probe: &Probe<'_>, unit: u64, protected: Option<u64>) -> Copies {
         let last = (probe.length() / unit).saturating_sub(1);
         let primary = copy(probe, unit, 1, "primary");
-        let alternate = primary.as_ref().map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
-        // A valid primary knows the place of its backup. Otherwise it is last, or was before the disk grew.
+        let alternate = primary
+            .as_ref()
+            .map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
+        // A valid primary knows the place of its backup. Otherwise it is last, or was before the
+        // disk grew.
         let places = match &primary {
             Ok(_) => [alternate, None, None],
             Err(_) => [Some(last), alternate, protected],
@@ -118,11 +123,13 @@ impl Copies {
                 break;
             }
         }
-        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header is named nowhere".into())));
+        let backup =
+            backup.unwrap_or_else(|| Err(Flaw::Missing("backup header is named nowhere".into())));
         Copies { unit, primary, backup }
     }
 
-    /// True if the primary names itself as the backup, as images for embedded systems do that have none.
+    /// True if the primary names itself as the backup, as images for embedded systems do that have
+    /// none.
     pub(super) fn is_single(&self) -> bool {
         self.primary.as_ref().is_ok_and(|copy| copy.header.alternate_lba == copy.header.my_lba)
     }
@@ -138,8 +145,14 @@ impl Copies {
 
     /// The number of partitions and the start of the first, in words.
     pub(super) fn describe(&self) -> String {
-        let starts: Vec<u64> = self.best().map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect()).unwrap_or_default();
-        let at = |lba: u64| lba.checked_mul(self.unit).map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit));
+        let starts: Vec<u64> = self
+            .best()
+            .map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect())
+            .unwrap_or_default();
+        let at = |lba: u64| {
+            lba.checked_mul(self.unit)
+                .map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit))
+        };
         match (starts.len(), starts.iter().min()) {
             (1, Some(&first)) => format!("1 partition, at {}", at(first)),
             (n, Some(&first)) => format!("{n} partitions, the first at {}", at(first)),
@@ -151,19 +164,29 @@ impl Copies {
 /// Reads and checks the copy with its header in sector `lba`; `name` is for messages.
 fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
     let header = header(probe, unit, lba, name)?;
-    let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
-    let (count, size) = (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
+    let damaged =
+        |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
+    let (count, size) =
+        (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
     if !(1..=4096).contains(&count) || !(128..=1024).contains(&size) || !size.is_multiple_of(8) {
-        return Err(damaged(format!("table of {count} entries of {size} bytes is not one that can be read")));
+        return Err(damaged(format!(
+            "table of {count} entries of {size} bytes is not one that can be read"
+        )));
     }
     let table = header.partition_entry_lba.get();
     let bytes = u64::from(count) * u64::from(size);
     let end = table.saturating_add(bytes.div_ceil(unit));
     let (first, last) = (header.first_usable_lba.get(), header.last_usable_lba.get());
     if table < 2 || table <= last && end > first {
-        return Err(damaged(format!("table in LBA {table} to {} lies over its header or among the partitions", end - 1)));
+        return Err(damaged(format!(
+            "table in LBA {table} to {} lies over its header or among the partitions",
+            end - 1
+        )));
     }
-    let read = table.checked_mul(unit).zip(usize::try_from(bytes).ok()).and_then(|(at, bytes)| probe.bytes(at, bytes));
+    let read = table
+        .checked_mul(unit)
+        .zip(usize::try_from(bytes).ok())
+        .and_then(|(at, bytes)| probe.bytes(at, bytes));
     let Some(entries) = read else {
         return Err(damaged(format!("table in LBA {table} to {} cannot be read", end - 1)));
     };
@@ -193,12 +216,20 @@ pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Resu
     let sector = at.zip(usize::try_from(unit).ok()).and_then(|(at, unit)| probe.bytes(at, unit));
     let Some(sector) = sector else {
         let past = at.is_none_or(|at| at.saturating_add(unit) > probe.length());
-        return Err(missing(if past { "that is past the end, so the disk or image was cut short" } else { "it cannot be read" }));
+        return Err(missing(if past {
+            "that is past the end, so the disk or image was cut short"
+        } else {
+            "it cannot be read"
+        }));
     };
-    let Some((header, _)) = Header::read_from_prefix(&sector).ok().filter(|(h, _)| h.signature == *SIGNATURE) else {
+    let Some((header, _)) =
+        Header::read_from_prefix(&sector).ok().filter(|(h, _)| h.signature == *SIGNATURE)
+    else {
         return Err(missing("no EFI PART"));
     };
-    let damaged = |text: String| Err(Flaw::Damaged(format!("{name} header {text}"), header.alternate_lba.get()));
+    let damaged = |text: String| {
+        Err(Flaw::Damaged(format!("{name} header {text}"), header.alternate_lba.get()))
+    };
     let size = usize::try_from(header.header_size.get()).unwrap_or(usize::MAX);
     let Some(covered) = sector.get(..size).filter(|c| c.len() >= size_of::<Header>()) else {
         return damaged(format!("says it is {size} bytes long"));
@@ -207,7 +238,8 @@ pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Resu
     if stored != computed {
         return damaged(format!("CRC is {stored:08x}, computed {computed:08x}"));
     }
-    let (own, first, last) = (header.my_lba.get(), header.first_usable_lba.get(), header.last_usable_lba.get());
+    let (own, first, last) =
+        (header.my_lba.get(), header.first_usable_lba.get(), header.last_usable_lba.get());
     if own != lba {
         return damaged(format!("is in LBA {lba} and says it is in LBA {own}"));
     }
@@ -216,7 +248,10 @@ pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Resu
         return damaged(format!("in LBA {own} names itself as the other copy"));
     }
     if header.revision.get() < 0x1_0000 || first < 2 || first > last.saturating_add(1) {
-        return damaged(format!("has revision {:08x} and usable LBA {first} to {last}", header.revision.get()));
+        return damaged(format!(
+            "has revision {:08x} and usable LBA {first} to {last}",
+            header.revision.get()
+        ));
     }
     Ok(header)
 }

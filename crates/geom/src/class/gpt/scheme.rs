@@ -1,18 +1,19 @@
 //! `GPT` as a table that can be edited: reading, checks of entries, creation and recovery.
 //!
 //! # Attributes
-//! An entry's are its 64 bits as they are on the disk. The table's two are the protective MBR's: [`ACTIVE`] is its entry's
-//! flag, without which some firmware boots nothing from the disk; [`LENOVOFIX`] is that entry in the second slot, without
-//! which some ThinkPads do not.
+//! An entry's are its 64 bits as they are on the disk. The table's two are the protective MBR's:
+//! [`ACTIVE`] is its entry's flag, without which some firmware boots nothing from the disk;
+//! [`LENOVOFIX`] is that entry in the second slot, without which some ThinkPads do not.
 //!
 //! # Limits
-//! A table needs `recover` where a copy is bad, where the two differ, where the backup is not in the last sector, and
-//! where the protective MBR is missing: as FreeBSD, which allows nothing else on such a table. An entry that overlaps
-//! another or lies outside the range for partitions can be edited, since that is the only way to correct it.
+//! A table needs `recover` where a copy is bad, where the two differ, where the backup is not in
+//! the last sector, and where the protective MBR is missing: as FreeBSD, which allows nothing else
+//! on such a table. An entry that overlaps another or lies outside the range for partitions can be
+//! edited, since that is the only way to correct it.
 //!
 //! # Sources
-//! UEFI 2.10 §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`, gpart(8); systemd, "Discoverable Partitions" (bits 59 to 63);
-//! Linux `libfdisk/src/gpt.c` (names of attributes).
+//! UEFI 2.10 §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`, gpart(8); systemd, "Discoverable
+//! Partitions" (bits 59 to 63); Linux `libfdisk/src/gpt.c` (names of attributes).
 
 use super::copies::{Copies, Copy, SIGNATURE};
 use super::{FREEBSD, Gpt, Guard, damage, write};
@@ -61,8 +62,8 @@ const fn of_table(name: &'static str, bit: u64) -> Attribute {
 
 /// Default number of entries: UEFI's 16 KiB.
 const ENTRIES: u32 = 128;
-/// Least number of entries. gpart makes no fewer than 128; sfdisk and sgdisk do where room is short, and every kernel
-/// reads them. Below four a table holds less than an MBR.
+/// Least number of entries. gpart makes no fewer than 128; sfdisk and sgdisk do where room is
+/// short, and every kernel reads them. Below four a table holds less than an MBR.
 const FEWEST: u32 = 4;
 /// Largest number of entries that FreeBSD reads.
 const MOST: u32 = 4096;
@@ -93,47 +94,71 @@ impl Scheme for Gpt {
                 Table { damage, ..empty(probe.length(), sector, 0..0, 0) }
             }
         };
-        // All bytes that a recovery may write too; the last sector of a table may hold more than the table.
+        // All bytes that a recovery may write too; the last sector of a table may hold more than
+        // the table.
         let room = write::array_sectors(&copies, sector).saturating_add(2).saturating_mul(sector);
         let end = round_down(probe.length(), sector);
-        for (at, bytes) in copies.arrays(sector).chain([(0, room), (end.saturating_sub(room), room)]) {
+        for (at, bytes) in
+            copies.arrays(sector).chain([(0, room), (end.saturating_sub(room), room)])
+        {
             probe.bytes(at, usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         table.raw = probe.seen();
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, _site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(
+        &self,
+        probe: &Probe<'_>,
+        _site: &TableSite<'_>,
+        new: &New,
+    ) -> Result<Table, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let entries = new.entries.unwrap_or(ENTRIES);
         if !(FEWEST..=MOST).contains(&entries) {
-            return Err(Refusal::new(format!("{entries} entries"), format!("a GPT has {FEWEST} to {MOST}, usually {ENTRIES}")));
+            return Err(Refusal::new(
+                format!("{entries} entries"),
+                format!("a GPT has {FEWEST} to {MOST}, usually {ENTRIES}"),
+            ));
         }
-        let front = 2 + (u64::from(entries) * size_of::<super::copies::Entry>() as u64).div_ceil(sector);
+        let front =
+            2 + (u64::from(entries) * size_of::<super::copies::Entry>() as u64).div_ceil(sector);
         let least = (2 * front).saturating_mul(sector);
-        let outer = front * sector..(length / sector).saturating_sub(front - 1).saturating_mul(sector);
+        let outer =
+            front * sector..(length / sector).saturating_sub(front - 1).saturating_mul(sector);
         if outer.is_empty() || !(512..=65536).contains(&sector) {
-            let found = format!("{length} bytes are too few for a GPT of {entries} entries and {sector}-byte sectors");
+            let found = format!(
+                "{length} bytes are too few for a GPT of {entries} entries and {sector}-byte sectors"
+            );
             return Err(Refusal::new(found, format!("it takes {least}, or fewer entries")));
         }
         let id = match new.id {
             None => ondisk::Guid::random(new.random),
             Some(Id::Guid(guid)) => guid,
-            Some(_) => return Err(Refusal::new("an identity that is no GUID", "a GPT is known by a GUID")),
+            Some(_) => {
+                return Err(Refusal::new(
+                    "an identity that is no GUID",
+                    "a GPT is known by a GUID",
+                ));
+            }
         };
-        let Some(mut boot) = usize::try_from(sector).ok().and_then(|sector| probe.bytes(0, sector)) else {
+        let Some(mut boot) = usize::try_from(sector).ok().and_then(|sector| probe.bytes(0, sector))
+        else {
             return Err(Refusal::new("sector 0 cannot be read", "nothing was written"));
         };
-        // Boot code may stay; a file system's boot sector would still describe the whole disk as one.
+        // Boot code may stay; a file system's boot sector would still describe the whole disk as
+        // one.
         let keep = Record::read(probe).filter(|record| !record.is_boot_sector()).map_or(0, |_| 440);
         boot[keep..440].fill(0);
         // In a larger sector a BSD label follows the boot sector.
         boot.iter_mut().skip(512).for_each(|byte| *byte = 0);
         let mut raw = Sparse::new(length);
         raw.put(0, &boot);
-        // Other contents in the table's place do not belong to it; but a label may stand there, and decides the order
-        // of the writes.
-        if let Some(other) = probe.bytes(sector, boot.len()).filter(|bytes| !bytes.starts_with(SIGNATURE)) {
+        // Other contents in the table's place do not belong to it; but a label may stand there, and
+        // decides the order of the writes.
+        if let Some(other) =
+            probe.bytes(sector, boot.len()).filter(|bytes| !bytes.starts_with(SIGNATURE))
+        {
             raw.put(sector, &other);
         }
         let usable = usable(new, outer, sector)?;
@@ -145,7 +170,8 @@ impl Scheme for Gpt {
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
-        let text = types::named(name).map_or(Some(name.strip_prefix('!').unwrap_or(name)), |alias| alias.gpt)?;
+        let text = types::named(name)
+            .map_or(Some(name.strip_prefix('!').unwrap_or(name)), |alias| alias.gpt)?;
         text.parse().ok().map(Kind::Gpt)
     }
 
@@ -169,27 +195,53 @@ impl Scheme for Gpt {
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         match entry.kind {
             Kind::Gpt(guid) if !guid.is_nil() => {}
-            Kind::Gpt(_) => return Err(Refusal::new("the type of an unused entry", "delete the partition instead")),
-            _ => return Err(Refusal::new("a type that is no GUID", "name one of gpart's, or give its GUID")),
+            Kind::Gpt(_) => {
+                return Err(Refusal::new(
+                    "the type of an unused entry",
+                    "delete the partition instead",
+                ));
+            }
+            _ => {
+                return Err(Refusal::new(
+                    "a type that is no GUID",
+                    "name one of gpart's, or give its GUID",
+                ));
+            }
         }
         if !is_whole(entry.start, table.sector) || !is_whole(entry.length, table.sector) {
             let found = format!("{} bytes at {}", entry.length, entry.start);
-            return Err(Refusal::new(found, format!("use whole sectors of {} bytes", table.sector)));
+            return Err(Refusal::new(
+                found,
+                format!("use whole sectors of {} bytes", table.sector),
+            ));
         }
         if let Some(label) = &entry.label {
             let units = label.encode_utf16().count();
             if units > NAME {
-                return Err(Refusal::new(format!("a label of {units} UTF-16 units"), format!("a GPT has room for {NAME}")));
+                return Err(Refusal::new(
+                    format!("a label of {units} UTF-16 units"),
+                    format!("a GPT has room for {NAME}"),
+                ));
             }
             if label.chars().any(char::is_control) {
                 return Err(Refusal::new("a control character in the label", "leave it out"));
             }
         }
         if entry.from.is_none() && entry.uuid.is_none() {
-            return Err(Refusal::new("a partition without a GUID", "a GPT tells partitions apart by it"));
+            return Err(Refusal::new(
+                "a partition without a GUID",
+                "a GPT tells partitions apart by it",
+            ));
         }
-        match table.entries.iter().find(|e| e.index != entry.index && e.uuid.is_some() && e.uuid == entry.uuid) {
-            Some(twin) => Err(Refusal::new(format!("index {} has the same GUID", twin.index), "give each partition one of its own")),
+        match table
+            .entries
+            .iter()
+            .find(|e| e.index != entry.index && e.uuid.is_some() && e.uuid == entry.uuid)
+        {
+            Some(twin) => Err(Refusal::new(
+                format!("index {} has the same GUID", twin.index),
+                "give each partition one of its own",
+            )),
             None => Ok(()),
         }
     }
@@ -206,28 +258,45 @@ impl Scheme for Gpt {
         if table.damage.is_empty() {
             return Ok(table.clone());
         }
-        let room = reread(table, |_, _, copies| copies.best().map(|_| write::array_sectors(copies, table.sector)));
+        let room = reread(table, |_, _, copies| {
+            copies.best().map(|_| write::array_sectors(copies, table.sector))
+        });
         let Some(room) = room else {
             let advice = "look for the partitions by their contents (testdisk), or destroy it and create one anew";
             return Err(Refusal::new("neither copy of the GPT can be used", advice));
         };
         let sector = table.sector;
         let front = room.saturating_add(2).saturating_mul(sector);
-        let back = (table.length / sector).saturating_sub(room.saturating_add(1)).saturating_mul(sector);
-        let lost = table.entries.iter().find(|e| e.length > 0 && (e.start < front || e.end() > back));
+        let back =
+            (table.length / sector).saturating_sub(room.saturating_add(1)).saturating_mul(sector);
+        let lost =
+            table.entries.iter().find(|e| e.length > 0 && (e.start < front || e.end() > back));
         if let Some(entry) = lost {
-            let found = format!("{} takes {} up to {}", self.suffix(entry), place(entry.start, sector), place(entry.end(), sector));
-            let bounds = format!("the table leaves {} up to {} for partitions", place(front, sector), place(back, sector));
+            let found = format!(
+                "{} takes {} up to {}",
+                self.suffix(entry),
+                place(entry.start, sector),
+                place(entry.end(), sector)
+            );
+            let bounds = format!(
+                "the table leaves {} up to {} for partitions",
+                place(front, sector),
+                place(back, sector)
+            );
             let advice = "restore the full length of the disk or image; or part backup, and part restore -F without that partition";
             return Err(Refusal::new(format!("{found}, and {bounds}"), advice));
         }
         let start = table.usable.start.max(front);
         // A range that was made on pages stays on pages.
         let paged = round_down(back, PAGE);
-        let on_pages = is_whole(table.usable.end, PAGE) && table.entries.iter().all(|e| e.end() <= paged);
+        let on_pages =
+            is_whole(table.usable.end, PAGE) && table.entries.iter().all(|e| e.end() <= paged);
         let end = if on_pages { paged } else { back };
         if start >= end {
-            return Err(Refusal::new(format!("{} bytes leave no room for partitions", table.length), "restore the full length"));
+            return Err(Refusal::new(
+                format!("{} bytes leave no room for partitions", table.length),
+                "restore the full length",
+            ));
         }
         Ok(Table { usable: start..end, damage: Vec::new(), ..table.clone() })
     }
@@ -243,8 +312,10 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     let (sector, length) = (probe.sector(), probe.length());
     let header = &copy.header;
     let byte = |lba: u64| lba.saturating_mul(sector);
-    let usable = byte(header.first_usable_lba.get()).min(length)..byte(header.last_usable_lba.get().saturating_add(1)).min(length);
-    let mut damage: Vec<String> = damage(probe, copies, guard).into_iter().map(|finding| finding.message).collect();
+    let usable = byte(header.first_usable_lba.get()).min(length)
+        ..byte(header.last_usable_lba.get().saturating_add(1)).min(length);
+    let mut damage: Vec<String> =
+        damage(probe, copies, guard).into_iter().map(|finding| finding.message).collect();
     if damage.is_empty() && !write::is_apart(copies, sector) {
         damage.push("the two copies of its table are not where each can be written without touching the other".into());
     }
@@ -253,8 +324,13 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
         Entry {
             index,
             start: byte(first),
-            // An entry that ends before it begins is shown with no bytes; its bytes on the disk stay.
-            length: if first > last { 0 } else { byte(last.saturating_add(1)).saturating_sub(byte(first)) },
+            // An entry that ends before it begins is shown with no bytes; its bytes on the disk
+            // stay.
+            length: if first > last {
+                0
+            } else {
+                byte(last.saturating_add(1)).saturating_sub(byte(first))
+            },
             kind: Kind::Gpt(e.partition_type_guid),
             label: ondisk::text_utf16(&e.partition_name),
             uuid: (!e.unique_partition_guid.is_nil()).then_some(e.unique_partition_guid),

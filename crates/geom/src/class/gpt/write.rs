@@ -1,24 +1,27 @@
 //! Writes of an edited GPT, and their order.
 //!
 //! # Order
-//! The copy that a reader relies on is written last: the backup, then the primary; in a recovery from the backup, the
-//! primary, then the backup. One flush lies between. LBA 0 goes with the backup, for then there is a valid primary,
-//! which is found whatever an interrupted write leaves there.
+//! The copy that a reader relies on is written last: the backup, then the primary; in a recovery
+//! from the backup, the primary, then the backup. One flush lies between. LBA 0 goes with the
+//! backup, for then there is a valid primary, which is found whatever an interrupted write leaves
+//! there.
 //!
-//! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without
-//! the protective MBR, and treat a protective MBR without a GPT as a disk of its own kind. Where LBA 1 has other
-//! contents, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT exists, whatever becomes of
-//! LBA 1. For the same reason LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already,
-//! that one is found until the new backup is whole, and then the backup until the new primary is.
+//! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look
+//! for no GPT without the protective MBR, and treat a protective MBR without a GPT as a disk of its
+//! own kind. Where LBA 1 has other contents, a BSD label perhaps, the backup and then LBA 0 go
+//! first: with them the GPT exists, whatever becomes of LBA 1. For the same reason LBA 0 is the
+//! first to go where a GPT is removed. Where LBA 0 protects another GPT already, that one is found
+//! until the new backup is whole, and then the backup until the new primary is.
 //!
 //! # Bytes that stay
-//! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that the edit does not concern.
-//! A hybrid MBR is left as it is byte for byte, also where an entry that it mirrors changes: which of its partitions
-//! was meant to follow, and whether the other system can bear that, is not to be guessed. `check` reports where the two
-//! disagree.
+//! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that the
+//! edit does not concern. A hybrid MBR is left as it is byte for byte, also where an entry that it
+//! mirrors changes: which of its partitions was meant to follow, and whether the other system can
+//! bear that, is not to be guessed. `check` reports where the two disagree.
 //!
 //! # Sources
-//! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c` (the protective entry; what destroying removes).
+//! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c` (the protective entry; what
+//! destroying removes).
 
 use super::copies::{self, Copies, Copy, Flaw, Header, SIGNATURE, header_crc};
 use super::scheme::{ACTIVE, LENOVOFIX};
@@ -32,7 +35,8 @@ use crate::table::{Entry, Table};
 use std::ops::Range;
 use zerocopy::FromBytes;
 
-/// Number of sectors that a table of entries takes: that of the copy to use, or of the usual 128 entries.
+/// Number of sectors that a table of entries takes: that of the copy to use, or of the usual 128
+/// entries.
 pub(super) fn array_sectors(copies: &Copies, sector: u64) -> u64 {
     copies.best().map_or(128 * 128, |(copy, _)| copy.bytes()).div_ceil(sector)
 }
@@ -71,43 +75,71 @@ impl Copies {
 }
 
 /// Renders an edit, as [`crate::table::scheme::Scheme::render`]; `probe` reads `before.raw`.
-pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: &Table, after: &Table) -> Vec<Patch> {
+pub(super) fn render(
+    probe: &Probe<'_>,
+    guard: &Guard,
+    copies: &Copies,
+    before: &Table,
+    after: &Table,
+) -> Vec<Patch> {
     let last = (after.length / after.sector).saturating_sub(1);
     let new = Writer { probe, before, after, source: copies.best().map(|(copy, _)| copy) };
     let primary = new.copy(copies.primary.as_ref().ok(), "primary GPT", 1, last);
-    let backup = new.copy(copies.backup.as_ref().ok().filter(|b| b.header.my_lba.get() == last), "backup GPT", last, 1);
+    let backup = new.copy(
+        copies.backup.as_ref().ok().filter(|b| b.header.my_lba.get() == last),
+        "backup GPT",
+        last,
+        1,
+    );
     let boot = new.boot(guard);
     match copies.best() {
-        None if matches!(guard, Guard::Mbr) || !matches!(guard, Guard::Protective(_)) && new.now(1, 1).iter().all(|byte| *byte == 0) => {
+        None if matches!(guard, Guard::Mbr)
+            || !matches!(guard, Guard::Protective(_))
+                && new.now(1, 1).iter().all(|byte| *byte == 0) =>
+        {
             // A header without its entries would be a damaged table: it comes once they are there.
             let (header, entries) =
-                primary.split_last().map_or((Vec::new(), Vec::new()), |(header, rest)| (vec![header.clone()], rest.to_vec()));
+                primary.split_last().map_or((Vec::new(), Vec::new()), |(header, rest)| {
+                    (vec![header.clone()], rest.to_vec())
+                });
             ordered(ordered(join([backup, entries].concat()), header), boot.into_iter().collect())
         }
         None => ordered(ordered(backup, boot.into_iter().collect()), join(primary)),
-        Some((_, "primary")) => ordered(join([backup, boot.into_iter().collect()].concat()), join(primary)),
+        Some((_, "primary")) => {
+            ordered(join([backup, boot.into_iter().collect()].concat()), join(primary))
+        }
         Some(_) => ordered(join(primary), join([backup, boot.into_iter().collect()].concat())),
     }
 }
 
 /// Removes the table, as [`crate::table::scheme::Scheme::erase`].
 ///
-/// The tables of entries stay: no reader finds them without a header, but a tool that searches may bring them back. The
-/// protective MBR is the first to go: without it neither copy counts, and alone it would be found.
+/// The tables of entries stay: no reader finds them without a header, but a tool that searches may
+/// bring them back. The protective MBR is the first to go: without it neither copy counts, and
+/// alone it would be found.
 pub(super) fn erase(probe: &Probe<'_>, guard: &Guard, copies: &Copies) -> Vec<Patch> {
     let sector = probe.sector();
     let header = |lba: u64| {
         let at = lba.checked_mul(sector)?;
-        let own = probe.read::<Header>(at).filter(|h| h.signature == *SIGNATURE && (lba == 1 || h.my_lba.get() == lba));
+        let own = probe
+            .read::<Header>(at)
+            .filter(|h| h.signature == *SIGNATURE && (lba == 1 || h.my_lba.get() == lba));
         own.map(|_| blank(at, sector, "GPT header"))
     };
     let boot = matches!(guard, Guard::Protective(_)).then(|| blank(0, sector, "protective MBR"));
-    let alternate = copies.primary.as_ref().map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
+    let alternate = copies
+        .primary
+        .as_ref()
+        .map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
     let last = (probe.length() / sector).checked_sub(1);
-    let mut backups: Vec<u64> = [last, alternate, guard.protected()].into_iter().flatten().filter(|&lba| lba > 1).collect();
+    let mut backups: Vec<u64> =
+        [last, alternate, guard.protected()].into_iter().flatten().filter(|&lba| lba > 1).collect();
     backups.sort_unstable();
     backups.dedup();
-    ordered(boot.into_iter().collect(), join(header(1).into_iter().chain(backups.into_iter().filter_map(header)).collect()))
+    ordered(
+        boot.into_iter().collect(),
+        join(header(1).into_iter().chain(backups.into_iter().filter_map(header)).collect()),
+    )
 }
 
 fn blank(at: u64, sector: u64, what: &'static str) -> Patch {
@@ -149,18 +181,23 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The writes of the copy with its header in sector `lba` and the other one's in `other`. `own` is the copy that is
-    /// there now, if it is valid.
+    /// The writes of the copy with its header in sector `lba` and the other one's in `other`. `own`
+    /// is the copy that is there now, if it is valid.
     fn copy(&self, own: Option<&Copy>, what: &'static str, lba: u64, other: u64) -> Vec<Patch> {
         let sector = self.after.sector;
         // A copy that differs from the one in use is made anew, as if it were damaged.
-        let own = own.filter(|own| self.source.is_some_and(|source| differences(&own.header, &source.header).is_empty()));
+        let own = own.filter(|own| {
+            self.source.is_some_and(|source| differences(&own.header, &source.header).is_empty())
+        });
         let entries = self.entries();
         let sectors = (entries.len() as u64).div_ceil(sector);
         let (first, last) = (self.after.usable.start / sector, self.after.usable.end / sector);
-        let fits = |array: &Range<u64>| if lba == 1 { array.end <= first } else { last <= array.start && array.end <= lba };
+        let fits = |array: &Range<u64>| {
+            if lba == 1 { array.end <= first } else { last <= array.start && array.end <= lba }
+        };
         let kept = own.map(|own| own.array(sector)).filter(fits);
-        let table = kept.map_or(if lba == 1 { 2 } else { lba.saturating_sub(sectors) }, |array| array.start);
+        let table = kept
+            .map_or(if lba == 1 { 2 } else { lba.saturating_sub(sectors) }, |array| array.start);
         let header = self.header(own, &entries, lba, other, table);
         let mut array = self.now(table, sectors);
         let length = array.len().min(entries.len());
@@ -170,7 +207,14 @@ impl Writer<'_> {
     }
 
     /// The whole sector of a header.
-    fn header(&self, own: Option<&Copy>, entries: &[u8], lba: u64, other: u64, table: u64) -> Vec<u8> {
+    fn header(
+        &self,
+        own: Option<&Copy>,
+        entries: &[u8],
+        lba: u64,
+        other: u64,
+        table: u64,
+    ) -> Vec<u8> {
         let sector = self.after.sector;
         let mut bytes = match (own, self.source) {
             (Some(_), _) => self.now(lba, 1),
@@ -192,7 +236,8 @@ impl Writer<'_> {
             header.size_of_partition_entry = 128.into();
             header.number_of_partition_entries = self.after.capacity.into();
         }
-        // Ranges that were cut at the end of the disk, or rounded, are not written back without need.
+        // Ranges that were cut at the end of the disk, or rounded, are not written back without
+        // need.
         if self.source.is_none() || self.after.usable != self.before.usable {
             header.first_usable_lba = (self.after.usable.start / sector).into();
             header.last_usable_lba = (self.after.usable.end / sector).saturating_sub(1).into();
@@ -213,7 +258,9 @@ impl Writer<'_> {
     /// The bytes of all entries, used or not.
     fn entries(&self) -> Vec<u8> {
         let (old, stride) = match self.source {
-            Some(source) => (source.entries.clone(), index(source.header.size_of_partition_entry.get())),
+            Some(source) => {
+                (source.entries.clone(), index(source.header.size_of_partition_entry.get()))
+            }
             None => (vec![0; index(self.after.capacity) * 128], 128),
         };
         let slot = |n: u32| {
@@ -225,7 +272,8 @@ impl Writer<'_> {
             new.get_mut(slot(entry.index)).into_iter().for_each(|bytes| bytes.fill(0));
         }
         for entry in &self.after.entries {
-            let from = entry.from.and_then(|from| Some((self.before.entry(from)?, old.get(slot(from))?)));
+            let from =
+                entry.from.and_then(|from| Some((self.before.entry(from)?, old.get(slot(from))?)));
             let Some(bytes) = new.get_mut(slot(entry.index)) else { continue };
             if let Some((_, kept)) = from {
                 bytes.copy_from_slice(kept);
@@ -248,9 +296,23 @@ impl Writer<'_> {
         let slot = |n: usize| 446 + 16 * n..446 + 16 * (n + 1);
         let (at, attributes) = match there {
             None => {
-                // A table that lost its protective MBR keeps the rest of LBA 0: the MBR's own signature.
+                // A table that lost its protective MBR keeps the rest of LBA 0: the MBR's own
+                // signature.
                 bytes[if self.source.is_some() { 446 } else { 440 }..510].fill(0);
-                bytes[slot(0)][..12].copy_from_slice(&[0, 0, 2, 0, mbr::PROTECTIVE, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
+                bytes[slot(0)][..12].copy_from_slice(&[
+                    0,
+                    0,
+                    2,
+                    0,
+                    mbr::PROTECTIVE,
+                    0xff,
+                    0xff,
+                    0xff,
+                    1,
+                    0,
+                    0,
+                    0,
+                ]);
                 bytes[slot(0)][12..].copy_from_slice(&sectors);
                 bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
                 (0, 0)
@@ -288,7 +350,8 @@ impl Writer<'_> {
     }
 }
 
-/// Writes the fields that differ between `before` and `entry` into the entry's bytes; all fields of a new one.
+/// Writes the fields that differ between `before` and `entry` into the entry's bytes; all fields of
+/// a new one.
 fn put(bytes: &mut [u8], before: Option<&Entry>, entry: &Entry, sector: u64) {
     let Ok((raw, _)) = copies::Entry::mut_from_prefix(bytes) else { return };
     let same = |of: fn(&Entry, &Entry) -> bool| before.is_some_and(|before| of(before, entry));

@@ -2,18 +2,22 @@
 //!
 //! The old chain becomes the new one in two steps, and each step can be cut short anywhere:
 //!
-//! 1. Deleted partitions are skipped: one sector each, the EBR before. Types, flags and sizes change in their own EBR.
+//! 1. Deleted partitions are skipped: one sector each, the EBR before. Types, flags and sizes
+//!    change in their own EBR.
 //! 2. New EBRs are written where no link leads; then the one link that makes them visible.
 //!
-//! So every state on the way is a chain, and no partition that both tables have is ever missing from it.
+//! So every state on the way is a chain, and no partition that both tables have is ever missing
+//! from it.
 //!
-//! A new partition comes before the first one that lies behind it on the disk; partitions of other tools keep their
-//! order. The first EBR stays where it is, at the start of the extended partition. If its partition goes, it takes over
-//! the next EBR's, as sfdisk and parted do. Where that EBR holds more than it could take over, it becomes a pure link
-//! (a link in its first entry, which Linux and FreeBSD both follow). If a partition comes before its own, that one
-//! moves to an EBR in the sector before it, which is kept free for this.
+//! A new partition comes before the first one that lies behind it on the disk; partitions of other
+//! tools keep their order. The first EBR stays where it is, at the start of the extended partition.
+//! If its partition goes, it takes over the next EBR's, as sfdisk and parted do. Where that EBR
+//! holds more than it could take over, it becomes a pure link (a link in its first entry, which
+//! Linux and FreeBSD both follow). If a partition comes before its own, that one moves to an EBR in
+//! the sector before it, which is kept free for this.
 //!
-//! Any other new EBR lies 1 MiB before its partition, where sfdisk puts it, or else in the sector before it.
+//! Any other new EBR lies 1 MiB before its partition, where sfdisk puts it, or else in the sector
+//! before it.
 
 use super::ebr::{LINKS, Link};
 use super::edit::BLANK;
@@ -54,38 +58,48 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans the steps from `links` to the entries of `table`; an entry read from them has their number in
-    /// [`Entry::from`].
+    /// Plans the steps from `links` to the entries of `table`; an entry read from them has their
+    /// number in [`Entry::from`].
     pub(super) fn new(links: &[Link], table: &Table) -> Result<Plan, Refusal> {
         let chain = Edit { table };
         let middle = chain.survivors(links)?;
         let mut last = middle.clone();
-        let mut new: Vec<&Entry> = table.entries.iter().filter(|e| !middle.iter().any(|n| n.has(e))).collect();
+        let mut new: Vec<&Entry> =
+            table.entries.iter().filter(|e| !middle.iter().any(|n| n.has(e))).collect();
         new.sort_by_key(|e| e.start);
         for entry in new {
             chain.insert(&mut last, entry)?;
         }
         chain.link(&mut last)?;
         if last.len() > LINKS {
-            return Err(Refusal::new(format!("{} logical partitions are in use", LINKS), "no system reads more; delete one"));
+            return Err(Refusal::new(
+                format!("{} logical partitions are in use", LINKS),
+                "no system reads more; delete one",
+            ));
         }
         let kept = last.first().and_then(|first| chain.moved(first, &last));
         Ok(Plan { middle, kept: kept.map(|at| at..at + table.sector), last })
     }
 
-    /// Ranges of the extended partition that partitions cannot take: every EBR, up to its partition if that is near. An
-    /// empty first EBR takes none: it serves whatever comes first, even if that begins right behind it.
+    /// Ranges of the extended partition that partitions cannot take: every EBR, up to its partition
+    /// if that is near. An empty first EBR takes none: it serves whatever comes first, even if that
+    /// begins right behind it.
     pub(super) fn taken(&self, table: &Table) -> Vec<Range<u64>> {
         let ebr = |node: &Node| {
             let end = node.at.saturating_add(table.sector);
             let near = |start: &u64| {
-                node.at < *start && start - node.at <= BEFORE && table.entries.iter().all(|e| e.end() <= node.at || *start <= e.start)
+                node.at < *start
+                    && start - node.at <= BEFORE
+                    && table.entries.iter().all(|e| e.end() <= node.at || *start <= e.start)
             };
             node.at..node.start().filter(near).unwrap_or(end)
         };
         let used = self.last.iter().enumerate().filter(|(n, node)| *n > 0 || !node.data.is_empty());
         let mut taken: Vec<Range<u64>> = used.map(|(_, node)| ebr(node)).collect();
-        let kept = self.kept.clone().filter(|kept| !taken.iter().any(|t| t.start <= kept.start && kept.end <= t.end));
+        let kept = self
+            .kept
+            .clone()
+            .filter(|kept| !taken.iter().any(|t| t.start <= kept.start && kept.end <= t.end));
         taken.extend(kept);
         taken
     }
@@ -93,7 +107,14 @@ impl Plan {
 
 impl Node {
     fn new(at: u64) -> Node {
-        Node { at, record: Record::empty(), data: Vec::new(), next: None, changed: true, is_new: true }
+        Node {
+            at,
+            record: Record::empty(),
+            data: Vec::new(),
+            next: None,
+            changed: true,
+            is_new: true,
+        }
     }
 
     fn has(&self, entry: &Entry) -> bool {
@@ -112,11 +133,13 @@ impl Node {
 
     /// Index of an unused entry, the first of `order`.
     fn free(&self, order: [usize; 4]) -> Option<usize> {
-        order.into_iter().find(|&slot| self.next != Some(slot) && self.record.partition_record.get(slot) == Some(&BLANK))
+        order.into_iter().find(|&slot| {
+            self.next != Some(slot) && self.record.partition_record.get(slot) == Some(&BLANK)
+        })
     }
 
-    /// Removes the other links. Readers follow the first of several: where that goes or moves, none that was passed
-    /// over may take its place.
+    /// Removes the other links. Readers follow the first of several: where that goes or moves, none
+    /// that was passed over may take its place.
     fn forget_links(&mut self) {
         for (slot, entry) in self.record.partition_record.iter_mut().enumerate() {
             if self.next != Some(slot) && entry.kind().is_extended() {
@@ -127,9 +150,15 @@ impl Node {
 
     /// True if it holds one partition, a link, and nothing else at all.
     fn is_plain(&self) -> bool {
-        let known = |slot: usize| self.next == Some(slot) || self.data.iter().any(|(s, _)| *s == slot);
+        let known =
+            |slot: usize| self.next == Some(slot) || self.data.iter().any(|(s, _)| *s == slot);
         let code = Record { partition_record: self.record.partition_record, ..Record::empty() };
-        let rest = self.record.partition_record.iter().enumerate().all(|(slot, e)| known(slot) || *e == BLANK);
+        let rest = self
+            .record
+            .partition_record
+            .iter()
+            .enumerate()
+            .all(|(slot, e)| known(slot) || *e == BLANK);
         self.data.len() == 1 && rest && code == self.record
     }
 }
@@ -145,9 +174,17 @@ impl Edit<'_> {
         let mut emptied = false;
         for (position, link) in links.iter().enumerate() {
             let (at, record) = (link.at, link.record.clone());
-            let mut node = Node { at, record, data: Vec::new(), next: link.next, changed: false, is_new: false };
+            let mut node = Node {
+                at,
+                record,
+                data: Vec::new(),
+                next: link.next,
+                changed: false,
+                is_new: false,
+            };
             for &slot in &link.data {
-                let wanted = self.table.entries.iter().find(|e| e.from == Some(number) && e.start > at);
+                let wanted =
+                    self.table.entries.iter().find(|e| e.from == Some(number) && e.start > at);
                 number += 1;
                 match wanted {
                     Some(entry) => self.put(&mut node, slot, entry)?,
@@ -170,7 +207,8 @@ impl Edit<'_> {
         Ok(nodes)
     }
 
-    /// Gives the first EBR, which lost its partition, that of the second one; or turns it into a pure link.
+    /// Gives the first EBR, which lost its partition, that of the second one; or turns it into a
+    /// pure link.
     fn refill(&self, nodes: &mut Vec<Node>) -> Result<(), Refusal> {
         let plain = nodes[1].is_plain();
         let Some(slot) = nodes[0].free([0, 1, 2, 3]) else { return Ok(()) };
@@ -196,8 +234,15 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// As [`Edit::put`], of an entry that was `was` in another EBR: it stays where it is, and so do its CHS fields.
-    fn take_over(&self, node: &mut Node, slot: usize, was: Slot, entry: &Entry) -> Result<(), Refusal> {
+    /// As [`Edit::put`], of an entry that was `was` in another EBR: it stays where it is, and so do
+    /// its CHS fields.
+    fn take_over(
+        &self,
+        node: &mut Node,
+        slot: usize,
+        was: Slot,
+        entry: &Entry,
+    ) -> Result<(), Refusal> {
         node.record.partition_record[slot] = was;
         self.put(node, slot, entry)?;
         let on_disk = &mut node.record.partition_record[slot];
@@ -233,10 +278,14 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The place of an EBR for the first EBR's partition: the sector before it; `None` if that is taken.
+    /// The place of an EBR for the first EBR's partition: the sector before it; `None` if that is
+    /// taken.
     fn moved(&self, first: &Node, nodes: &[Node]) -> Option<u64> {
-        let blank = |(slot, e): (usize, &Slot)| first.next == Some(slot) || first.data.iter().any(|(s, _)| *s == slot) || *e == BLANK;
-        let one = first.data.len() == 1 && first.record.partition_record.iter().enumerate().all(blank);
+        let blank = |(slot, e): (usize, &Slot)| {
+            first.next == Some(slot) || first.data.iter().any(|(s, _)| *s == slot) || *e == BLANK
+        };
+        let one =
+            first.data.len() == 1 && first.record.partition_record.iter().enumerate().all(blank);
         let at = first.start()?.checked_sub(self.table.sector)?;
         (one && at >= self.table.sector && self.is_free(nodes, at)).then_some(at)
     }
@@ -258,10 +307,17 @@ impl Edit<'_> {
         let kept = self.moved(&nodes[0], nodes);
         let free = |&at: &u64| at >= sector && kept != Some(at) && self.is_free(nodes, at);
         // FreeBSD expects an EBR a track before its partition.
-        let track = self.table.geometry.and_then(|g| u64::from(g.sectors).checked_mul(sector)).unwrap_or(BEFORE);
+        let track = self
+            .table
+            .geometry
+            .and_then(|g| u64::from(g.sectors).checked_mul(sector))
+            .unwrap_or(BEFORE);
         let places = [track, BEFORE, sector].map(|before| entry.start.checked_sub(before));
         places.into_iter().flatten().find(free).ok_or_else(|| {
-            let found = format!("no room for the EBR of the partition at {}", slices::place(entry.start, sector));
+            let found = format!(
+                "no room for the EBR of the partition at {}",
+                slices::place(entry.start, sector)
+            );
             Refusal::new(found, format!("leave {sector} bytes free before it"))
         })
     }
@@ -281,14 +337,16 @@ impl Edit<'_> {
             return Ok(());
         }
         for i in 0..nodes.len() {
-            let next = nodes.get(i + 1).map(|n| (n.at, n.end().unwrap_or(n.at + self.table.sector), n.changed));
+            let next = nodes
+                .get(i + 1)
+                .map(|n| (n.at, n.end().unwrap_or(n.at + self.table.sector), n.changed));
             self.lead(&mut nodes[i], next)?;
         }
         Ok(())
     }
 
-    /// Links `node` to the next EBR: its first byte, the end of its partitions, and if it has changed. `None` removes
-    /// the link.
+    /// Links `node` to the next EBR: its first byte, the end of its partitions, and if it has
+    /// changed. `None` removes the link.
     fn lead(&self, node: &mut Node, next: Option<(u64, u64, bool)>) -> Result<(), Refusal> {
         let Some((at, end, changed)) = next else {
             if let Some(link) = node.next.take() {
@@ -297,10 +355,18 @@ impl Edit<'_> {
             }
             return Ok(());
         };
-        let full = || Refusal::new("the EBR before has no entry left for a link", "add the partition elsewhere");
+        let full = || {
+            Refusal::new(
+                "the EBR before has no entry left for a link",
+                "add the partition elsewhere",
+            )
+        };
         let slot = node.next.or_else(|| node.free([1, 2, 3, 0])).ok_or_else(full)?;
         let sector = self.table.sector;
-        let field = |bytes: u64| u32::try_from(bytes / sector).map_err(|_| Refusal::new("a link past 2^32 sectors", "use GPT"));
+        let field = |bytes: u64| {
+            u32::try_from(bytes / sector)
+                .map_err(|_| Refusal::new("a link past 2^32 sectors", "use GPT"))
+        };
         let (start, size) = (field(at)?, field(end.saturating_sub(at))?);
         let on_disk = &mut node.record.partition_record[slot];
         let leads_there = node.next == Some(slot) && on_disk.starting_lba.get() == start;

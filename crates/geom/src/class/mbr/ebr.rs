@@ -1,9 +1,10 @@
 //! The chain of logical partitions inside an extended one.
 //!
 //! # On disk
-//! An EBR looks like an MBR. Its data entry counts from the EBR itself; its link, an entry of an extended type, counts from
-//! the start of the extended partition. The first link is followed; entries 3 and 4 are data only where they fit the EBR's
-//! own extent (Linux). Logical partitions are numbered in the order of the chain, from 5.
+//! An EBR looks like an MBR. Its data entry counts from the EBR itself; its link, an entry of an
+//! extended type, counts from the start of the extended partition. The first link is followed;
+//! entries 3 and 4 are data only where they fit the EBR's own extent (Linux). Logical partitions
+//! are numbered in the order of the chain, from 5.
 //!
 //! # Limits
 //! 128 links. Partitions before a damaged link are kept.
@@ -55,39 +56,72 @@ pub(super) struct Chain {
 impl Chain {
     /// Ranges of the EBRs' own sectors with their names: no partition may cover them.
     pub(super) fn tables(&self) -> Vec<(String, Range<u64>)> {
-        let table = |(n, link): (usize, &Link)| (format!("the EBR {n} of {}", self.name), link.at..link.at.saturating_add(self.sector));
+        let table = |(n, link): (usize, &Link)| {
+            (format!("the EBR {n} of {}", self.name), link.at..link.at.saturating_add(self.sector))
+        };
         (1..).zip(&self.links).map(table).collect()
     }
 
     fn damage(&mut self, at: u64, what: &str) {
-        let message = format!("the chain of logical partitions: at {}, {what}", place(at, self.sector));
+        let message =
+            format!("the chain of logical partitions: at {}, {what}", place(at, self.sector));
         let fix = "copy the data of the partitions that are left, then write the chain anew; testdisk finds lost ones by their contents";
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
 
-    /// Adds the partitions of the EBR that takes, with them, the bytes `ebr`; returns the indices of their entries. The
-    /// first gets `number`.
-    fn add(&mut self, length: u64, record: &Record, extended: &Slice, ebr: Range<u64>, number: &mut u32) -> Vec<usize> {
+    /// Adds the partitions of the EBR that takes, with them, the bytes `ebr`; returns the indices
+    /// of their entries. The first gets `number`.
+    fn add(
+        &mut self,
+        length: u64,
+        record: &Record,
+        extended: &Slice,
+        ebr: Range<u64>,
+        number: &mut u32,
+    ) -> Vec<usize> {
         let (at, sector, end) = (ebr.start, self.sector, extended.start + extended.length);
         let mut data = Vec::new();
-        for (slot, entry) in record.partition_record.iter().enumerate().filter(|(_, e)| e.is_used() && !e.kind().is_extended()) {
+        for (slot, entry) in record
+            .partition_record
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.is_used() && !e.kind().is_extended())
+        {
             let start = at.saturating_add(entry.start() * sector);
             let size = entry.size() * sector;
-            let fits = entry.end() * sector <= ebr.end - ebr.start && start.saturating_add(size) <= end;
+            let fits =
+                entry.end() * sector <= ebr.end - ebr.start && start.saturating_add(size) <= end;
             if slot > 1 && !fits {
                 continue;
             }
             let suffix = format!("s{number}");
             if start >= length {
-                self.damage(at, &format!("{suffix} would begin at {}, past the end: left out", place(start, sector)));
+                self.damage(
+                    at,
+                    &format!(
+                        "{suffix} would begin at {}, past the end: left out",
+                        place(start, sector)
+                    ),
+                );
                 continue;
             }
             if start.saturating_add(size) > end {
-                let what = format!("{suffix} of {size} bytes at {} leaves the extended partition", place(start, sector));
+                let what = format!(
+                    "{suffix} of {size} bytes at {} leaves the extended partition",
+                    place(start, sector)
+                );
                 self.damage(at, &what);
             }
             let size = size.min(length - start);
-            self.logicals.push(Slice { suffix, index: *number, start, length: size, kind: entry.kind(), label: None, uuid: None });
+            self.logicals.push(Slice {
+                suffix,
+                index: *number,
+                start,
+                length: size,
+                kind: entry.kind(),
+                label: None,
+                uuid: None,
+            });
             data.push(slot);
             *number += 1;
         }
@@ -128,14 +162,18 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Ch
             chain.cut(at, "there should be an EBR, but it does not end in 55 AA");
             break;
         }
-        let data = chain.add(medium.length, &record, extended, at..at.saturating_add(extent), &mut number);
+        let data =
+            chain.add(medium.length, &record, extended, at..at.saturating_add(extent), &mut number);
         let next = record.entries().iter().position(|e| e.kind().is_extended() && e.size() > 0);
         let leads = next.map(|slot| record.partition_record[slot]);
         chain.links.push(Link { at, record, data, next });
         let Some(link) = leads else { break };
         let next = extended.start + link.start() * sector;
         if next >= end {
-            chain.cut(at, &format!("a link leads to {}, outside the extended partition", place(next, sector)));
+            chain.cut(
+                at,
+                &format!("a link leads to {}, outside the extended partition", place(next, sector)),
+            );
             break;
         }
         (at, extent) = (next, link.size() * sector);

@@ -1,18 +1,21 @@
 //! Editing the MBR's own four entries.
 //!
-//! The table is one sector and one write. An entry keeps its slot; unused slots, the bytes at 444 and the boot code
-//! keep their contents. A new extended partition gets an empty EBR first: leftovers in its place would be read as a
-//! chain.
+//! The table is one sector and one write. An entry keeps its slot; unused slots, the bytes at 444
+//! and the boot code keep their contents. A new extended partition gets an empty EBR first:
+//! leftovers in its place would be read as a chain.
 //!
 //! # On disk
-//! CHS fields are for geometry 255/63 as sfdisk writes them, `FE FF FF` past cylinder 1023; of a table that carries gpart's
-//! geometry they are gpart's, `FF FF FF` past it. They change only with the place of their partition.
+//! CHS fields are for geometry 255/63 as sfdisk writes them, `FE FF FF` past cylinder 1023; of a
+//! table that carries gpart's geometry they are gpart's, `FF FF FF` past it. They change only with
+//! the place of their partition.
 //!
-//! A new table keeps the boot code of a boot sector that has no file system in it, as sfdisk and parted do: a system
-//! that boots from there goes on booting. Other contents go: the start of an old file system would be found again.
+//! A new table keeps the boot code of a boot sector that has no file system in it, as sfdisk and
+//! parted do: a system that boots from there goes on booting. Other contents go: the start of an
+//! old file system would be found again.
 //!
 //! # Limits
-//! Starts and sizes are below 2^32 sectors; partitions end there too, as FreeBSD has it. One extended partition.
+//! Starts and sizes are below 2^32 sectors; partitions end there too, as FreeBSD has it. One
+//! extended partition.
 //!
 //! # Sources
 //! As [`super`]; util-linux `libfdisk/src/dos.c`; FreeBSD `g_part_mbr.c`.
@@ -34,10 +37,17 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 /// Number of entries in a table.
 const ENTRIES: u32 = 4;
 /// Attributes of an MBR's entries.
-pub(super) const ATTRIBUTES: &[Attribute] = &[Attribute { name: "active", bit: 0x80, of_table: false, exclusive: true }];
+pub(super) const ATTRIBUTES: &[Attribute] =
+    &[Attribute { name: "active", bit: 0x80, of_table: false, exclusive: true }];
 /// Entry that is not used.
-pub(super) const BLANK: Slot =
-    Slot { boot_indicator: 0, starting_chs: [0; 3], os_type: 0, ending_chs: [0; 3], starting_lba: U32::ZERO, size_in_lba: U32::ZERO };
+pub(super) const BLANK: Slot = Slot {
+    boot_indicator: 0,
+    starting_chs: [0; 3],
+    os_type: 0,
+    ending_chs: [0; 3],
+    starting_lba: U32::ZERO,
+    size_in_lba: U32::ZERO,
+};
 
 impl Record {
     /// A record without entries, boot code and disk signature.
@@ -67,10 +77,20 @@ impl Slot {
     pub(super) fn set(&mut self, table: &Table, entry: &Entry, origin: u64) -> Result<(), Refusal> {
         let Kind::Mbr(os_type) = entry.kind else { return Err(foreign(table)) };
         let sectors = |bytes: u64, what: &str| {
-            let found = || format!("{what} of {} sectors does not fit the {}", bytes / table.sector, table.scheme);
-            u32::try_from(bytes / table.sector).map_err(|_| Refusal::new(found(), format!("the most is {}; use GPT", u32::MAX)))
+            let found = || {
+                format!(
+                    "{what} of {} sectors does not fit the {}",
+                    bytes / table.sector,
+                    table.scheme
+                )
+            };
+            u32::try_from(bytes / table.sector)
+                .map_err(|_| Refusal::new(found(), format!("the most is {}; use GPT", u32::MAX)))
         };
-        let start = entry.start.checked_sub(origin).ok_or_else(|| Refusal::new("a start before the table it is in", ""))?;
+        let start = entry
+            .start
+            .checked_sub(origin)
+            .ok_or_else(|| Refusal::new("a start before the table it is in", ""))?;
         let (start, size) = (sectors(start, "a start")?, sectors(entry.length, "a size")?);
         (self.os_type, self.boot_indicator) = (os_type, entry.attributes.to_le_bytes()[0]);
         if (self.starting_lba.get(), self.size_in_lba.get()) != (start, size) {
@@ -94,15 +114,22 @@ impl Slot {
 
 /// The refusal of a type of another scheme.
 fn foreign(table: &Table) -> Refusal {
-    Refusal::new(format!("a type that is none of {}'s", table.scheme), "use an alias such as linux-data, or a byte such as 0x83")
+    Refusal::new(
+        format!("a type that is none of {}'s", table.scheme),
+        "use an alias such as linux-data, or a byte such as 0x83",
+    )
 }
 
 /// Checks an entry's type, apart from the table's place in the stack.
 pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     match entry.kind {
         Kind::Mbr(0) => Err(Refusal::new("type 0 is that of unused entries", "choose another")),
-        Kind::Mbr(super::PROTECTIVE) => Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself")),
-        Kind::Mbr(_) if entry.label.is_some() => Err(Refusal::new(format!("{} has no labels", table.scheme), "leave out -l")),
+        Kind::Mbr(super::PROTECTIVE) => {
+            Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself"))
+        }
+        Kind::Mbr(_) if entry.label.is_some() => {
+            Err(Refusal::new(format!("{} has no labels", table.scheme), "leave out -l"))
+        }
         Kind::Mbr(byte) => Ok(byte),
         _ => Err(foreign(table)),
     }
@@ -110,11 +137,19 @@ pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
 
 /// The type with a name of gpart's or sfdisk's (a byte in hexadecimal, a letter), or a raw number.
 pub(super) fn kind(name: &str) -> Option<Kind> {
-    let digits = |digits: &str, radix| digits.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| u8::from_str_radix(digits, radix).ok())?;
-    let prefixed = |name: &str| name.strip_prefix("0x").or(name.strip_prefix("0X")).map(|hex| digits(hex, 16));
+    let digits = |digits: &str, radix| {
+        digits
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric())
+            .then(|| u8::from_str_radix(digits, radix).ok())?
+    };
+    let prefixed =
+        |name: &str| name.strip_prefix("0x").or(name.strip_prefix("0X")).map(|hex| digits(hex, 16));
     let byte = match (name.strip_prefix('!'), name) {
         // A raw number is parsed as strtol with base 0 does.
-        (Some(raw), _) => prefixed(raw).unwrap_or_else(|| digits(raw, if raw.starts_with('0') { 8 } else { 10 })),
+        (Some(raw), _) => {
+            prefixed(raw).unwrap_or_else(|| digits(raw, if raw.starts_with('0') { 8 } else { 10 }))
+        }
         // These are sfdisk's own; `e` is a byte.
         (None, "E") => Some(0x05),
         (None, "X") => Some(0x85),
@@ -145,7 +180,11 @@ fn entries(record: &Record, sector: u64) -> Vec<Entry> {
 /// A table without entries on `length` bytes.
 pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
     let end = (length / sector).min(u64::from(u32::MAX)) * sector;
-    Table { usable: (TRACK * sector).min(end)..end, capacity: ENTRIES, ..Table::new(scheme, sector, length) }
+    Table {
+        usable: (TRACK * sector).min(end)..end,
+        capacity: ENTRIES,
+        ..Table::new(scheme, sector, length)
+    }
 }
 
 /// Refuses providers on which no table can be.
@@ -155,7 +194,10 @@ pub(super) fn check_site(probe: &Probe<'_>) -> Result<(), Refusal> {
         return Err(Refusal::new(format!("sectors of {sector} bytes"), "an MBR needs 512 to 4096"));
     }
     if length < 2 * sector {
-        return Err(Refusal::new(format!("{length} bytes are too few for a table"), format!("the least is {}", 2 * sector)));
+        return Err(Refusal::new(
+            format!("{length} bytes are too few for a table"),
+            format!("the least is {}", 2 * sector),
+        ));
     }
     Ok(())
 }
@@ -194,10 +236,16 @@ impl Scheme for Mbr {
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_site(probe)?;
         if let Some(Kind::Mbr(_)) = site.kind {
-            return Err(Refusal::new("an MBR inside a partition of an MBR is read by no system", "use an extended partition, or GPT"));
+            return Err(Refusal::new(
+                "an MBR inside a partition of an MBR is read by no system",
+                "use an extended partition, or GPT",
+            ));
         }
         if let Some(entries) = new.entries.filter(|&n| n != ENTRIES) {
-            return Err(Refusal::new(format!("{entries} entries"), "an MBR has 4; more fit an extended partition, or GPT"));
+            return Err(Refusal::new(
+                format!("{entries} entries"),
+                "an MBR has 4; more fit an extended partition, or GPT",
+            ));
         }
         let mut table = blank(Scheme::name(self), probe.sector(), probe.length());
         table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
@@ -208,12 +256,24 @@ impl Scheme for Mbr {
         };
         table.id = Some(Id::Signature(match new.id {
             Some(Id::Signature(id)) => id,
-            Some(_) => return Err(Refusal::new("an identity that is none of an MBR's", "use a number of 32 bits")),
+            Some(_) => {
+                return Err(Refusal::new(
+                    "an identity that is none of an MBR's",
+                    "use a number of 32 bits",
+                ));
+            }
             // Zero is the value of a disk without a signature.
-            None => new.random.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).find(|&id| id != 0).unwrap_or(1),
+            None => new
+                .random
+                .chunks_exact(4)
+                .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                .find(|&id| id != 0)
+                .unwrap_or(1),
         }));
         let sector = usize::try_from(table.sector).unwrap_or(0);
-        let mut first = probe.bytes(0, sector).ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?;
+        let mut first = probe
+            .bytes(0, sector)
+            .ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?;
         // In a larger sector a BSD label follows the boot sector.
         first.iter_mut().skip(512).for_each(|byte| *byte = 0);
         table.raw.put(0, &first);
@@ -235,10 +295,14 @@ impl Scheme for Mbr {
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         check_kind(table, entry)?;
         BLANK.clone().set(table, entry, 0)?;
-        let was = table.entry(entry.index).filter(|e| e.from == entry.from && e.start == entry.start);
+        let was =
+            table.entry(entry.index).filter(|e| e.from == entry.from && e.start == entry.start);
         if let Some(was) = was.filter(|e| e.kind.is_extended() != entry.kind.is_extended()) {
-            let found =
-                format!("s{} would {} an extended partition", was.index, if was.kind.is_extended() { "no longer be" } else { "become" });
+            let found = format!(
+                "s{} would {} an extended partition",
+                was.index,
+                if was.kind.is_extended() { "no longer be" } else { "become" }
+            );
             return Err(Refusal::new(found, "delete it and add another in its place"));
         }
         if !entry.kind.is_extended() {
@@ -250,7 +314,10 @@ impl Scheme for Mbr {
         }
         match last_logical(table, entry) {
             Some((suffix, end)) if end > entry.end() => {
-                let found = format!("{suffix} ends at {}, past the end the extended partition is to have", place(end, table.sector));
+                let found = format!(
+                    "{suffix} ends at {}, past the end the extended partition is to have",
+                    place(end, table.sector)
+                );
                 Err(Refusal::new(found, "delete or shrink it first"))
             }
             _ => Ok(()),
@@ -260,10 +327,15 @@ impl Scheme for Mbr {
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
         let (sector, raw) = (before.sector, &before.raw);
         let Some(now) = Record::of(raw, 0) else { return Vec::new() };
-        let is_read = now.is_signed() && entries(&now, sector) == before.entries && id(before) == now.unique_mbr_disk_signature.get();
+        let is_read = now.is_signed()
+            && entries(&now, sector) == before.entries
+            && id(before) == now.unique_mbr_disk_signature.get();
         let start = if is_read { now.clone() } else { fresh(&now) };
         let raw = if is_read { raw } else { &Sparse::new(before.length) };
-        let is_new = |e: &&Entry| e.kind.is_extended() && !before.entries.iter().any(|b| b.kind.is_extended() && b.start == e.start);
+        let is_new = |e: &&Entry| {
+            e.kind.is_extended()
+                && !before.entries.iter().any(|b| b.kind.is_extended() && b.start == e.start)
+        };
         let mut patches = Vec::new();
         let last = record(&start, after, |_| true);
         for entry in after.entries.iter().filter(is_new) {
@@ -271,7 +343,11 @@ impl Scheme for Mbr {
             let sectors = entry.start..entry.start.saturating_add(sector);
             if before.entries.iter().any(|e| e.start < sectors.end && sectors.start < e.end()) {
                 let without = record(&start, after, |e| e.from.is_some());
-                patches.push(Patch::new(0, without.within(raw, 0, sector), "MBR without what is deleted"));
+                patches.push(Patch::new(
+                    0,
+                    without.within(raw, 0, sector),
+                    "MBR without what is deleted",
+                ));
             }
             let ebr = Record::empty().within(&Sparse::new(0), 0, sector);
             patches.push(in_order(&patches, Patch::new(entry.start, ebr, "empty EBR")));
@@ -286,7 +362,8 @@ impl Scheme for Mbr {
         vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "MBR")]
     }
 
-    /// Opens the first track only if a partition is in it already, as GEOM does: boot loaders live there.
+    /// Opens the first track only if a partition is in it already, as GEOM does: boot loaders live
+    /// there.
     fn settle(&self, table: &mut Table) {
         if table.entries.iter().any(|e| e.start < table.usable.start) {
             table.usable.start = table.sector;
@@ -297,16 +374,31 @@ impl Scheme for Mbr {
         table.sector..table.usable.end
     }
 
-    /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no second copy.
+    /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no
+    /// second copy.
     fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
-        let Some(record) = Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective)) else {
-            return Err(Refusal::new("this MBR protects a GPT that is not there", "recover the GPT, or destroy what is left of it"));
+        let Some(record) =
+            Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective))
+        else {
+            return Err(Refusal::new(
+                "this MBR protects a GPT that is not there",
+                "recover the GPT, or destroy what is left of it",
+            ));
         };
         let end = round_down(table.length, table.sector);
-        let mut whole = Table { damage: Vec::new(), entries: entries(&record, table.sector), ..table.clone() };
+        let mut whole =
+            Table { damage: Vec::new(), entries: entries(&record, table.sector), ..table.clone() };
         if let Some(lost) = whole.entries.iter().find(|e| e.start >= end) {
-            let found = format!("s{} begins at {}, past the end of {} bytes", lost.index, place(lost.start, table.sector), table.length);
-            return Err(Refusal::new(found, "give the disk or image its length back, or destroy the table"));
+            let found = format!(
+                "s{} begins at {}, past the end of {} bytes",
+                lost.index,
+                place(lost.start, table.sector),
+                table.length
+            );
+            return Err(Refusal::new(
+                found,
+                "give the disk or image its length back, or destroy the table",
+            ));
         }
         whole.entries.iter_mut().for_each(|e| e.length = e.length.min(end - e.start));
         Ok(whole)
@@ -333,11 +425,17 @@ fn fresh(now: &Record) -> Record {
 
 /// The record `start` with the entries of `table` that `counts` selects.
 fn record(start: &Record, table: &Table, counts: impl Fn(&Entry) -> bool) -> Record {
-    let mut record = Record { unique_mbr_disk_signature: id(table).into(), signature: [0x55, 0xaa], ..start.clone() };
+    let mut record = Record {
+        unique_mbr_disk_signature: id(table).into(),
+        signature: [0x55, 0xaa],
+        ..start.clone()
+    };
     for (index, slot) in (1..).zip(&mut record.partition_record) {
         match table.entry(index).filter(|e| counts(e)) {
             Some(entry) => {
-                let was = entry.from.and_then(|from| start.partition_record.get(usize::try_from(from).ok()?.checked_sub(1)?));
+                let was = entry.from.and_then(|from| {
+                    start.partition_record.get(usize::try_from(from).ok()?.checked_sub(1)?)
+                });
                 let mut bytes = was.copied().unwrap_or(BLANK);
                 // An entry that does not fit was refused by `accept`.
                 if bytes.set(table, entry, 0).is_ok() {
@@ -364,7 +462,10 @@ fn slice(entry: &Entry, length: u64) -> Slice {
 
 /// Name and end in bytes of the logical partition in `entry` that ends last.
 fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
-    let was = table.entries.iter().find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
+    let was = table
+        .entries
+        .iter()
+        .find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
     let read = |at| Record::of(&table.raw, at);
     let medium = Medium { read: &read, sector: table.sector, length: table.length };
     let logicals = walk(&medium, &slice(was, table.length), 5).logicals;
@@ -374,7 +475,12 @@ fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
 /// Damage, in words, with which a table must not be edited.
 fn damage(table: &Table, record: &Record) -> Vec<String> {
     let out = |e: &Entry| {
-        let found = format!("s{} ends at {}, past the end of {} bytes", e.index, place(e.end(), table.sector), table.length);
+        let found = format!(
+            "s{} ends at {}, past the end of {} bytes",
+            e.index,
+            place(e.end(), table.sector),
+            table.length
+        );
         (e.end() > table.length).then_some(found)
     };
     let mut damage: Vec<String> = table.entries.iter().filter_map(out).collect();

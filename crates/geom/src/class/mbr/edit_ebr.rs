@@ -1,12 +1,12 @@
 //! Editing the chain of logical partitions, as a table on the extended partition.
 //!
-//! All places count from the extended partition. Logical partitions have no numbers on the disk: they are numbered
-//! along the chain, from 5, so deleting one renumbers those behind it. Edits of the chain are in
-//! [`crate::class::mbr::chain`].
+//! All places count from the extended partition. Logical partitions have no numbers on the disk:
+//! they are numbered along the chain, from 5, so deleting one renumbers those behind it. Edits of
+//! the chain are in [`crate::class::mbr::chain`].
 //!
 //! # Limits
-//! 128 EBRs. Of a disk with two extended partitions, each is numbered from 5 here. In a chain that is damaged nothing is
-//! edited; recovering it cuts off a last link that leads nowhere.
+//! 128 EBRs. Of a disk with two extended partitions, each is numbered from 5 here. In a chain that
+//! is damaged nothing is edited; recovering it cuts off a last link that leads nowhere.
 //!
 //! # Sources
 //! As [`crate::class::mbr::ebr`].
@@ -27,7 +27,15 @@ const LAST: u32 = 132;
 const _: () = assert!(LINKS == 128 && FIRST == 5);
 
 fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chain {
-    let extended = Slice { suffix: "this partition".into(), index: 0, start: 0, length, kind: Kind::Mbr(0x05), label: None, uuid: None };
+    let extended = Slice {
+        suffix: "this partition".into(),
+        index: 0,
+        start: 0,
+        length,
+        kind: Kind::Mbr(0x05),
+        label: None,
+        uuid: None,
+    };
     walk(&Medium { read, sector, length }, &extended, FIRST)
 }
 
@@ -42,7 +50,14 @@ fn plan(raw: &Sparse, table: &Table) -> Result<Plan, Refusal> {
 
 fn empty(sector: u64, length: u64, origin: u64) -> Table {
     let table = blank("EBR", sector, length);
-    Table { origin, capacity: LAST, kept: (1..FIRST).collect(), lead: sector, usable: 0..table.usable.end, ..table }
+    Table {
+        origin,
+        capacity: LAST,
+        kept: (1..FIRST).collect(),
+        lead: sector,
+        usable: 0..table.usable.end,
+        ..table
+    }
 }
 
 impl Scheme for Ebr {
@@ -60,7 +75,9 @@ impl Scheme for Ebr {
         for link in &chain.links {
             table.raw.put(link.at, &probe.bytes(link.at, usize::try_from(sector).ok()?)?);
         }
-        let flags = chain.links.iter().flat_map(|l| l.data.iter().map(|&slot| l.record.partition_record[slot].boot_indicator));
+        let flags = chain.links.iter().flat_map(|l| {
+            l.data.iter().map(|&slot| l.record.partition_record[slot].boot_indicator)
+        });
         let entry = |(slice, flag): (Slice, u8)| Entry {
             index: slice.index,
             start: slice.start,
@@ -80,19 +97,34 @@ impl Scheme for Ebr {
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_site(probe)?;
         if !site.kind.is_some_and(Kind::is_extended) {
-            return Err(Refusal::new("this is no extended partition", "add one to an MBR: part add -t ebr"));
+            return Err(Refusal::new(
+                "this is no extended partition",
+                "add one to an MBR: part add -t ebr",
+            ));
         }
         if new.entries.is_some() {
-            return Err(Refusal::new("a number of entries", "leave out -n: a chain has no size of its own"));
+            return Err(Refusal::new(
+                "a number of entries",
+                "leave out -n: a chain has no size of its own",
+            ));
         }
         if new.id.is_some() {
             return Err(Refusal::new("an identity", "only the MBR has one"));
         }
         let mut table = empty(probe.sector(), probe.length(), site.base);
         let first = probe.bytes(0, usize::try_from(table.sector).unwrap_or(0));
-        table.raw.put(0, &first.ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?);
-        if chain_of(&table.raw, &table).links.iter().any(|link| !link.data.is_empty() || link.next.is_some()) {
-            return Err(Refusal::new("there is a chain of logical partitions, or a boot sector that looks like one", "destroy it first"));
+        table
+            .raw
+            .put(0, &first.ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?);
+        if chain_of(&table.raw, &table)
+            .links
+            .iter()
+            .any(|link| !link.data.is_empty() || link.next.is_some())
+        {
+            return Err(Refusal::new(
+                "there is a chain of logical partitions, or a boot sector that looks like one",
+                "destroy it first",
+            ));
         }
         table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
         table.geometry = match (new.geometry, new.rules) {
@@ -118,7 +150,10 @@ impl Scheme for Ebr {
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         check_kind(table, entry)?;
         if entry.kind.is_extended() {
-            return Err(Refusal::new("an extended partition inside another", "logical partitions go into the one there is"));
+            return Err(Refusal::new(
+                "an extended partition inside another",
+                "logical partitions go into the one there is",
+            ));
         }
         if entry.start < table.sector {
             return Err(Refusal::new(
@@ -133,7 +168,8 @@ impl Scheme for Ebr {
     }
 
     fn settle(&self, table: &mut Table) {
-        // A change that cannot be planned was refused by `accept`, or the table is damaged and stays as it is.
+        // A change that cannot be planned was refused by `accept`, or the table is damaged and
+        // stays as it is.
         let Ok(plan) = plan(&table.raw, table) else { return };
         let along = plan.last.iter().flat_map(|node| node.data.iter().map(|(_, e)| e.clone()));
         table.entries = (FIRST..).zip(along).map(|(index, e)| Entry { index, ..e }).collect();
@@ -157,10 +193,14 @@ impl Scheme for Ebr {
         }
         let new = plan.last.iter().filter(|n| n.is_new).enumerate();
         let new: Vec<Patch> =
-            new.map(|(i, n)| if i == 0 { in_order(&patches, patch(n, "new EBR")) } else { patch(n, "new EBR") }).collect();
+            new.map(|(i, n)| {
+                if i == 0 { in_order(&patches, patch(n, "new EBR")) } else { patch(n, "new EBR") }
+            })
+            .collect();
         patches.extend(new);
         for node in plan.last.iter().filter(|n| !n.is_new) {
-            let is_there = plan.middle.iter().any(|m| m.at == node.at && m.record == node.record) && !links.is_empty();
+            let is_there = plan.middle.iter().any(|m| m.at == node.at && m.record == node.record)
+                && !links.is_empty();
             if !is_there {
                 patches.push(in_order(&patches, patch(node, "EBR that leads to it")));
             }
@@ -176,7 +216,10 @@ impl Scheme for Ebr {
         let chain = chain_of(&table.raw, table);
         if chain.findings.len() > usize::from(chain.broken) {
             let found = table.damage.join("; ");
-            return Err(Refusal::new(found, "copy what is left, destroy the chain, and write it anew"));
+            return Err(Refusal::new(
+                found,
+                "copy what is left, destroy the chain, and write it anew",
+            ));
         }
         let mut whole = Table { damage: Vec::new(), ..table.clone() };
         self.settle(&mut whole);

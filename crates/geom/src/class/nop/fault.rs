@@ -1,7 +1,7 @@
 //! Faults and delays that a nop adds, as gnop(8) and dm-flakey do, and the requests that they hit.
 //!
-//! A fault depends on the seed and the request's number alone, so that the same requests in the same order meet the
-//! same faults. Nothing is done or waited for here.
+//! A fault depends on the seed and the request's number alone, so that the same requests in the
+//! same order meet the same faults. Nothing is done or waited for here.
 
 use crate::base::error::Errno;
 use crate::base::size;
@@ -101,11 +101,25 @@ impl Rule {
         let (op, items) = text.split_once(':').ok_or(FORM)?;
         let op = match op {
             "*" => None,
-            name => Some(Op::ALL.into_iter().find(|op| op.name() == name).ok_or_else(|| format!("'{name}' is no operation: {FORM}"))?),
+            name => Some(
+                Op::ALL
+                    .into_iter()
+                    .find(|op| op.name() == name)
+                    .ok_or_else(|| format!("'{name}' is no operation: {FORM}"))?,
+            ),
         };
         let text = text.to_owned();
-        let mut rule =
-            Rule { text, op, failure: None, writes_only: false, delay_ns: 0, probability: CERTAIN, every: 1, after: 0, range: None };
+        let mut rule = Rule {
+            text,
+            op,
+            failure: None,
+            writes_only: false,
+            delay_ns: 0,
+            probability: CERTAIN,
+            every: 1,
+            after: 0,
+            range: None,
+        };
         items.split(',').try_for_each(|item| rule.take(item))?;
         if rule.failure.is_none() && rule.delay_ns == 0 {
             return Err(format!("what is to happen is missing: {FORM}"));
@@ -122,7 +136,9 @@ impl Rule {
     fn take(&mut self, item: &str) -> Result<(), String> {
         let wrong = |value: &str| format!("'{item}': '{value}' cannot be: {FORM}");
         match item.split_once('=').unwrap_or((item, "")) {
-            ("error", name) => self.fail(Failure::Error(errno(name).ok_or_else(|| wrong(name))?), item)?,
+            ("error", name) => {
+                self.fail(Failure::Error(errno(name).ok_or_else(|| wrong(name))?), item)?
+            }
             ("torn", "") => {
                 self.writes_only = true;
                 self.fail(Failure::Torn, item)?;
@@ -133,13 +149,18 @@ impl Rule {
                 self.fail(Failure::Error(Errno::ReadOnly), item)?;
             }
             ("delay", time) => self.delay_ns = span(time).ok_or_else(|| wrong(time))?,
-            ("probability", share) => self.probability = probability(share).ok_or_else(|| wrong(share))?,
-            ("every", n) => self.every = n.parse().ok().filter(|&n| n > 0).ok_or_else(|| wrong(n))?,
+            ("probability", share) => {
+                self.probability = probability(share).ok_or_else(|| wrong(share))?
+            }
+            ("every", n) => {
+                self.every = n.parse().ok().filter(|&n| n > 0).ok_or_else(|| wrong(n))?
+            }
             ("after", n) => self.after = n.parse().map_err(|_| wrong(n))?,
             ("offset", range) => {
                 let (from, to) = range.split_once("..").ok_or_else(|| wrong(range))?;
                 let (from, to) = (size::bytes(from), size::bytes(to));
-                self.range = Some(from.zip(to).filter(|(from, to)| from < to).ok_or_else(|| wrong(range))?);
+                self.range =
+                    Some(from.zip(to).filter(|(from, to)| from < to).ok_or_else(|| wrong(range))?);
             }
             _ => return Err(format!("'{item}' is not known: {FORM}")),
         }
@@ -181,11 +202,20 @@ impl Rule {
     /// True if it hits a request, as rule `place` of a plan.
     fn hits(&self, asked: &Asked, seed: u64, place: u64) -> bool {
         let number = self.number(asked);
-        let inside = self
-            .range
-            .is_none_or(|(from, to)| asked.op != Op::Flush && asked.offset < to && asked.offset.saturating_add(asked.length) > from);
-        let chance = || self.probability == CERTAIN || below(hash(&[seed, place, number]), CERTAIN) < self.probability;
-        self.concerns(asked.op) && number > self.after && (number - self.after).is_multiple_of(self.every) && inside && chance()
+        let inside = self.range.is_none_or(|(from, to)| {
+            asked.op != Op::Flush
+                && asked.offset < to
+                && asked.offset.saturating_add(asked.length) > from
+        });
+        let chance = || {
+            self.probability == CERTAIN
+                || below(hash(&[seed, place, number]), CERTAIN) < self.probability
+        };
+        self.concerns(asked.op)
+            && number > self.after
+            && (number - self.after).is_multiple_of(self.every)
+            && inside
+            && chance()
     }
 }
 
@@ -220,7 +250,9 @@ impl Plan {
     pub fn decide(&self, asked: &Asked) -> Decision {
         let mut decision = Decision::default();
         for (place, rule) in self.rules.iter().enumerate() {
-            if !rule.hits(asked, self.seed, place as u64) || rule.delay_ns == 0 && decision.failure.is_some() {
+            if !rule.hits(asked, self.seed, place as u64)
+                || rule.delay_ns == 0 && decision.failure.is_some()
+            {
                 continue;
             }
             decision.delay_ns = decision.delay_ns.saturating_add(rule.delay_ns);
@@ -240,7 +272,8 @@ impl Plan {
         below(hash(&[self.seed, u64::MAX - 1, asked.number]), asked.length.saturating_mul(8))
     }
 
-    /// True if requests with that operation have to be examined: a rule can hit them, or counts them with all others.
+    /// True if requests with that operation have to be examined: a rule can hit them, or counts
+    /// them with all others.
     pub fn concerns(&self, op: Op) -> bool {
         self.rules.iter().any(|rule| rule.op.is_none() || rule.concerns(op))
     }
@@ -252,8 +285,8 @@ fn errno(name: &str) -> Option<Errno> {
         "eio" => Errno::Io,
         "enospc" => Errno::NoSpace,
         "eperm" | "erofs" => Errno::ReadOnly,
-        // Every front reports this to its clients as EINVAL. A range outside the device, the other candidate, means
-        // that a store has become shorter.
+        // Every front reports this to its clients as EINVAL. A range outside the device, the other
+        // candidate, means that a store has become shorter.
         "einval" => Errno::Unaligned,
         "enotsup" => Errno::Unsupported,
         _ => return None,
@@ -263,7 +296,8 @@ fn errno(name: &str) -> Option<Errno> {
 /// Nanoseconds of a time such as `10ms` or `1.5s`; `None` for other text, 0, or more than an hour.
 fn span(text: &str) -> Option<u64> {
     let units = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
-    let (number, places) = units.into_iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, places)))?;
+    let (number, places) =
+        units.into_iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, places)))?;
     size::decimal(number, places).filter(|&ns| (1..=LONGEST_NS).contains(&ns))
 }
 

@@ -22,10 +22,12 @@ pub(super) fn whole(probe: &Probe<'_>, _: u64) -> bool {
     probe.kind().is_none()
 }
 
-/// Types of Atari's partitions that are in use; any three letters would do for libblkid, and for noise.
+/// Types of Atari's partitions that are in use; any three letters would do for libblkid, and for
+/// noise.
 const ATARI: [&[u8; 3]; 8] = [b"GEM", b"BGM", b"XGM", b"LNX", b"SWP", b"RAW", b"MIX", b"UNX"];
 
-/// Atari: an entry in use, of a known type and within the disk; `at` is the byte of the entry's flags.
+/// Atari: an entry in use, of a known type and within the disk; `at` is the byte of the entry's
+/// flags.
 pub(super) fn atari(probe: &Probe<'_>, at: u64) -> bool {
     let sectors = probe.length() / SECTOR;
     let entry: [u8; 4] = bytes(probe, at);
@@ -35,14 +37,16 @@ pub(super) fn atari(probe: &Probe<'_>, at: u64) -> bool {
     here && used && be32(probe, at + 4) > 0 && end <= sectors
 }
 
-/// Core Storage: version 1 and a volume's header, of which the magic and the kind of checksum follow.
+/// Core Storage: version 1 and a volume's header, of which the magic and the kind of checksum
+/// follow.
 pub(super) fn core_storage(probe: &Probe<'_>, at: u64) -> bool {
     at.checked_sub(80).is_some_and(|head| probe.has(head, &[1, 0, 0x10, 0]))
 }
 
 /// XFS: a record of a log has a version, a length and a known byte order.
 pub(super) fn xfs_log(probe: &Probe<'_>, at: u64) -> bool {
-    let (version, length, order) = (be32(probe, at + 8), be32(probe, at + 12), be32(probe, at + 300));
+    let (version, length, order) =
+        (be32(probe, at + 8), be32(probe, at + 12), be32(probe, at + 300));
     matches!(version, 1 | 2) && (1..=i32::MAX as u32).contains(&length) && matches!(order, 1..=3)
 }
 
@@ -52,7 +56,8 @@ pub(super) fn exfs(probe: &Probe<'_>, at: u64) -> bool {
     block.is_power_of_two() && (512..=65536).contains(&block)
 }
 
-/// HFS, but no wrapper around HFS+: allocation blocks of whole sectors, some of them, and the bitmap behind the boot blocks.
+/// HFS, but no wrapper around HFS+: allocation blocks of whole sectors, some of them, and the
+/// bitmap behind the boot blocks.
 pub(super) fn hfs(probe: &Probe<'_>, at: u64) -> bool {
     let (blocks, size, bitmap) = (be16(probe, at + 18), be32(probe, at + 20), be16(probe, at + 14));
     let wrapper = probe.has(at + 124, b"H+") || probe.has(at + 124, b"HX");
@@ -85,18 +90,37 @@ pub(super) fn minix(probe: &Probe<'_>, at: u64) -> bool {
         _ => 3,
     };
     let big = matches!(magic, [0x13 | 0x24 | 0x4d, _]);
-    let u16_at = |at| if big { u16::from_be_bytes(bytes(probe, SUPER + at)) } else { u16::from_le_bytes(bytes(probe, SUPER + at)) };
-    let u32_at = |at| if big { u32::from_be_bytes(bytes(probe, SUPER + at)) } else { u32::from_le_bytes(bytes(probe, SUPER + at)) };
+    let u16_at = |at| {
+        if big {
+            u16::from_be_bytes(bytes(probe, SUPER + at))
+        } else {
+            u16::from_le_bytes(bytes(probe, SUPER + at))
+        }
+    };
+    let u32_at = |at| {
+        if big {
+            u32::from_be_bytes(bytes(probe, SUPER + at))
+        } else {
+            u32::from_le_bytes(bytes(probe, SUPER + at))
+        }
+    };
     if version == 3 {
         // Its inodes are counted in 32 bits, and two bytes lie before its maps.
         let block = u16_at(28);
-        return u16_at(6) > 0 && u16_at(8) > 0 && block.is_power_of_two() && (1024..=4096).contains(&block);
+        return u16_at(6) > 0
+            && u16_at(8) > 0
+            && block.is_power_of_two()
+            && (1024..=4096).contains(&block);
     }
     let (inodes, maps) = (u64::from(u16_at(0)), (u64::from(u16_at(4)), u64::from(u16_at(6))));
     let zones = if version == 1 { u64::from(u16_at(2)) } else { u64::from(u32_at(20)) };
     let first = u64::from(u16_at(8));
     let bits = |blocks: u64| blocks * 8 * 1024;
-    maps.0 > 0 && maps.1 > 0 && bits(maps.0) > inodes && bits(maps.1) > zones.saturating_sub(first) && zones > first
+    maps.0 > 0
+        && maps.1 > 0
+        && bits(maps.0) > inodes
+        && bits(maps.1) > zones.saturating_sub(first)
+        && zones > first
 }
 
 /// GFS2: the formats of the file system and of its locking.
@@ -111,7 +135,8 @@ pub(super) fn gfs(probe: &Probe<'_>, at: u64) -> bool {
 
 /// BeFS: the other two magics of its superblock, in the byte order of the first.
 pub(super) fn befs(probe: &Probe<'_>, at: u64) -> bool {
-    let order = |big: &[u8; 4], at| probe.has(at, big) || probe.has(at, &[big[3], big[2], big[1], big[0]]);
+    let order =
+        |big: &[u8; 4], at| probe.has(at, big) || probe.has(at, &[big[3], big[2], big[1], big[0]]);
     order(b"\xdd\x12\x10\x31", at + 36) && order(b"\x15\xb6\x83\x0e", at + 80)
 }
 
@@ -132,7 +157,9 @@ struct Silicon {
 /// Silicon Image: a disk's number below 8, and the checksum.
 pub(super) fn silicon(probe: &Probe<'_>, at: u64) -> bool {
     let metadata = at.checked_sub(0x60).and_then(|at| probe.read::<Silicon>(at));
-    let sums = |m: &Silicon| m.words.iter().map(|w| w.get()).fold(m.checksum.get(), u16::wrapping_add) == 0;
+    let sums = |m: &Silicon| {
+        m.words.iter().map(|w| w.get()).fold(m.checksum.get(), u16::wrapping_add) == 0
+    };
     metadata.is_some_and(|m| m.words[0x116 / 2].get() & 0xff < 8 && sums(&m))
 }
 

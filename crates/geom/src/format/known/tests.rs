@@ -25,7 +25,11 @@ fn alone() -> impl Iterator<Item = &'static Known> {
         "adaptec_raid_member",
         "jmicron_raid_member",
     ];
-    KNOWN.iter().chain(COMPRESSED).chain(RAIDS).filter(move |known| !checked.contains(&known.kind.name))
+    KNOWN
+        .iter()
+        .chain(COMPRESSED)
+        .chain(RAIDS)
+        .filter(move |known| !checked.contains(&known.kind.name))
 }
 
 #[test]
@@ -33,8 +37,10 @@ fn every_magic_is_found_at_every_place() {
     for known in alone() {
         for (at, magic) in known.magics {
             let at = at.byte(LENGTH).expect("a place");
-            let format: &dyn Format = if RAIDS.iter().any(|raid| raid.kind == known.kind) { &Firmware } else { &ByMagic };
-            let found = recognised(format, disk(LENGTH, &[(at, magic)])).map(|sign| (sign.kind, sign.magic));
+            let format: &dyn Format =
+                if RAIDS.iter().any(|raid| raid.kind == known.kind) { &Firmware } else { &ByMagic };
+            let found = recognised(format, disk(LENGTH, &[(at, magic)]))
+                .map(|sign| (sign.kind, sign.magic));
             assert_eq!(found, Some((known.kind, at)), "{magic:?}");
         }
     }

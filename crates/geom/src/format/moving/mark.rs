@@ -1,16 +1,18 @@
 //! Mark in the first sector of a partition while it is moved.
 //!
 //! # On disk
-//! One sector: the magic, version 2, the move's identity, the two places and the number of bytes, the step that is
-//! being done and the seal of its note, a CRC-32C of all that; then, for a reader of a hexdump, the meaning in words.
-//! Version 1 has no step and no seal. All numbers are little-endian.
+//! One sector: the magic, version 2, the move's identity, the two places and the number of bytes,
+//! the step that is being done and the seal of its note, a CRC-32C of all that; then, for a reader
+//! of a hexdump, the meaning in words. Version 1 has no step and no seal. All numbers are
+//! little-endian.
 
 use crate::assert_offsets;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// CRC-32C of marks and of journals.
-pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> =
+    crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
 /// First bytes of a mark.
 pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
 const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
@@ -71,7 +73,14 @@ impl Mark {
     /// The mark as a sector of `size` bytes.
     pub fn sector(&self, size: u64) -> Vec<u8> {
         let Mark { id, from, to, length, sealed } = *self;
-        let head = Head { magic: *MAGIC, version: 2.into(), id, from: from.into(), to: to.into(), length: length.into() };
+        let head = Head {
+            magic: *MAGIC,
+            version: 2.into(),
+            id,
+            from: from.into(),
+            to: to.into(),
+            length: length.into(),
+        };
         let (step, seal) = sealed.map_or((0, 0), |sealed| (sealed.step, sealed.seal));
         let mut sector = Sector { head, step: step.into(), seal: seal.into(), crc: 0.into() };
         sector.crc = CRC.checksum(&sector.as_bytes()[..Mark::LENGTH - 4]).into();
@@ -80,25 +89,37 @@ impl Mark {
         bytes
     }
 
-    /// The mark at the beginning of `bytes`, of either version; `None` if the magic or the CRC is wrong.
+    /// The mark at the beginning of `bytes`, of either version; `None` if the magic or the CRC is
+    /// wrong.
     pub fn read(bytes: &[u8]) -> Option<Mark> {
-        let (head, rest) = Head::read_from_prefix(bytes).ok().filter(|(head, _)| head.magic == *MAGIC)?;
+        let (head, rest) =
+            Head::read_from_prefix(bytes).ok().filter(|(head, _)| head.magic == *MAGIC)?;
         let (covered, sealed) = match head.version.get() {
             1 => (size_of::<Head>(), None),
             2 => {
                 let (sector, _) = Sector::read_from_prefix(bytes).ok()?;
-                (Mark::LENGTH - 4, Some(Sealed { step: sector.step.get(), seal: sector.seal.get() }))
+                (
+                    Mark::LENGTH - 4,
+                    Some(Sealed { step: sector.step.get(), seal: sector.seal.get() }),
+                )
             }
             _ => return None,
         };
         let crc = rest.get(covered - size_of::<Head>()..)?.first_chunk()?;
-        let mark = Mark { id: head.id, from: head.from.get(), to: head.to.get(), length: head.length.get(), sealed };
+        let mark = Mark {
+            id: head.id,
+            from: head.from.get(),
+            to: head.to.get(),
+            length: head.length.get(),
+            sealed,
+        };
         (*crc == CRC.checksum(&bytes[..covered]).to_le_bytes()).then_some(mark)
     }
 
-    /// True if `sector` has the remains of a mark: its magic or its words, of which one flipped bit cannot destroy
-    /// both.
+    /// True if `sector` has the remains of a mark: its magic or its words, of which one flipped bit
+    /// cannot destroy both.
     pub(crate) fn is_trace(sector: &[u8]) -> bool {
-        sector.starts_with(MAGIC) || sector.get(Mark::LENGTH..).is_some_and(|rest| rest.starts_with(WORDS))
+        sector.starts_with(MAGIC)
+            || sector.get(Mark::LENGTH..).is_some_and(|rest| rest.starts_with(WORDS))
     }
 }

@@ -1,8 +1,9 @@
-//! `struct fs`, the superblock of UFS1 and UFS2, of either byte order: one declaration for readers and writers of it.
+//! `struct fs`, the superblock of UFS1 and UFS2, of either byte order: one declaration for readers
+//! and writers of it.
 //!
 //! # Sources
-//! FreeBSD `sys/ufs/ffs/fs.h`. Fields are unsigned here, whatever their sign there: written numbers are never negative
-//! but for masks, and the size of read ones is checked anyway.
+//! FreeBSD `sys/ufs/ffs/fs.h`. Fields are unsigned here, whatever their sign there: written numbers
+//! are never negative but for masks, and the size of read ones is checked anyway.
 
 use crate::assert_offsets;
 use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, LE, U32, U64, Unaligned};
@@ -25,7 +26,19 @@ pub(crate) const BLOCK: std::ops::RangeInclusive<u64> = 4096..=65536;
 pub(crate) const MAXFRAG: u64 = 8;
 
 /// `struct csum`: what is in one cylinder group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub(crate) struct Csum<O: ByteOrder> {
     pub(crate) cs_ndir: U32<O>,

@@ -8,8 +8,9 @@ use std::fmt::Write;
 /// Default alignment of sfdisk, in bytes.
 const GRAIN: u64 = 1 << 20;
 
-/// The script that makes `table`, of GPT or MBR, byte for byte as `sfdisk --dump DEVICE` prints it; `None` for another
-/// scheme. `logicals` is the table in the extended partition, and the byte where that begins.
+/// The script that makes `table`, of GPT or MBR, byte for byte as `sfdisk --dump DEVICE` prints it;
+/// `None` for another scheme. `logicals` is the table in the extended partition, and the byte where
+/// that begins.
 pub fn dump(table: &Table, logicals: Option<(&Table, u64)>, device: &str) -> Option<String> {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -17,7 +18,12 @@ pub fn dump(table: &Table, logicals: Option<(&Table, u64)>, device: &str) -> Opt
     Some(out)
 }
 
-fn write(out: &mut String, table: &Table, logicals: Option<(&Table, u64)>, device: &str) -> Option<std::fmt::Result> {
+fn write(
+    out: &mut String,
+    table: &Table,
+    logicals: Option<(&Table, u64)>,
+    device: &str,
+) -> Option<std::fmt::Result> {
     let sector = table.sector.max(1);
     let gpt = match table.scheme {
         "GPT" => true,
@@ -64,8 +70,21 @@ fn write(out: &mut String, table: &Table, logicals: Option<(&Table, u64)>, devic
     Some(partitions)
 }
 
-fn partition(out: &mut String, device: &str, number: u32, start: u64, entry: &Entry, sector: u64) -> std::fmt::Result {
-    write!(out, "{} : start={:>12}, size={:>12}, type=", node(device, number), start / sector, entry.length / sector)?;
+fn partition(
+    out: &mut String,
+    device: &str,
+    number: u32,
+    start: u64,
+    entry: &Entry,
+    sector: u64,
+) -> std::fmt::Result {
+    write!(
+        out,
+        "{} : start={:>12}, size={:>12}, type=",
+        node(device, number),
+        start / sector,
+        entry.length / sector
+    )?;
     match entry.kind {
         Kind::Gpt(guid) => write!(out, "{}", guid.to_string().to_uppercase())?,
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => write!(out, "{byte:x}")?,
@@ -89,7 +108,9 @@ fn partition(out: &mut String, device: &str, number: u32, start: u64, entry: &En
 
 /// The device node of partition `number`, as sfdisk names it.
 fn node(device: &str, number: u32) -> String {
-    let by_name = ["/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/mapper/"].iter().any(|p| device.starts_with(p));
+    let by_name = ["/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/mapper/"]
+        .iter()
+        .any(|p| device.starts_with(p));
     let between = match device.ends_with(|c: char| c.is_ascii_digit()) {
         _ if by_name => "-part",
         true => "p",
@@ -101,13 +122,20 @@ fn node(device: &str, number: u32) -> String {
 /// The name with every byte that a shell or the script could misread written as `\x22`.
 fn quoted(name: &str) -> String {
     let plain = |b: u8| (0x20..0x7f).contains(&b) && !matches!(b, b'"' | b'\\' | b'`' | b'$');
-    name.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("\\x{b:02x}") }).collect()
+    name.bytes()
+        .map(|b| if plain(b) { char::from(b).to_string() } else { format!("\\x{b:02x}") })
+        .collect()
 }
 
 fn attributes(bits: u64) -> String {
     let names = ["RequiredPartition", "NoBlockIOProtocol", "LegacyBIOSBootable"];
-    let mut words: Vec<String> = (0..3).zip(names).filter(|(n, _)| bits >> n & 1 == 1).map(|(_, name)| name.into()).collect();
-    let numbers: Vec<String> = (48..64).filter(|n| bits >> n & 1 == 1).map(|n| n.to_string()).collect();
+    let mut words: Vec<String> = (0..3)
+        .zip(names)
+        .filter(|(n, _)| bits >> n & 1 == 1)
+        .map(|(_, name)| name.into())
+        .collect();
+    let numbers: Vec<String> =
+        (48..64).filter(|n| bits >> n & 1 == 1).map(|n| n.to_string()).collect();
     if !numbers.is_empty() {
         words.push(format!("GUID:{}", numbers.join(",")));
     }

@@ -11,7 +11,13 @@ pub(super) fn named(text: &str) -> Result<Line, String> {
     if let Some((node, _)) = node {
         let node = node.trim_end();
         let digits = &node[node.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
-        line.number = Some(digits.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("'{node}' does not end in a partition's number"))?);
+        line.number = Some(
+            digits
+                .parse()
+                .ok()
+                .filter(|&n| n > 0)
+                .ok_or_else(|| format!("'{node}' does not end in a partition's number"))?,
+        );
     }
     let mut rest = node.map_or(text, |(_, fields)| fields).trim_start();
     while !rest.is_empty() {
@@ -39,7 +45,9 @@ pub(super) fn unnamed(text: &str) -> Result<Line, String> {
         rest = past_separator(next);
     }
     let mut line = Line::default();
-    for (name, field) in ["start", "size", "type", "bootable", "more than four fields:"].into_iter().zip(&fields) {
+    for (name, field) in
+        ["start", "size", "type", "bootable", "more than four fields:"].into_iter().zip(&fields)
+    {
         match (name, field.as_str()) {
             ("bootable", "*") => line.bootable = true,
             (_, "" | "-") => {}
@@ -136,7 +144,12 @@ fn count(text: &str) -> Option<Option<Count>> {
         return Some(None);
     }
     let count = number(text).map(Count::Sectors);
-    count.or_else(|| text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| size::bytes(text).map(Count::Bytes))?).map(Some)
+    count
+        .or_else(|| {
+            text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's')
+                .then(|| size::bytes(text).map(Count::Bytes))?
+        })
+        .map(Some)
 }
 
 /// The bits of GPT attributes by sfdisk's names and numbers, between blanks or commas.
@@ -155,7 +168,8 @@ fn attributes(text: &str) -> Result<u64, String> {
     Ok(bits)
 }
 
-/// The name by which [`crate::table::scheme::Scheme::kind`] knows a type: shortcuts and aliases first.
+/// The name by which [`crate::table::scheme::Scheme::kind`] knows a type: shortcuts and aliases
+/// first.
 pub(super) fn kind(text: &str, gpt: bool) -> String {
     let alias = match text {
         "L" | "linux" => "linux-data",

@@ -80,11 +80,20 @@ fn mistakes_are_named_with_their_line() {
 
 #[test]
 fn types_are_shortcuts_first() {
-    let table = [("E", false, "extended"), ("e", false, "!14"), ("0E", false, "!14"), ("S", true, "linux-swap"), ("c", false, "!12")];
+    let table = [
+        ("E", false, "extended"),
+        ("e", false, "!14"),
+        ("0E", false, "!14"),
+        ("S", true, "linux-swap"),
+        ("c", false, "!12"),
+    ];
     for (text, gpt, want) in table {
         assert_eq!(line::kind(text, gpt), want);
     }
-    assert_eq!(line::kind("0FC63DAF-8483-4772-8E79-3D69D8477DE4", true), "!0fc63daf-8483-4772-8e79-3d69d8477de4");
+    assert_eq!(
+        line::kind("0FC63DAF-8483-4772-8E79-3D69D8477DE4", true),
+        "!0fc63daf-8483-4772-8e79-3d69d8477de4"
+    );
 }
 
 #[test]

@@ -16,9 +16,13 @@ fn a_published_transcript() {
     assert!(newfs.warnings().is_empty());
     let narrow = newfs.lines("/dev/ada1s1a", 80).to_string();
     assert!(narrow.lines().skip(4).all(|line| line.len() < 80));
-    assert_eq!(narrow.split_whitespace().collect::<Vec<_>>(), PRINTED.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(
+        narrow.split_whitespace().collect::<Vec<_>>(),
+        PRINTED.split_whitespace().collect::<Vec<_>>()
+    );
     assert_eq!(newfs.lines("/dev/ada1s1a", 0).to_string(), narrow);
-    let erased = Newfs { options: Options { erase: true, ..newfs.options.clone() }, ..newfs.clone() };
+    let erased =
+        Newfs { options: Options { erase: true, ..newfs.options.clone() }, ..newfs.clone() };
     assert!(erased.lines("x", 80).to_string().contains("\nErasing sectors [128...188743679]\n"));
     assert_eq!(erased.erase(), Some(65536..188_743_680 * 512));
 }
@@ -26,8 +30,30 @@ fn a_published_transcript() {
 #[test]
 fn ninety_gigabytes() {
     for (maxphys, fpg, ipg, blks, second, dblkno, dsize, nbfree, metaspace, offsets) in [
-        (128 << 10, 160_280, 80256, 20035, 1_282_432, 5056, 22_848_199, 2_856_024, 6408, [168, 10200, 32757, 30232, 30252]),
-        (1 << 20, 160_056, 80128, 20007, 1_280_640, 5048, 22_849_383, 2_856_172, 6400, [168, 10184, 32757, 30188, 30256]),
+        (
+            128 << 10,
+            160_280,
+            80256,
+            20035,
+            1_282_432,
+            5056,
+            22_848_199,
+            2_856_024,
+            6408,
+            [168, 10200, 32757, 30232, 30252],
+        ),
+        (
+            1 << 20,
+            160_056,
+            80128,
+            20007,
+            1_280_640,
+            5048,
+            22_849_383,
+            2_856_172,
+            6400,
+            [168, 10184, 32757, 30188, 30256],
+        ),
     ] {
         let newfs = newfs(188_743_680 * 512, Options { maxphys, ..before_13() });
         let g = newfs.geometry();
@@ -37,10 +63,16 @@ fn ninety_gigabytes() {
         assert_eq!((g.fsbtodb(g.sblkno), g.fsbtodb(g.base(1) + g.sblkno)), (192, second));
         let disk = Disk::made(&newfs);
         let fs = disk.superblock(192 * 512);
-        assert_eq!((fs.fs_dsize.get(), fs.fs_cstotal.cs_nbfree.get(), fs.fs_cstotal.cs_nffree.get()), (dsize, nbfree, 7));
+        assert_eq!(
+            (fs.fs_dsize.get(), fs.fs_cstotal.cs_nbfree.get(), fs.fs_cstotal.cs_nffree.get()),
+            (dsize, nbfree, 7)
+        );
         let cg = 32 * 4096;
         assert_eq!([92, 96, 100, 104, 108].map(|at| disk.word(cg + at)), offsets);
-        assert_eq!(disk.word((147 * fpg + 32) * 4096 + 20), u32::try_from(g.size - 147 * fpg).expect("small"));
+        assert_eq!(
+            disk.word((147 * fpg + 32) * 4096 + 20),
+            u32::try_from(g.size - 147 * fpg).expect("small")
+        );
     }
 }
 
@@ -68,12 +100,21 @@ fn verify(vector: Vector) {
     assert_eq!(fs.fs_ckhash.get(), vector.superblock);
     let backups = [0, 1, 2, 3].map(|cg| (g.base(cg) + g.sblkno) * g.fsize);
     assert_eq!(backups.map(|at| at / 512), vector.backups);
-    assert_eq!([fs.fs_dsize.get(), fs.fs_cstotal.cs_nbfree.get(), fs.fs_cstotal.cs_nffree.get()], vector.free);
+    assert_eq!(
+        [fs.fs_dsize.get(), fs.fs_cstotal.cs_nbfree.get(), fs.fs_cstotal.cs_nffree.get()],
+        vector.free
+    );
     if let Some(hashes) = vector.backup_hashes {
         assert_eq!(backups.map(|at| disk.superblock(at).fs_ckhash.get()), hashes);
     }
-    assert_eq!([0, 1, 2, 3].map(|cg| disk.word((g.base(cg) + g.cblkno) * g.fsize + 132)), vector.groups);
-    assert_eq!([2, 3].map(|inode| disk.word(g.iblkno * g.fsize + inode * 256 + 244)), vector.inodes);
+    assert_eq!(
+        [0, 1, 2, 3].map(|cg| disk.word((g.base(cg) + g.cblkno) * g.fsize + 132)),
+        vector.groups
+    );
+    assert_eq!(
+        [2, 3].map(|inode| disk.word(g.iblkno * g.fsize + inode * 256 + 244)),
+        vector.inodes
+    );
 }
 
 fn row1() -> Vector {
@@ -96,10 +137,16 @@ fn row1() -> Vector {
 fn sixty_four_megabytes() {
     verify(row1());
     let disk = Disk::made(&newfs(64 << 20, before_13()));
-    assert_eq!(disk.bytes(176 * 4096, 32), b"\x02\0\0\0\xe8\x01\0\0\x7c\x08\0\0\x15\0\0\0\0\0\0\0\xee\x01\0\0\x80\x08\0\0\0\0\0\0");
+    assert_eq!(
+        disk.bytes(176 * 4096, 32),
+        b"\x02\0\0\0\xe8\x01\0\0\x7c\x08\0\0\x15\0\0\0\0\0\0\0\xee\x01\0\0\x80\x08\0\0\0\0\0\0"
+    );
     // Where the directories are.
     assert_eq!(disk.bytes(184 * 4096, 12), b"\x02\0\0\0\x0c\0\x04\x01.\0\0\0");
-    assert_eq!(disk.bytes(192 * 4096, 28), b"\x03\0\0\0\x0c\0\x04\x01.\0\0\0\x02\0\0\0\xf4\x01\x04\x02..\0\0\0\0\0\0");
+    assert_eq!(
+        disk.bytes(192 * 4096, 28),
+        b"\x03\0\0\0\x0c\0\x04\x01.\0\0\0\x02\0\0\0\xf4\x01\x04\x02..\0\0\0\0\0\0"
+    );
     assert_eq!(disk.bytes(184 * 4096 + 24, 16), b"\x03\0\0\0\xe8\x01\x04\x05.snap\0\0\0");
     verify(Vector {
         options: Options { maxphys: 1 << 20, ..before_13() },
@@ -128,13 +175,17 @@ fn releases() {
         ..row1()
     });
     let flags = |flavour| {
-        let fs = Disk::made(&newfs(64 << 20, Options { flavour, ..before_13() })).superblock(SUPERBLOCK);
+        let fs =
+            Disk::made(&newfs(64 << 20, Options { flavour, ..before_13() })).superblock(SUPERBLOCK);
         (fs.fs_flags.get(), fs.fs_metackhash.get())
     };
     assert_eq!(flags(Flavour::FreeBsd9), (0x02, 0));
     assert_eq!(flags(Flavour::FreeBsd12), (0x202, 2));
     assert_eq!(flags(Flavour::FreeBsd13), (0x202, 7));
-    let depth = |flavour| Disk::made(&newfs(64 << 20, Options { flavour, ..before_13() })).word(40 * 4096 + 3 * 256 + 240);
+    let depth = |flavour| {
+        Disk::made(&newfs(64 << 20, Options { flavour, ..before_13() }))
+            .word(40 * 4096 + 3 * 256 + 240)
+    };
     assert_eq!((depth(Flavour::FreeBsd13), depth(Flavour::FreeBsd14)), (0, 1));
 }
 

@@ -18,17 +18,26 @@ fn table(scheme: &'static str, first: u64, last: u64, entries: &[(u64, u64)]) ->
         from: None,
     };
     let usable = first * 512..(last + 1) * 512;
-    Table { usable, capacity: 128, entries: (0..).zip(entries).map(entry).collect(), ..Table::new(scheme, 512, DISK * 512) }
+    Table {
+        usable,
+        capacity: 128,
+        entries: (0..).zip(entries).map(entry).collect(),
+        ..Table::new(scheme, 512, DISK * 512)
+    }
 }
 
-/// A provider whose byte 0 lies `base` sectors past a boundary of `unit` bytes; of 0: of nothing known.
+/// A provider whose byte 0 lies `base` sectors past a boundary of `unit` bytes; of 0: of nothing
+/// known.
 fn topology(unit: u64, base: u64) -> Topology {
     let topology = Topology::new(512, DISK * 512);
     match Grain::new(unit, 0) {
         None => topology,
-        Some(grain) => {
-            topology.with(Fact { grain: grain.shift(base * 512), why: Why::Physical, source: Source::User, trust: Trust::Trusted })
-        }
+        Some(grain) => topology.with(Fact {
+            grain: grain.shift(base * 512),
+            why: Why::Physical,
+            source: Source::User,
+            trust: Trust::Trusted,
+        }),
     }
 }
 
@@ -38,7 +47,12 @@ fn request(b: Option<u64>, s: Option<u64>, a: Option<u64>) -> Request {
 }
 
 /// The start and size of a partition, in sectors.
-fn added(table: &Table, (unit, base): (u64, u64), request: Request, rules: Rules) -> Result<(u64, u64), String> {
+fn added(
+    table: &Table,
+    (unit, base): (u64, u64),
+    request: Request,
+    rules: Rules,
+) -> Result<(u64, u64), String> {
     let topology = topology(unit, base);
     let site = TableSite { topology: &topology, base: base * 512, kind: None };
     let range = place(table, &site, &request, rules).map_err(|r| r.found)?;
@@ -61,10 +75,19 @@ fn the_published_commands() {
     // Nested in a slice off the grain gpart comes out on it: LBA 574 + 2.
     let inner = table("BSD", 0, 488_396_509, &[]);
     for rules in [OLD, NEW] {
-        assert_eq!(added(&inner, slice, request(NONE, Some(188_743_680), NONE), rules), Ok((2, 188_743_680)));
+        assert_eq!(
+            added(&inner, slice, request(NONE, Some(188_743_680), NONE), rules),
+            Ok((2, 188_743_680))
+        );
         // Where the drive says nothing, it does not.
-        assert_eq!(added(&inner, (0, 574), request(NONE, Some(188_743_680), NONE), rules), Ok((0, 188_743_680)));
-        assert_eq!(added(&inner, (0, 574), request(NONE, Some(188_743_680), Some(8)), rules), Ok((2, 188_743_680)));
+        assert_eq!(
+            added(&inner, (0, 574), request(NONE, Some(188_743_680), NONE), rules),
+            Ok((0, 188_743_680))
+        );
+        assert_eq!(
+            added(&inner, (0, 574), request(NONE, Some(188_743_680), Some(8)), rules),
+            Ok((2, 188_743_680))
+        );
     }
 }
 
@@ -72,7 +95,8 @@ fn the_published_commands() {
 fn what_is_said_is_taken_or_rounded_as_gpart_does() {
     let t = table("GPT", 40, 99_999, &[(1000, 1000)]);
     let add = |b, s, a| added(&t, (4096, 0), request(b, s, a), NEW);
-    // Start and size: as said. A start alone is moved up; a size of more than a unit is cut, one below it is not.
+    // Start and size: as said. A start alone is moved up; a size of more than a unit is cut, one
+    // below it is not.
     assert_eq!(add(Some(41), Some(3), NONE), Ok((41, 3)));
     assert_eq!(add(Some(41), NONE, NONE), Ok((48, 952)));
     assert_eq!(add(NONE, Some(15), NONE), Ok((40, 8)));
@@ -88,7 +112,8 @@ fn what_is_said_is_taken_or_rounded_as_gpart_does() {
 
 #[test]
 fn what_is_odd_stays_odd() {
-    // The last sector is taken for the one after it: release 9 leaves all but one sector of a last unit free.
+    // The last sector is taken for the one after it: release 9 leaves all but one sector of a last
+    // unit free.
     let t = table("GPT", 40, 99_999, &[]);
     let add = |rules| added(&t, (4096, 0), request(NONE, NONE, NONE), rules);
     assert_eq!((add(NEW), add(OLD)), (Ok((40, 99_960)), Ok((40, 99_952))));
@@ -98,7 +123,10 @@ fn what_is_odd_stays_odd() {
     assert_eq!((add(NEW), add(OLD)), (Ok((1000, 16)), Ok((56, 16))));
     // Nothing but less than a unit at the end: nothing.
     let t = table("BSD", 0, 1006, &[(0, 1000)]);
-    assert_eq!(added(&t, (4096, 0), request(NONE, NONE, NONE), NEW), Err("autofill: No space left on device".into()));
+    assert_eq!(
+        added(&t, (4096, 0), request(NONE, NONE, NONE), NEW),
+        Err("autofill: No space left on device".into())
+    );
 }
 
 #[test]

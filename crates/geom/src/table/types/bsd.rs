@@ -1,9 +1,11 @@
 //! The `fstype` of BSD labels: disklabel(8)'s names and gpart(8)'s aliases, by dialect.
 //!
-//! Up to 13 the systems agree; above they do not: 18 is NTFS in FreeBSD and NetBSD and a ccd in OpenBSD.
+//! Up to 13 the systems agree; above they do not: 18 is NTFS in FreeBSD and NetBSD and a ccd in
+//! OpenBSD.
 //!
 //! # Sources
-//! FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/part/g_part_bsd.c`; OpenBSD and NetBSD `sys/sys/disklabel.h` (`fstypenames`).
+//! FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/part/g_part_bsd.c`; OpenBSD and NetBSD
+//! `sys/sys/disklabel.h` (`fstypenames`).
 
 use super::ALIASES;
 use crate::mapping::slices::Dialect;
@@ -43,8 +45,16 @@ const FREEBSD: &[(u8, &str)] = &[
     (30, "nandfs"),
 ];
 
-const OPENBSD: &[(u8, &str)] =
-    &[(14, "ADOS"), (15, "HFS"), (16, "ADFS"), (17, "ext2fs"), (18, "ccd"), (19, "RAID"), (20, "NTFS"), (21, "UDF")];
+const OPENBSD: &[(u8, &str)] = &[
+    (14, "ADOS"),
+    (15, "HFS"),
+    (16, "ADFS"),
+    (17, "ext2fs"),
+    (18, "ccd"),
+    (19, "RAID"),
+    (20, "NTFS"),
+    (21, "UDF"),
+];
 
 const NETBSD: &[(u8, &str)] = &[
     (14, "ADOS"),
@@ -85,7 +95,8 @@ pub fn alias(dialect: Dialect, fstype: u8) -> Option<&'static str> {
     ALIASES.iter().find(|a| same && a.bsd == Some(fstype) && shown(a.name)).map(|a| a.name)
 }
 
-/// The `fstype` called `text`, in any case: disklabel(8)'s name, gpart(8)'s alias, or a number `!7`, `!0x1b`.
+/// The `fstype` called `text`, in any case: disklabel(8)'s name, gpart(8)'s alias, or a number
+/// `!7`, `!0x1b`.
 pub fn fstype(dialect: Dialect, text: &str) -> Option<u8> {
     if let Some(number) = text.strip_prefix('!') {
         return raw(number).filter(|&n| n != 0);
@@ -129,7 +140,10 @@ mod tests {
         assert_eq!(of("freebsd-vinum"), [Some(14), None, Some(23)]);
         assert_eq!(of("freebsd-zfs"), [Some(27), None, None]);
         assert_eq!(of("!0x1b"), [Some(27); 3]);
-        assert_eq!((fstype(FreeBsd, "!0"), fstype(FreeBsd, "!256"), fstype(FreeBsd, "linux-data")), (None, None, None));
+        assert_eq!(
+            (fstype(FreeBsd, "!0"), fstype(FreeBsd, "!256"), fstype(FreeBsd, "linux-data")),
+            (None, None, None)
+        );
         assert_eq!(
             (alias(FreeBsd, 7), alias(FreeBsd, 22), alias(OpenBsd, 14), alias(NetBsd, 1)),
             (Some("freebsd-ufs"), None, None, Some("freebsd-swap"))

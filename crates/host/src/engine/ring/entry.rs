@@ -1,8 +1,9 @@
-//! An entry of the submission queue, as the kernel reads it (`struct io_uring_sqe`, io_uring_enter(2)).
+//! An entry of the submission queue, as the kernel reads it (`struct io_uring_sqe`,
+//! io_uring_enter(2)).
 //!
-//! The builders of the io-uring crate make one kind of request each. Where the kind is only known at run time, their
-//! entries meet in memory and are copied from there, which stalls the processor; one structure goes from registers
-//! into the queue.
+//! The builders of the io-uring crate make one kind of request each. Where the kind is only known
+//! at run time, their entries meet in memory and are copied from there, which stalls the processor;
+//! one structure goes from registers into the queue.
 
 use super::Flight;
 use crate::disk::buffers::Buffers;
@@ -32,8 +33,16 @@ struct Entry {
 
 /// The entry for the rest of the transfer in `slot`, for a ring with registered memory or not.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "64 bytes that are built where they are copied into the queue")]
-pub(super) fn entry<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
+#[allow(
+    clippy::inline_always,
+    reason = "64 bytes that are built where they are copied into the queue"
+)]
+pub(super) fn entry<Tag>(
+    flight: &Flight<Tag>,
+    slot: u32,
+    registered: bool,
+    buffers: &Buffers,
+) -> squeue::Entry {
     let &Flight { transfer: Transfer { op, file, offset, length, fua, .. }, moved } = flight;
     let code = match (op, registered) {
         (Op::Read, true) => opcode::ReadFixed::CODE,
@@ -50,17 +59,37 @@ pub(super) fn entry<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buff
     // A flush is of the whole file.
     let (offset, address, length) = match op {
         Op::Flush => (0, 0, 0),
-        _ => (offset + u64::from(moved), buffers.address(slot as usize, moved) as u64, length - moved),
+        _ => (
+            offset + u64::from(moved),
+            buffers.address(slot as usize, moved) as u64,
+            length - moved,
+        ),
     };
-    #[allow(clippy::cast_possible_truncation, reason = "`check` found the file, and a ring has far fewer than that many")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "`check` found the file, and a ring has far fewer than that many"
+    )]
     let index = file as u32;
     let flags = squeue::Flags::FIXED_FILE.bits();
     let tag = u64::from(slot);
     let unused = [0; 5];
-    let entry =
-        Entry { code, flags, priority: 0, file: index, offset, address, length, request_flags, tag, memory: 0, personality: 0, unused };
-    // SAFETY: `squeue::Entry` is `struct io_uring_sqe` (`repr(C)`), 64 bytes of integers, as is `Entry`, which has no padding; the sizes
-    // are compared by the compiler, and the fields by the test below.
+    let entry = Entry {
+        code,
+        flags,
+        priority: 0,
+        file: index,
+        offset,
+        address,
+        length,
+        request_flags,
+        tag,
+        memory: 0,
+        personality: 0,
+        unused,
+    };
+    // SAFETY: `squeue::Entry` is `struct io_uring_sqe` (`repr(C)`), 64 bytes of integers, as is
+    // `Entry`, which has no padding; the sizes are compared by the compiler, and the fields by the
+    // test below.
     unsafe { std::mem::transmute::<Entry, squeue::Entry>(entry) }
 }
 
@@ -81,21 +110,34 @@ mod tests {
         let (file, offset, length, slot, moved) = (3, 0x1234_5678_9abc_d000, 8192, 2, 512);
         let (fixed, memory, rest) = (Fixed(3), buffers.address(2, 512), length - moved);
         let dsync = i32::try_from(ReadWriteFlags::DSYNC.bits()).unwrap();
-        for (op, registered, fua) in [Op::Read, Op::Write, Op::Flush]
-            .into_iter()
-            .flat_map(|op| [(op, false, false), (op, false, true), (op, true, false), (op, true, true)])
-        {
+        for (op, registered, fua) in [Op::Read, Op::Write, Op::Flush].into_iter().flat_map(|op| {
+            [(op, false, false), (op, false, true), (op, true, false), (op, true, true)]
+        }) {
             let flags = if fua { dsync } else { 0 };
             let library = match (op, registered) {
-                (Op::Read, true) => opcode::ReadFixed::new(fixed, memory, rest, 0).offset(offset + 512).build(),
-                (Op::Read, false) => opcode::Read::new(fixed, memory, rest).offset(offset + 512).build(),
-                (Op::Write, true) => opcode::WriteFixed::new(fixed, memory, rest, 0).offset(offset + 512).rw_flags(flags).build(),
-                (Op::Write, false) => opcode::Write::new(fixed, memory, rest).offset(offset + 512).rw_flags(flags).build(),
+                (Op::Read, true) => {
+                    opcode::ReadFixed::new(fixed, memory, rest, 0).offset(offset + 512).build()
+                }
+                (Op::Read, false) => {
+                    opcode::Read::new(fixed, memory, rest).offset(offset + 512).build()
+                }
+                (Op::Write, true) => opcode::WriteFixed::new(fixed, memory, rest, 0)
+                    .offset(offset + 512)
+                    .rw_flags(flags)
+                    .build(),
+                (Op::Write, false) => opcode::Write::new(fixed, memory, rest)
+                    .offset(offset + 512)
+                    .rw_flags(flags)
+                    .build(),
                 (Op::Flush, _) => opcode::Fsync::new(fixed).flags(FsyncFlags::DATASYNC).build(),
             };
             let transfer = Transfer { tag: 5, op, file, offset, length, fua };
             let own = entry(&Flight { transfer, moved }, slot, registered, &buffers);
-            assert_eq!(bytes(own), bytes(library.user_data(u64::from(slot))), "{op:?}, registered {registered}, {fua}");
+            assert_eq!(
+                bytes(own),
+                bytes(library.user_data(u64::from(slot))),
+                "{op:?}, registered {registered}, {fua}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The client's side of one connection, with one request at a time.
 //!
 //! # Limits
-//! A server cannot make the client keep more than was asked for. An answer has a deadline, however it arrives
-//! ([`Patience`]): a server that trickles bytes counts as one that does not answer.
+//! A server cannot make the client keep more than was asked for. An answer has a deadline, however
+//! it arrives ([`Patience`]): a server that trickles bytes counts as one that does not answer.
 
 use super::patience::Patience;
 use crate::nbd::client::Told;
@@ -27,7 +27,8 @@ pub(super) use handshake::Wanted;
 
 /// The most descriptors read of an answer to `BLOCK_STATUS`.
 const DESCRIPTORS: u32 = 64 << 10;
-/// The longest error chunk in bytes: its number, and a message for people (section "Structured reply types").
+/// The longest error chunk in bytes: its number, and a message for people (section "Structured
+/// reply types").
 const LONGEST: u32 = 64 << 10;
 /// The most chunks of one reply: one for every sector of the largest request.
 const CHUNKS: u32 = wire::MAXIMUM / 512;
@@ -69,12 +70,29 @@ impl Session {
     }
 
     /// Sends a request, whose answer is still to be read.
-    fn request(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> io::Result<()> {
+    fn request(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> io::Result<()> {
         self.asked = Asked { cookie: self.asked.cookie + 1, offset };
         let extended = self.headers == Headers::Extended;
         let announced = if extended && !payload.is_empty() { flag::PAYLOAD_LEN } else { 0 };
-        let request = Request { flags: flags | announced, command, cookie: self.asked.cookie, offset, length };
-        let carries = if command == command::READ { usize::try_from(length).unwrap_or(usize::MAX) } else { payload.len() };
+        let request = Request {
+            flags: flags | announced,
+            command,
+            cookie: self.asked.cookie,
+            offset,
+            length,
+        };
+        let carries = if command == command::READ {
+            usize::try_from(length).unwrap_or(usize::MAX)
+        } else {
+            payload.len()
+        };
         self.line.restart(self.patience.carries(carries));
         let compact = request.compact().filter(|_| !extended);
         if compact.is_none() && !extended {
@@ -89,7 +107,14 @@ impl Session {
     }
 
     /// Sends a request without data in its answer, and waits for the answer.
-    pub(super) fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> Result<(), Errno> {
+    pub(super) fn ask(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> Result<(), Errno> {
         let asked = self.request(command, flags, offset, length, payload);
         self.done(asked)
     }
@@ -102,7 +127,9 @@ impl Session {
     /// Waits for an answer without data.
     pub(super) fn done(&mut self, asked: io::Result<()>) -> Result<(), Errno> {
         self.settle(asked, |session| {
-            session.chunks(&mut |_, kind, _| if kind == chunk::NONE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) })
+            session.chunks(&mut |_, kind, _| {
+                if kind == chunk::NONE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+            })
         })
     }
 
@@ -110,8 +137,11 @@ impl Session {
     pub(super) fn read(&mut self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let asked = self.request(command::READ, 0, offset, buffer.len() as u64, &[]);
         let mut filled = Filled::default();
-        let done =
-            self.settle(asked, |session| session.chunks(&mut |line, kind, length| fill(line, kind, length, buffer, offset, &mut filled)));
+        let done = self.settle(asked, |session| {
+            session.chunks(&mut |line, kind, length| {
+                fill(line, kind, length, buffer, offset, &mut filled)
+            })
+        });
         if done.is_ok() && !filled.is_all_of(buffer.len()) {
             self.broken = true;
             return Err(Errno::Io);
@@ -123,7 +153,10 @@ impl Session {
     pub(super) fn allocation(&mut self, offset: u64, length: u64) -> Result<Option<Run>, Errno> {
         let Some(context) = self.contexts[0] else { return Ok(None) };
         let found = self.status(&[context], flag::REQ_ONE, offset, length)?;
-        let found = found.into_iter().find(|(number, _)| *number == context).and_then(|(_, found)| found.first().copied());
+        let found = found
+            .into_iter()
+            .find(|(number, _)| *number == context)
+            .and_then(|(_, found)| found.first().copied());
         Ok(found.map(|(length, flags)| {
             let content = match flags & 3 {
                 3 => Content::Hole,
@@ -138,24 +171,43 @@ impl Session {
     pub(super) fn boundaries(&mut self) -> Result<Vec<Boundary>, Errno> {
         // Whole blocks: a strict server refuses others.
         let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
-        let most = if self.headers == Headers::Extended { u64::MAX } else { round_down(u64::from(u32::MAX), least) };
+        let most = if self.headers == Headers::Extended {
+            u64::MAX
+        } else {
+            round_down(u64::from(u32::MAX), least)
+        };
         let length = self.told.length.min(most);
         let contexts: Vec<u32> = self.contexts[1..].iter().flatten().copied().collect();
         if length == 0 || contexts.is_empty() {
             return Ok(Vec::new());
         }
         let found = self.status(&contexts, 0, 0, length)?;
-        let told = |number: u32| found.iter().find(|(of, _)| *of == number).and_then(|(_, found)| grain(found));
+        let told = |number: u32| {
+            found.iter().find(|(of, _)| *of == number).and_then(|(_, found)| grain(found))
+        };
         let all = CONTEXTS.iter().zip(self.contexts);
-        Ok(all.filter_map(|((_, why), number)| Some(Boundary { why: (*why)?, grain: told(number?)? })).collect())
+        Ok(all
+            .filter_map(|((_, why), number)| Some(Boundary { why: (*why)?, grain: told(number?)? }))
+            .collect())
     }
 
     /// The descriptors of `contexts`, each with its id.
-    fn status(&mut self, contexts: &[u32], flags: u16, offset: u64, length: u64) -> Result<Vec<(u32, Descriptors)>, Errno> {
-        let asked = if self.told.flags & transmission::BLOCK_STATUS_PAYLOAD != 0 && self.headers == Headers::Extended {
+    fn status(
+        &mut self,
+        contexts: &[u32],
+        flags: u16,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<(u32, Descriptors)>, Errno> {
+        let asked = if self.told.flags & transmission::BLOCK_STATUS_PAYLOAD != 0
+            && self.headers == Headers::Extended
+        {
             // Without the payload the server would report the other contexts too.
-            let payload: Vec<u8> =
-                length.to_be_bytes().into_iter().chain(contexts.iter().flat_map(|context| context.to_be_bytes())).collect();
+            let payload: Vec<u8> = length
+                .to_be_bytes()
+                .into_iter()
+                .chain(contexts.iter().flat_map(|context| context.to_be_bytes()))
+                .collect();
             self.request(command::BLOCK_STATUS, flags, offset, payload.len() as u64, &payload)
         } else {
             self.request(command::BLOCK_STATUS, flags, offset, length, &[])
@@ -182,7 +234,11 @@ impl Session {
     }
 
     /// The result of a request: a failed connection, or the server's error.
-    fn settle(&mut self, asked: io::Result<()>, answer: impl FnOnce(&mut Session) -> io::Result<u32>) -> Result<(), Errno> {
+    fn settle(
+        &mut self,
+        asked: io::Result<()>,
+        answer: impl FnOnce(&mut Session) -> io::Result<u32>,
+    ) -> Result<(), Errno> {
         match asked.and_then(|()| answer(self)) {
             Ok(0) => Ok(()),
             Ok(error) => Err(wire::from_errno(error)),
@@ -193,7 +249,8 @@ impl Session {
         }
     }
 
-    /// Reads a reply, and calls `take` for chunks with content. Returns the server's error number, 0 if none.
+    /// Reads a reply, and calls `take` for chunks with content. Returns the server's error number,
+    /// 0 if none.
     fn chunks(&mut self, take: &mut Take<'_>) -> io::Result<u32> {
         let mut error = 0;
         for _ in 0..CHUNKS {
@@ -236,19 +293,32 @@ impl Session {
 type Take<'a> = dyn FnMut(&Timed, u16, u32) -> io::Result<()> + 'a;
 
 /// Stores a chunk of a read from `offset` in `buffer`, if none of its bytes came before.
-fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, filled: &mut Filled) -> io::Result<()> {
+fn fill(
+    line: &Timed,
+    kind: u16,
+    length: u32,
+    buffer: &mut [u8],
+    offset: u64,
+    filled: &mut Filled,
+) -> io::Result<()> {
     let unexpected = || io::Error::from(io::ErrorKind::InvalidData);
     if kind == chunk::NONE {
         filled.add(0, buffer.len()).ok_or_else(unexpected)?;
         return line.receive(buffer);
     }
-    let at = u64::from_be_bytes(line.fixed()?).checked_sub(offset).and_then(|at| usize::try_from(at).ok()).ok_or_else(unexpected)?;
+    let at = u64::from_be_bytes(line.fixed()?)
+        .checked_sub(offset)
+        .and_then(|at| usize::try_from(at).ok())
+        .ok_or_else(unexpected)?;
     let bytes = match kind {
         chunk::OFFSET_DATA => length.checked_sub(8).ok_or_else(unexpected)?,
         chunk::OFFSET_HOLE if length == 12 => u32::from_be_bytes(line.fixed()?),
         _ => return Err(unexpected()),
     };
-    let end = usize::try_from(bytes).ok().and_then(|bytes| at.checked_add(bytes)).ok_or_else(unexpected)?;
+    let end = usize::try_from(bytes)
+        .ok()
+        .and_then(|bytes| at.checked_add(bytes))
+        .ok_or_else(unexpected)?;
     let part = buffer.get_mut(at..end).ok_or_else(unexpected)?;
     // Bytes in two chunks imply that others may be in none (section "Structured reply types").
     filled.add(at, end).ok_or_else(unexpected)?;
@@ -259,16 +329,20 @@ fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, fi
     line.receive(part)
 }
 
-/// The context and descriptors of a status chunk; [`None`] if it is none. With extended headers, both kinds are
-/// valid.
+/// The context and descriptors of a status chunk; [`None`] if it is none. With extended headers,
+/// both kinds are valid.
 fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descriptors)> {
     let mut fields = Fields(data);
     let context = fields.u32()?;
     let found: Descriptors = match kind {
-        chunk::BLOCK_STATUS => std::iter::from_fn(|| Some((u64::from(fields.u32()?), u64::from(fields.u32()?)))).collect(),
+        chunk::BLOCK_STATUS => {
+            std::iter::from_fn(|| Some((u64::from(fields.u32()?), u64::from(fields.u32()?))))
+                .collect()
+        }
         chunk::BLOCK_STATUS_EXT if headers == Headers::Extended => {
             let count = u64::from(fields.u32()?);
-            let found: Descriptors = std::iter::from_fn(|| Some((fields.u64()?, fields.u64()?))).collect();
+            let found: Descriptors =
+                std::iter::from_fn(|| Some((fields.u64()?, fields.u64()?))).collect();
             // A count of 0 means all that follow (section "Structured reply types").
             return (count == 0 || count == found.len() as u64).then_some((context, found));
         }
@@ -277,8 +351,8 @@ fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descrip
     Some((context, found))
 }
 
-/// The grain that descriptors of `trueline:grain` and the like, from byte 0 on, describe. `Some(None)` if no unit is
-/// whole; [`None`] if they are invalid.
+/// The grain that descriptors of `trueline:grain` and the like, from byte 0 on, describe.
+/// `Some(None)` if no unit is whole; [`None`] if they are invalid.
 fn grain(descriptors: &[(u64, u64)]) -> Option<Option<Grain>> {
     let mut at = 0u64;
     for &(length, size) in descriptors {

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Patience {
     /// The time to connect, and again the time until requests are accepted.
     pub handshake: Duration,
-    /// The time from a request to the last byte of its answer, for each MiB that either carries and one more.
+    /// The time from a request to the last byte of its answer, for each MiB that either carries and
+    /// one more.
     pub request: Duration,
 }
 

@@ -1,7 +1,8 @@
 //! The connections to one server: which are in use, and which carry unflushed writes.
 //!
-//! A flush on one connection covers writes on another only if both are with the same server, and a restarted server
-//! is not the same. So every connection with writes is flushed itself, and one that broke before has lost its writes.
+//! A flush on one connection covers writes on another only if both are with the same server, and a
+//! restarted server is not the same. So every connection with writes is flushed itself, and one
+//! that broke before has lost its writes.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,8 @@ struct State<C> {
     unflushed: BTreeSet<u64>,
     /// The number of flushes that wait for a connection.
     waiting: usize,
-    /// Broken connections that had unflushed writes; and the number of those that a flush has reported.
+    /// Broken connections that had unflushed writes; and the number of those that a flush has
+    /// reported.
     lost: u64,
     told: u64,
 }
@@ -40,7 +42,15 @@ pub(super) struct Flush {
 impl<C> Pool<C> {
     /// A pool of at most `most` connections, with a first one.
     pub(super) fn new(first: C, most: usize) -> Pool<C> {
-        let state = State { idle: vec![(0, first)], made: 1, next: 1, unflushed: BTreeSet::new(), waiting: 0, lost: 0, told: 0 };
+        let state = State {
+            idle: vec![(0, first)],
+            made: 1,
+            next: 1,
+            unflushed: BTreeSet::new(),
+            waiting: 0,
+            lost: 0,
+            told: 0,
+        };
         Pool { most, state: Mutex::new(state), freed: Condvar::new() }
     }
 
@@ -53,12 +63,16 @@ impl<C> Pool<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An idle connection, or a new one that `make` makes. Waits if all are in use and there are `most`.
+    /// An idle connection, or a new one that `make` makes. Waits if all are in use and there are
+    /// `most`.
     pub(super) fn take(&self, make: impl FnOnce() -> Result<C, Errno>) -> Result<(u64, C), Errno> {
         let mut state = self.state();
         loop {
             // A flush has priority: otherwise writers could keep a connection from it for ever.
-            let free = state.idle.iter().rposition(|(number, _)| state.waiting == 0 || !state.unflushed.contains(number));
+            let free = state
+                .idle
+                .iter()
+                .rposition(|(number, _)| state.waiting == 0 || !state.unflushed.contains(number));
             if let Some(at) = free {
                 return Ok(state.idle.swap_remove(at));
             }
@@ -95,12 +109,15 @@ impl<C> Pool<C> {
         Flush { due: state.unflushed.clone(), told: state.told }
     }
 
-    /// The idle connections that are still to be flushed; waits for some. Empty if all are flushed or broken.
+    /// The idle connections that are still to be flushed; waits for some. Empty if all are flushed
+    /// or broken.
     pub(super) fn take_due(&self, flush: &mut Flush) -> Vec<(u64, C)> {
         let mut state = self.state();
         loop {
             flush.due.retain(|number| state.unflushed.contains(number));
-            let (due, idle) = std::mem::take(&mut state.idle).into_iter().partition(|(number, _)| flush.due.contains(number));
+            let (due, idle) = std::mem::take(&mut state.idle)
+                .into_iter()
+                .partition(|(number, _)| flush.due.contains(number));
             state.idle = idle;
             if flush.due.is_empty() || !due.is_empty() {
                 due.iter().for_each(|(number, _)| {

@@ -25,8 +25,8 @@ pub struct Encrypted<P> {
     beneath: P,
     session: Mutex<Connection>,
     arriving: Mutex<Arriving>,
-    /// The buffer of records to send, locked from their encryption until they are sent: records leave in the order of
-    /// their numbers.
+    /// The buffer of records to send, locked from their encryption until they are sent: records
+    /// leave in the order of their numbers.
     leaving: Mutex<Vec<u8>>,
     patience: Mutex<Option<Duration>>,
 }
@@ -37,14 +37,24 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
     /// Completes the handshake with a client that was told to begin, by `end`.
-    pub fn accept(beneath: P, certificates: &Certificates, end: Instant) -> io::Result<Encrypted<P>> {
+    pub fn accept(
+        beneath: P,
+        certificates: &Certificates,
+        end: Instant,
+    ) -> io::Result<Encrypted<P>> {
         let session = ServerConnection::new(certificates.0.clone()).map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
     }
 
-    /// Completes the handshake with a waiting server by `end`. It is an error if the server is not the expected one.
-    pub fn connect(beneath: P, credentials: &Credentials, end: Instant) -> io::Result<Encrypted<P>> {
-        let session = ClientConnection::new(credentials.config.clone(), credentials.name.clone()).map_err(io::Error::other)?;
+    /// Completes the handshake with a waiting server by `end`. It is an error if the server is not
+    /// the expected one.
+    pub fn connect(
+        beneath: P,
+        credentials: &Credentials,
+        end: Instant,
+    ) -> io::Result<Encrypted<P>> {
+        let session = ClientConnection::new(credentials.config.clone(), credentials.name.clone())
+            .map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
     }
 
@@ -63,14 +73,18 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
             let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
             stream.beneath.set_patience(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;
             if !stream.take_records(&mut locked(&stream.arriving))? {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "TLS: it hung up in the middle of the handshake"));
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "TLS: it hung up in the middle of the handshake",
+                ));
             }
             stream.flush()?;
         }
         Ok(stream)
     }
 
-    /// Decrypts received records, after receiving more if there are none. False at the end of the stream.
+    /// Decrypts received records, after receiving more if there are none. False at the end of the
+    /// stream.
     fn take_records(&self, arriving: &mut Arriving) -> io::Result<bool> {
         if arriving.start == arriving.end {
             (arriving.start, arriving.end) = (0, 0);
@@ -98,7 +112,11 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
         self.flush_after(&mut locked(&self.leaving), &mut |_| Ok(()))
     }
 
-    fn flush_after(&self, leaving: &mut Vec<u8>, make: &mut dyn FnMut(&mut Connection) -> io::Result<()>) -> io::Result<()> {
+    fn flush_after(
+        &self,
+        leaving: &mut Vec<u8>,
+        make: &mut dyn FnMut(&mut Connection) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut session = locked(&self.session);
         make(&mut session)?;
         while session.wants_write() {
@@ -118,7 +136,8 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
         loop {
             match locked(&self.session).reader().read(into) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // Many clients leave without a goodbye. If that cuts a request off, the reader of requests notices.
+                // Many clients leave without a goodbye. If that cuts a request off, the reader of
+                // requests notices.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 got => return got,
             }

@@ -7,7 +7,10 @@ const SIZE: u64 = 4 << 30;
 
 fn writes(inner: &mut Recorder, offset: u64, sync: Sync) -> u64 {
     let mut rig = Buffered::new(inner, sync, 1 << 30);
-    let writes = crate::workload::recorder::made(&random::WRITE, &Parameters { offset, count: Some(200), ..Parameters::default() });
+    let writes = crate::workload::recorder::made(
+        &random::WRITE,
+        &Parameters { offset, count: Some(200), ..Parameters::default() },
+    );
     let run = writes.run(&mut rig, 1, &mut |_| true).unwrap();
     assert_eq!((run.ops, run.errors), (200, 0));
     rig.added_reads()
@@ -15,8 +18,13 @@ fn writes(inner: &mut Recorder, offset: u64, sync: Sync) -> u64 {
 
 /// Reads, and bytes read and written.
 fn seen(inner: &Recorder) -> (usize, u64, u64) {
-    let bytes = |op: Op| inner.asked.iter().filter(|(own, ..)| *own == op).map(|(_, _, bytes)| bytes).sum();
-    (inner.asked.iter().filter(|(op, ..)| *op == Op::Read).count(), bytes(Op::Read), bytes(Op::Write))
+    let bytes =
+        |op: Op| inner.asked.iter().filter(|(own, ..)| *own == op).map(|(_, _, bytes)| bytes).sum();
+    (
+        inner.asked.iter().filter(|(op, ..)| *op == Op::Read).count(),
+        bytes(Op::Read),
+        bytes(Op::Write),
+    )
 }
 
 #[test]
@@ -36,7 +44,10 @@ fn on_a_device_of_an_odd_size_the_drive_sees_what_was_asked() {
     assert_eq!(seen(&inner), (0, 0, 1600 * 512));
     assert!(inner.asked.iter().all(|(_, at, _)| at % 4096 == 512));
     let blocks = [SIZE, SIZE + 2048, SIZE + 1024, SIZE + 512].map(|length| block_of(length, 512));
-    assert_eq!((blocks, block_of(SIZE, 4096), block_of(512, 4096)), ([4096, 2048, 1024, 512], 4096, 4096));
+    assert_eq!(
+        (blocks, block_of(SIZE, 4096), block_of(512, 4096)),
+        ([4096, 2048, 1024, 512], 4096, 4096)
+    );
 }
 
 #[test]
@@ -95,7 +106,9 @@ fn several_at_a_time_are_each_done_once() {
     let mut inner = Recorder::new(SIZE);
     let mut rig = Buffered::new(&mut inner, Sync::Medium, 1 << 30);
     let deep = Parameters { offset: 512, count: Some(500), qd: Some(8), ..Parameters::default() };
-    let run = crate::workload::recorder::made(&random::WRITE, &deep).run(&mut rig, 3, &mut |_| true).unwrap();
+    let run = crate::workload::recorder::made(&random::WRITE, &deep)
+        .run(&mut rig, 3, &mut |_| true)
+        .unwrap();
     assert_eq!((run.ops, run.errors, run.bytes), (500, 0, 500 * 4096));
     let mut plain = Recorder::new(SIZE);
     ran(&random::WRITE, &deep, &mut plain);

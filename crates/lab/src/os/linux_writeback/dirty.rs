@@ -20,11 +20,16 @@ impl Pages {
     /// Marks pages dirty. Returns the number that were clean.
     pub(super) fn soil(&mut self, first: u64, pages: u64, byte: u64) -> u64 {
         let end = first + pages;
-        let before = self.ranges.range_mut(..=first).next_back().map(|(start, range)| (*start, range));
+        let before =
+            self.ranges.range_mut(..=first).next_back().map(|(start, range)| (*start, range));
         let untouched = before.as_ref().is_none_or(|(start, range)| start + range.0 <= first);
         if untouched && self.ranges.range(first + 1..end).next().is_none() {
             match self.ranges.range_mut(..first).next_back() {
-                Some((start, (count, at))) if start + *count == first && *at + *count * PAGE == byte => *count += pages,
+                Some((start, (count, at)))
+                    if start + *count == first && *at + *count * PAGE == byte =>
+                {
+                    *count += pages
+                }
                 _ => drop(self.ranges.insert(first, (pages, byte))),
             }
             return pages;
@@ -46,7 +51,8 @@ impl Pages {
         self.range(page).is_some()
     }
 
-    /// The contiguous dirty pages at the cursor, or after it, or from the beginning: (first, pages, byte).
+    /// The contiguous dirty pages at the cursor, or after it, or from the beginning: (first, pages,
+    /// byte).
     pub(super) fn next(&self) -> Option<(u64, u64, u64)> {
         if let Some((start, (count, byte))) = self.range(self.cursor) {
             let skip = self.cursor - start;
@@ -56,7 +62,8 @@ impl Pages {
         next.map(|(&start, &(count, byte))| (start, count, byte))
     }
 
-    /// Marks clean the `pages` from `first` on, which [`Pages::next`] returned; the pass continues after them.
+    /// Marks clean the `pages` from `first` on, which [`Pages::next`] returned; the pass continues
+    /// after them.
     pub(super) fn take(&mut self, first: u64, pages: u64) {
         self.clean(first, pages);
         self.cursor = first + pages;

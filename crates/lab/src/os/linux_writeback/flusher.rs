@@ -1,5 +1,5 @@
-//! The flusher, which writes dirty pages: `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c` and `fs/buffer.c`
-//! of Linux 2.6.31.
+//! The flusher, which writes dirty pages: `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`
+//! and `fs/buffer.c` of Linux 2.6.31.
 
 use super::dirty::Pages;
 use super::requests::Requests;
@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 pub(crate) const PAGE: u64 = 4096;
 /// Pages of one inode that a pass writes at most (`MAX_WRITEBACK_PAGES`): 4 MiB.
 const PASS: u64 = 1024;
-/// The interval between searches for old pages, and the age of an old page, in ns (`dirty_writeback_centisecs`,
-/// `dirty_expire_centisecs`).
+/// The interval between searches for old pages, and the age of an old page, in ns
+/// (`dirty_writeback_centisecs`, `dirty_expire_centisecs`).
 const EVERY: u64 = 5_000_000_000;
 const OLD: u64 = 30_000_000_000;
 
@@ -30,8 +30,8 @@ pub(crate) const DEVICE: Owner = 0;
 pub struct Limits {
     /// Dirty bytes above which the flusher writes (`dirty_background_ratio`, a tenth).
     pub background: u64,
-    /// Dirty bytes above which a writing program waits: `dirty_ratio`, a fifth, less the eighth of it that is denied
-    /// to a program that dirties everything (`task_dirty_limit`).
+    /// Dirty bytes above which a writing program waits: `dirty_ratio`, a fifth, less the eighth of
+    /// it that is denied to a program that dirties everything (`task_dirty_limit`).
     pub dirty: u64,
     /// The most bytes of a request (`max_sectors_kb`).
     pub request: u64,
@@ -42,7 +42,12 @@ pub struct Limits {
 impl Limits {
     /// The limits of a host with `bytes` of memory.
     pub fn of_memory(bytes: u64) -> Limits {
-        Limits { background: bytes / 10, dirty: bytes / 5 / 8 * 7, request: 512 << 10, requests: 128 }
+        Limits {
+            background: bytes / 10,
+            dirty: bytes / 5 / 8 * 7,
+            request: 512 << 10,
+            requests: 128,
+        }
     }
 }
 
@@ -58,8 +63,8 @@ pub(crate) struct Flusher<'a> {
     /// The time in ns of the next search for old pages.
     look: u64,
     old: usize,
-    /// The pages of the device that became dirty last and still are: maps, inodes and indirect blocks change again
-    /// and again.
+    /// The pages of the device that became dirty last and still are: maps, inodes and indirect
+    /// blocks change again and again.
     again: [u64; 4],
     /// The time in ns of the last pass that left nothing to send.
     seen: u64,
@@ -91,8 +96,15 @@ impl<'a> Flusher<'a> {
         self.dirty
     }
 
-    /// Marks dirty the pages of `owner` from `first` on, which lie at `byte`. Waits while too much is dirty.
-    pub(crate) fn soil(&mut self, owner: Owner, first: u64, pages: u64, byte: u64) -> Result<(), Error> {
+    /// Marks dirty the pages of `owner` from `first` on, which lie at `byte`. Waits while too much
+    /// is dirty.
+    pub(crate) fn soil(
+        &mut self,
+        owner: Owner,
+        first: u64,
+        pages: u64,
+        byte: u64,
+    ) -> Result<(), Error> {
         let now = self.queue.now();
         if owner == DEVICE && pages == 1 {
             if self.again.contains(&first) {
@@ -138,9 +150,9 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Sends old pages, and pages above the background limit, until the queue is congested. With `forced`, a waiting
-    /// program sends something itself if more than its limit is dirty, not counting what is being written
-    /// (`balance_dirty_pages`).
+    /// Sends old pages, and pages above the background limit, until the queue is congested. With
+    /// `forced`, a waiting program sends something itself if more than its limit is dirty, not
+    /// counting what is being written (`balance_dirty_pages`).
     pub(crate) fn pump(&mut self, forced: bool) -> Result<(), Error> {
         self.queue.poll()?;
         let now = self.queue.now();
@@ -152,7 +164,9 @@ impl<'a> Flusher<'a> {
             }
         }
         let mut first = forced && self.dirty > self.limits.dirty;
-        while (first || self.old > 0 || self.dirty > self.limits.background) && !self.requests.congested(&self.queue) {
+        while (first || self.old > 0 || self.dirty > self.limits.background)
+            && !self.requests.congested(&self.queue)
+        {
             first = false;
             if !self.pass(self.old > 0 && self.dirty <= self.limits.background, false)? {
                 break;
@@ -184,15 +198,16 @@ impl<'a> Flusher<'a> {
         self.queue.settle(0)
     }
 
-    /// Makes a pass over the owner whose turn it is; with `old_only`, over the first with old pages. True if there is
-    /// one.
+    /// Makes a pass over the owner whose turn it is; with `old_only`, over the first with old
+    /// pages. True if there is one.
     fn pass(&mut self, old_only: bool, patient: bool) -> Result<bool, Error> {
         let owners = &self.owners;
         let is_old = |owner: &Owner| owners.get(owner).is_some_and(|own| own.old);
         let at = if old_only {
             self.turns.iter().position(is_old)
         } else {
-            // Files come before the device's own inode: as long as any file is dirty, the device gets no turn.
+            // Files come before the device's own inode: as long as any file is dirty, the device
+            // gets no turn.
             self.turns.iter().position(|&owner| owner != DEVICE).or(Some(0))
         };
         match at.and_then(|at| self.turns.get(at)) {
@@ -201,8 +216,8 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// Makes a pass over one owner and ends its turn (`write_cache_pages`). Unless it is `patient`, the pass ends
-    /// after the page at which the queue becomes congested.
+    /// Makes a pass over one owner and ends its turn (`write_cache_pages`). Unless it is `patient`,
+    /// the pass ends after the page at which the queue becomes congested.
     fn pass_over(&mut self, owner: Owner, patient: bool) -> Result<(), Error> {
         if self.turns.front() == Some(&owner) {
             self.turns.pop_front();
@@ -214,8 +229,11 @@ impl<'a> Flusher<'a> {
         }
         let (mut left, mut bio) = (PASS, None);
         while left > 0 {
-            let Some((first, pages, byte)) = self.owners.get(&owner).and_then(Pages::next) else { break };
-            // Pages added to the current bio cannot change congestion; the page that starts a new one can.
+            let Some((first, pages, byte)) = self.owners.get(&owner).and_then(Pages::next) else {
+                break;
+            };
+            // Pages added to the current bio cannot change congestion; the page that starts a new
+            // one can.
             let room = match bio {
                 _ if owner == DEVICE => self.requests.room_at(byte),
                 Some((from, to)) if to == byte => self.requests.room(to - from),
@@ -228,7 +246,8 @@ impl<'a> Flusher<'a> {
             left -= count;
             let taken = (byte, byte + count * PAGE);
             if owner == DEVICE {
-                // A bio a page (`block_write_full_page`): the queue merges them into requests of any length.
+                // A bio a page (`block_write_full_page`): the queue merges them into requests of
+                // any length.
                 self.requests.submit(&mut self.queue, taken)?;
             } else {
                 self.add(&mut bio, taken, count == until)?;
@@ -251,13 +270,22 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Adds pages of a file to a bio, which is submitted when it is full, not contiguous, or at a boundary
-    /// (`__mpage_writepage`). The block after the last data block of an indirect block (or of the inode) is the next
-    /// indirect block: if it is dirty, it is written too, "so that indirects merge nicely with their data"
-    /// (`write_boundary_block`).
-    fn add(&mut self, bio: &mut Option<(u64, u64)>, (from, to): (u64, u64), boundary: bool) -> Result<(), Error> {
+    /// Adds pages of a file to a bio, which is submitted when it is full, not contiguous, or at a
+    /// boundary (`__mpage_writepage`). The block after the last data block of an indirect block (or
+    /// of the inode) is the next indirect block: if it is dirty, it is written too, "so that
+    /// indirects merge nicely with their data" (`write_boundary_block`).
+    fn add(
+        &mut self,
+        bio: &mut Option<(u64, u64)>,
+        (from, to): (u64, u64),
+        boundary: bool,
+    ) -> Result<(), Error> {
         match bio {
-            Some((start, end)) if *end == from && self.requests.room(*end - *start) * PAGE >= to - from => *end = to,
+            Some((start, end))
+                if *end == from && self.requests.room(*end - *start) * PAGE >= to - from =>
+            {
+                *end = to
+            }
             _ => {
                 if let Some(full) = bio.replace((from, to)) {
                     self.requests.submit(&mut self.queue, full)?;
@@ -277,7 +305,9 @@ impl<'a> Flusher<'a> {
 
     /// Marks a page of the device clean. True if it was dirty.
     fn take_of_device(&mut self, page: u64) -> bool {
-        let Some(own) = self.owners.get_mut(&DEVICE).filter(|own| own.has(page)) else { return false };
+        let Some(own) = self.owners.get_mut(&DEVICE).filter(|own| own.has(page)) else {
+            return false;
+        };
         own.clean(page, 1);
         self.dirty -= PAGE;
         self.again.iter_mut().filter(|again| **again == page).for_each(|again| *again = NONE);

@@ -32,14 +32,15 @@ impl Group {
         own
     }
 
-    /// Allocates the first free block from `preferred` on, else from the beginning, and the free blocks after it, to
-    /// at most `most`. Returns the first block and their number.
+    /// Allocates the first free block from `preferred` on, else from the beginning, and the free
+    /// blocks after it, to at most `most`. Returns the first block and their number.
     pub(super) fn take(&mut self, preferred: u32, most: u32) -> Option<(u32, u32)> {
         if self.free == 0 {
             return None;
         }
         let from = preferred.max(self.lowest);
-        let found = clear(&self.blocks, from, self.length).or_else(|| clear(&self.blocks, self.lowest, self.length))?;
+        let found = clear(&self.blocks, from, self.length)
+            .or_else(|| clear(&self.blocks, self.lowest, self.length))?;
         let stop = self.length.min(found.saturating_add(most.max(1)));
         let mut end = found;
         while end < stop && self.blocks[(end / 64) as usize] >> (end % 64) & 1 == 0 {
@@ -55,7 +56,10 @@ impl Group {
 
     /// Frees a block of the group.
     pub(super) fn give(&mut self, block: u32) {
-        debug_assert!(self.blocks[(block / 64) as usize] >> (block % 64) & 1 == 1, "block {block} is given back twice");
+        debug_assert!(
+            self.blocks[(block / 64) as usize] >> (block % 64) & 1 == 1,
+            "block {block} is given back twice"
+        );
         self.blocks[(block / 64) as usize] &= !(1 << (block % 64));
         self.free += 1;
         self.lowest = self.lowest.min(block);

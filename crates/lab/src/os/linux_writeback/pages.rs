@@ -1,5 +1,5 @@
-//! The clean side of the page cache: blocks that need no read, in windows of 128 KiB, evicted in the order of
-//! arrival.
+//! The clean side of the page cache: blocks that need no read, in windows of 128 KiB, evicted in
+//! the order of arrival.
 
 use super::flusher::{DEVICE, Owner};
 use super::shape::BLOCK;
@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 /// Blocks of a window (`read_ahead_kb`, 128).
 const WINDOW: u64 = 32;
 
-/// The cached blocks of a window, one bit each, and the tag of the read that brings them, if it is not known to be
-/// done.
+/// The cached blocks of a window, one bit each, and the tag of the read that brings them, if it is
+/// not known to be done.
 #[derive(Clone, Copy, Default)]
 struct Window {
     blocks: u32,
@@ -42,7 +42,8 @@ impl Cache {
         let (mut lbn, end) = (first, first + count);
         while lbn < end {
             let own = (WINDOW - lbn % WINDOW).min(end - lbn);
-            self.window(owner, lbn / WINDOW).blocks |= (u32::MAX >> (WINDOW - own)) << (lbn % WINDOW);
+            self.window(owner, lbn / WINDOW).blocks |=
+                (u32::MAX >> (WINDOW - own)) << (lbn % WINDOW);
             lbn += own;
         }
     }
@@ -57,7 +58,13 @@ impl Cache {
     }
 
     /// Reads a block of a file with its window; a sequential read also starts the next window.
-    pub(super) fn read(&mut self, queue: &mut Queue<'_>, owner: Owner, extents: &Extents, lbn: u64) -> Result<(), Error> {
+    pub(super) fn read(
+        &mut self,
+        queue: &mut Queue<'_>,
+        owner: Owner,
+        extents: &Extents,
+        lbn: u64,
+    ) -> Result<(), Error> {
         let window = lbn / WINDOW;
         self.begin(queue, owner, extents, window, lbn)?;
         let (of, before) = self.last;
@@ -72,7 +79,14 @@ impl Cache {
     }
 
     /// Starts reads of the missing blocks of a window, if `lbn` is one of them.
-    fn begin(&mut self, queue: &mut Queue<'_>, owner: Owner, extents: &Extents, window: u64, lbn: u64) -> Result<(), Error> {
+    fn begin(
+        &mut self,
+        queue: &mut Queue<'_>,
+        owner: Owner,
+        extents: &Extents,
+        window: u64,
+        lbn: u64,
+    ) -> Result<(), Error> {
         let known = self.window(owner, window).blocks;
         if known >> (lbn % WINDOW) & 1 == 1 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Merging of pages into requests, and the congestion of the queue: `block/blk-core.c` and `block/blk-merge.c` of
-//! Linux 2.6.31.
+//! Merging of pages into requests, and the congestion of the queue: `block/blk-core.c` and
+//! `block/blk-merge.c` of Linux 2.6.31.
 
 use super::flusher::{Limits, PAGE};
 use crate::error::Error;
@@ -31,8 +31,8 @@ impl Requests {
         }
     }
 
-    /// True if the queue is congested, so a flusher ends its pass. Counted are the requests in flight and the one
-    /// that may still grow.
+    /// True if the queue is congested, so a flusher ends its pass. Counted are the requests in
+    /// flight and the one that may still grow.
     pub(super) fn congested(&mut self, queue: &Queue<'_>) -> bool {
         let made = queue.in_flight() + usize::from(self.last.is_some());
         self.congested = made >= self.on || (self.congested && made >= self.off);
@@ -49,9 +49,13 @@ impl Requests {
         self.last.filter(|(_, end)| *end == byte).map_or(0, |(start, end)| self.room(end - start))
     }
 
-    /// Submits a bio. It is merged with the newest request if that ends where it begins and does not become too long,
-    /// and is never split (`ll_back_merge_fn`).
-    pub(super) fn submit(&mut self, queue: &mut Queue<'_>, (from, to): (u64, u64)) -> Result<(), Error> {
+    /// Submits a bio. It is merged with the newest request if that ends where it begins and does
+    /// not become too long, and is never split (`ll_back_merge_fn`).
+    pub(super) fn submit(
+        &mut self,
+        queue: &mut Queue<'_>,
+        (from, to): (u64, u64),
+    ) -> Result<(), Error> {
         match &mut self.last {
             Some((start, end)) if *end == from && to - *start <= self.largest => *end = to,
             _ => {
@@ -62,7 +66,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Sends the request that could still grow. The flusher waits for room in the queue; no program waits with it.
+    /// Sends the request that could still grow. The flusher waits for room in the queue; no program
+    /// waits with it.
     pub(super) fn unplug(&mut self, queue: &mut Queue<'_>) -> Result<(), Error> {
         if let Some((from, to)) = self.last.take() {
             queue.begin(Op::Write, from, to - from)?;

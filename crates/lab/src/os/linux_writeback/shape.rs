@@ -1,5 +1,5 @@
-//! The layout of an ext2 made by mke2fs of 2009: groups of 32768 blocks of 4 KiB, inodes of 256 bytes, one for every
-//! 16 KiB, `sparse_super` and `resize_inode`.
+//! The layout of an ext2 made by mke2fs of 2009: groups of 32768 blocks of 4 KiB, inodes of 256
+//! bytes, one for every 16 KiB, `sparse_super` and `resize_inode`.
 
 /// The size of a block in bytes.
 pub(crate) const BLOCK: u64 = 4096;
@@ -28,8 +28,8 @@ impl Shape {
     pub(crate) const TABLE: u64 = Shape::INODES * INODE / BLOCK;
     pub(crate) const INODES: u64 = PER_GROUP * BLOCK / BYTES_PER_INODE;
 
-    /// The layout of `length` bytes; `None` if there is no room for a group's tables. A last group shorter than its
-    /// tables is left out.
+    /// The layout of `length` bytes; `None` if there is no room for a group's tables. A last group
+    /// shorter than its tables is left out.
     pub(crate) fn new(length: u64) -> Option<Shape> {
         let blocks = length / BLOCK;
         let descriptors = (blocks.div_ceil(PER_GROUP) * DESCRIPTOR).div_ceil(BLOCK);
@@ -47,7 +47,8 @@ impl Shape {
         self.blocks.div_ceil(PER_GROUP)
     }
 
-    /// Blocks of a group's superblock and descriptors, with the reserved ones; 0 if the group has no backup.
+    /// Blocks of a group's superblock and descriptors, with the reserved ones; 0 if the group has
+    /// no backup.
     pub(crate) fn backup(&self, group: u64) -> u64 {
         if has_backup(group) { 1 + self.descriptors + self.reserved } else { 0 }
     }
@@ -101,13 +102,19 @@ mod tests {
 
     #[test]
     fn tables_of_2_mb_in_groups_of_128() {
-        assert_eq!((Shape::TABLE * BLOCK, PER_GROUP * BLOCK, Shape::INODES), (2 << 20, 128 << 20, 8192));
+        assert_eq!(
+            (Shape::TABLE * BLOCK, PER_GROUP * BLOCK, Shape::INODES),
+            (2 << 20, 128 << 20, 8192)
+        );
         let shape = Shape::new(1_500_300_000_000).unwrap();
         assert_eq!(shape.groups(), 11179);
         let backups: Vec<u64> = (0..60).filter(|&group| has_backup(group)).collect();
         assert_eq!(backups, [0, 1, 3, 5, 7, 9, 25, 27, 49]);
         for group in 0..shape.groups() {
-            assert!(shape.maps(group) >= group * PER_GROUP && shape.data(group) < shape.end(group), "{group}");
+            assert!(
+                shape.maps(group) >= group * PER_GROUP && shape.data(group) < shape.end(group),
+                "{group}"
+            );
         }
         assert_eq!(shape.table(2), 2 * PER_GROUP + 2);
         assert_eq!(shape.inode_block(Shape::INODES + 17), shape.table(1) + 1);

@@ -11,18 +11,28 @@ const DIRECT: u64 = 12;
 impl OpenbsdFfs<'_> {
     pub(super) fn write_data(&mut self, id: Id, offset: u64, length: u64) -> Result<(), Error> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
-        let end = offset.checked_add(length).ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
+        let end = offset
+            .checked_add(length)
+            .ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
         let mut at = offset;
         while at < end {
             let lbn = at / bsize;
             let stop = end.min((lbn + 1) * bsize);
             let size = self.names.node(id)?.size;
             // A tail of fragments that is no longer the tail becomes a block.
-            if let Some(last) = size.checked_sub(1).map(|last| last / bsize).filter(|&last| last < lbn && last < DIRECT) {
+            if let Some(last) = size
+                .checked_sub(1)
+                .map(|last| last / bsize)
+                .filter(|&last| last < lbn && last < DIRECT)
+            {
                 self.grow(id, last, frag)?;
             }
             let used = stop.max(size.min((lbn + 1) * bsize)) - lbn * bsize;
-            let fragments = if lbn < DIRECT { u32::try_from(used.div_ceil(fsize)).unwrap_or(frag) } else { frag };
+            let fragments = if lbn < DIRECT {
+                u32::try_from(used.div_ceil(fsize)).unwrap_or(frag)
+            } else {
+                frag
+            };
             if self.names.node(id)?.extents.block(lbn, frag).is_none() {
                 self.indirect(id, lbn)?;
             }
@@ -40,8 +50,15 @@ impl OpenbsdFfs<'_> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
         let inode = self.names.node(id)?;
         let number = inode.number;
-        let (at, fragments) = inode.extents.block(lbn, frag).ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
-        let follows = lbn > 0 && inode.extents.block(lbn - 1, frag).is_some_and(|(before, _)| before + u64::from(frag) == at);
+        let (at, fragments) = inode
+            .extents
+            .block(lbn, frag)
+            .ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
+        let follows = lbn > 0
+            && inode
+                .extents
+                .block(lbn - 1, frag)
+                .is_some_and(|(before, _)| before + u64::from(frag) == at);
         let (first, count) = inode.cluster;
         self.write_later(number, self.shape.byte(at), u64::from(fragments) * fsize, FILE_DELAY);
         if !ended {
@@ -51,15 +68,16 @@ impl OpenbsdFfs<'_> {
             self.send_cluster(id)?;
         }
         let inode = self.names.node(id)?;
-        inode.cluster = if inode.cluster.1 == 0 { (lbn, 1) } else { (inode.cluster.0, inode.cluster.1 + 1) };
+        inode.cluster =
+            if inode.cluster.1 == 0 { (lbn, 1) } else { (inode.cluster.0, inode.cluster.1 + 1) };
         if inode.cluster.1 * bsize >= self.parameters.cluster {
             self.send_cluster(id)?;
         }
         Ok(())
     }
 
-    /// Sends the gathered blocks, contiguous ones in one write. Blocks that the syncer has written meanwhile are left
-    /// out.
+    /// Sends the gathered blocks, contiguous ones in one write. Blocks that the syncer has written
+    /// meanwhile are left out.
     fn send_cluster(&mut self, id: Id) -> Result<(), Error> {
         let (bsize, frag) = (self.shape.bsize, self.shape.frag);
         let inode = self.names.node(id)?;
@@ -111,18 +129,22 @@ impl OpenbsdFfs<'_> {
     /// Reads a block, with the rest of its cluster, and waits for it.
     fn read_cluster(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         self.begin_read(id, lbn)?;
-        let Some((at, _)) = self.names.node(id)?.extents.block(lbn, self.shape.frag) else { return Ok(()) };
+        let Some((at, _)) = self.names.node(id)?.extents.block(lbn, self.shape.frag) else {
+            return Ok(());
+        };
         match self.arriving.remove(&self.shape.byte(at)) {
             Some(tag) => self.queue.finish(tag),
             None => Ok(()),
         }
     }
 
-    /// Starts a read of a block and the contiguous blocks after it, to the end of the cluster or file, or to a cached
-    /// block.
+    /// Starts a read of a block and the contiguous blocks after it, to the end of the cluster or
+    /// file, or to a cached block.
     fn begin_read(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
-        let Some((at, fragments)) = self.names.node(id)?.extents.block(lbn, frag) else { return Ok(()) };
+        let Some((at, fragments)) = self.names.node(id)?.extents.block(lbn, frag) else {
+            return Ok(());
+        };
         let begin = self.shape.byte(at);
         if self.buffers.has(begin) {
             return Ok(());
@@ -130,7 +152,9 @@ impl OpenbsdFfs<'_> {
         let mut blocks = vec![(begin, u64::from(fragments) * fsize)];
         let last = lbn / self.blocks() * self.blocks() + self.blocks();
         for next in lbn + 1..last {
-            let Some((at, fragments)) = self.names.node(id)?.extents.block(next, frag) else { break };
+            let Some((at, fragments)) = self.names.node(id)?.extents.block(next, frag) else {
+                break;
+            };
             let byte = self.shape.byte(at);
             if byte != begin + (next - lbn) * bsize || self.buffers.has(byte) {
                 break;

@@ -1,8 +1,8 @@
 //! A cylinder group: its free fragments and inodes.
 //!
-//! Allocation is that of `ffs_alloc.c`. A whole block is the first free one from the preferred place on, then from
-//! the beginning. A few fragments come from a block that is already broken, from the shortest run that fits, and only
-//! then from a whole block.
+//! Allocation is that of `ffs_alloc.c`. A whole block is the first free one from the preferred
+//! place on, then from the beginning. A few fragments come from a block that is already broken,
+//! from the shortest run that fits, and only then from a whole block.
 
 use super::shape::Shape;
 use std::collections::BTreeSet;
@@ -51,7 +51,8 @@ impl Group {
     /// Allocates `fragments` (1 to a block), preferably from `preferred` on. Returns the first.
     pub(super) fn take(&mut self, fragments: u32, preferred: Option<u32>) -> Option<u32> {
         if fragments < self.frag {
-            let found = (fragments..self.frag).find_map(|length| Some((length, *self.runs[length as usize].first()?)));
+            let found = (fragments..self.frag)
+                .find_map(|length| Some((length, *self.runs[length as usize].first()?)));
             if let Some((length, block)) = found {
                 let from = self.run(block, length)?;
                 self.set(block, from, fragments, false);
@@ -63,12 +64,14 @@ impl Group {
         Some(block * self.frag)
     }
 
-    /// Extends the `had` fragments at `at` to `fragments`, if those after them in their block are free
-    /// (`ffs_fragextend`). True if done.
+    /// Extends the `had` fragments at `at` to `fragments`, if those after them in their block are
+    /// free (`ffs_fragextend`). True if done.
     pub(super) fn extend(&mut self, at: u32, had: u32, fragments: u32) -> bool {
         let (block, from) = (at / self.frag, at % self.frag + had);
         let more = fragments - had;
-        if from + more > self.frag || self.free[block as usize] & mask(from, more) != mask(from, more) {
+        if from + more > self.frag
+            || self.free[block as usize] & mask(from, more) != mask(from, more)
+        {
             return false;
         }
         self.set(block, from, more, false);
@@ -116,7 +119,13 @@ impl Group {
     fn whole_block(&mut self, preferred: Option<u32>) -> Option<u32> {
         let all = whole(self.frag);
         let from = preferred.map_or(self.lowest, |block| block.max(self.lowest)) as usize;
-        let tail = self.free.get(from..).unwrap_or(&[]).iter().position(|&free| free == all).map(|at| from + at);
+        let tail = self
+            .free
+            .get(from..)
+            .unwrap_or(&[])
+            .iter()
+            .position(|&free| free == all)
+            .map(|at| from + at);
         let found = match tail {
             Some(found) => found,
             None => {
@@ -133,14 +142,20 @@ impl Group {
 
     /// The first fragment of the first run of exactly `length` in a block.
     fn run(&self, block: u32, length: u32) -> Option<u32> {
-        runs(self.free[block as usize], self.frag).find(|&(_, own)| own == length).map(|(from, _)| from)
+        runs(self.free[block as usize], self.frag)
+            .find(|&(_, own)| own == length)
+            .map(|(from, _)| from)
     }
 
     /// Marks fragments of a block free or allocated, and updates the block's runs.
     fn set(&mut self, block: u32, from: u32, fragments: u32, free: bool) {
         let (all, before) = (whole(self.frag), self.free[block as usize]);
         let bits = mask(from, fragments);
-        debug_assert_eq!(before & bits, if free { 0 } else { bits }, "fragments taken twice or given back twice");
+        debug_assert_eq!(
+            before & bits,
+            if free { 0 } else { bits },
+            "fragments taken twice or given back twice"
+        );
         let after = if free { before | bits } else { before & !bits };
         self.free[block as usize] = after;
         self.free_blocks = self.free_blocks + u32::from(after == all) - u32::from(before == all);

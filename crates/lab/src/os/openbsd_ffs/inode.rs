@@ -3,7 +3,8 @@
 use crate::os::extents::Extents;
 use crate::os::names::Id;
 
-/// The size of a directory block in bytes: directories grow by it, and no entry crosses it (`DIRBLKSIZ`).
+/// The size of a directory block in bytes: directories grow by it, and no entry crosses it
+/// (`DIRBLKSIZ`).
 pub(super) const DIRECTORY_BLOCK: u64 = 512;
 
 /// A file or a directory.
@@ -47,14 +48,17 @@ impl Directory {
         u16::try_from(8 + (leaf + 4) / 4 * 4).unwrap_or(264)
     }
 
-    /// Adds an entry of `bytes` to the first block with room. Returns the block, and true if it is a new one.
+    /// Adds an entry of `bytes` to the first block with room. Returns the block, and true if it is
+    /// a new one.
     pub(super) fn enter(&mut self, bytes: u16) -> (u32, bool) {
         let full = |used: u16| u64::from(used) + u64::from(bytes) > DIRECTORY_BLOCK;
         // The shortest entry is 12 bytes: a block with less room is never searched again.
-        while self.used.get(self.first).is_some_and(|&used| u64::from(used) + 12 > DIRECTORY_BLOCK) {
+        while self.used.get(self.first).is_some_and(|&used| u64::from(used) + 12 > DIRECTORY_BLOCK)
+        {
             self.first += 1;
         }
-        let found = self.used[self.first..].iter().position(|&used| !full(used)).map(|at| self.first + at);
+        let found =
+            self.used[self.first..].iter().position(|&used| !full(used)).map(|at| self.first + at);
         self.entries += 1;
         let block = found.unwrap_or_else(|| {
             self.used.push(0);

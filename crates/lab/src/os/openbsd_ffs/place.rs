@@ -7,7 +7,8 @@ use crate::os::names::{Id, ROOT};
 
 /// Direct pointers of an inode (`NDADDR`).
 const DIRECT: u64 = 12;
-/// The expected number of files in a directory, and of their bytes (`avgfpdir`, × `avgfilesize` 16384).
+/// The expected number of files in a directory, and of their bytes (`avgfpdir`, × `avgfilesize`
+/// 16384).
 const DIRECTORY_FILES: u64 = 64;
 const DIRECTORY_BYTES: u64 = 16384 * DIRECTORY_FILES;
 
@@ -23,8 +24,8 @@ impl OpenbsdFfs<'_> {
         (group..groups).chain(0..group)
     }
 
-    /// Allocates an inode: a file's in the group of its directory, a directory's where it has room to grow. Returns
-    /// its number.
+    /// Allocates an inode: a file's in the group of its directory, a directory's where it has room
+    /// to grow. Returns its number.
     pub(super) fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
         let above = self.shape.group_of_inode(self.names.node(parent)?.number);
         let preferred = if directory { self.group_for_directory(parent, above) } else { above };
@@ -32,7 +33,11 @@ impl OpenbsdFfs<'_> {
             self.fetch(self.shape.map_of(group), self.shape.bsize)?;
             if let Some(inode) = self.group(group).take_inode() {
                 let own = self.group(group);
-                own.new_directories = if directory { own.new_directories + 1 } else { own.new_directories.saturating_sub(1) };
+                own.new_directories = if directory {
+                    own.new_directories + 1
+                } else {
+                    own.new_directories.saturating_sub(1)
+                };
                 own.directories += u32::from(directory);
                 self.directories += u64::from(directory);
                 self.free_inodes -= 1;
@@ -43,24 +48,33 @@ impl OpenbsdFfs<'_> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// The group for a new directory. In the root: the one with the fewest directories, from a random group on.
-    /// Elsewhere: near its parent, until a group has many directories, or is a quarter of a group fuller than the
-    /// average, or has as many new ones as fit with their expected content.
+    /// The group for a new directory. In the root: the one with the fewest directories, from a
+    /// random group on. Elsewhere: near its parent, until a group has many directories, or is a
+    /// quarter of a group fuller than the average, or has as many new ones as fit with their
+    /// expected content.
     fn group_for_directory(&mut self, parent: Id, above: u32) -> u32 {
         let groups = u64::from(self.shape.groups);
-        let (blocks, inodes, directories) = (self.free_blocks / groups, self.free_inodes / groups, self.directories / groups);
+        let (blocks, inodes, directories) =
+            (self.free_blocks / groups, self.free_inodes / groups, self.directories / groups);
         if parent == ROOT {
             let first = u32::try_from(self.random.below(groups)).unwrap_or(0);
             let roomy = |own: &mut Self, group: u32| {
                 let group = own.group(group);
                 u64::from(group.free_inodes) >= inodes && u64::from(group.free_blocks) >= blocks
             };
-            let found: Vec<u32> = self.groups_from(first).filter(|&group| roomy(self, group)).collect();
-            return found.into_iter().min_by_key(|&group| self.group(group).directories).unwrap_or(first);
+            let found: Vec<u32> =
+                self.groups_from(first).filter(|&group| roomy(self, group)).collect();
+            return found
+                .into_iter()
+                .min_by_key(|&group| self.group(group).directories)
+                .unwrap_or(first);
         }
         let most = (directories + u64::from(self.shape.inodes) / 16).min(self.shape.inodes.into());
-        let (blocks_of_one, inodes_of_one) = (u64::from(self.shape.per_group / self.shape.frag), u64::from(self.shape.inodes));
-        let contiguous = (blocks * self.shape.bsize / DIRECTORY_BYTES).min(inodes_of_one / DIRECTORY_FILES).clamp(1, 255);
+        let (blocks_of_one, inodes_of_one) =
+            (u64::from(self.shape.per_group / self.shape.frag), u64::from(self.shape.inodes));
+        let contiguous = (blocks * self.shape.bsize / DIRECTORY_BYTES)
+            .min(inodes_of_one / DIRECTORY_FILES)
+            .clamp(1, 255);
         let has_room = |own: &mut Self, group: u32| {
             let group = own.group(group);
             u64::from(group.directories) < most
@@ -71,7 +85,8 @@ impl OpenbsdFfs<'_> {
         self.groups_from(above).find(|&group| has_room(self, group)).unwrap_or(above)
     }
 
-    /// Extends block `lbn` of a file to `fragments`: in place if the next ones are free, else elsewhere.
+    /// Extends block `lbn` of a file to `fragments`: in place if the next ones are free, else
+    /// elsewhere.
     pub(super) fn grow(&mut self, id: Id, lbn: u64, fragments: u32) -> Result<(), Error> {
         let frag = self.shape.frag;
         let old = self.names.node(id)?.extents.block(lbn, frag);
@@ -95,12 +110,15 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// Allocates the indirect block that block `lbn` is the first to need. It is written at once, so that it never
-    /// points at garbage.
+    /// Allocates the indirect block that block `lbn` is the first to need. It is written at once,
+    /// so that it never points at garbage.
     pub(super) fn indirect(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         let Some(over) = lbn.checked_sub(DIRECT) else { return Ok(()) };
         let pointers = self.shape.pointers();
-        if over % pointers == 0 && self.names.node(id)?.indirect.len() as u64 == over / pointers + u64::from(over > pointers) {
+        if over % pointers == 0
+            && self.names.node(id)?.indirect.len() as u64
+                == over / pointers + u64::from(over > pointers)
+        {
             // The second one needs the double indirect block above it too.
             for _ in 0..(if over == pointers { 2 } else { 1 }) {
                 let preferred = self.preferred(id, lbn)?;
@@ -116,8 +134,8 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// The preferred place of a block: after the one before it; after as many blocks as an indirect block has
-    /// pointers, in the next group with average free space.
+    /// The preferred place of a block: after the one before it; after as many blocks as an indirect
+    /// block has pointers, in the next group with average free space.
     fn preferred(&mut self, id: Id, lbn: u64) -> Result<u64, Error> {
         let (frag, pointers) = (self.shape.frag, self.shape.pointers());
         let inode = self.names.node(id)?;
@@ -126,13 +144,20 @@ impl OpenbsdFfs<'_> {
         let indirect = inode.indirect.last().copied();
         let begin = |group| self.shape.base(group) + u64::from(self.shape.data);
         match (lbn.checked_sub(DIRECT), before) {
-            (Some(0), _) | (None, None) => Ok(indirect.map_or(begin(home), |at| at + u64::from(frag))),
+            (Some(0), _) | (None, None) => {
+                Ok(indirect.map_or(begin(home), |at| at + u64::from(frag)))
+            }
             (Some(over), Some((at, _))) if over % pointers == 0 => {
                 let average = self.free_blocks / u64::from(self.shape.groups);
                 let next = (self.split(at).0 + 1) % self.shape.groups;
-                let group = self.groups_from(next).find(|&group| u64::from(self.group(group).free_blocks) >= average).unwrap_or(next);
+                let group = self
+                    .groups_from(next)
+                    .find(|&group| u64::from(self.group(group).free_blocks) >= average)
+                    .unwrap_or(next);
                 let wanted = self.shape.base(group) + u64::from(self.shape.data);
-                Ok(indirect.filter(|&at| self.split(at).0 == group).map_or(wanted, |at| at + u64::from(frag)))
+                Ok(indirect
+                    .filter(|&at| self.split(at).0 == group)
+                    .map_or(wanted, |at| at + u64::from(frag)))
             }
             (_, Some((at, _))) => Ok(at + u64::from(frag)),
             (Some(_), None) => Ok(begin(home)),
@@ -174,7 +199,8 @@ impl OpenbsdFfs<'_> {
         for run in inode.extents.runs() {
             let mut given = 0;
             while given < run.fragments {
-                let (at, fragments) = (run.at + u64::from(given), (run.fragments - given).min(frag));
+                let (at, fragments) =
+                    (run.at + u64::from(given), (run.fragments - given).min(frag));
                 self.buffers.forget(self.shape.byte(at));
                 self.give(at, fragments);
                 given += fragments;

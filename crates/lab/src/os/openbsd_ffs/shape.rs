@@ -41,16 +41,20 @@ impl Shape {
             _ => return refused("a block is 1, 2, 4 or 8 fragments".into()),
         };
         if !fsize.is_power_of_two() || fsize < sector.max(512) || !(4096..=65536).contains(&bsize) {
-            return refused(format!("fragments of at least {} bytes, blocks of 4096 to 65536, powers of two", sector.max(512)));
+            return refused(format!(
+                "fragments of at least {} bytes, blocks of 4096 to 65536, powers of two",
+                sector.max(512)
+            ));
         }
         let blocks = |bytes: u64| round_up(bytes, bsize).unwrap_or(0) / fsize;
-        // Boot code and superblock, the superblock's backup, the map, the inodes (`fs_sblkno`, `fs_cblkno`,
-        // `fs_iblkno`).
+        // Boot code and superblock, the superblock's backup, the map, the inodes (`fs_sblkno`,
+        // `fs_cblkno`, `fs_iblkno`).
         let map = blocks(2 * SUPERBLOCK) + blocks(SUPERBLOCK);
         let inode_table = map + blocks(bsize);
         // An inode for every four fragments (`NFPI`), in whole blocks of them.
         let inodes = |fragments: u64| round_up(fragments / 4, bsize / INODE).unwrap_or(0);
-        // A group is as large as its maps fit one block: bits of inodes, fragments and, for clusters, blocks (`CGSIZE`).
+        // A group is as large as its maps fit one block: bits of inodes, fragments and, for
+        // clusters, blocks (`CGSIZE`).
         let maps = |fragments: u64| {
             GROUP_HEADER
                 + CLUSTER_SUMMARY
@@ -78,7 +82,11 @@ impl Shape {
         } else {
             size
         };
-        let narrow = |x: u64| u32::try_from(x).map_err(|_| Error(format!("newfs -f {fsize} -b {bsize}: {length} bytes are too many")));
+        let narrow = |x: u64| {
+            u32::try_from(x).map_err(|_| {
+                Error(format!("newfs -f {fsize} -b {bsize}: {length} bytes are too many"))
+            })
+        };
         Ok(Shape {
             fsize,
             bsize,
@@ -125,7 +133,8 @@ impl Shape {
         u32::try_from(inode / u64::from(self.inodes)).unwrap_or(u32::MAX)
     }
 
-    /// Pointers in an indirect block (`NINDIR`, 32-bit), and blocks of a file in one group (`fs_maxbpg`).
+    /// Pointers in an indirect block (`NINDIR`, 32-bit), and blocks of a file in one group
+    /// (`fs_maxbpg`).
     pub(super) fn pointers(&self) -> u64 {
         self.bsize / 4
     }

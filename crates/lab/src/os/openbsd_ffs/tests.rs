@@ -9,10 +9,15 @@ fn mounted<'a>(rig: &'a mut Recorder, fsize: u64) -> OpenbsdFfs<'a> {
     OpenbsdFfs::new(rig, Parameters { fsize, ..Parameters::default() }).unwrap()
 }
 
-/// Operation, first byte, bytes, and whether the host waited for it before it asked for anything else.
+/// Operation, first byte, bytes, and whether the host waited for it before it asked for anything
+/// else.
 fn asked(rig: &Recorder) -> Vec<(Op, u64, u64, bool)> {
     let waited = |n: usize| rig.times.get(n + 1).is_some_and(|&next| next > rig.times[n]);
-    rig.asked.iter().enumerate().map(|(n, &(op, offset, length))| (op, offset, length, waited(n))).collect()
+    rig.asked
+        .iter()
+        .enumerate()
+        .map(|(n, &(op, offset, length))| (op, offset, length, waited(n)))
+        .collect()
 }
 
 #[test]
@@ -29,9 +34,13 @@ fn newfs_of_2009() {
 
 #[test]
 fn what_newfs_would_refuse() {
-    for (length, fsize, bsize) in
-        [(10 * GB, 2048, 32768), (10 * GB, 3000, 24000), (10 * GB, 256, 2048), (100_000, 2048, 16384), (10 * GB, 0, 0)]
-    {
+    for (length, fsize, bsize) in [
+        (10 * GB, 2048, 32768),
+        (10 * GB, 3000, 24000),
+        (10 * GB, 256, 2048),
+        (100_000, 2048, 16384),
+        (10 * GB, 0, 0),
+    ] {
         assert!(Shape::new(length, 512, fsize, bsize).is_err(), "{length} {fsize} {bsize}");
     }
     assert!(Shape::new(10 * GB, 4096, 2048, 16384).is_err());
@@ -41,7 +50,8 @@ fn what_newfs_would_refuse() {
 fn a_file_waits_for_its_inode_and_its_name() {
     let mut rig = Recorder::new(10 * GB);
     let mut files = mounted(&mut rig, 2048);
-    let (root, data) = (files.directory_buffer(ROOT, 0).unwrap(), files.shape.byte(u64::from(files.shape.data)));
+    let (root, data) =
+        (files.directory_buffer(ROOT, 0).unwrap(), files.shape.byte(u64::from(files.shape.data)));
     let (inodes, map) = (files.shape.inode_block(3), files.shape.map_of(0));
     assert_eq!(root, (data, 2048));
     let file = files.create("a").unwrap();
@@ -79,11 +89,17 @@ fn a_directory_waits_four_times() {
     let mut files = mounted(&mut rig, 2048);
     files.make_directory("d").unwrap();
     let own = files.names.get("d").unwrap();
-    let (number, body) = (files.names.node(own).unwrap().number, files.directory_buffer(own, 0).unwrap());
-    let (inodes, root) = (files.shape.inode_block(number), files.directory_buffer(ROOT, 0).unwrap());
+    let (number, body) =
+        (files.names.node(own).unwrap().number, files.directory_buffer(own, 0).unwrap());
+    let (inodes, root) =
+        (files.shape.inode_block(number), files.directory_buffer(ROOT, 0).unwrap());
     let above = files.shape.inode_block(2);
     drop(files);
-    let writes: Vec<_> = asked(&rig).into_iter().filter(|asked| asked.0 == Op::Write).map(|(_, at, length, _)| (at, length)).collect();
+    let writes: Vec<_> = asked(&rig)
+        .into_iter()
+        .filter(|asked| asked.0 == Op::Write)
+        .map(|(_, at, length, _)| (at, length))
+        .collect();
     assert_eq!(writes, [(above, 16384), (inodes, 16384), body, root]);
 }
 
@@ -97,7 +113,12 @@ fn a_directory_grows_by_fragments_and_its_inode_is_written_then() {
         files.close(file).unwrap();
     }
     drop(files);
-    let mut writes: Vec<u64> = rig.asked.iter().filter(|asked| asked.0 == Op::Write).map(|&(_, _, length)| length).collect();
+    let mut writes: Vec<u64> = rig
+        .asked
+        .iter()
+        .filter(|asked| asked.0 == Op::Write)
+        .map(|&(_, _, length)| length)
+        .collect();
     // All but the last five: inode, name; where a new 512 bytes begin, the directory's inode.
     let grown = |at: u64| [16384, at, 16384];
     let mut expected: Vec<u64> = (0..24).flat_map(|_| [16384, 2048]).collect();
@@ -122,10 +143,14 @@ fn a_long_file_goes_in_clusters_of_64_kib() {
     files.close(file).unwrap();
     let extents = files.extents("long").unwrap();
     // 12 blocks, the indirect block, the rest.
-    assert_eq!(extents.iter().map(|extent| extent.1).collect::<Vec<_>>(), [12 * 16384, 244 * 16384]);
+    assert_eq!(
+        extents.iter().map(|extent| extent.1).collect::<Vec<_>>(),
+        [12 * 16384, 244 * 16384]
+    );
     assert_eq!(extents[1].0, extents[0].0 + 13 * 16384);
     drop(files);
-    let clusters = rig.asked.iter().filter(|&&asked| asked.0 == Op::Write && asked.2 == 65536).count();
+    let clusters =
+        rig.asked.iter().filter(|&&asked| asked.0 == Op::Write && asked.2 == 65536).count();
     assert_eq!(clusters, 64);
 }
 
@@ -145,13 +170,18 @@ fn reading_brings_whole_clusters_and_the_next_one() {
     files.read(file, 4096, 4096).unwrap();
     assert!(before < after && files.queue.now() == after);
     drop(files);
-    let reads: Vec<u64> = rig.asked.iter().filter(|asked| asked.0 == Op::Read && asked.2 > 16384).map(|&(_, _, length)| length).collect();
+    let reads: Vec<u64> = rig
+        .asked
+        .iter()
+        .filter(|asked| asked.0 == Op::Read && asked.2 > 16384)
+        .map(|&(_, _, length)| length)
+        .collect();
     assert_eq!(reads.iter().sum::<u64>(), 1 << 20);
     assert!(reads.iter().all(|&length| length == 65536 || length == 49152), "{reads:?}");
 }
 
-/// Whatever is made and removed, all blocks lie inside the file system, no two files share one, and removal frees
-/// all.
+/// Whatever is made and removed, all blocks lie inside the file system, no two files share one, and
+/// removal frees all.
 #[test]
 fn placement_laws() {
     for fsize in [2048, 4096, 16384] {
@@ -187,9 +217,17 @@ fn placement_laws() {
         }
         let shape = files.shape;
         taken.sort_unstable();
-        assert!(taken.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "overlap at fsize {fsize}");
-        assert!(taken.iter().all(|&(at, length)| at % fsize == 0 && at + length <= shape.byte(shape.size)));
-        let data = |at: u64| at % (u64::from(shape.per_group) * fsize) >= u64::from(shape.data) * fsize;
+        assert!(
+            taken.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0),
+            "overlap at fsize {fsize}"
+        );
+        assert!(
+            taken
+                .iter()
+                .all(|&(at, length)| at % fsize == 0 && at + length <= shape.byte(shape.size))
+        );
+        let data =
+            |at: u64| at % (u64::from(shape.per_group) * fsize) >= u64::from(shape.data) * fsize;
         assert!(taken.iter().all(|&(at, _)| data(at)), "file data in a table at fsize {fsize}");
         for name in &there {
             files.remove(name).unwrap();

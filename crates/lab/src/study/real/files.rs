@@ -15,13 +15,30 @@ use trueline_host::process::signal;
 
 impl Lab {
     /// Measures a row of files in the working directory, or in the directory for temporary files.
-    pub(super) fn in_directory(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
-        let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+    pub(super) fn in_directory(
+        &self,
+        form: &RowForm,
+        real: &Real,
+        row: &mut Row,
+    ) -> Result<(), Error> {
+        let workload = form
+            .workload
+            .as_ref()
+            .ok_or_else(|| Error("a row that is measured has a workload".into()))?;
         let workload = workload.clone().times(real.all_runs() as u64);
         let (variants, runs) = (vec!["files".into()], real.runs());
-        let plan = Plan { variants, warmup: WARMUP, runs, until: None, measure: Measure::Time, seed: self.form.random, is_virtual: false };
+        let plan = Plan {
+            variants,
+            warmup: WARMUP,
+            runs,
+            until: None,
+            measure: Measure::Time,
+            seed: self.form.random,
+            is_virtual: false,
+        };
         let mut one = |_, run: usize| {
-            let scratch = Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
+            let scratch =
+                Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
             let mut files = Directory::new(scratch.path())?;
             // Earlier dirty pages must not be written during this run.
             files.forget()?;
@@ -40,7 +57,13 @@ impl Lab {
             add(&mut row.note, &format!("ended early: {error}"));
         }
         let aligned = median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
-        row.ours = Some(Ours { aligned: Some(aligned), unaligned: None, ratio: None, low: None, high: None });
+        row.ours = Some(Ours {
+            aligned: Some(aligned),
+            unaligned: None,
+            ratio: None,
+            low: None,
+            high: None,
+        });
         row.variants = vec![VariantResult {
             name: "files".into(),
             target: "scratch directory".into(),

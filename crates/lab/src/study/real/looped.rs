@@ -1,8 +1,9 @@
-//! A loop device over the scratch file from a byte on: a layer that may begin off the boundaries beneath it, as a
-//! partition may.
+//! A loop device over the scratch file from a byte on: a layer that may begin off the boundaries
+//! beneath it, as a partition may.
 //!
 //! # Sources
-//! losetup(8), loop(4): a detached device that is still open disappears when its last user closes it or ends.
+//! losetup(8), loop(4): a detached device that is still open disappears when its last user closes
+//! it or ends.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -18,16 +19,24 @@ pub(super) struct Looped {
 }
 
 impl Looped {
-    /// A loop device of `length` bytes of the file from `offset` on. It uses direct I/O: through the page cache
-    /// everything would be in memory.
+    /// A loop device of `length` bytes of the file from `offset` on. It uses direct I/O: through
+    /// the page cache everything would be in memory.
     pub(super) fn new(file: &Unnamed, offset: u64, length: u64) -> Result<Looped, Error> {
-        let losetup =
-            command::find("losetup").ok_or_else(|| Error("make a loop device: losetup is not here: install util-linux".into()))?;
+        let losetup = command::find("losetup").ok_or_else(|| {
+            Error("make a loop device: losetup is not here: install util-linux".into())
+        })?;
         let asked = ["--find".into(), "--show".into(), "--direct-io=on".into()];
-        let part = [format!("--offset={offset}").into(), format!("--sizelimit={length}").into(), file.path().into()];
+        let part = [
+            format!("--offset={offset}").into(),
+            format!("--sizelimit={length}").into(),
+            file.path().into(),
+        ];
         let arguments: Vec<OsString> = asked.into_iter().chain(part).collect();
-        let failed = |why: &str| Error(format!("make a loop device from byte {offset} of the scratch file: {why}"));
-        let ran = command::run(&losetup, &arguments, Some(file)).map_err(|e| failed(&e.to_string()))?;
+        let failed = |why: &str| {
+            Error(format!("make a loop device from byte {offset} of the scratch file: {why}"))
+        };
+        let ran =
+            command::run(&losetup, &arguments, Some(file)).map_err(|e| failed(&e.to_string()))?;
         let mut lines = ran.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let path = match lines.clone().find(|line| line.starts_with("/dev/")) {
             Some(path) if ran.status.success() => PathBuf::from(path),
@@ -40,7 +49,9 @@ impl Looped {
         if is_direct(&path) {
             Ok(Looped { medium, path })
         } else {
-            Err(failed("this file system takes no direct I/O there, and the page cache would be what is measured"))
+            Err(failed(
+                "this file system takes no direct I/O there, and the page cache would be what is measured",
+            ))
         }
     }
 }

@@ -35,14 +35,19 @@ fn this_machine_is_measured_or_says_why_not() {
     for row in rows {
         let said = row.note.contains("skipped here: ");
         assert!(row.ours.is_some() != said && row.skipped == said, "{row:?}");
-        assert!(!row.predicted && row.variants.iter().all(|variant| variant.ops > 0 && variant.seconds > 0.0), "{row:?}");
+        assert!(
+            !row.predicted
+                && row.variants.iter().all(|variant| variant.ops > 0 && variant.seconds > 0.0),
+            "{row:?}"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_measured_is_skipped_with_a_reason() {
     let row = |real: &str, rest: &str| {
-        let head = "name = \"x\"\ntitle = \"x\"\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"ns\"\n";
+        let head =
+            "name = \"x\"\ntitle = \"x\"\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"ns\"\n";
         let work = "workload = { kind = \"random-read\", bs = 512, count = 5 }\n";
         all(&format!("{head}{work}real = {{ {real} }}\n{rest}\n")).remove(0)
     };
@@ -59,6 +64,10 @@ fn what_cannot_be_measured_is_skipped_with_a_reason() {
         ),
     ] {
         let row = row(real, rest);
-        assert!(row.ours.is_none() && row.note.starts_with("skipped here: ") && row.note.contains(why), "{}", row.note);
+        assert!(
+            row.ours.is_none() && row.note.starts_with("skipped here: ") && row.note.contains(why),
+            "{}",
+            row.note
+        );
     }
 }

@@ -17,7 +17,8 @@ pub struct Head<'a> {
     pub parameters: Parameters,
 }
 
-/// A rate and a percentage of the processor; a phase too quick to measure is `+++++`, one that was not run is empty.
+/// A rate and a percentage of the processor; a phase too quick to measure is `+++++`, one that was
+/// not run is empty.
 fn rate(run: Option<&Run>, kilobytes: bool) -> [String; 2] {
     let Some(run) = run else { return [String::new(), String::new()] };
     if run.ns < SHORTEST_NS {
@@ -61,8 +62,15 @@ pub fn csv(head: &Head<'_>, phases: &Phases) -> String {
     let machine = head.machine.replace([',', '\n'], "_");
     let Parameters { size: bytes, kilo_files } = head.parameters;
     // Format, program, machine, concurrency, seed, size, piece.
-    let mut fields: Vec<String> =
-        vec!["1.96".into(), "1.96".into(), machine, "1".into(), head.time.to_string(), size(bytes), String::new()];
+    let mut fields: Vec<String> = vec![
+        "1.96".into(),
+        "1.96".into(),
+        machine,
+        "1".into(),
+        head.time.to_string(),
+        size(bytes),
+        String::new(),
+    ];
     for phase in &Phase::ALL[..5] {
         fields.extend(rate(of(*phase), true));
     }
@@ -87,22 +95,57 @@ pub fn table(head: &Head<'_>, phases: &Phases) -> String {
         text.push('\n');
     };
     let cells = |values: Vec<[String; 2]>, widths: &[usize]| -> String {
-        let cell = |([value, busy], width): ([String; 2], &usize)| format!(" {value:>width$} {busy:>3}");
+        let cell =
+            |([value, busy], width): ([String; 2], &usize)| format!(" {value:>width$} {busy:>3}");
         values.into_iter().zip(widths).map(cell).collect()
     };
-    let latencies = |phases: &[Phase]| -> String { phases.iter().map(|&phase| format!(" {:>9}", latency(of(phase)))).collect() };
-    put(&mut text, format_args!("Version  1.96       ------Sequential Output------ --Sequential Input- --Random-"));
-    put(&mut text, format_args!("Concurrency   1     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--"));
-    put(&mut text, format_args!("Machine        Size K/sec %CP K/sec %CP K/sec %CP K/sec %CP K/sec %CP  /sec %CP"));
-    let mut values: Vec<[String; 2]> = Phase::ALL[..5].iter().map(|&phase| rate(of(phase), true)).collect();
+    let latencies = |phases: &[Phase]| -> String {
+        phases.iter().map(|&phase| format!(" {:>9}", latency(of(phase)))).collect()
+    };
+    put(
+        &mut text,
+        format_args!(
+            "Version  1.96       ------Sequential Output------ --Sequential Input- --Random-"
+        ),
+    );
+    put(
+        &mut text,
+        format_args!(
+            "Concurrency   1     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--"
+        ),
+    );
+    put(
+        &mut text,
+        format_args!(
+            "Machine        Size K/sec %CP K/sec %CP K/sec %CP K/sec %CP K/sec %CP  /sec %CP"
+        ),
+    );
+    let mut values: Vec<[String; 2]> =
+        Phase::ALL[..5].iter().map(|&phase| rate(of(phase), true)).collect();
     values.push(seeks(of(Phase::Seeks)));
     let short: String = machine.chars().take(12).collect();
-    put(&mut text, format_args!("{short:<12} {:>6}{}", size(head.parameters.size), cells(values, &[5; 6])));
+    put(
+        &mut text,
+        format_args!("{short:<12} {:>6}{}", size(head.parameters.size), cells(values, &[5; 6])),
+    );
     put(&mut text, format_args!("Latency            {}", latencies(&Phase::ALL[..6])));
-    put(&mut text, format_args!("Version  1.96       ------Sequential Create------ --------Random Create--------"));
+    put(
+        &mut text,
+        format_args!(
+            "Version  1.96       ------Sequential Create------ --------Random Create--------"
+        ),
+    );
     let long: String = machine.chars().take(19).collect();
-    put(&mut text, format_args!("{long:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--"));
-    put(&mut text, format_args!("              files  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP"));
+    put(
+        &mut text,
+        format_args!("{long:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--"),
+    );
+    put(
+        &mut text,
+        format_args!(
+            "              files  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP"
+        ),
+    );
     let values = Phase::ALL[6..].iter().map(|&phase| rate(of(phase), false)).collect();
     put(&mut text, format_args!("{:>19}{}", head.parameters.kilo_files, cells(values, &[5; 6])));
     put(&mut text, format_args!("Latency            {}", latencies(&Phase::ALL[6..])));

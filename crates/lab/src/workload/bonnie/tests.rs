@@ -32,16 +32,33 @@ fn the_line_of_the_seed() {
         quick(35),
         quick(37),
     ];
-    let head =
-        Head { machine: "floater.unixathome.org", time: 1_359_208_317, parameters: Parameters { size: 66000 << 20, kilo_files: 16 } };
+    let head = Head {
+        machine: "floater.unixathome.org",
+        time: 1_359_208_317,
+        parameters: Parameters { size: 66000 << 20, kilo_files: 16 },
+    };
     // Percentages of the processor are not measured.
-    let without: Vec<&str> = SEED.split(',').enumerate().map(|(n, field)| if is_busy(n) && field != "+++" { "" } else { field }).collect();
+    let without: Vec<&str> = SEED
+        .split(',')
+        .enumerate()
+        .map(|(n, field)| if is_busy(n) && field != "+++" { "" } else { field })
+        .collect();
     assert_eq!(csv(&head, &phases), without.join(","));
     let table = table(&head, &phases);
     assert!(table.lines().all(|line| line.len() <= 80));
     assert!(table.contains("\nfloater.unix 66000M   532     113838"), "{table}");
-    assert!(table.contains("\nLatency               16232us     755ms   15295ms   19001us    1624ms    4518ms\n"), "{table}");
-    assert!(table.contains("\n                 16 31292     +++++ +++ +++++ +++ 23477     +++++ +++ +++++ +++\n"), "{table}");
+    assert!(
+        table.contains(
+            "\nLatency               16232us     755ms   15295ms   19001us    1624ms    4518ms\n"
+        ),
+        "{table}"
+    );
+    assert!(
+        table.contains(
+            "\n                 16 31292     +++++ +++ +++++ +++ 23477     +++++ +++ +++++ +++\n"
+        ),
+        "{table}"
+    );
 }
 
 /// True if field `n` is a percentage of the processor.

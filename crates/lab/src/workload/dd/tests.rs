@@ -18,7 +18,11 @@ fn blocks_follow_one_another_to_the_end() {
 #[test]
 fn by_count_it_ends_with_the_count_and_by_time_it_begins_again() {
     let mut rig = Recorder::new(16384);
-    ran(&KIND, &Parameters { count: Some(3), op: Some(Way::Write), ..parameters(0, 4096) }, &mut rig);
+    ran(
+        &KIND,
+        &Parameters { count: Some(3), op: Some(Way::Write), ..parameters(0, 4096) },
+        &mut rig,
+    );
     assert_eq!(rig.asked, [0, 4096, 8192].map(|at| (Op::Write, at, 4096)));
     let mut rig = Recorder::new(16384);
     ran(&KIND, &Parameters { seconds: Some(5.5e-6), ..parameters(4096, 4096) }, &mut rig);
@@ -39,7 +43,10 @@ fn what_cannot_be_is_refused_in_words() {
     let words = refused(&KIND, &parameters(512, 4096), &mut rig);
     assert_eq!(words, "dd of 4096 bytes at 512: the target has 4096 bytes");
     let words = refused(&KIND, &parameters(0, 1000), &mut rig);
-    assert_eq!(words, "dd of 1000 bytes at an offset of 0: the target takes whole sectors of 512 bytes");
+    assert_eq!(
+        words,
+        "dd of 1000 bytes at an offset of 0: the target takes whole sectors of 512 bytes"
+    );
     for odd in [
         Parameters { bs: Some(0), ..Parameters::default() },
         Parameters { bs: Some(u64::MAX), ..Parameters::default() },

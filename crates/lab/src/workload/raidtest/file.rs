@@ -1,5 +1,5 @@
-//! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads, 1 writes), 3 bytes
-//! of uninitialised padding; little-endian as on the machines it ran on.
+//! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads,
+//! 1 writes), 3 bytes of uninitialised padding; little-endian as on the machines it ran on.
 //!
 //! # Limits
 //! The program transfers from a buffer of 128 KiB; no request is longer.
@@ -94,18 +94,26 @@ pub struct Shape {
     pub op: Option<Op>,
 }
 
-/// Makes requests as genfile does, from random numbers of our own: a length from a sector to 128 KiB, all alike likely, at any sector of
-/// the first 2^32 at which it fits. Of a fixed length, as mav's patch had it, they lie at multiples of the length.
+/// Makes requests as genfile does, from random numbers of our own: a length from a sector to 128
+/// KiB, all alike likely, at any sector of the first 2^32 at which it fits. Of a fixed length, as
+/// mav's patch had it, they lie at multiples of the length.
 pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, String> {
     let Shape { medium, sector, fixed, op } = shape;
     if !(1..=LONGEST).contains(&sector) {
         return Err(format!("sectors of {sector} bytes: from 1 to {LONGEST}"));
     }
-    if let Some(fixed) = fixed.filter(|&fixed| fixed == 0 || fixed > LONGEST || !is_whole(fixed, sector)) {
-        return Err(format!("requests of {fixed} bytes: whole sectors of {sector} bytes, at most {LONGEST}"));
+    if let Some(fixed) =
+        fixed.filter(|&fixed| fixed == 0 || fixed > LONGEST || !is_whole(fixed, sector))
+    {
+        return Err(format!(
+            "requests of {fixed} bytes: whole sectors of {sector} bytes, at most {LONGEST}"
+        ));
     }
     if medium < fixed.unwrap_or(LONGEST) {
-        return Err(format!("a medium of {medium} bytes: requests have up to {} bytes", fixed.unwrap_or(LONGEST)));
+        return Err(format!(
+            "a medium of {medium} bytes: requests have up to {} bytes",
+            fixed.unwrap_or(LONGEST)
+        ));
     }
     if !(1..=MOST).contains(&count) {
         return Err(format!("{count} requests: from 1 to {MOST}"));

@@ -6,9 +6,11 @@ struct Requests(std::path::PathBuf);
 
 impl Requests {
     fn new(name: &str, count: u64) -> Requests {
-        let path = std::env::temp_dir().join(format!("trueline-raidtest-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("trueline-raidtest-{name}-{}", std::process::id()));
         let op = |nth| if nth % 2 == 0 { Op::Read } else { Op::Write };
-        let records: Vec<Record> = (0..count).map(|nth| Record { offset: nth * 512, length: 512, op: op(nth) }).collect();
+        let records: Vec<Record> =
+            (0..count).map(|nth| Record { offset: nth * 512, length: 512, op: op(nth) }).collect();
         std::fs::write(&path, file::render(&records)).unwrap();
         Requests(path)
     }
@@ -42,7 +44,10 @@ fn each_process_has_its_own_run_and_what_is_left_over_is_never_done() {
     let run = ran(&KIND, &file.parameters(3), &mut rig);
     // 11 div 3 = 3: processes begin at 0, 3 and 6; 9 and 10 are never done.
     assert_eq!(places(&rig), [0, 3, 6, 1, 4, 7, 2, 5, 8]);
-    assert_eq!((run.ops, rig.most, made(&KIND, &file.parameters(3)).extent(1 << 20)), (9, 3, Some(9)));
+    assert_eq!(
+        (run.ops, rig.most, made(&KIND, &file.parameters(3)).extent(1 << 20)),
+        (9, 3, Some(9))
+    );
 }
 
 #[test]
@@ -58,7 +63,10 @@ fn the_way_can_be_said_and_the_offset_moves_all() {
 fn what_reaches_past_the_target_is_counted_and_refused() {
     let file = Requests::new("past", 10);
     let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(8 * 512));
-    assert_eq!(words, "raidtest: 2 of 10 requests end past the target, the first at byte 128 of the file");
+    assert_eq!(
+        words,
+        "raidtest: 2 of 10 requests end past the target, the first at byte 128 of the file"
+    );
     let words = refused(&KIND, &file.parameters(11), &mut Recorder::new(1 << 20));
     assert_eq!(words, "raidtest: 10 requests for 11 processes: each needs one");
 }
@@ -74,11 +82,17 @@ fn a_cut_file_is_named_with_its_byte() {
 #[test]
 fn what_is_no_file_is_not_waited_for_and_too_many_requests_are_not_read() {
     let file = Requests::new("long", 0);
-    std::fs::File::options().write(true).open(&file.0).unwrap().set_len((file::MOST + 1) * file::RECORD).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&file.0)
+        .unwrap()
+        .set_len((file::MOST + 1) * file::RECORD)
+        .unwrap();
     let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(1 << 20));
     assert!(words.ends_with(": more than 67108864 bytes of requests"), "{words}");
     std::fs::remove_file(&file.0).unwrap();
-    if std::process::Command::new("mkfifo").arg(&file.0).status().is_ok_and(|ended| ended.success()) {
+    if std::process::Command::new("mkfifo").arg(&file.0).status().is_ok_and(|ended| ended.success())
+    {
         let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(1 << 20));
         assert!(words.ends_with(": it is no file"), "{words}");
     }
@@ -87,8 +101,16 @@ fn what_is_no_file_is_not_waited_for_and_too_many_requests_are_not_read() {
 #[test]
 fn requests_of_16_kib_lie_on_multiples_of_the_provider() {
     let mut rig = Recorder::new(1 << 30);
-    let fixed = Parameters { bs: Some(16384), op: Some(Way::Read), qd: Some(64), count: Some(640), ..Parameters::default() };
+    let fixed = Parameters {
+        bs: Some(16384),
+        op: Some(Way::Read),
+        qd: Some(64),
+        count: Some(640),
+        ..Parameters::default()
+    };
     let run = ran(&KIND, &fixed, &mut rig);
-    assert!(rig.asked.iter().all(|&(op, at, bytes)| (op, at % 16384, bytes) == (Op::Read, 0, 16384)));
+    assert!(
+        rig.asked.iter().all(|&(op, at, bytes)| (op, at % 16384, bytes) == (Op::Read, 0, 16384))
+    );
     assert_eq!((run.ops, rig.most), (640, 64));
 }

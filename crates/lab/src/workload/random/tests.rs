@@ -25,10 +25,16 @@ fn requests_are_at_multiples_and_the_offset_is_all_that_differs() {
 
 #[test]
 fn the_program_of_2010_asks_for_what_it_asked_for() {
-    let of_2010 = Parameters { count: Some(3), generator: Generator::Glibc, blocks: Some(200_000_000), ..parameters(512) };
+    let of_2010 = Parameters {
+        count: Some(3),
+        generator: Generator::Glibc,
+        blocks: Some(200_000_000),
+        ..parameters(512)
+    };
     let mut rig = Recorder::new(1_000_204_886_016);
     ran(&WRITE, &of_2010, &mut rig);
-    let wanted = [1_804_289_383_u64, 846_930_886, 1_681_692_777].map(|r| (Op::Write, r % 200_000_000 * 4096 + 512, 4096));
+    let wanted = [1_804_289_383_u64, 846_930_886, 1_681_692_777]
+        .map(|r| (Op::Write, r % 200_000_000 * 4096 + 512, 4096));
     assert_eq!(rig.asked, wanted);
     let small = refused(&WRITE, &of_2010, &mut Recorder::new(1 << 30));
     assert_eq!(small, "200000000 random blocks of 4096 bytes at 512: the target has 262143");
@@ -54,7 +60,8 @@ fn the_last_block_is_inside_and_what_is_too_small_is_refused() {
 #[test]
 fn a_grid_is_finer_than_the_blocks() {
     let mut rig = Recorder::new(1 << 20);
-    let parameters = Parameters { bs: Some(16384), grid: Some(4096), count: Some(500), ..Parameters::default() };
+    let parameters =
+        Parameters { bs: Some(16384), grid: Some(4096), count: Some(500), ..Parameters::default() };
     made(&WRITE, &parameters).run(&mut rig, 1, &mut |_| true).unwrap();
     assert!(rig.asked.iter().all(|&(_, offset, length)| offset % 4096 == 0 && length == 16384));
     for phase in [0, 4096, 8192, 12288] {

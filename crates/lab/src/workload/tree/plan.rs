@@ -59,8 +59,13 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Calls `each` for every entry, directories before their content, or in reverse, until it returns false.
-    pub fn walk(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+    /// Calls `each` for every entry, directories before their content, or in reverse, until it
+    /// returns false.
+    pub fn walk(
+        &self,
+        backwards: bool,
+        each: &mut dyn FnMut(&Entry) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         match self {
             Plan::Seeded(sizes) => sizes.walk(backwards, each),
             Plan::Listed(entries) => {
@@ -77,7 +82,9 @@ impl Plan {
 
     /// Checks that the tree can be made within the bounds. The error says what cannot be.
     pub fn check(&self) -> Result<(), Error> {
-        let Plan::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else { return Ok(()) };
+        let Plan::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else {
+            return Ok(());
+        };
         if !(median >= 1.0 && mean >= median && mean <= LARGEST) {
             return Err(Error(format!(
                 "files of a median of {median} and a mean of {mean} bytes: from 1 to 2^30, the mean not below the median"
@@ -105,7 +112,11 @@ impl Sizes {
         self.files.div_ceil(self.per_directory.max(1))
     }
 
-    fn walk(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+    fn walk(
+        &self,
+        backwards: bool,
+        each: &mut dyn FnMut(&Entry) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
         let mut entry = Entry { name: String::new(), size: None };
         for step in 0..self.directories() {
@@ -113,7 +124,8 @@ impl Sizes {
             let own = self.directory(number);
             let first = number * self.per_directory;
             let files = first..self.files.min(first + self.per_directory);
-            let above = (!own.is_empty()).then(|| Entry { name: own.trim_end_matches('/').to_owned(), size: None });
+            let above = (!own.is_empty())
+                .then(|| Entry { name: own.trim_end_matches('/').to_owned(), size: None });
             if let Some(above) = above.as_ref().filter(|_| !backwards)
                 && !each(above)?
             {
@@ -138,8 +150,8 @@ impl Sizes {
         Ok(())
     }
 
-    /// A directory's path with a final `/`; empty for the root, number 0. Directories are numbered in the order of a
-    /// walk through the tree, which is that of tar and cp.
+    /// A directory's path with a final `/`; empty for the root, number 0. Directories are numbered
+    /// in the order of a walk through the tree, which is that of tar and cp.
     fn directory(&self, number: u64) -> String {
         let (mut name, mut left, mut all) = (String::new(), number, self.directories());
         while left > 0 {
@@ -154,9 +166,14 @@ impl Sizes {
     }
 
     /// The size of a file in bytes. It depends on the seed and the file's number alone.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 2^30")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and 2^30"
+    )]
     fn size(&self, file: u64, sigma: f64) -> u64 {
-        let mut random = Random::new(Random::new(self.seed).bits() ^ file.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random =
+            Random::new(Random::new(self.seed).bits() ^ file.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         // Box and Muller: two uniform numbers make a normal one.
         let (u, v) = (1.0 - random.unit(), random.unit());
         let normal = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();

@@ -1,7 +1,8 @@
-//! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU tar's long names;
-//! contents are skipped. Compressed archives are refused.
+//! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU
+//! tar's long names; contents are skipped. Compressed archives are refused.
 //!
-//! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard Format".
+//! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard
+//! Format".
 
 use super::plan::Entry;
 use crate::error::Error;
@@ -10,8 +11,8 @@ use std::io::{Read, Seek, SeekFrom};
 use trueline_geom::base::topology::round_up;
 
 const RECORD: usize = 512;
-/// Bounds on memory: entries; bytes of all names (a short archive may imply thousands of directories, each with a
-/// long name); bytes of one name; bytes of an extended header.
+/// Bounds on memory: entries; bytes of all names (a short archive may imply thousands of
+/// directories, each with a long name); bytes of one name; bytes of an extended header.
 const MOST_ENTRIES: usize = 4 << 20;
 const MOST_NAMES: usize = 256 << 20;
 const LONGEST_NAME: usize = 4096;
@@ -24,7 +25,8 @@ struct Said {
     size: Option<u64>,
 }
 
-/// Reads the list of directories and plain files. A directory that is not in the archive but has content is added.
+/// Reads the list of directories and plain files. A directory that is not in the archive but has
+/// content is added.
 pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
     let mut found = Found::default();
     let (mut said, mut at) = (Said::default(), 0);
@@ -33,19 +35,27 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
         match archive.read_exact(&mut record) {
             Ok(()) => {}
             // Archives of some writers end without their two empty records.
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && at > 0 => return Ok(found.entries),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && at > 0 => {
+                return Ok(found.entries);
+            }
             Err(error) => return Err(wrong(at, &format!("{error}"))),
         }
         if record.iter().all(|&byte| byte == 0) {
             return Ok(found.entries);
         }
         check(&record, at)?;
-        let size = number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is no number"))?;
-        let data = Some(size).filter(|&size| size < 1 << 56).ok_or_else(|| wrong(at, "a size past 2^56"))?;
+        let size =
+            number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is no number"))?;
+        let data = Some(size)
+            .filter(|&size| size < 1 << 56)
+            .ok_or_else(|| wrong(at, "a size past 2^56"))?;
         let mut next = data;
         match record[156] {
             b'x' => extended(&text(archive, data, at)?, &mut said, at)?,
-            b'L' => said.path = Some(String::from_utf8_lossy(trim(&text(archive, data, at)?)).into_owned()),
+            b'L' => {
+                said.path =
+                    Some(String::from_utf8_lossy(trim(&text(archive, data, at)?)).into_owned())
+            }
             kind => {
                 let Said { path, size } = std::mem::take(&mut said);
                 let name = path.unwrap_or_else(|| name_of(&record));
@@ -73,7 +83,13 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
 
 /// Checks a header: its checksum is the sum of its bytes, with the checksum itself taken as blanks.
 fn check(record: &[u8; RECORD], at: u64) -> Result<(), Error> {
-    let sum = |own: &dyn Fn(u8) -> u64| record.iter().enumerate().map(|(n, &b)| if (148..156).contains(&n) { 32 } else { own(b) }).sum();
+    let sum = |own: &dyn Fn(u8) -> u64| {
+        record
+            .iter()
+            .enumerate()
+            .map(|(n, &b)| if (148..156).contains(&n) { 32 } else { own(b) })
+            .sum()
+    };
     let unsigned: u64 = sum(&u64::from);
     if number(&record[148..156]) == Some(unsigned) {
         return Ok(());
@@ -97,7 +113,9 @@ fn number(field: &[u8]) -> Option<u64> {
     if let [first, rest @ ..] = field
         && first & 0x80 != 0
     {
-        return rest.iter().try_fold(u64::from(first & 0x7f), |sum, &byte| sum.checked_mul(256)?.checked_add(u64::from(byte)));
+        return rest.iter().try_fold(u64::from(first & 0x7f), |sum, &byte| {
+            sum.checked_mul(256)?.checked_add(u64::from(byte))
+        });
     }
     let digits = trim(field);
     let digits = std::str::from_utf8(digits).ok()?.trim();
@@ -113,30 +131,47 @@ fn trim(field: &[u8]) -> &[u8] {
 fn name_of(record: &[u8; RECORD]) -> String {
     let own = String::from_utf8_lossy(trim(&record[..100]));
     let prefix = String::from_utf8_lossy(trim(&record[345..500]));
-    if &record[257..263] == b"ustar\0" && !prefix.is_empty() { format!("{prefix}/{own}") } else { own.into_owned() }
+    if &record[257..263] == b"ustar\0" && !prefix.is_empty() {
+        format!("{prefix}/{own}")
+    } else {
+        own.into_owned()
+    }
 }
 
 /// The content of an extended header or a long name.
 fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
     if size > LONGEST_HEADER {
-        return Err(wrong(at, &format!("an extended header of {size} bytes: at most {LONGEST_HEADER}")));
+        return Err(wrong(
+            at,
+            &format!("an extended header of {size} bytes: at most {LONGEST_HEADER}"),
+        ));
     }
     let mut bytes = Vec::new();
     archive.take(size).read_to_end(&mut bytes).map_err(|error| wrong(at, &error.to_string()))?;
-    if bytes.len() as u64 == size { Ok(bytes) } else { Err(wrong(at, "an extended header that is cut short")) }
+    if bytes.len() as u64 == size {
+        Ok(bytes)
+    } else {
+        Err(wrong(at, "an extended header that is cut short"))
+    }
 }
 
 /// Reads the pax records `LENGTH KEY=VALUE\ ` of an extended header.
 fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let record = record_of(rest).ok_or_else(|| wrong(at, "an extended header that is not pax's"))?;
+        let record =
+            record_of(rest).ok_or_else(|| wrong(at, "an extended header that is not pax's"))?;
         let (length, key, value) = record;
         match key {
             b"path" => said.path = Some(String::from_utf8_lossy(value).into_owned()),
             b"size" => {
-                let size = std::str::from_utf8(value).ok().and_then(|size| size.parse::<u64>().ok()).filter(|&size| size < 1 << 56);
-                said.size = Some(size.ok_or_else(|| wrong(at, "an extended header with a size that is no number"))?);
+                let size = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|size| size.parse::<u64>().ok())
+                    .filter(|&size| size < 1 << 56);
+                said.size = Some(size.ok_or_else(|| {
+                    wrong(at, "an extended header with a size that is no number")
+                })?);
             }
             _ => {}
         }
@@ -164,10 +199,11 @@ struct Found {
 }
 
 impl Found {
-    /// Adds a name relative to the tree's root, without `.`; missing parent directories are added before it. `..` is
-    /// an error.
+    /// Adds a name relative to the tree's root, without `.`; missing parent directories are added
+    /// before it. `..` is an error.
     fn enter(&mut self, name: &str, size: Option<u64>, at: u64) -> Result<(), Error> {
-        let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<&str> =
+            name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if parts.contains(&"..") || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(wrong(at, "a name that leads outside, or is longer than 4096 bytes"));
         }
@@ -181,12 +217,17 @@ impl Found {
             // An archive may hold a file twice; the tree has it once.
             if self.there.insert(own.clone()) {
                 self.names += own.len();
-                self.entries.push(Entry { name: own.clone(), size: if last { size } else { None } });
+                self.entries
+                    .push(Entry { name: own.clone(), size: if last { size } else { None } });
             }
         }
         if self.entries.len() > MOST_ENTRIES {
             return Err(wrong(at, "more than 4194304 files"));
         }
-        if self.names > MOST_NAMES { Err(wrong(at, "names of more than 268435456 bytes")) } else { Ok(()) }
+        if self.names > MOST_NAMES {
+            Err(wrong(at, "names of more than 268435456 bytes"))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -33,7 +33,11 @@ fn a_seeded_tree_is_lognormal() {
 fn more_files_than_memory_holds_are_refused() {
     assert!(Plan::Seeded(sizes(1 << 21)).check().is_ok());
     let words = Plan::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().0;
-    assert!(words.starts_with("2097153 files, ") && words.contains("1 to 2097152 files, as all are kept in memory"), "{words}");
+    assert!(
+        words.starts_with("2097153 files, ")
+            && words.contains("1 to 2097152 files, as all are kept in memory"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -57,7 +61,10 @@ fn unpacked_copied_deleted() {
     let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default()).unwrap();
     let parameters = Parameters { plan: Plan::Seeded(sizes(300)), think_ns: 1000 };
     let runs = run(&mut files, &parameters, Phase::Delete, &mut |_| true).unwrap();
-    assert_eq!(runs.iter().map(|(phase, _)| phase.name()).collect::<Vec<_>>(), ["unpack", "copy", "delete"]);
+    assert_eq!(
+        runs.iter().map(|(phase, _)| phase.name()).collect::<Vec<_>>(),
+        ["unpack", "copy", "delete"]
+    );
     assert!(runs.iter().all(|(_, run)| run.ops == parameters.plan.entries() && run.ns > 0));
     assert_eq!(runs[0].1.bytes, runs[1].1.bytes);
     assert!(files.stat("d0").is_err() && files.stat("trueline-copy/d0").is_ok());
@@ -69,7 +76,8 @@ fn unpacked_copied_deleted() {
 fn watched_and_stopped() {
     let mut rig = Recorder::new(1 << 30);
     let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default()).unwrap();
-    let runs = run(&mut files, &Parameters::default(), Phase::Unpack, &mut |asked| asked < 10).unwrap();
+    let runs =
+        run(&mut files, &Parameters::default(), Phase::Unpack, &mut |asked| asked < 10).unwrap();
     assert_eq!((runs.len(), runs[0].1.ops), (1, 10));
 }
 
@@ -140,11 +148,19 @@ fn a_tarball_is_listed() {
 
 #[test]
 fn what_is_no_tarball_is_said() {
-    let list = |bytes: &[u8]| tar::list(&mut Cursor::new(bytes)).map(|entries| entries.len()).map_err(|error| error.0);
+    let list = |bytes: &[u8]| {
+        tar::list(&mut Cursor::new(bytes)).map(|entries| entries.len()).map_err(|error| error.0)
+    };
     let mut gzip = vec![0x1f, 0x8b];
     gzip.resize(512, 1);
-    assert_eq!(list(&gzip).unwrap_err(), "read the tar archive at 0: it is compressed with gzip: unpack it first");
-    assert_eq!(list(&[1; 512]).unwrap_err(), "read the tar archive at 0: no tar header, its checksum is wrong");
+    assert_eq!(
+        list(&gzip).unwrap_err(),
+        "read the tar archive at 0: it is compressed with gzip: unpack it first"
+    );
+    assert_eq!(
+        list(&[1; 512]).unwrap_err(),
+        "read the tar archive at 0: no tar header, its checksum is wrong"
+    );
     assert!(list(&[]).is_err());
     assert!(list(&header("../a", b'0', 0)).unwrap_err().contains("leads outside"));
     let mut huge = header("a", b'0', 0);
@@ -155,7 +171,8 @@ fn what_is_no_tarball_is_said() {
     assert_eq!(list(&header("a", b'0', 0)).unwrap(), 1);
 }
 
-/// Names of 4096 bytes, each below 2000 directories that the archive does not list: 4 MB of names in 5 kB of archive.
+/// Names of 4096 bytes, each below 2000 directories that the archive does not list: 4 MB of names
+/// in 5 kB of archive.
 #[test]
 fn a_small_tarball_of_many_names_is_refused() {
     let deep = |nth: u32| format!("{nth:04x}/{}", "a/".repeat(2000));

@@ -5,8 +5,9 @@ use super::tree::{Node, Tree};
 use crate::errseq::Since;
 use crate::export::{Export, Exports};
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::OFlags;
@@ -50,8 +51,8 @@ impl Gate {
     }
 }
 
-/// Error of a request for another file, or for one less: a mount has its exports and nothing else. Its directories are not
-/// writable (mode 0500), and root is told the same.
+/// Error of a request for another file, or for one less: a mount has its exports and nothing else.
+/// Its directories are not writable (mode 0500), and root is told the same.
 const FIXED: Errno = Errno::EACCES;
 
 /// The error number for fuse(4).
@@ -122,7 +123,8 @@ impl Files {
         name.to_str().and_then(|name| self.tree.find(parent, name)).ok_or(Errno::ENOENT)
     }
 
-    /// Refusal to take the name from a file: the exports stay what they are. A name that is not there is `ENOENT`.
+    /// Refusal to take the name from a file: the exports stay what they are. A name that is not
+    /// there is `ENOENT`.
     fn kept(&self, parent: INodeNo, name: &OsStr) -> Errno {
         self.entry(parent, name).err().unwrap_or(FIXED)
     }
@@ -166,8 +168,8 @@ impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // The mount works without capabilities that the kernel lacks.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-        // Shared mappings, from Linux 6.6 on: their pages are written by msync(2), munmap(2) and under memory
-        // pressure.
+        // Shared mappings, from Linux 6.6 on: their pages are written by msync(2), munmap(2) and
+        // under memory pressure.
         let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         let _ = config.set_max_write(LARGEST);
         let _ = config.set_max_background(BACKGROUND);
@@ -212,7 +214,9 @@ impl Filesystem for Files {
         // `O_TRUNC` on a block device truncates nothing, and does not here. Times stay as they are.
         let length = self.export(ino).map(|export| export.store.length());
         match size {
-            Some(size) if size != 0 && Ok(size) != length.map_err(|_| ()) => reply.error(Errno::EINVAL),
+            Some(size) if size != 0 && Ok(size) != length.map_err(|_| ()) => {
+                reply.error(Errno::EINVAL)
+            }
             _ => self.getattr(request, ino, handle, reply),
         }
     }
@@ -220,7 +224,9 @@ impl Filesystem for Files {
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.export(ino) {
             Err(e) => reply.error(e),
-            Ok(export) if export.read_only && flags.acc_mode() != OpenAccMode::O_RDONLY => reply.error(Errno::EROFS),
+            Ok(export) if export.read_only && flags.acc_mode() != OpenAccMode::O_RDONLY => {
+                reply.error(Errno::EROFS)
+            }
             Ok(export) => {
                 let since = Arc::new(export.errors.sample());
                 let mut opened = self.opened();
@@ -228,18 +234,39 @@ impl Filesystem for Files {
                 opened.next += 1;
                 opened.files.insert(handle, since);
                 drop(opened);
-                let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES | FopenFlags::FOPEN_NOFLUSH;
+                let flags = FopenFlags::FOPEN_DIRECT_IO
+                    | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+                    | FopenFlags::FOPEN_NOFLUSH;
                 reply.opened(FileHandle(handle), flags);
             }
         }
     }
 
-    fn release(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, _: Option<LockOwner>, _: bool, reply: ReplyEmpty) {
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
         self.opened().files.remove(&handle.0);
         reply.ok();
     }
 
-    fn read(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, size: u32, _: OpenFlags, _: Option<LockOwner>, reply: ReplyData) {
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
         let export = match self.export(ino) {
             Ok(export) => export,
             Err(e) => return reply.error(e),
@@ -269,9 +296,10 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // For a direct write the kernel leaves O_DSYNC, which is part of O_SYNC, to the file system (Linux
-        // fs/fuse/file.c).
-        let through = u32::try_from(flags.0).is_ok_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::DSYNC));
+        // For a direct write the kernel leaves O_DSYNC, which is part of O_SYNC, to the file system
+        // (Linux fs/fuse/file.c).
+        let through = u32::try_from(flags.0)
+            .is_ok_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::DSYNC));
         let through = if through { self.known(handle).map(Some) } else { Ok(None) };
         let written = through.and_then(|through| {
             let export = self.export(ino)?;
@@ -294,21 +322,43 @@ impl Filesystem for Files {
         }
     }
 
-    fn fallocate(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
-        match self.export(ino).and_then(|export| self.gate.pass(|| range::allocate(export, offset, length, mode))) {
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        match self
+            .export(ino)
+            .and_then(|export| self.gate.pass(|| range::allocate(export, offset, length, mode)))
+        {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(e),
         }
     }
 
-    fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
         let sought = match whence {
             SEEK_DATA => Sought::Data,
             SEEK_HOLE => Sought::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        let found = self.export(ino).and_then(|export| self.gate.pass(|| range::seek(export, from, sought)));
+        let found = self
+            .export(ino)
+            .and_then(|export| self.gate.pass(|| range::seek(export, from, sought)));
         match found.map(|at| at.and_then(|at| i64::try_from(at).ok())) {
             Ok(Some(at)) => reply.offset(at),
             Ok(None) => reply.error(Errno::ENXIO),
@@ -316,11 +366,27 @@ impl Filesystem for Files {
         }
     }
 
-    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let Some(Node::Directory(entries)) = self.node(ino) else { return reply.error(Errno::ENOTDIR) };
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let Some(Node::Directory(entries)) = self.node(ino) else {
+            return reply.error(Errno::ENOTDIR);
+        };
         let dots = [(".", ino, FileType::Directory), ("..", ino, FileType::Directory)];
-        let kind = |index| if matches!(self.tree.node(index), Some(Node::File(_))) { FileType::RegularFile } else { FileType::Directory };
-        let listed = entries.iter().map(|(name, index)| (name.as_str(), inode(*index), kind(*index)));
+        let kind = |index| {
+            if matches!(self.tree.node(index), Some(Node::File(_))) {
+                FileType::RegularFile
+            } else {
+                FileType::Directory
+            }
+        };
+        let listed =
+            entries.iter().map(|(name, index)| (name.as_str(), inode(*index), kind(*index)));
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         for (next, (name, ino, kind)) in (1..).zip(dots.into_iter().chain(listed)).skip(from) {
             if reply.add(ino, next, kind, name) {
@@ -330,7 +396,16 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
         reply.error(FIXED);
     }
 
@@ -358,13 +433,31 @@ impl Filesystem for Files {
         reply.error(self.kept(parent, name));
     }
 
-    fn rename(&self, _: &Request, parent: INodeNo, name: &OsStr, _: INodeNo, _: &OsStr, _: RenameFlags, reply: ReplyEmpty) {
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
         reply.error(self.kept(parent, name));
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         // The default export is the disk that contains the others.
         let length = self.exports.0.first().map_or(0, |export| export.store.length());
-        reply.statfs(length.div_ceil(512), 0, 0, u64::try_from(self.tree.count()).unwrap_or(u64::MAX), 0, 512, 255, 512);
+        reply.statfs(
+            length.div_ceil(512),
+            0,
+            0,
+            u64::try_from(self.tree.count()).unwrap_or(u64::MAX),
+            0,
+            512,
+            255,
+            512,
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The meaning of a file's requests for an export: the end of the file, requests past it, and holes.
+//! The meaning of a file's requests for an export: the end of the file, requests past it, and
+//! holes.
 
 use crate::errseq::Since;
 use crate::export::Export;
@@ -25,7 +26,8 @@ pub(super) enum Sought {
     Hole,
 }
 
-/// The number of the `length` bytes from `offset` on that exist: a read ends at the end of the file.
+/// The number of the `length` bytes from `offset` on that exist: a read ends at the end of the
+/// file.
 pub(super) fn inside(export: &Export, offset: u64, length: usize) -> usize {
     let left = export.store.length().saturating_sub(offset);
     usize::try_from(left).map_or(length, |left| left.min(length))
@@ -33,12 +35,21 @@ pub(super) fn inside(export: &Export, offset: u64, length: usize) -> usize {
 
 /// Fills `buffer` with the bytes from `offset` on.
 pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-    if export.store.try_read(buffer, offset)? { Ok(()) } else { export.store.read_at(buffer, offset) }
+    if export.store.try_read(buffer, offset)? {
+        Ok(())
+    } else {
+        export.store.read_at(buffer, offset)
+    }
 }
 
-/// Writes the bytes that fit, and returns their number. As on a block device, there is no space at the end. With
-/// `through`, they are on the medium then, and errors since are reported.
-pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<&Since>) -> Result<usize, Errno> {
+/// Writes the bytes that fit, and returns their number. As on a block device, there is no space at
+/// the end. With `through`, they are on the medium then, and errors since are reported.
+pub(super) fn write(
+    export: &Export,
+    bytes: &[u8],
+    offset: u64,
+    through: Option<&Since>,
+) -> Result<usize, Errno> {
     let refused = |errno| {
         export.refuse(IoKind::Write, offset, bytes.len() as u64);
         Err(errno)
@@ -82,7 +93,8 @@ pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> 
     }
 }
 
-/// The start of the next data or hole, as lseek(2); [`None`] past the end, or if no more data follow.
+/// The start of the next data or hole, as lseek(2); [`None`] past the end, or if no more data
+/// follow.
 pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Option<u64>, Errno> {
     let (mut at, end) = (offset, export.store.length());
     if offset >= end {
@@ -98,7 +110,8 @@ pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Optio
             break;
         }
     }
-    // A file ends with a hole. Past the limit of runs all counts as data, which is a valid answer for any file.
+    // A file ends with a hole. Past the limit of runs all counts as data, which is a valid answer
+    // for any file.
     Ok(if sought == Sought::Hole { Some(end) } else { Some(at).filter(|&at| at < end) })
 }
 
@@ -128,7 +141,8 @@ mod tests {
         }
 
         fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-            let content = if (offset / 100).is_multiple_of(2) { Content::Data } else { Content::Hole };
+            let content =
+                if (offset / 100).is_multiple_of(2) { Content::Data } else { Content::Hole };
             // Less than it could say: a run may be followed by one of its kind.
             Ok(Run { content, length: length.min(30).min(100 - offset % 100) })
         }
@@ -169,7 +183,10 @@ mod tests {
         assert_eq!(write(&export, &[1; 10], 1000, None), Err(Errno::NoSpace));
         assert_eq!(write(&export, &[1; 10], u64::MAX, None), Err(Errno::NoSpace));
         assert_eq!(write(&export, &[], 1000, None), Ok(0));
-        assert_eq!([0, 995, 1000, u64::MAX].map(|offset| inside(&export, offset, 10)), [10, 5, 0, 0]);
+        assert_eq!(
+            [0, 995, 1000, u64::MAX].map(|offset| inside(&export, offset, 10)),
+            [10, 5, 0, 0]
+        );
         let mut bytes = [9; 6];
         read(&export, &mut bytes, 994).unwrap();
         assert_eq!(bytes, [0, 1, 1, 1, 1, 1]);
@@ -200,7 +217,10 @@ mod tests {
         ] {
             assert_eq!(allocate(&export, offset, length, mode), want, "{offset} {length} {mode}");
         }
-        assert_eq!(*holes.0.lock().unwrap(), [(100, 50, false), (1000, 50, false), (100, 50, true)]);
+        assert_eq!(
+            *holes.0.lock().unwrap(),
+            [(100, 50, false), (1000, 50, false), (100, 50, true)]
+        );
     }
 
     #[test]
@@ -216,7 +236,11 @@ mod tests {
             (1050, None, None),
             (u64::MAX, None, None),
         ] {
-            assert_eq!((at(offset, Sought::Data), at(offset, Sought::Hole)), (data, hole), "{offset}");
+            assert_eq!(
+                (at(offset, Sought::Data), at(offset, Sought::Hole)),
+                (data, hole),
+                "{offset}"
+            );
         }
     }
 }

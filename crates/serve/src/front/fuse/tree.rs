@@ -26,8 +26,9 @@ impl Tree {
         Tree(vec![Node::File(0)])
     }
 
-    /// A tree of exports by name. A slash in a name makes a directory, as in `/dev`. A name that is taken, or that no
-    /// file can have, is changed until it is valid: names come from disks and may contain anything.
+    /// A tree of exports by name. A slash in a name makes a directory, as in `/dev`. A name that is
+    /// taken, or that no file can have, is changed until it is valid: names come from disks and may
+    /// contain anything.
     pub(super) fn directory<'a>(names: impl Iterator<Item = &'a str>) -> Tree {
         let mut tree = Tree(vec![Node::Directory(Vec::new())]);
         let mut taken = HashSet::new();
@@ -38,8 +39,11 @@ impl Tree {
             while !tree.put(&path, export, &mut taken) {
                 // First flat, then numbered.
                 count += 1;
-                path =
-                    vec![if count == 2 { clean(&name.replace('/', "-")) } else { clean(&format!("{count}-{}", name.replace('/', "-"))) }];
+                path = vec![if count == 2 {
+                    clean(&name.replace('/', "-"))
+                } else {
+                    clean(&format!("{count}-{}", name.replace('/', "-")))
+                }];
             }
         }
         tree
@@ -48,14 +52,20 @@ impl Tree {
     /// Adds an export at `path`; false if the path is taken, or leads through a file.
     fn put(&mut self, path: &[String], export: usize, taken: &mut HashSet<String>) -> bool {
         let whole = path.join("/");
-        let in_the_way = (1..path.len()).any(|depth| matches!(self.walk(&path[..depth]).map(|at| &self.0[at]), Some(Node::File(_))));
+        let in_the_way = (1..path.len()).any(|depth| {
+            matches!(self.walk(&path[..depth]).map(|at| &self.0[at]), Some(Node::File(_)))
+        });
         if in_the_way || taken.contains(&whole) || self.walk(path).is_some() {
             return false;
         }
         let mut at = 0;
         for (depth, name) in path.iter().enumerate() {
             at = self.find(at, name).unwrap_or_else(|| {
-                let node = if depth + 1 == path.len() { Node::File(export) } else { Node::Directory(Vec::new()) };
+                let node = if depth + 1 == path.len() {
+                    Node::File(export)
+                } else {
+                    Node::Directory(Vec::new())
+                };
                 self.0.push(node);
                 let new = self.0.len() - 1;
                 if let Node::Directory(entries) = &mut self.0[at] {
@@ -109,7 +119,9 @@ mod tests {
         fn walk(tree: &Tree, at: usize, path: &str, files: &mut Vec<(String, usize)>) {
             match tree.node(at).unwrap() {
                 Node::File(export) => files.push((path.to_owned(), *export)),
-                Node::Directory(entries) => entries.iter().for_each(|(name, next)| walk(tree, *next, &format!("{path}/{name}"), files)),
+                Node::Directory(entries) => entries
+                    .iter()
+                    .for_each(|(name, next)| walk(tree, *next, &format!("{path}/{name}"), files)),
             }
         }
         let mut found = Vec::new();
@@ -124,16 +136,33 @@ mod tests {
     #[test]
     fn a_file_each() {
         let want = [("/disk", 0), ("/p1", 1), ("/stripe/data", 2), ("/stripe/more", 3)];
-        assert_eq!(files_of(&["", "p1", "stripe/data", "stripe/more"]), want.map(|(name, export)| (name.to_owned(), export)));
+        assert_eq!(
+            files_of(&["", "p1", "stripe/data", "stripe/more"]),
+            want.map(|(name, export)| (name.to_owned(), export))
+        );
         assert_eq!(files(&Tree::file()), [(String::new(), 0)]);
     }
 
-    /// Labels on disks are untrusted: each export is some file, each file is one export, and no name leaves the
-    /// mount.
+    /// Labels on disks are untrusted: each export is some file, each file is one export, and no
+    /// name leaves the mount.
     #[test]
     fn names_that_cannot_be_are_changed() {
         let long = "x".repeat(400);
-        let names = ["", "disk", "a", "a/b", "a/b", "a-b", "../etc", "/", ".", "\0\n", &long, &format!("{long}y"), "é"];
+        let names = [
+            "",
+            "disk",
+            "a",
+            "a/b",
+            "a/b",
+            "a-b",
+            "../etc",
+            "/",
+            ".",
+            "\0\n",
+            &long,
+            &format!("{long}y"),
+            "é",
+        ];
         let found = files_of(&names);
         let mut exports: Vec<usize> = found.iter().map(|&(_, export)| export).collect();
         exports.sort_unstable();
@@ -142,7 +171,12 @@ mod tests {
         assert_eq!(distinct.len(), names.len());
         for (path, _) in &found {
             for part in path.split('/').skip(1) {
-                assert!(!matches!(part, "" | "." | "..") && part.len() <= LONGEST && !part.chars().any(char::is_control), "{path:?}");
+                assert!(
+                    !matches!(part, "" | "." | "..")
+                        && part.len() <= LONGEST
+                        && !part.chars().any(char::is_control),
+                    "{path:?}"
+                );
             }
         }
     }

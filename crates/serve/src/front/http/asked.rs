@@ -1,11 +1,13 @@
 //! The request of a client, and the host that it names.
 //!
-//! A hostile page can make its own name resolve to an address of this network ("DNS rebinding"): to a browser this
-//! server is then part of that page, for its scripts to read. But the browser's `Host` field has the name it used. An
-//! address is no name that can be made to resolve elsewhere, and `localhost` is reserved (RFC 6761, section 6.3).
+//! A hostile page can make its own name resolve to an address of this network ("DNS rebinding"): to
+//! a browser this server is then part of that page, for its scripts to read. But the browser's
+//! `Host` field has the name it used. An address is no name that can be made to resolve elsewhere,
+//! and `localhost` is reserved (RFC 6761, section 6.3).
 //!
 //! # Sources
-//! RFC 9112, section 3.2 (Host); RFC 9110, sections 9.3.2 (HEAD) and 15.5.20 (421); RFC 3986, section 3.2.2 (hosts).
+//! RFC 9112, section 3.2 (Host); RFC 9110, sections 9.3.2 (HEAD) and 15.5.20 (421); RFC 3986,
+//! section 3.2.2 (hosts).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -34,7 +36,8 @@ pub(super) const LATE: Refusal = Refusal::new("408 Request Timeout");
 pub(super) const LONG: Refusal = Refusal::new("431 Request Header Fields Too Large");
 pub(super) const MISSING: Refusal = Refusal::new("404 Not Found");
 const BAD: Refusal = Refusal::new("400 Bad Request");
-const METHOD: Refusal = Refusal { field: "Allow: GET, HEAD\r\n", ..Refusal::new("405 Method Not Allowed") };
+const METHOD: Refusal =
+    Refusal { field: "Allow: GET, HEAD\r\n", ..Refusal::new("405 Method Not Allowed") };
 const MISDIRECTED: Refusal = Refusal {
     advice: ": ask by address, as localhost, or by the name that this server was told to listen on",
     ..Refusal::new("421 Misdirected Request")
@@ -67,7 +70,12 @@ pub(super) fn parse(bytes: &[u8], name: &str) -> Option<Asked> {
 fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
     let bare = request.method == Some("HEAD");
     let refused = |refusal| Asked { path: Err(refusal), bare };
-    let hosts: Vec<&[u8]> = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).map(|f| f.value).collect();
+    let hosts: Vec<&[u8]> = request
+        .headers
+        .iter()
+        .filter(|field| field.name.eq_ignore_ascii_case("host"))
+        .map(|f| f.value)
+        .collect();
     let Some(path) = request.path else { return refused(BAD) };
     match (hosts.as_slice(), request.version) {
         // HTTP/1.0 has no `Host`, and no scripts that could misuse it.
@@ -85,12 +93,16 @@ fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
 /// True if a `Host` is an address, `localhost` or `name`, on any port: a port may be forwarded.
 fn is_own(host: &[u8], name: &str) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
-    let is_port = |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    let is_port = |text: &str| {
+        text.is_empty()
+            || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
+    };
     if let Some((address, port)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         return is_port(port) && address.parse::<Ipv6Addr>().is_ok();
     }
     let (host, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
-    let is_name = host.eq_ignore_ascii_case("localhost") || (!name.is_empty() && host.eq_ignore_ascii_case(name));
+    let is_name = host.eq_ignore_ascii_case("localhost")
+        || (!name.is_empty() && host.eq_ignore_ascii_case(name));
     is_port(port) && (is_name || host.parse::<Ipv4Addr>().is_ok())
 }
 

@@ -6,7 +6,11 @@ struct Fake;
 impl Site for Fake {
     fn answer(&self, path: &str) -> Option<Answer> {
         match path {
-            "/" => Some(Answer::Page { kind: "text/html", policy: "default-src 'self'".into(), body: vec![b'x'; 100_000] }),
+            "/" => Some(Answer::Page {
+                kind: "text/html",
+                policy: "default-src 'self'".into(),
+                body: vec![b'x'; 100_000],
+            }),
             "/events" => Some(Answer::Events),
             _ => None,
         }
@@ -17,7 +21,8 @@ impl Site for Fake {
     }
 }
 
-/// Runs `test` against a server of [`Fake`] with a very long time limit, which has to end once it is told to.
+/// Runs `test` against a server of [`Fake`] with a very long time limit, which has to end once it
+/// is told to.
 fn with_server(test: impl FnOnce(SocketAddr)) {
     with_patience(Duration::from_secs(600), test);
 }
@@ -58,7 +63,11 @@ fn a_page_comes_whole_with_its_policy() {
         let answer = ask_for(address, b"GET /?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert_eq!((status(&answer), body.len()), ("200", 100_000));
-        for field in ["Content-Length: 100000", "Content-Security-Policy: default-src 'self'", "X-Content-Type-Options: nosniff"] {
+        for field in [
+            "Content-Length: 100000",
+            "Content-Security-Policy: default-src 'self'",
+            "X-Content-Type-Options: nosniff",
+        ] {
             assert!(head.contains(field), "{head}");
         }
     });
@@ -105,16 +114,32 @@ fn what_is_no_get_of_a_page_is_refused() {
 fn who_asks_by_a_stranger_s_name_is_sent_away() {
     with_server(|address| {
         for path in ["/", "/events", "/no"] {
-            let answer = ask_for(address, format!("GET {path} HTTP/1.1\r\nHost: evil.example:{}\r\n\r\n", address.port()).as_bytes());
+            let answer = ask_for(
+                address,
+                format!("GET {path} HTTP/1.1\r\nHost: evil.example:{}\r\n\r\n", address.port())
+                    .as_bytes(),
+            );
             let (_, body) = answer.split_once("\r\n\r\n").unwrap();
             assert_eq!(
-                (status(&answer), body.lines().count(), body.starts_with("421 Misdirected Request: ask by ")),
+                (
+                    status(&answer),
+                    body.lines().count(),
+                    body.starts_with("421 Misdirected Request: ask by ")
+                ),
                 ("421", 1, true),
                 "{answer}"
             );
         }
-        for head in [format!("HTTP/1.1\r\nHost: {address}"), "HTTP/1.1\r\nhost: [::1]".into(), "HTTP/1.0".into()] {
-            assert_eq!(status(&ask_for(address, format!("GET / {head}\r\n\r\n").as_bytes())), "200", "{head}");
+        for head in [
+            format!("HTTP/1.1\r\nHost: {address}"),
+            "HTTP/1.1\r\nhost: [::1]".into(),
+            "HTTP/1.0".into(),
+        ] {
+            assert_eq!(
+                status(&ask_for(address, format!("GET / {head}\r\n\r\n").as_bytes())),
+                "200",
+                "{head}"
+            );
         }
     });
 }
@@ -123,7 +148,12 @@ fn who_asks_by_a_stranger_s_name_is_sent_away() {
 fn head_is_answered_as_get_without_a_body() {
     with_server(|address| {
         let both = |path: &str| {
-            ["GET", "HEAD"].map(|method| ask_for(address, format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()))
+            ["GET", "HEAD"].map(|method| {
+                ask_for(
+                    address,
+                    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes(),
+                )
+            })
         };
         for path in ["/", "/no"] {
             let [got, head] = both(path);
@@ -146,7 +176,10 @@ fn events_come_again_until_nobody_looks() {
             assert!(got > 0, "{all}");
             all.push_str(std::str::from_utf8(&bytes[..got]).unwrap());
         }
-        assert!(all.contains("Content-Type: text/event-stream\r\n") && !all.contains("Content-Length"), "{all}");
+        assert!(
+            all.contains("Content-Type: text/event-stream\r\n") && !all.contains("Content-Length"),
+            "{all}"
+        );
     });
 }
 
@@ -156,8 +189,8 @@ fn who_sends_no_request_is_told_that_his_time_is_over() {
     with_patience(TICK, |address| assert_eq!(status(&ask_for(address, b"GET / HT")), "408"));
 }
 
-/// A connection on which `request` was sent, and the beginning of the answer. A client told to come again may find
-/// the connection reset, because its request was not read; then it asks again.
+/// A connection on which `request` was sent, and the beginning of the answer. A client told to come
+/// again may find the connection reset, because its request was not read; then it asks again.
 fn answered(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
     loop {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -170,19 +203,25 @@ fn answered(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
 
 /// As [`answered`], once there is room: clients that have gone make room one after another.
 fn once_there_is_room(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
-    std::iter::repeat_with(|| answered(address, request)).find(|(_, said)| said != b"HTTP/1.1 503").unwrap()
+    std::iter::repeat_with(|| answered(address, request))
+        .find(|(_, said)| said != b"HTTP/1.1 503")
+        .unwrap()
 }
 
-/// Clients that connect and send nothing keep others out until their time is over, and no longer; watching clients do
-/// not.
+/// Clients that connect and send nothing keep others out until their time is over, and no longer;
+/// watching clients do not.
 #[test]
 fn further_clients_are_told_to_come_again() {
     with_server(|address| {
-        let idle: Vec<TcpStream> = (0..CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let idle: Vec<TcpStream> =
+            (0..CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
         // They are accepted in order, so all of these are before the next.
         assert_eq!(status(&ask_for(address, b"")), "503");
         drop(idle);
-        let (page, watch) = (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let (page, watch) = (
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        );
         let watching: Vec<_> = (0..LOOKERS).map(|_| once_there_is_room(address, watch)).collect();
         assert!(watching.iter().all(|(_, said)| said == b"HTTP/1.1 200"));
         assert_eq!(&once_there_is_room(address, page).1, b"HTTP/1.1 200");

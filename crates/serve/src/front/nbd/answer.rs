@@ -1,5 +1,5 @@
-//! The execution of a request on the store, and its reply. [`crate::front::nbd::transmit`] decides whether it is
-//! executed, by which thread, and when the reply is sent.
+//! The execution of a request on the store, and its reply. [`crate::front::nbd::transmit`] decides
+//! whether it is executed, by which thread, and when the reply is sent.
 
 use super::{validate, zeros};
 use crate::errseq::Since;
@@ -24,7 +24,12 @@ pub(super) struct Answers<'a> {
 impl<'a> Answers<'a> {
     /// Answers from `export`, as it was `agreed`.
     pub(super) fn new(export: &'a Export, agreed: &'a Agreed) -> Answers<'a> {
-        Answers { export, agreed, properties: export.store.properties(), since: export.errors.sample() }
+        Answers {
+            export,
+            agreed,
+            properties: export.store.properties(),
+            since: export.errors.sample(),
+        }
     }
 
     /// Checks that the request is allowed; else the error is the protocol's.
@@ -41,7 +46,8 @@ impl<'a> Answers<'a> {
         replies.error(request, errno);
     }
 
-    /// Answers a read with the bytes where they are; `false`, and nothing is answered, if they cannot be borrowed from the store.
+    /// Answers a read with the bytes where they are; `false`, and nothing is answered, if they
+    /// cannot be borrowed from the store.
     pub(super) fn borrow(&self, request: &Request, replies: &mut Replies<'a>) -> bool {
         match self.export.store.borrow(request.offset, request.length) {
             Ok(None) => return false,
@@ -51,12 +57,20 @@ impl<'a> Answers<'a> {
         true
     }
 
-    /// Answers without waiting for a device. False, without an answer, if it must. `left` tells if the client has
-    /// gone.
-    pub(super) fn now(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) -> bool {
+    /// Answers without waiting for a device. False, without an answer, if it must. `left` tells if
+    /// the client has gone.
+    pub(super) fn now(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        left: &dyn Fn() -> bool,
+        replies: &mut Replies<'_>,
+    ) -> bool {
         let store = &*self.export.store;
         match request.command {
-            command::READ => return replies.read(request, |buffer| store.try_read(buffer, request.offset)),
+            command::READ => {
+                return replies.read(request, |buffer| store.try_read(buffer, request.offset));
+            }
             command::WRITE if self.properties.write_back && !request.has(flag::FUA) => {
                 replies.done(request, store.write_at(payload, request.offset));
             }
@@ -67,10 +81,18 @@ impl<'a> Answers<'a> {
     }
 
     /// Answers, with all waits it takes; `left` as in [`Answers::now`].
-    pub(super) fn waiting(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) {
+    pub(super) fn waiting(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        left: &dyn Fn() -> bool,
+        replies: &mut Replies<'_>,
+    ) {
         let (export, offset) = (self.export, request.offset);
         let (store, since) = (&*export.store, &self.since);
-        let through = |done: Result<(), Errno>| done.and_then(|()| if request.has(flag::FUA) { export.flush(since) } else { Ok(()) });
+        let through = |done: Result<(), Errno>| {
+            done.and_then(|()| if request.has(flag::FUA) { export.flush(since) } else { Ok(()) })
+        };
         let done = match request.command {
             command::READ => {
                 replies.read(request, |buffer| store.read_at(buffer, offset).map(|()| true));
@@ -82,7 +104,9 @@ impl<'a> Answers<'a> {
                     Err(errno) => replies.error(request, errno),
                 };
             }
-            command::WRITE if request.has(flag::FUA) => export.write_through(since, payload, offset),
+            command::WRITE if request.has(flag::FUA) => {
+                export.write_through(since, payload, offset)
+            }
             command::WRITE => store.write_at(payload, offset),
             command::FLUSH => export.flush(since),
             command::TRIM => through(zeros::discard(export, request, left)),

@@ -3,8 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use trueline_host::disk::buffers::Buffers;
 
-/// The least bytes of a buffer with a mapping of its own. A mapping is freed completely, while an allocator may keep
-/// memory for later, and takes memory only as it is written.
+/// The least bytes of a buffer with a mapping of its own. A mapping is freed completely, while an
+/// allocator may keep memory for later, and takes memory only as it is written.
 const LARGE: usize = 512 << 10;
 
 /// A buffer of bytes, zeros at first.
@@ -17,7 +17,10 @@ pub(super) enum Buffer {
 
 impl Buffer {
     pub(super) fn new(length: usize) -> Buffer {
-        let mapped = u64::try_from(length).ok().filter(|_| length >= LARGE).and_then(|length| Buffers::zeros(length).ok());
+        let mapped = u64::try_from(length)
+            .ok()
+            .filter(|_| length >= LARGE)
+            .and_then(|length| Buffers::zeros(length).ok());
         match mapped {
             Some(map) => Buffer::Map(map, length),
             None => Buffer::Heap(vec![0; length]),

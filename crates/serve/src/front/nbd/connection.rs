@@ -1,4 +1,5 @@
-//! One client's connection, from the greeting to its end: the handshake here, requests in `transmission`.
+//! One client's connection, from the greeting to its end: the handshake here, requests in
+//! `transmission`.
 
 use super::input::Input;
 use super::limits::Limits;
@@ -27,8 +28,13 @@ pub struct Service<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Serves one client. An error concerns the connection; an invalid request is answered with an error.
-pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(&Export)) -> io::Result<()> {
+/// Serves one client. An error concerns the connection; an invalid request is answered with an
+/// error.
+pub fn serve(
+    stream: &dyn Stream,
+    service: &Service<'_>,
+    served: &mut dyn FnMut(&Export),
+) -> io::Result<()> {
     let end = Instant::now() + service.limits.handshake;
     let (mut haggle, mut input) = (Haggle::new(service.encryption.tls()), Input::new());
     stream.send(&negotiate::greeting())?;
@@ -38,10 +44,13 @@ pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(
         Step::StartTls if input.is_empty() => {
             let Some(certificates) = service.encryption.certificates() else { return Ok(()) };
             let stream = Encrypted::accept(stream, certificates, end)?;
-            let done = match shake_hands(&stream, &mut input, &mut haggle.encrypted(), service, end)? {
-                Step::Transmission(agreed) => transmit(&stream, &mut input, service, &agreed, served),
-                _ => Ok(()),
-            };
+            let done =
+                match shake_hands(&stream, &mut input, &mut haggle.encrypted(), service, end)? {
+                    Step::Transmission(agreed) => {
+                        transmit(&stream, &mut input, service, &agreed, served)
+                    }
+                    _ => Ok(()),
+                };
             stream.end();
             done
         }
@@ -49,9 +58,15 @@ pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(
     }
 }
 
-/// Negotiates options, up to the step that ends it: [`Step::Close`] if the client is done or has violated the
-/// protocol.
-fn shake_hands(stream: &dyn Stream, input: &mut Input, haggle: &mut Haggle, service: &Service<'_>, end: Instant) -> io::Result<Step> {
+/// Negotiates options, up to the step that ends it: [`Step::Close`] if the client is done or has
+/// violated the protocol.
+fn shake_hands(
+    stream: &dyn Stream,
+    input: &mut Input,
+    haggle: &mut Haggle,
+    service: &Service<'_>,
+    end: Instant,
+) -> io::Result<Step> {
     let mut out = Vec::new();
     loop {
         if service.stop.load(Ordering::Relaxed) {
@@ -66,7 +81,8 @@ fn shake_hands(stream: &dyn Stream, input: &mut Input, haggle: &mut Haggle, serv
         match step {
             Step::Answered => {}
             Step::More => {
-                let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+                let left =
+                    end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
                 stream.set_patience(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;
                 if !input.fill(stream)? {
                     return Ok(Step::Close);

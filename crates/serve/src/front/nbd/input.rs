@@ -11,7 +11,8 @@ use trueline_host::nbd::wire::REQUEST;
 /// The most bytes received at once.
 pub(super) const BATCH: usize = 256 << 10;
 
-/// The least payload in bytes whose rest is received by itself, not together with what surrounds it.
+/// The least payload in bytes whose rest is received by itself, not together with what surrounds
+/// it.
 pub(super) const LARGE: usize = 32 << 10;
 
 /// A buffer of received bytes that were not consumed yet.
@@ -23,7 +24,8 @@ pub(super) struct Input {
     received: u64,
     /// The size of a request's header in bytes.
     head: usize,
-    /// True if the last payload exceeded this buffer, as the next one may: only its header is received first.
+    /// True if the last payload exceeded this buffer, as the next one may: only its header is
+    /// received first.
     shy: bool,
     /// The buffer of large payloads.
     large: Buffer,
@@ -31,7 +33,15 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn new() -> Input {
-        Input { buffer: vec![0; BATCH].into(), start: 0, end: 0, received: 0, head: REQUEST, shy: false, large: Buffer::none() }
+        Input {
+            buffer: vec![0; BATCH].into(),
+            start: 0,
+            end: 0,
+            received: 0,
+            head: REQUEST,
+            shy: false,
+            large: Buffer::none(),
+        }
     }
 
     /// Sets the size of a request's header in bytes.
@@ -59,7 +69,8 @@ impl Input {
         }
     }
 
-    /// Receives more. False at the end of the stream, or if the buffer is full: no expected message is that long.
+    /// Receives more. False at the end of the stream, or if the buffer is full: no expected message
+    /// is that long.
     pub(super) fn fill(&mut self, stream: &dyn Stream) -> io::Result<bool> {
         self.fill_some(stream).map(|got| got > 0)
     }
@@ -79,9 +90,14 @@ impl Input {
         Ok(got)
     }
 
-    /// Consumes the next `length` bytes, part of which may be here, `in_time`. Missing bytes take no memory before
-    /// they arrive: a client that only announces them holds none.
-    pub(super) fn read(&mut self, length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<&[u8]> {
+    /// Consumes the next `length` bytes, part of which may be here, `in_time`. Missing bytes take
+    /// no memory before they arrive: a client that only announces them holds none.
+    pub(super) fn read(
+        &mut self,
+        length: usize,
+        stream: &dyn Stream,
+        in_time: InTime<'_>,
+    ) -> io::Result<&[u8]> {
         let mut progress = Progress::new(length, Instant::now());
         let mut done = length.min(self.bytes().len());
         if self.large.len() < length {
@@ -91,7 +107,8 @@ impl Input {
         self.take(done);
         progress.add(done, Instant::now());
         while done < length {
-            let got = received(stream.receive(&mut self.large[done..length]), &mut progress, in_time)?;
+            let got =
+                received(stream.receive(&mut self.large[done..length]), &mut progress, in_time)?;
             done += got;
             self.received += got as u64;
         }
@@ -119,7 +136,12 @@ impl Input {
     }
 
     /// Discards the next `length` bytes, `in_time`.
-    pub(super) fn skip(&mut self, mut length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
+    pub(super) fn skip(
+        &mut self,
+        mut length: usize,
+        stream: &dyn Stream,
+        in_time: InTime<'_>,
+    ) -> io::Result<()> {
         let mut progress = Progress::new(length, Instant::now());
         loop {
             let here = length.min(self.bytes().len());
@@ -133,9 +155,13 @@ impl Input {
     }
 }
 
-/// Notes the bytes received of an incomplete message. The end of the stream is an error, and so is a missed deadline,
-/// but not silence for a while.
-fn received(came: io::Result<usize>, progress: &mut Progress, in_time: InTime<'_>) -> io::Result<usize> {
+/// Notes the bytes received of an incomplete message. The end of the stream is an error, and so is
+/// a missed deadline, but not silence for a while.
+fn received(
+    came: io::Result<usize>,
+    progress: &mut Progress,
+    in_time: InTime<'_>,
+) -> io::Result<usize> {
     let count = match came {
         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => 0,

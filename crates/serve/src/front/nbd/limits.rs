@@ -3,22 +3,24 @@
 use std::time::Duration;
 use trueline_host::nbd::client::patience::carries;
 
-/// The limits of a client. Its memory is bounded by [`crate::front::nbd::memory_budget`] and in `transmission`.
+/// The limits of a client. Its memory is bounded by [`crate::front::nbd::memory_budget`] and in
+/// `transmission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most clients of a socket at a time; further ones wait until one has gone.
     pub connections: usize,
     /// The time from the greeting to the first request.
     pub handshake: Duration,
-    /// The time from the first byte of a request to its last, and as much again for every MiB of its payload. Between
-    /// requests a client may be silent for ever.
+    /// The time from the first byte of a request to its last, and as much again for every MiB of
+    /// its payload. Between requests a client may be silent for ever.
     pub request: Duration,
-    /// The time to the first byte of a large payload or reply while other clients wait for its memory. All of it then
-    /// has [`Limits::request`], in proportion to the bytes that have passed.
+    /// The time to the first byte of a large payload or reply while other clients wait for its
+    /// memory. All of it then has [`Limits::request`], in proportion to the bytes that have passed.
     pub crowded: Duration,
     /// The time without any progress of a reply.
     pub reply: Duration,
-    /// The time from the stop of the server until clients that have not taken their replies are cut off.
+    /// The time from the stop of the server until clients that have not taken their replies are cut
+    /// off.
     pub drain: Duration,
 }
 

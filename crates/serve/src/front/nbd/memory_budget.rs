@@ -1,19 +1,21 @@
-//! Memory that the clients of a server share for large requests. A client that finds none waits for its turn.
+//! Memory that the clients of a server share for large requests. A client that finds none waits for
+//! its turn.
 //!
-//! A client never waits while it holds memory that only it can release, so holders always progress. Memory returns
-//! when a device has answered, when a payload has arrived or a reply was sent, and the latter have deadlines
-//! ([`crate::front::nbd::limits`]).
+//! A client never waits while it holds memory that only it can release, so holders always progress.
+//! Memory returns when a device has answered, when a payload has arrived or a reply was sent, and
+//! the latter have deadlines ([`crate::front::nbd::limits`]).
 //!
 //! # Limits
-//! A client that leaves while it waits is noticed within a quarter of a second if its socket reports it. A closed TCP
-//! connection to which nothing is sent looks like one that only sends no more; it is noticed at its turn.
+//! A client that leaves while it waits is noticed within a quarter of a second if its socket
+//! reports it. A closed TCP connection to which nothing is sent looks like one that only sends no
+//! more; it is noticed at its turn.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The memory of every client itself in bytes: for a payload, for replies, and for requests that wait for a device,
-/// each.
+/// The memory of every client itself in bytes: for a payload, for replies, and for requests that
+/// wait for a device, each.
 pub const OWN: usize = 1 << 20;
 /// The interval between two checks whether waiting clients are still there.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
@@ -57,7 +59,8 @@ impl MemoryBudget {
         state.held == 0 || state.held.checked_add(bytes).is_some_and(|held| held <= self.size)
     }
 
-    /// Reserves `bytes`, after the clients that waited before; [`None`] if the client is `gone` before its turn.
+    /// Reserves `bytes`, after the clients that waited before; [`None`] if the client is `gone`
+    /// before its turn.
     pub(super) fn share(&self, bytes: usize, gone: &dyn Fn() -> bool) -> Option<Reservation<'_>> {
         let mut state = self.state();
         let number = state.next;
@@ -66,7 +69,8 @@ impl MemoryBudget {
         state.crowded.get_or_insert_with(Instant::now);
         let mut there = true;
         while there && (state.waiting.front() != Some(&number) || !self.has(&state, bytes)) {
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            state =
+                self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
             there = !gone();
         }
         state.waiting.retain(|&other| other != number);
@@ -131,8 +135,8 @@ mod tests {
         assert!(room.share(100, HERE).is_some());
     }
 
-    /// Threads that want more together than there is, some of them more than the whole budget, and some of which
-    /// leave.
+    /// Threads that want more together than there is, some of them more than the whole budget, and
+    /// some of which leave.
     #[test]
     fn everybody_has_his_turn() {
         let (room, held) = (MemoryBudget::new(100), AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! Notices about clients that were cut off: one line for each, at most [`MOST`] a minute, and then the number of the
-//! others.
+//! Notices about clients that were cut off: one line for each, at most [`MOST`] a minute, and then
+//! the number of the others.
 
 use super::limits::Limits;
 use std::io;
@@ -53,12 +53,15 @@ impl<'a> Notices<'a> {
         }
     }
 
-    /// Reports that no client can be accepted; only once, as the condition comes and goes with every client.
+    /// Reports that no client can be accepted; only once, as the condition comes and goes with
+    /// every client.
     pub(super) fn held_up(&self, why: &io::Error) {
         if !self.held_up.swap(true, Ordering::Relaxed) {
             let why = why.to_string();
             let why = why.rsplit_once(" (os error ").map_or(why.as_str(), |(why, _)| why);
-            (self.tell)(&format!("clients wait until others have gone: {why}: raise the limit of open files (ulimit -n)"));
+            (self.tell)(&format!(
+                "clients wait until others have gone: {why}: raise the limit of open files (ulimit -n)"
+            ));
         }
     }
 
@@ -78,8 +81,8 @@ impl<'a> Notices<'a> {
     }
 }
 
-/// The reason for which a connection was cut off; [`None`] if its client has gone. `begun`: true if an export had
-/// been agreed on.
+/// The reason for which a connection was cut off; [`None`] if its client has gone. `begun`: true if
+/// an export had been agreed on.
 pub(super) fn why(error: &io::Error, limits: &Limits, begun: bool) -> Option<String> {
     match error.kind() {
         // Errors with a message of their own: TLS, and violated limits.
@@ -89,7 +92,9 @@ pub(super) fn why(error: &io::Error, limits: &Limits, begun: bool) -> Option<Str
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
             let (request, reply) = (limits.request.as_secs_f64(), limits.reply.as_secs_f64());
-            Some(format!("for {request} s a request was not sent to its end, or for {reply} s no byte of a reply was taken"))
+            Some(format!(
+                "for {request} s a request was not sent to its end, or for {reply} s no byte of a reply was taken"
+            ))
         }
         io::ErrorKind::OutOfMemory => Some("there is no thread to be had for its requests".into()),
         _ => None,
@@ -109,11 +114,18 @@ mod tests {
         let taken = || std::mem::take(&mut *said.lock().unwrap());
         let (notices, start) = (Notices::new(&tell), Instant::now());
         for second in 0..40 {
-            notices.cut_off(&format!("client {second}"), "slow", start + Duration::from_secs(second));
+            notices.cut_off(
+                &format!("client {second}"),
+                "slow",
+                start + Duration::from_secs(second),
+            );
             notices.pass(start + Duration::from_secs(second));
         }
         let lines = taken();
-        assert_eq!((lines.len(), lines[0].as_str(), lines[9].as_str()), (10, "client 0 was cut off: slow", "client 9 was cut off: slow"));
+        assert_eq!(
+            (lines.len(), lines[0].as_str(), lines[9].as_str()),
+            (10, "client 0 was cut off: slow", "client 9 was cut off: slow")
+        );
         // The rest is reported even if no other client comes.
         notices.pass(start + MINUTE);
         assert_eq!(taken(), ["30 more clients were cut off within a minute"]);
@@ -126,10 +138,17 @@ mod tests {
     #[test]
     fn who_goes_by_himself_is_not_cut_off() {
         let why = |kind: io::ErrorKind, begun| why(&kind.into(), &Limits::default(), begun);
-        for kind in [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe] {
+        for kind in [
+            io::ErrorKind::UnexpectedEof,
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::BrokenPipe,
+        ] {
             assert_eq!(why(kind, true), None);
         }
-        assert_eq!(why(io::ErrorKind::WouldBlock, false).as_deref(), Some("no request within 30 s of connecting"));
+        assert_eq!(
+            why(io::ErrorKind::WouldBlock, false).as_deref(),
+            Some("no request within 30 s of connecting")
+        );
         assert!(why(io::ErrorKind::TimedOut, true).is_some_and(|why| why.contains("60 s")));
     }
 }

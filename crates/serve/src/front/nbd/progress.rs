@@ -41,13 +41,19 @@ impl Progress {
         now.saturating_duration_since(self.begun) > limits.payload(self.length)
     }
 
-    /// True if the message is too slow while other clients wait for its memory, since `crowded`. Earlier slowness
-    /// does not count: the time starts when they began to wait. It has some for its first byte, and
-    /// [`Limits::request`] for all of it.
-    pub(super) fn is_in_the_way(&self, limits: &Limits, crowded: Option<Instant>, now: Instant) -> bool {
+    /// True if the message is too slow while other clients wait for its memory, since `crowded`.
+    /// Earlier slowness does not count: the time starts when they began to wait. It has some for
+    /// its first byte, and [`Limits::request`] for all of it.
+    pub(super) fn is_in_the_way(
+        &self,
+        limits: &Limits,
+        crowded: Option<Instant>,
+        now: Instant,
+    ) -> bool {
         const WHOLE: u32 = 1 << 10;
         let done = self.done.saturating_mul(1 << 10) / self.length.max(1);
-        let (first, done) = (limits.crowded.min(limits.request), u32::try_from(done).unwrap_or(WHOLE));
+        let (first, done) =
+            (limits.crowded.min(limits.request), u32::try_from(done).unwrap_or(WHOLE));
         let may = first.saturating_add((limits.request - first) / WHOLE * done);
         crowded.is_some_and(|crowded| now.saturating_duration_since(crowded.max(self.begun)) > may)
     }
@@ -68,21 +74,30 @@ mod tests {
     fn who_is_alone_has_the_time_of_a_slow_line() {
         let (start, limits) = (Instant::now(), Limits::default());
         let mut progress = Progress::new(32 * MIB, start);
-        assert!(!progress.is_late(&limits, start + seconds(33 * 60)) && progress.is_late(&limits, start + seconds(33 * 60 + 1)));
+        assert!(
+            !progress.is_late(&limits, start + seconds(33 * 60))
+                && progress.is_late(&limits, start + seconds(33 * 60 + 1))
+        );
         assert!(!progress.is_in_the_way(&limits, None, start + seconds(33 * 60)));
-        assert!(!progress.is_silent(&limits, start + seconds(59)) && progress.is_silent(&limits, start + seconds(60)));
+        assert!(
+            !progress.is_silent(&limits, start + seconds(59))
+                && progress.is_silent(&limits, start + seconds(60))
+        );
         progress.add(0, start + seconds(30));
         assert!(progress.is_silent(&limits, start + seconds(60)), "nothing is not a byte");
         progress.add(1, start + seconds(30));
         assert!(!progress.is_silent(&limits, start + seconds(60)));
     }
 
-    /// While others wait, what takes room has ten seconds for its first byte, and a minute for all of it.
+    /// While others wait, what takes room has ten seconds for its first byte, and a minute for all
+    /// of it.
     #[test]
     fn who_keeps_others_waiting_has_less() {
         let (start, limits) = (Instant::now(), Limits::default());
         let mut progress = Progress::new(32 * MIB, start);
-        let in_the_way = |progress: &Progress, after| progress.is_in_the_way(&limits, Some(start), start + seconds(after));
+        let in_the_way = |progress: &Progress, after| {
+            progress.is_in_the_way(&limits, Some(start), start + seconds(after))
+        };
         assert_eq!((in_the_way(&progress, 10), in_the_way(&progress, 11)), (false, true));
         progress.add(16 * MIB, start + seconds(1));
         assert_eq!((in_the_way(&progress, 34), in_the_way(&progress, 36)), (false, true));

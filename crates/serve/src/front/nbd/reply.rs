@@ -19,14 +19,16 @@ use trueline_host::nbd::wire::{self, Headers, chunk, flag};
 
 /// The bytes of replies that are sent at once.
 pub(super) const BATCH: usize = 256 << 10;
-/// The least read in bytes that is sent from the store's memory: to copy fewer is faster than to name another place.
+/// The least read in bytes that is sent from the store's memory: to copy fewer is faster than to
+/// name another place.
 pub(super) const LENT: u64 = 2048;
-/// The largest buffers kept for further replies, by the thread that reads requests and by each that waits for a
-/// device, in bytes.
+/// The largest buffers kept for further replies, by the thread that reads requests and by each that
+/// waits for a device, in bytes.
 const KEPT: usize = OWN + BATCH;
 const KEPT_WAITING: usize = 16 << 10;
-/// The socket's send buffer in bytes, set with the first full batch. With the default, each side waits for the other
-/// several times in every large reply. Small replies are faster with the default, in the processor's cache.
+/// The socket's send buffer in bytes, set with the first full batch. With the default, each side
+/// waits for the other several times in every large reply. Small replies are faster with the
+/// default, in the processor's cache.
 const HELD: usize = 1 << 20;
 /// The most descriptors in an answer to `BLOCK_STATUS`.
 const DESCRIPTORS: usize = 4096;
@@ -35,7 +37,8 @@ const RUNS: usize = 1 << 16;
 
 /// Replies to be sent together.
 pub(super) struct Replies<'a> {
-    /// Headers and copied bytes: the first `end` bytes. The buffer is kept, rather than made anew for every reply.
+    /// Headers and copied bytes: the first `end` bytes. The buffer is kept, rather than made anew
+    /// for every reply.
     buffer: Buffer,
     end: usize,
     /// The least size of the buffer, and the largest that is kept when it is empty.
@@ -56,7 +59,17 @@ impl<'a> Replies<'a> {
     /// The replies of the thread that reads requests.
     pub(super) fn new(headers: Headers) -> Replies<'a> {
         let buffer = Buffer::none();
-        Replies { buffer, end: 0, least: BATCH, kept: KEPT, share: None, lent: Vec::new(), bytes: 0, headers, wide: false }
+        Replies {
+            buffer,
+            end: 0,
+            least: BATCH,
+            kept: KEPT,
+            share: None,
+            lent: Vec::new(),
+            bytes: 0,
+            headers,
+            wide: false,
+        }
     }
 
     /// The replies of a thread that waits for a device, of which there are several.
@@ -74,7 +87,8 @@ impl<'a> Replies<'a> {
         self.share.take()
     }
 
-    /// True if the replies must be sent: there are many, or other clients may wait for their memory.
+    /// True if the replies must be sent: there are many, or other clients may wait for their
+    /// memory.
     pub(super) fn are_due(&self) -> bool {
         self.bytes >= BATCH || self.share.is_some()
     }
@@ -84,11 +98,14 @@ impl<'a> Replies<'a> {
         if self.bytes >= BATCH && !self.wide {
             self.wide = true;
             // The system may grant less.
-            let _ = stream.socket().map(|socket| sockopt::set_socket_send_buffer_size(socket, HELD));
+            let _ =
+                stream.socket().map(|socket| sockopt::set_socket_send_buffer_size(socket, HELD));
         }
         let sent = match stream.socket() {
             _ if self.bytes == 0 => Ok(()),
-            Some(socket) if !self.lent.is_empty() => scatter::send(socket, &mut self.places()).map_err(io::Error::from),
+            Some(socket) if !self.lent.is_empty() => {
+                scatter::send(socket, &mut self.places()).map_err(io::Error::from)
+            }
             _ if self.share.is_some() => self.send_in_time(stream, in_time),
             _ => stream.send(&self.buffer[..self.end]),
         };
@@ -152,7 +169,9 @@ impl<'a> Replies<'a> {
     pub(super) fn done(&mut self, request: &Request, done: Result<(), Errno>) {
         match done {
             Err(errno) => self.error(request, wire::errno(errno)),
-            Ok(()) if self.headers == Headers::Extended => self.chunk(request, chunk::NONE, true, 0),
+            Ok(()) if self.headers == Headers::Extended => {
+                self.chunk(request, chunk::NONE, true, 0)
+            }
             Ok(()) => self.push(&wire::simple_reply(0, request.cookie)),
         }
     }
@@ -174,8 +193,8 @@ impl<'a> Replies<'a> {
         if self.headers == Headers::Extended {
             self.push(&wire::extended_chunk(flags, kind, request.cookie, request.offset, length));
         } else {
-            // A 32-bit request has a 32-bit answer: a status has a bounded number of descriptors, and a read of
-            // bytes.
+            // A 32-bit request has a 32-bit answer: a status has a bounded number of descriptors,
+            // and a read of bytes.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             self.push(&wire::structured_chunk(flags, kind, request.cookie, length));
         }
@@ -191,8 +210,13 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// Adds the reply to a read, whose bytes `fill` stores in the buffer. False, without a reply, if it does not.
-    pub(super) fn read(&mut self, request: &Request, fill: impl FnOnce(&mut [u8]) -> Result<bool, Errno>) -> bool {
+    /// Adds the reply to a read, whose bytes `fill` stores in the buffer. False, without a reply,
+    /// if it does not.
+    pub(super) fn read(
+        &mut self,
+        request: &Request,
+        fill: impl FnOnce(&mut [u8]) -> Result<bool, Errno>,
+    ) -> bool {
         if self.headers.are_chunks() && request.length == 0 {
             // A chunk of data has at least a byte (section "Structured reply types").
             self.chunk(request, chunk::NONE, true, 0);
@@ -224,11 +248,15 @@ impl<'a> Replies<'a> {
             let most = if request.has(flag::REQ_ONE) { 1 } else { DESCRIPTORS };
             let found = match (contexts::told_by(context), &export.overlay) {
                 (Some(why), _) => units(request, export, why, most),
-                (None, Some(overlay)) if context == contexts::OVERLAY => runs(request, &**overlay, most, overlaid),
+                (None, Some(overlay)) if context == contexts::OVERLAY => {
+                    runs(request, &**overlay, most, overlaid)
+                }
                 (None, _) => runs(request, &*export.store, most, allocated),
             };
             match found {
-                Ok(found) => self.descriptors(request, context, place + 1 == contexts.len(), &found),
+                Ok(found) => {
+                    self.descriptors(request, context, place + 1 == contexts.len(), &found)
+                }
                 Err(errno) => {
                     self.truncate(start);
                     return self.error(request, wire::errno(errno));
@@ -283,7 +311,12 @@ fn overlaid(content: Content) -> u32 {
 }
 
 /// The runs of a store's content, with their `flags`.
-fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) -> u32) -> Result<Descriptors, Errno> {
+fn runs(
+    request: &Request,
+    store: &dyn Store,
+    most: usize,
+    flags: fn(Content) -> u32,
+) -> Result<Descriptors, Errno> {
     let mut found: Descriptors = Vec::new();
     let (mut at, end) = (request.offset, request.offset + request.length);
     for _ in 0..RUNS {
@@ -304,13 +337,17 @@ fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) ->
     Ok(found)
 }
 
-/// The descriptors of `trueline:grain` and the like: the unit in bytes where units are whole; 0 where the export has
-/// only part of one, and where members have none in common.
+/// The descriptors of `trueline:grain` and the like: the unit in bytes where units are whole; 0
+/// where the export has only part of one, and where members have none in common.
 fn units(request: &Request, export: &Export, why: Why, most: usize) -> Result<Descriptors, Errno> {
-    let told = export.boundaries.iter().find(|boundary| boundary.why == why).ok_or(Errno::Unsupported)?;
+    let told =
+        export.boundaries.iter().find(|boundary| boundary.why == why).ok_or(Errno::Unsupported)?;
     let (start, end) = (request.offset, request.offset + request.length);
     let length = export.store.length();
-    let size = told.grain.map_or(Ok(0), |grain| u32::try_from(grain.size())).map_err(|_| Errno::Unsupported)?;
+    let size = told
+        .grain
+        .map_or(Ok(0), |grain| u32::try_from(grain.size()))
+        .map_err(|_| Errno::Unsupported)?;
     let first = told.grain.and_then(|grain| grain.next(0)).unwrap_or(length).min(length);
     let last = told.grain.and_then(|grain| grain.previous(length)).unwrap_or(length).max(first);
     // A unit that the request cuts is a whole one of the export.

@@ -39,7 +39,8 @@ impl Clients {
 
     /// Waits at most `within` for no more than `count` clients. True if it is so.
     fn wait(&self, count: usize, within: Duration) -> bool {
-        let waited = self.gone.wait_timeout_while(self.table(), within, |table| table.len() > count);
+        let waited =
+            self.gone.wait_timeout_while(self.table(), within, |table| table.len() > count);
         waited.unwrap_or_else(PoisonError::into_inner).0.len() <= count
     }
 
@@ -56,26 +57,37 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Serves the clients of `listener` until it must stop; then answers the requests made, and ends. `tell` reports
-/// clients cut off.
+/// Serves the clients of `listener` until it must stop; then answers the requests made, and ends.
+/// `tell` reports clients cut off.
 pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<(), Error> {
     // A waiting client may leave before it is accepted, and there may be no other for a long time.
-    rustix::io::ioctl_fionbio(listener.fd(), true).map_err(|e| Error::os("listen on", Path::new(&listener.place()), e))?;
+    rustix::io::ioctl_fionbio(listener.fd(), true)
+        .map_err(|e| Error::os("listen on", Path::new(&listener.place()), e))?;
     let (clients, notices) = (&Clients::default(), &Notices::new(tell));
     std::thread::scope(|scope| {
         let mut next = 0;
         while !service.stop.load(Ordering::Relaxed) {
             notices.pass(Instant::now());
-            if !clients.wait(service.limits.connections.max(1) - 1, PATIENCE) || !is_ready(listener.fd()) {
+            if !clients.wait(service.limits.connections.max(1) - 1, PATIENCE)
+                || !is_ready(listener.fd())
+            {
                 continue;
             }
             let own = match listener.accept() {
                 Ok(own) => Arc::new(own),
                 // The client left before it was accepted.
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) => continue,
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted
+                    ) =>
+                {
+                    continue;
+                }
                 Err(e) => {
                     notices.held_up(&e);
-                    // No descriptor, or no memory, until a client goes: an immediate retry would only spin.
+                    // No descriptor, or no memory, until a client goes: an immediate retry would
+                    // only spin.
                     std::thread::sleep(PATIENCE);
                     continue;
                 }
@@ -87,12 +99,18 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
                 let (_place, mut begun) = (place, false);
                 let serve = |()| connection::serve(&*own, service, &mut |_| begun = true);
                 let served = own.set_patience_to_send(service.limits.reply).and_then(serve);
-                if let Some(why) = served.err().and_then(|e| notices::why(&e, &service.limits, begun)) {
+                if let Some(why) =
+                    served.err().and_then(|e| notices::why(&e, &service.limits, begun))
+                {
                     notices.cut_off(&who, &why, Instant::now());
                 }
             };
             // Without a thread for it, the client is disconnected.
-            if std::thread::Builder::new().name("nbd client".into()).spawn_scoped(scope, serve).is_err() {
+            if std::thread::Builder::new()
+                .name("nbd client".into())
+                .spawn_scoped(scope, serve)
+                .is_err()
+            {
                 notices.cut_off(&named, "there is no thread to be had for it", Instant::now());
             }
         }
@@ -102,13 +120,17 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
     Ok(())
 }
 
-/// Answers the requests that clients have made, and disconnects those too slow to take their answers.
+/// Answers the requests that clients have made, and disconnects those too slow to take their
+/// answers.
 fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
     clients.table().values().for_each(|client| client.hear_out());
     clients.wait(0, within);
     for client in clients.table().values() {
         client.hang_up();
-        let why = format!("the server ends, and it had not taken its replies after {} s", within.as_secs_f64());
+        let why = format!(
+            "the server ends, and it had not taken its replies after {} s",
+            within.as_secs_f64()
+        );
         notices.cut_off(&client.who(), &why, Instant::now());
     }
 }

@@ -1,13 +1,13 @@
-//! The transmission phase of one connection: the thread that reads requests, those that answer them, and the sending
-//! of replies.
+//! The transmission phase of one connection: the thread that reads requests, those that answer
+//! them, and the sending of replies.
 //!
-//! The reading thread answers all that memory can answer: it reads many requests at once and sends their
-//! replies at once. Requests that must wait for a device go to threads of this connection alone, in any order, so a
-//! slow client, or one with slow requests, keeps no other waiting.
+//! The reading thread answers all that memory can answer: it reads many requests at once and sends
+//! their replies at once. Requests that must wait for a device go to threads of this connection
+//! alone, in any order, so a slow client, or one with slow requests, keeps no other waiting.
 //!
 //! # Limits
-//! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; for memory beyond every client's own
-//! ([`OWN`]), the [`MemoryBudget`] of the server; for time, [`Limits`].
+//! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; for memory beyond every
+//! client's own ([`OWN`]), the [`MemoryBudget`] of the server; for time, [`Limits`].
 
 use super::buffer::Buffer;
 use super::connection::{Service, cut_off};
@@ -44,7 +44,11 @@ struct Job<'a> {
 impl Job<'_> {
     /// The bytes of memory it holds until it is answered.
     fn bytes(&self) -> usize {
-        if self.request.command == command::READ { usize::try_from(self.request.length).unwrap_or(usize::MAX) } else { self.payload.len() }
+        if self.request.command == command::READ {
+            usize::try_from(self.request.length).unwrap_or(usize::MAX)
+        } else {
+            self.payload.len()
+        }
     }
 }
 
@@ -85,18 +89,27 @@ pub(super) fn transmit(
 ) -> io::Result<()> {
     let Some(export) = service.exports.0.get(agreed.export) else { return Ok(()) };
     served(export);
-    // The same timeout for silence and for part of a request: the cause is determined when it expires.
+    // The same timeout for silence and for part of a request: the cause is determined when it
+    // expires.
     stream.set_patience(Some(service.limits.request))?;
     let (limits, room, stop) = (service.limits, service.room, service.stop);
     input.expect(agreed.headers.request());
-    let most = Most { threads: export.store.properties().depth.min(REQUESTS), jobs: REQUESTS, bytes: IN_FLIGHT };
-    let (answers, headers, workers) = (Answers::new(export, agreed), agreed.headers, Workers::new(most));
+    let most = Most {
+        threads: export.store.properties().depth.min(REQUESTS),
+        jobs: REQUESTS,
+        bytes: IN_FLIGHT,
+    };
+    let (answers, headers, workers) =
+        (Answers::new(export, agreed), agreed.headers, Workers::new(most));
     let (sending, failed, left) = (Mutex::new(()), OnceLock::new(), AtomicBool::new(false));
-    let session = Session { stream, answers, headers, limits, room, stop, sending, failed, left, workers };
+    let session =
+        Session { stream, answers, headers, limits, room, stop, sending, failed, left, workers };
     std::thread::scope(|scope| {
         let (mut workers, closing) = (Vec::new(), session.workers.closing());
         let read = session.read(input, &mut |session| {
-            let spawned = std::thread::Builder::new().name("nbd worker".into()).spawn_scoped(scope, move || session.work());
+            let spawned = std::thread::Builder::new()
+                .name("nbd worker".into())
+                .spawn_scoped(scope, move || session.work());
             spawned.map(|worker| workers.push(worker)).is_ok()
         });
         if let Err(e) = read {
@@ -143,15 +156,17 @@ impl<'a> Session<'a> {
         let _ = self.failed.set(error);
     }
 
-    /// Checks the deadlines of a payload or reply under way. `holds`: it has a reservation that other clients may
-    /// wait for.
+    /// Checks the deadlines of a payload or reply under way. `holds`: it has a reservation that
+    /// other clients may wait for.
     fn is_in_time(&self, progress: &Progress, holds: bool) -> io::Result<()> {
         let now = Instant::now();
         if progress.is_late(&self.limits, now) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         if holds && progress.is_in_the_way(&self.limits, self.room.crowded(), now) {
-            return Err(cut_off("others waited for the memory that its large request took, and it was too slow"));
+            return Err(cut_off(
+                "others waited for the memory that its large request took, and it was too slow",
+            ));
         }
         Ok(())
     }
@@ -175,18 +190,27 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Receives more; false at the end of the stream. A client may be silent as long as it likes, but not in the
-    /// middle of a request.
+    /// Receives more; false at the end of the stream. A client may be silent as long as it likes,
+    /// but not in the middle of a request.
     fn receive(&self, input: &mut Input, pace: &mut Pace) -> io::Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
             // Bytes that the kernel had at the stop were sent before it; the others came later.
-            let due = pace.due.get_or_insert_with(|| input.received().saturating_add(self.stream.waiting() as u64));
+            let due = pace.due.get_or_insert_with(|| {
+                input.received().saturating_add(self.stream.waiting() as u64)
+            });
             pace.refusing = input.received() >= *due;
         }
         loop {
             match input.fill(self.stream) {
-                Err(e) if pace.begun.is_none() && matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
-                Ok(true) if pace.begun.is_some_and(|begun| begun.elapsed() > self.limits.request) => {
+                Err(e)
+                    if pace.begun.is_none()
+                        && matches!(
+                            e.kind(),
+                            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                        ) => {}
+                Ok(true)
+                    if pace.begun.is_some_and(|begun| begun.elapsed() > self.limits.request) =>
+                {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 filled => return filled,
@@ -194,7 +218,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads requests until the client ends. Answers those it can at once, and hands over the others.
+    /// Reads requests until the client ends. Answers those it can at once, and hands over the
+    /// others.
     fn read<'s>(&'s self, input: &mut Input, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
         let mut replies = Replies::new(self.headers);
         let mut pace = Pace::default();
@@ -239,10 +264,14 @@ impl<'a> Session<'a> {
         }
         let payload = request.payload(headers);
         if payload > u64::from(wire::MAXIMUM) {
-            // The payload exceeds the agreed maximum, and would have to be read to reach the next request.
+            // The payload exceeds the agreed maximum, and would have to be read to reach the next
+            // request.
             self.answers.refuse(&request, error::EINVAL, replies);
             self.send(replies)?;
-            return Err(cut_off(format!("a request with {payload} bytes behind it, where {} are the most", wire::MAXIMUM)));
+            return Err(cut_off(format!(
+                "a request with {payload} bytes behind it, where {} are the most",
+                wire::MAXIMUM
+            )));
         }
         let payload = usize::try_from(payload).unwrap_or(usize::MAX);
         let whole = input.bytes().len() - headers.request() >= payload;
@@ -251,7 +280,8 @@ impl<'a> Session<'a> {
         }
         input.take(headers.request());
         pace.begun = None;
-        let allowed = if pace.refusing { Err(error::ESHUTDOWN) } else { self.answers.check(&request) };
+        let allowed =
+            if pace.refusing { Err(error::ESHUTDOWN) } else { self.answers.check(&request) };
         if let Err(errno) = allowed {
             if !whole {
                 // The client may take its time with a discarded payload, and waits for the replies.
@@ -264,7 +294,11 @@ impl<'a> Session<'a> {
         } else if self.answer_now(&request, &input.bytes()[..payload], replies)? {
             input.take(payload);
         } else {
-            let job = Job { request, payload: Buffer::Heap(input.bytes()[..payload].to_vec()), share: replies.release() };
+            let job = Job {
+                request,
+                payload: Buffer::Heap(input.bytes()[..payload].to_vec()),
+                share: replies.release(),
+            };
             input.take(payload);
             self.hand_over(job, replies, spawn)?;
         }
@@ -288,7 +322,8 @@ impl<'a> Session<'a> {
             // Other clients may begin to wait while nothing arrives.
             self.stream.set_patience(Some(LOOK.min(self.limits.request)))?;
         }
-        let payload = input.read(length, self.stream, &|progress| self.comes_in_time(progress, holds))?;
+        let payload =
+            input.read(length, self.stream, &|progress| self.comes_in_time(progress, holds))?;
         if holds {
             self.stream.set_patience(Some(self.limits.request))?;
         }
@@ -300,18 +335,28 @@ impl<'a> Session<'a> {
         self.hand_over(Job { request, payload, share }, replies, spawn)
     }
 
-    /// Reserves memory. The connection holds no other reservation while it waits, and sends a reply with one alone:
-    /// borrowed bytes may take as long as the client likes.
+    /// Reserves memory. The connection holds no other reservation while it waits, and sends a reply
+    /// with one alone: borrowed bytes may take as long as the client likes.
     fn share(&self, bytes: usize, replies: &mut Replies<'a>) -> io::Result<Reservation<'a>> {
         self.send(replies)?;
-        self.room.share(bytes, &|| self.stream.is_gone()).ok_or(io::ErrorKind::ConnectionReset.into())
+        self.room
+            .share(bytes, &|| self.stream.is_gone())
+            .ok_or(io::ErrorKind::ConnectionReset.into())
     }
 
-    /// Answers a request that need not wait for a device. A reservation that a read has not used yet stays in
-    /// `replies`.
-    fn answer_now(&self, request: &Request, payload: &[u8], replies: &mut Replies<'a>) -> io::Result<bool> {
+    /// Answers a request that need not wait for a device. A reservation that a read has not used
+    /// yet stays in `replies`.
+    fn answer_now(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        replies: &mut Replies<'a>,
+    ) -> io::Result<bool> {
         if request.command == command::READ {
-            if request.length >= LENT && self.stream.socket().is_some() && self.answers.borrow(request, replies) {
+            if request.length >= LENT
+                && self.stream.socket().is_some()
+                && self.answers.borrow(request, replies)
+            {
                 return Ok(true);
             }
             let length = usize::try_from(request.length).unwrap_or(usize::MAX);
@@ -324,13 +369,20 @@ impl<'a> Session<'a> {
     }
 
     /// Leaves a request to another thread, and waits until it has room for it.
-    fn hand_over<'s>(&'s self, mut job: Job<'a>, replies: &mut Replies<'a>, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
+    fn hand_over<'s>(
+        &'s self,
+        mut job: Job<'a>,
+        replies: &mut Replies<'a>,
+        spawn: &mut Spawn<'s, 'a, '_>,
+    ) -> io::Result<()> {
         self.send(replies)?;
         let bytes = job.bytes();
         if job.share.is_none() && self.workers.bytes().saturating_add(bytes) > OWN {
             job.share = Some(self.share(bytes, replies)?);
         }
-        self.workers.hand_over(job, bytes, &mut || spawn(self)).map_err(|_| io::ErrorKind::OutOfMemory.into())
+        self.workers
+            .hand_over(job, bytes, &mut || spawn(self))
+            .map_err(|_| io::ErrorKind::OutOfMemory.into())
     }
 
     /// True if the client has gone and waits for no reply.

@@ -9,13 +9,14 @@ use trueline_host::nbd::wire::{self, Fields, Headers, command, error, flag};
 /// The bytes of a status's payload before the context ids.
 const FILTER: u64 = 8;
 
-/// Checks that a request is allowed on `export`, as it was `agreed`; else the error is the protocol's. [`status`]
-/// checks the payload of a status.
+/// Checks that a request is allowed on `export`, as it was `agreed`; else the error is the
+/// protocol's. [`status`] checks the payload of a status.
 #[inline]
 pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), u32> {
     let carries = if agreed.headers == Headers::Extended { flag::PAYLOAD_LEN } else { 0 };
     let known = match request.command {
-        // Fragmentation, and the flag against it, exist only with structured replies (section "Transmission flags").
+        // Fragmentation, and the flag against it, exist only with structured replies (section
+        // "Transmission flags").
         command::READ if agreed.headers.are_chunks() => flag::FUA | flag::DF,
         command::READ => flag::FUA,
         command::WRITE => flag::FUA | carries,
@@ -34,28 +35,55 @@ pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), 
         return Err(error::EPERM);
     }
     if request.command == command::FLUSH {
-        return if (request.offset, request.length) == (0, 0) { Ok(()) } else { Err(error::EINVAL) };
+        return if (request.offset, request.length) == (0, 0) {
+            Ok(())
+        } else {
+            Err(error::EINVAL)
+        };
     }
     if request.command == command::BLOCK_STATUS && request.has(flag::PAYLOAD_LEN) {
         // No more ids than there are contexts: none may be repeated.
-        let numbers = request.length.checked_sub(FILTER).filter(|&numbers| is_whole(numbers, 4) && numbers > 0);
-        return if numbers.is_some_and(|numbers| numbers / 4 <= agreed.contexts.len() as u64) { Ok(()) } else { Err(error::EINVAL) };
+        let numbers = request
+            .length
+            .checked_sub(FILTER)
+            .filter(|&numbers| is_whole(numbers, 4) && numbers > 0);
+        return if numbers.is_some_and(|numbers| numbers / 4 <= agreed.contexts.len() as u64) {
+            Ok(())
+        } else {
+            Err(error::EINVAL)
+        };
     }
-    let inside = request.offset.checked_add(request.length).is_some_and(|end| end <= export.store.length());
+    let inside =
+        request.offset.checked_add(request.length).is_some_and(|end| end <= export.store.length());
     if !inside {
-        return Err(if writes && request.command != command::TRIM { error::ENOSPC } else { error::EINVAL });
+        return Err(if writes && request.command != command::TRIM {
+            error::ENOSPC
+        } else {
+            error::EINVAL
+        });
     }
-    if request.length > u64::from(wire::MAXIMUM) && matches!(request.command, command::READ | command::WRITE) {
+    if request.length > u64::from(wire::MAXIMUM)
+        && matches!(request.command, command::READ | command::WRITE)
+    {
         // Section "Error values": EOVERFLOW is for a read that may not be fragmented.
         return Err(if request.has(flag::DF) { error::EOVERFLOW } else { error::EINVAL });
     }
-    // The protocol leaves requests of zero bytes open ("Terminology"): an empty read succeeds, an empty status has no
-    // answer.
-    if request.length == 0 && request.command == command::BLOCK_STATUS { Err(error::EINVAL) } else { Ok(()) }
+    // The protocol leaves requests of zero bytes open ("Terminology"): an empty read succeeds, an
+    // empty status has no answer.
+    if request.length == 0 && request.command == command::BLOCK_STATUS {
+        Err(error::EINVAL)
+    } else {
+        Ok(())
+    }
 }
 
 /// The status request without its payload, and the contexts it selects; else the protocol's error.
-pub fn status(request: &Request, payload: &[u8], export: &Export, agreed: &Agreed) -> Result<(Request, Vec<u32>), u32> {
+pub fn status(
+    request: &Request,
+    payload: &[u8],
+    export: &Export,
+    agreed: &Agreed,
+) -> Result<(Request, Vec<u32>), u32> {
     if !request.has(flag::PAYLOAD_LEN) {
         return Ok((*request, agreed.contexts.clone()));
     }

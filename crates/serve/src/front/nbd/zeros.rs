@@ -1,5 +1,5 @@
-//! `WRITE_ZEROES` and `TRIM`: no payload bounds their length, so they are done in pieces, and end when their client
-//! has gone.
+//! `WRITE_ZEROES` and `TRIM`: no payload bounds their length, so they are done in pieces, and end
+//! when their client has gone.
 
 use crate::export::Export;
 use trueline_geom::base::error::Errno;
@@ -8,25 +8,40 @@ use trueline_geom::base::topology::Grain;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::flag;
 
-/// The most bytes of one piece: a kernel that has to write the zeros cannot be interrupted before it has.
+/// The most bytes of one piece: a kernel that has to write the zeros cannot be interrupted before
+/// it has.
 const PIECE: u64 = 1 << 30;
 
 /// Zeros the range of a request; `gone` tells if its client has gone.
-pub(super) fn zero(export: &Export, request: &Request, gone: &dyn Fn() -> bool) -> Result<(), Errno> {
+pub(super) fn zero(
+    export: &Export,
+    request: &Request,
+    gone: &dyn Fn() -> bool,
+) -> Result<(), Errno> {
     let store = &*export.store;
-    in_pieces(export, request, gone, &mut |offset, length| match store.try_zero(offset, length, request.has(flag::NO_HOLE)) {
-        Err(Errno::Unsupported) if !request.has(flag::FAST_ZERO) => store::write_zeros(length, &mut |done, zeros| {
-            if done > 0 && gone() {
-                return Err(Errno::NoDevice);
-            }
-            store.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?)
-        }),
+    in_pieces(export, request, gone, &mut |offset, length| match store.try_zero(
+        offset,
+        length,
+        request.has(flag::NO_HOLE),
+    ) {
+        Err(Errno::Unsupported) if !request.has(flag::FAST_ZERO) => {
+            store::write_zeros(length, &mut |done, zeros| {
+                if done > 0 && gone() {
+                    return Err(Errno::NoDevice);
+                }
+                store.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?)
+            })
+        }
         done => done,
     })
 }
 
 /// Discards the range of a request; `gone` as in [`zero`].
-pub(super) fn discard(export: &Export, request: &Request, gone: &dyn Fn() -> bool) -> Result<(), Errno> {
+pub(super) fn discard(
+    export: &Export,
+    request: &Request,
+    gone: &dyn Fn() -> bool,
+) -> Result<(), Errno> {
     in_pieces(export, request, gone, &mut |offset, length| export.store.discard(offset, length))
 }
 
@@ -37,7 +52,8 @@ fn in_pieces(
     gone: &dyn Fn() -> bool,
     each: &mut dyn FnMut(u64, u64) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
-    let (mut at, end) = (request.offset, request.offset.checked_add(request.length).ok_or(Errno::Range)?);
+    let (mut at, end) =
+        (request.offset, request.offset.checked_add(request.length).ok_or(Errno::Range)?);
     loop {
         let next = cut(at, end, export.unit());
         each(at, next - at)?;
@@ -51,7 +67,8 @@ fn in_pieces(
     }
 }
 
-/// The end of a piece that starts at `at`: on a unit's boundary, so that no unit is divided and written twice.
+/// The end of a piece that starts at `at`: on a unit's boundary, so that no unit is divided and
+/// written twice.
 fn cut(at: u64, end: u64, grain: Option<Grain>) -> u64 {
     if end - at <= PIECE {
         return end;

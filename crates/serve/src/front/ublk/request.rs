@@ -31,7 +31,9 @@ pub(super) struct Request {
 impl Request {
     /// Reads a request from `struct ublksrv_io_desc`.
     pub(super) fn read(bytes: &[u8; DESCRIPTOR]) -> Request {
-        let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let start = u64::from_ne_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| bytes[at]));
         Request {
             // The low eight bits, in either byte order.
@@ -43,13 +45,22 @@ impl Request {
     }
 
     /// The answer, if it need not wait for a device.
-    pub(super) fn answer_now(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> Option<i32> {
+    pub(super) fn answer_now(
+        &self,
+        export: &Export,
+        since: &Since,
+        buffer: &mut [u8],
+    ) -> Option<i32> {
         match self.operation {
-            READ => match self.part(buffer).and_then(|part| export.store.try_read(part, self.offset)) {
-                Ok(false) => None,
-                done => Some(self.result(done.map(drop))),
-            },
-            WRITE if export.store.properties().write_back && self.flags & FUA == 0 => Some(self.answer(export, since, buffer)),
+            READ => {
+                match self.part(buffer).and_then(|part| export.store.try_read(part, self.offset)) {
+                    Ok(false) => None,
+                    done => Some(self.result(done.map(drop))),
+                }
+            }
+            WRITE if export.store.properties().write_back && self.flags & FUA == 0 => {
+                Some(self.answer(export, since, buffer))
+            }
             _ if export.store.properties().non_blocking => Some(self.answer(export, since, buffer)),
             _ => None,
         }
@@ -70,28 +81,40 @@ impl Request {
         }
         self.result(match self.operation {
             READ => self.part(buffer).and_then(|part| store.read_at(part, self.offset)),
-            WRITE if self.flags & FUA != 0 => self.part(buffer).and_then(|part| export.write_through(since, part, self.offset)),
+            WRITE if self.flags & FUA != 0 => {
+                self.part(buffer).and_then(|part| export.write_through(since, part, self.offset))
+            }
             WRITE => self.part(buffer).and_then(|part| store.write_at(part, self.offset)),
             FLUSH => export.flush(since),
             DISCARD => store.discard(self.offset, self.length),
-            WRITE_ZEROES => match store.try_zero(self.offset, self.length, self.flags & NOUNMAP != 0) {
-                Err(Errno::Unsupported) => store::write_zeros(self.length, &mut |done, zeros| {
-                    store.write_at(zeros, self.offset.checked_add(done).ok_or(Errno::Range)?)
-                }),
-                done => done,
-            },
+            WRITE_ZEROES => {
+                match store.try_zero(self.offset, self.length, self.flags & NOUNMAP != 0) {
+                    Err(Errno::Unsupported) => {
+                        store::write_zeros(self.length, &mut |done, zeros| {
+                            store
+                                .write_at(zeros, self.offset.checked_add(done).ok_or(Errno::Range)?)
+                        })
+                    }
+                    done => done,
+                }
+            }
             _ => Err(Errno::Unsupported),
         })
     }
 
     /// The part of the buffer for this request.
     fn part<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a mut [u8], Errno> {
-        usize::try_from(self.length).ok().and_then(|length| buffer.get_mut(..length)).ok_or(Errno::Range)
+        usize::try_from(self.length)
+            .ok()
+            .and_then(|length| buffer.get_mut(..length))
+            .ok_or(Errno::Range)
     }
 
     fn result(&self, done: Result<(), Errno>) -> i32 {
         match done {
-            Ok(()) if matches!(self.operation, READ | WRITE) => i32::try_from(self.length).unwrap_or(i32::MAX),
+            Ok(()) if matches!(self.operation, READ | WRITE) => {
+                i32::try_from(self.length).unwrap_or(i32::MAX)
+            }
             Ok(()) => 0,
             Err(errno) => -errno_number(errno).raw_os_error(),
         }

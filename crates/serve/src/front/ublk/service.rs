@@ -1,4 +1,5 @@
-//! The service of a disk's requests: a thread for each queue, and threads that wait for devices in their place.
+//! The service of a disk's requests: a thread for each queue, and threads that wait for devices in
+//! their place.
 
 use super::request::Request;
 use crate::errseq::Since;
@@ -49,9 +50,15 @@ type Spawn<'a> = dyn Fn() -> bool + 'a;
 
 impl Service {
     /// A service of the device whose channel is at `path`.
-    pub(super) fn open(path: PathBuf, queues: u16, exports: Arc<Exports>) -> Result<Service, Error> {
+    pub(super) fn open(
+        path: PathBuf,
+        queues: u16,
+        exports: Arc<Exports>,
+    ) -> Result<Service, Error> {
         let channel = Arc::new(channel(&path).map_err(|e| Error::os("open", &path, e))?);
-        let queues = (0..queues).map(|number| Queue::open(number, channel.clone())).collect::<Result<_, _>>();
+        let queues = (0..queues)
+            .map(|number| Queue::open(number, channel.clone()))
+            .collect::<Result<_, _>>();
         let queues = queues.map_err(|e| Error::os("serve", &path, e))?;
         let since = exports.0.first().map_or_else(Since::default, |export| export.errors.sample());
         // The kernel sends no more requests than there are tags.
@@ -70,20 +77,32 @@ impl Service {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Serves until the device is stopped. Every queue reports to `begun` whether it waits for requests.
+    /// Serves until the device is stopped. Every queue reports to `begun` whether it waits for
+    /// requests.
     pub(super) fn run(&self, begun: &Sender<bool>) -> Result<(), Error> {
         as_io_flusher();
         let served = thread::scope(|scope| {
-            let spawn = move || Builder::new().name("ublk worker".into()).spawn_scoped(scope, || self.answer_waiting()).is_ok();
-            let serve = |queue| Builder::new().name("ublk".into()).spawn_scoped(scope, move || self.serve(queue, begun, &spawn));
+            let spawn = move || {
+                Builder::new()
+                    .name("ublk worker".into())
+                    .spawn_scoped(scope, || self.answer_waiting())
+                    .is_ok()
+            };
+            let serve = |queue| {
+                Builder::new()
+                    .name("ublk".into())
+                    .spawn_scoped(scope, move || self.serve(queue, begun, &spawn))
+            };
             let closing = self.workers.closing();
             let threads: Vec<_> = self.queues.iter().map(serve).collect();
-            let ends = threads.into_iter().map(|thread| match thread.map(thread::ScopedJoinHandle::join) {
-                Ok(Ok(served)) => served,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(e) => {
-                    self.broke(begun);
-                    Err(e)
+            let ends = threads.into_iter().map(|thread| {
+                match thread.map(thread::ScopedJoinHandle::join) {
+                    Ok(Ok(served)) => served,
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    Err(e) => {
+                        self.broke(begun);
+                        Err(e)
+                    }
                 }
             });
             let served = ends.fold(Ok(()), std::io::Result::and);
@@ -107,7 +126,10 @@ impl Service {
         let request = Request::read(&queue.asked(tag));
         let answer = request.answer_now(self.export(), &self.since, &mut queue.buffer(tag));
         // Without other threads, this one waits for the device itself.
-        let alone = || (!self.leave(queue.number, tag, spawn)).then(|| request.answer(self.export(), &self.since, &mut queue.buffer(tag)));
+        let alone = || {
+            (!self.leave(queue.number, tag, spawn))
+                .then(|| request.answer(self.export(), &self.since, &mut queue.buffer(tag)))
+        };
         answer.or_else(alone)
     }
 
@@ -125,7 +147,11 @@ impl Service {
     fn answer_waiting(&self) {
         self.workers.work(|(queue, tag)| {
             let queue = &self.queues[usize::from(queue)];
-            let result = Request::read(&queue.asked(tag)).answer(self.export(), &self.since, &mut queue.buffer(tag));
+            let result = Request::read(&queue.asked(tag)).answer(
+                self.export(),
+                &self.since,
+                &mut queue.buffer(tag),
+            );
             queue.answered(tag, result);
         });
     }

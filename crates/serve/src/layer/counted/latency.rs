@@ -1,13 +1,14 @@
 //! Latencies of requests that waited for a device, counted in classes of time.
 //!
-//! A class is an eighth of a power of two wide, so a quantile is accurate to 12 %. A request that has waited
-//! for a device can afford the one atomic addition.
+//! A class is an eighth of a power of two wide, so a quantile is accurate to 12 %. A request that
+//! has waited for a device can afford the one atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of classes in a power of two.
 const PARTS: usize = 8;
-/// The number of classes: 8 below 8 ns, then those of the powers of two up to 2^43 ns, two and a half hours.
+/// The number of classes: 8 below 8 ns, then those of the powers of two up to 2^43 ns, two and a
+/// half hours.
 const CLASSES: usize = PARTS * 41;
 
 /// Counts by class, which threads add to.
@@ -20,7 +21,11 @@ pub(super) struct Latency {
 
 impl Default for Latency {
     fn default() -> Latency {
-        Latency { classes: (0..CLASSES).map(|_| AtomicU64::default()).collect(), total: AtomicU64::default(), most: AtomicU64::default() }
+        Latency {
+            classes: (0..CLASSES).map(|_| AtomicU64::default()).collect(),
+            total: AtomicU64::default(),
+            most: AtomicU64::default(),
+        }
     }
 }
 
@@ -40,7 +45,11 @@ impl Latency {
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
         match of(&self.most) {
             0 => Waits::default(),
-            most => Waits { classes: self.classes.iter().map(of).collect(), total: of(&self.total), most },
+            most => Waits {
+                classes: self.classes.iter().map(of).collect(),
+                total: of(&self.total),
+                most,
+            },
         }
     }
 }
@@ -69,8 +78,8 @@ impl Waits {
         self.most
     }
 
-    /// The quantile in ns, in thousandths of the requests: the end of a class, or the longest latency; 0 without
-    /// requests.
+    /// The quantile in ns, in thousandths of the requests: the end of a class, or the longest
+    /// latency; 0 without requests.
     pub fn quantile(&self, thousandths: u64) -> u64 {
         let wanted = (self.count() * thousandths.min(1000)).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -93,7 +102,12 @@ impl Waits {
     #[must_use]
     pub fn since(&self, before: &Waits) -> Waits {
         let before_class = |nth: usize| before.classes.get(nth).copied().unwrap_or(0);
-        let classes = self.classes.iter().enumerate().map(|(nth, count)| count.saturating_sub(before_class(nth))).collect();
+        let classes = self
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(nth, count)| count.saturating_sub(before_class(nth)))
+            .collect();
         Waits { classes, total: self.total.saturating_sub(before.total), most: self.most }
     }
 }
@@ -101,7 +115,9 @@ impl Waits {
 /// The class of a latency.
 fn class(ns: u64) -> usize {
     let log = ns.checked_ilog2().unwrap_or(0);
-    let Some(shift) = log.checked_sub(PARTS.ilog2()) else { return usize::try_from(ns).unwrap_or(0) };
+    let Some(shift) = log.checked_sub(PARTS.ilog2()) else {
+        return usize::try_from(ns).unwrap_or(0);
+    };
     let part = usize::try_from(ns >> shift).unwrap_or(0) % PARTS;
     usize::try_from(shift + 1).map_or(CLASSES - 1, |power| (power * PARTS + part).min(CLASSES - 1))
 }
@@ -131,10 +147,16 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_requests() {
         let latency = Latency::default();
-        assert_eq!((latency.waits().count(), latency.waits().mean(), latency.waits().quantile(500)), (0, 0, 0));
+        assert_eq!(
+            (latency.waits().count(), latency.waits().mean(), latency.waits().quantile(500)),
+            (0, 0, 0)
+        );
         (1..=1000).for_each(|us| latency.add(us * 1000));
         let waits = latency.waits();
-        assert_eq!((waits.count(), waits.mean(), waits.most(), waits.quantile(1000)), (1000, 500_500, 1_000_000, 1_000_000));
+        assert_eq!(
+            (waits.count(), waits.mean(), waits.most(), waits.quantile(1000)),
+            (1000, 500_500, 1_000_000, 1_000_000)
+        );
         for (thousandths, ns) in [(500, 500_000), (990, 990_000), (1, 1000)] {
             let found = waits.quantile(thousandths);
             assert!(found >= ns && found <= ns + ns / 8, "{thousandths}: {found}");

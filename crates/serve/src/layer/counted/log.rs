@@ -1,7 +1,7 @@
 //! The log of a thread's finished requests that are not judged yet.
 //!
-//! One thread writes notes, without waiting. Any thread may take them out, one at a time; the writer does so before
-//! the log overflows.
+//! One thread writes notes, without waiting. Any thread may take them out, one at a time; the
+//! writer does so before the log overflows.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,8 @@ use trueline_geom::audit::io::IoKind;
 /// The capacity of a log: a power of two, so that counts may wrap around.
 const NOTES: usize = 32;
 
-/// The latest requests of a thread, aligned to pairs of cache lines, which processors fetch together.
+/// The latest requests of a thread, aligned to pairs of cache lines, which processors fetch
+/// together.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Log {
@@ -18,7 +19,8 @@ pub(super) struct Log {
     noted: AtomicUsize,
     /// The notes, as a ring.
     notes: [Note; NOTES],
-    /// The number of notes taken out, at most [`NOTES`] less. Its lock allows one thread at a time to take.
+    /// The number of notes taken out, at most [`NOTES`] less. Its lock allows one thread at a time
+    /// to take.
     taken: Mutex<usize>,
 }
 
@@ -32,7 +34,8 @@ struct Note {
 }
 
 impl Log {
-    /// Notes a request. False if [`Log::take`] must follow, before the log overflows. Only one thread may call it.
+    /// Notes a request. False if [`Log::take`] must follow, before the log overflows. Only one
+    /// thread may call it.
     #[must_use]
     pub(super) fn note(&self, deed: IoKind, offset: u64, length: u64) -> bool {
         let noted = self.noted.load(Ordering::Relaxed);
@@ -46,7 +49,8 @@ impl Log {
         !noted.is_multiple_of(NOTES)
     }
 
-    /// Takes out all notes, in order, and calls `each` for them. Concurrent calls wait for each other.
+    /// Takes out all notes, in order, and calls `each` for them. Concurrent calls wait for each
+    /// other.
     pub(super) fn take(&self, mut each: impl FnMut(IoKind, u64, u64)) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = self.noted.load(Ordering::Acquire);
@@ -73,9 +77,11 @@ mod tests {
 
     #[test]
     fn each_request_is_taken_out_once_in_its_order() {
-        // How many were noted before, and how often the four fill the log. The numbers of the last one begin again.
+        // How many were noted before, and how often the four fill the log. The numbers of the last
+        // one begin again.
         for (first, full) in [(0, 0), (NOTES - 4, 1), (NOTES - 1, 1), (usize::MAX - 2, 1)] {
-            let log = Log { noted: AtomicUsize::new(first), taken: Mutex::new(first), ..Log::default() };
+            let log =
+                Log { noted: AtomicUsize::new(first), taken: Mutex::new(first), ..Log::default() };
             assert_eq!(taken(&log), []);
             let requests = IoKind::ALL.map(|deed| (deed, u64::MAX, u64::MAX - 1));
             let more = requests.map(|(deed, offset, length)| log.note(deed, offset, length));

@@ -9,14 +9,25 @@ use trueline_host::disk::memory::Memory;
 const LENGTH: u64 = 1 << 20;
 
 fn graph() -> Graph {
-    let fact = Fact { grain: Grain::new(4096, 0).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+    let fact = Fact {
+        grain: Grain::new(4096, 0).unwrap(),
+        why: Why::Physical,
+        source: Source::User,
+        trust: Trust::Trusted,
+    };
     let store = Box::new(Memory::new(LENGTH).unwrap());
-    Graph::taste(vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))], Limits::default())
+    Graph::taste(
+        vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))],
+        Limits::default(),
+    )
 }
 
 fn counted() -> (Counted, Arc<Counters>) {
     let graph = graph();
-    let counters = Arc::new(Counters::new(IoAudit::new(&graph, 0), Arc::new(RetasteTrigger::new(graph.looked()))));
+    let counters = Arc::new(Counters::new(
+        IoAudit::new(&graph, 0),
+        Arc::new(RetasteTrigger::new(graph.looked())),
+    ));
     (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone(), Box::new(|| ())), counters)
 }
 
@@ -50,13 +61,19 @@ fn what_is_refused_is_an_error() {
     let (store, counters) = counted();
     counters.refused(IoKind::Write, LENGTH, 512);
     store.write_at(&[0; 512], 0).unwrap();
-    assert_eq!((counters.counts().failed, counters.counts().cells[0].1.pieces(IoKind::Write)), ([0, 1, 0, 0], 1));
+    assert_eq!(
+        (counters.counts().failed, counters.counts().cells[0].1.pieces(IoKind::Write)),
+        ([0, 1, 0, 0], 1)
+    );
 }
 
 #[test]
 fn what_fails_is_an_error_and_nothing_else() {
     let (store, counters) = counted();
-    assert!(store.read_at(&mut [0; 512], LENGTH).is_err() && store.try_read(&mut [0; 512], LENGTH).is_err());
+    assert!(
+        store.read_at(&mut [0; 512], LENGTH).is_err()
+            && store.try_read(&mut [0; 512], LENGTH).is_err()
+    );
     assert!(store.write_at(&[0; 512], LENGTH - 1).is_err() && store.discard(LENGTH, 512).is_err());
     let counts = counters.counts();
     assert_eq!((counts.failed, counts.cells.len()), ([2, 1, 1, 0], 0));
@@ -65,7 +82,8 @@ fn what_fails_is_an_error_and_nothing_else() {
 #[test]
 fn threads_lose_nothing() {
     let (store, counters) = counted();
-    // More at a time than there are seats, each of which waits until all have one; and as many again when they have gone.
+    // More at a time than there are seats, each of which waits until all have one; and as many
+    // again when they have gone.
     let (at_once, gone) = (SHARDS + 4, Barrier::new(SHARDS + 4));
     for _ in 0..2 {
         std::thread::scope(|scope| {
@@ -79,7 +97,10 @@ fn threads_lose_nothing() {
     }
     let (place, tally) = &counters.counts().cells[0];
     let threads = 2 * at_once as u64;
-    assert_eq!((place.layer.provider, tally.pieces(IoKind::Write), tally.bytes(IoKind::Write)), (0, threads * 1000, threads * 4_096_000));
+    assert_eq!(
+        (place.layer.provider, tally.pieces(IoKind::Write), tally.bytes(IoKind::Write)),
+        (0, threads * 1000, threads * 4_096_000)
+    );
     // 0, 8, 16 … of every hundred begin on the grain.
     assert_eq!(tally.count(IoKind::Write, Placement::Aligned), threads * 130);
 }
@@ -111,7 +132,9 @@ fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     };
     let store = Counted::new(through, counters.clone(), Box::new(settled));
     let count = || {
-        let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(IoKind::Write), tally.blamed(IoKind::Write));
+        let of = |(place, tally): &(Place, Tally)| {
+            (place.layer.provider, tally.pieces(IoKind::Write), tally.blamed(IoKind::Write))
+        };
         counters.counts().cells.iter().map(of).collect::<Vec<_>>()
     };
     // Not a tasted range, or only read.

@@ -1,13 +1,15 @@
 //! Idle times of emulated drives that the emulating machine causes.
 //!
-//! A real drive waits for its host too, and the host's time is part of every measurement. Where virtual time runs ten
-//! times as fast, the host's part grows tenfold: a stream of writes then misses its next sector for want of the next
-//! write, and that cost is not the drive's. [`Pace`] sums both by kind of request: a request that finds the drives
-//! idle has waited for the machine since the last one was done.
+//! A real drive waits for its host too, and the host's time is part of every measurement. Where
+//! virtual time runs ten times as fast, the host's part grows tenfold: a stream of writes then
+//! misses its next sector for want of the next write, and that cost is not the drive's. [`Pace`]
+//! sums both by kind of request: a request that finds the drives idle has waited for the machine
+//! since the last one was done.
 //!
 //! # Limits
-//! A pause of more than [`PAUSE_NS`] is the client's own. Of concurrent requests, the first determines the kind of
-//! the time. A client's own work between two requests counts as the machine's, if it is shorter than that.
+//! A pause of more than [`PAUSE_NS`] is the client's own. Of concurrent requests, the first
+//! determines the kind of the time. A client's own work between two requests counts as the
+//! machine's, if it is shorter than that.
 
 use trueline_lab::rig::{Op, Request};
 use trueline_sim::time::{self, Ps};
@@ -62,12 +64,19 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The sums for drives at `ps_per_ns` picoseconds of virtual time a nanosecond. The time before the first request
-    /// does not count.
+    /// The sums for drives at `ps_per_ns` picoseconds of virtual time a nanosecond. The time before
+    /// the first request does not count.
     pub(super) fn new(ps_per_ns: u64) -> Pace {
         let kind = |nth| Kind { write: nth >= 2, sequential: nth % 2 == 1, ..Kind::default() };
         let pause = PAUSE_NS.saturating_mul(ps_per_ns);
-        Pace { pause, kinds: [0, 1, 2, 3].map(kind), ends: [None; 2], open: 0, since: Ps::MAX, on: None }
+        Pace {
+            pause,
+            kinds: [0, 1, 2, 3].map(kind),
+            ends: [None; 2],
+            open: 0,
+            since: Ps::MAX,
+            on: None,
+        }
     }
 
     /// Notes a request that reaches the drives at `at`; `base` is the start of its provider.
@@ -134,9 +143,15 @@ mod tests {
             at += 50 * US + if nth == 4 { 101 * MS } else { 500 * US };
         }
         let [random, sequential] = pace.kinds()[..] else { panic!("{pace:?}") };
-        assert_eq!((random.write, random.sequential, random.requests, random.drive, random.machine), (true, false, 1, 50 * US, 0));
+        assert_eq!(
+            (random.write, random.sequential, random.requests, random.drive, random.machine),
+            (true, false, 1, 50 * US, 0)
+        );
         // Of nine gaps one is the client's pause.
-        assert_eq!((sequential.requests, sequential.drive, sequential.machine), (9, 450 * US, 8 * 500 * US));
+        assert_eq!(
+            (sequential.requests, sequential.drive, sequential.machine),
+            (9, 450 * US, 8 * 500 * US)
+        );
         assert!(!sequential.is_the_drives() && random.is_the_drives());
         assert!(sequential.share().is_some_and(|share| (share - 4000.0 / 450.0).abs() < 1e-9));
     }
@@ -151,7 +166,10 @@ mod tests {
         }
         pace.leave(5 * MS);
         let [random] = pace.kinds()[..] else { panic!("{pace:?}") };
-        assert_eq!((random.write, random.requests, random.drive, random.machine), (false, 5, 5 * MS, 0));
+        assert_eq!(
+            (random.write, random.requests, random.drive, random.machine),
+            (false, 5, 5 * MS, 0)
+        );
         // A flush is neither a read nor a write, and what it takes is not counted.
         pace.enter(6 * MS, 0, &request(Op::Flush, 0));
         pace.leave(9 * MS);

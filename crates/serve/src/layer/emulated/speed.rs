@@ -28,7 +28,11 @@ impl Speed {
 
     /// A speed of one digit, at most `times` this one; the slowest possible if that is slower.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates, and is clamped")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast to an integer saturates, and is clamped"
+    )]
     pub fn slowed(self, times: f64) -> Speed {
         let most = ((self.factor() * 1000.0 * times) as u64).clamp(1, FASTEST);
         let digit = 10_u64.pow(most.ilog10());
@@ -53,17 +57,38 @@ mod tests {
 
     #[test]
     fn slower_speeds_have_one_digit() {
-        let slowed = |speed: &str, times: f64| Speed::parse(speed).unwrap().slowed(times).to_string();
+        let slowed =
+            |speed: &str, times: f64| Speed::parse(speed).unwrap().slowed(times).to_string();
         assert_eq!(slowed("10", 0.1 / 3.0), "0.3");
-        assert_eq!([slowed("1", 0.99), slowed("1", 0.0219), slowed("0.5", 1e-9)], ["0.9", "0.02", "0.001"]);
+        assert_eq!(
+            [slowed("1", 0.99), slowed("1", 0.0219), slowed("0.5", 1e-9)],
+            ["0.9", "0.02", "0.001"]
+        );
     }
 
     #[test]
     fn speeds_are_decimal() {
-        let read = ["1", "10", "0.5", "0.001", "1000", "2.25"].map(|text| Speed::parse(text).map(|speed| speed.0));
+        let read = ["1", "10", "0.5", "0.001", "1000", "2.25"]
+            .map(|text| Speed::parse(text).map(|speed| speed.0));
         assert_eq!(read, [1000, 10_000, 500, 1, 1_000_000, 2250].map(Some));
-        for text in ["", "0", "0.0", "-1", "1000.001", "0.0001", "1e3", ".5", "ten", "1.", "99999999999999999999"] {
-            assert_eq!(Speed::parse(text), if text == "1." { Some(Speed::REAL) } else { None }, "{text}");
+        for text in [
+            "",
+            "0",
+            "0.0",
+            "-1",
+            "1000.001",
+            "0.0001",
+            "1e3",
+            ".5",
+            "ten",
+            "1.",
+            "99999999999999999999",
+        ] {
+            assert_eq!(
+                Speed::parse(text),
+                if text == "1." { Some(Speed::REAL) } else { None },
+                "{text}"
+            );
         }
     }
 }

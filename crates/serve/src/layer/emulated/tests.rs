@@ -29,7 +29,8 @@ fn world(model: &str) -> World {
 
 fn emulated(model: &str, speed: &str) -> (Emulated, Arc<Jumping>) {
     let clock = Arc::new(Jumping(AtomicU64::new(5_000)));
-    let drives = Drives::new(world(model), 32, Speed::parse(speed).unwrap(), Box::new(clock.clone()));
+    let drives =
+        Drives::new(world(model), 32, Speed::parse(speed).unwrap(), Box::new(clock.clone()));
     let below = Arc::new(trueline_host::disk::memory::Memory::new(SIZE).unwrap());
     (Emulated::new(below, Route::store(0, SIZE), Grain::new(512, 0), Arc::new(drives)), clock)
 }
@@ -54,7 +55,10 @@ fn it_takes_as_long_as_in_virtual_time() {
     for shift in [0, 512] {
         let mut rig = Simulated::new(world("wd10ears"), Route::store(0, SIZE), 512, 0);
         let ask = |op, offset, length| Request { tag: 0, op, offset, length, fua: false };
-        let requests = offsets(shift).into_iter().map(|offset| ask(Op::Write, offset, 4096)).chain([ask(Op::Flush, 0, 0)]);
+        let requests = offsets(shift)
+            .into_iter()
+            .map(|offset| ask(Op::Write, offset, 4096))
+            .chain([ask(Op::Flush, 0, 0)]);
         for request in requests {
             rig.push(request).unwrap();
             rig.wait(1, &mut Vec::new()).unwrap();
@@ -134,7 +138,8 @@ fn many_threads_are_all_answered() {
     assert!(store.drives.state().open.is_empty() && store.drives.state().leader.is_none());
 }
 
-/// ns of 2000 writes one after another, each 100 µs of the machine after the last was done, and what is told of them.
+/// ns of 2000 writes one after another, each 100 µs of the machine after the last was done, and
+/// what is told of them.
 fn streamed(speed: &str, shift: u64) -> (u64, Kind) {
     let (store, clock) = emulated("wd10ears", speed);
     let start = clock.now();
@@ -143,18 +148,23 @@ fn streamed(speed: &str, shift: u64) -> (u64, Kind) {
         clock.0.fetch_add(100_000, Ordering::Relaxed);
     }
     let taken = clock.now() - start;
-    let streamed = store.drives.kinds().into_iter().find(|kind| kind.write && kind.sequential).unwrap();
+    let streamed =
+        store.drives.kinds().into_iter().find(|kind| kind.write && kind.sequential).unwrap();
     (taken, streamed)
 }
 
-/// The machine's own time is so many times as much of the drive's as that is faster, and that is measured.
+/// The machine's own time is so many times as much of the drive's as that is faster, and that is
+/// measured.
 #[test]
 fn the_machines_part_is_told() {
     // Virtual µs between 1999 pairs of writes; the clock has whole ns.
     let told = |(speed, us): (&str, u64)| {
         let (_, kind) = streamed(speed, 0);
         let machine = kind.machine / 1_000_000;
-        assert!(kind.requests == 1999 && (machine * 999 / 1000..=machine).contains(&(1999 * us)), "{speed}: {kind:?}");
+        assert!(
+            kind.requests == 1999 && (machine * 999 / 1000..=machine).contains(&(1999 * us)),
+            "{speed}: {kind:?}"
+        );
         (kind.share().unwrap(), kind.is_the_drives())
     };
     let [tenth, one, ten] = [("0.1", 10), ("1", 100), ("10", 1000)].map(told);

@@ -24,7 +24,8 @@ impl Timeline {
         Timeline { world, start, speed, done: Vec::new() }
     }
 
-    /// The world's time at `now`. Clocks of several processors may step back a little; the world's time does not.
+    /// The world's time at `now`. Clocks of several processors may step back a little; the world's
+    /// time does not.
     fn world_time(&self, now: u64) -> Ps {
         now.saturating_sub(self.start).saturating_mul(self.speed.ps_per_ns()).max(self.world.now())
     }

@@ -1,9 +1,9 @@
-//! The states of the blocks of one disk: base, written, or zero. Two bits for each, in pages that exist where a state
-//! was changed.
+//! The states of the blocks of one disk: base, written, or zero. Two bits for each, in pages that
+//! exist where a state was changed.
 //!
 //! # Limits
-//! 256 KiB for a TiB of the disk for the table of pages, and 4 KiB for every 64 MiB with a change: at most 64 MiB for
-//! a TiB.
+//! 256 KiB for a TiB of the disk for the table of pages, and 4 KiB for every 64 MiB with a change:
+//! at most 64 MiB for a TiB.
 
 use super::BLOCK;
 use std::ops::Range;
@@ -42,7 +42,10 @@ struct Page {
 
 impl Page {
     fn new() -> Box<Page> {
-        Box::new(Page { words: [const { AtomicU64::new(0) }; WORDS], dirty: AtomicBool::new(false) })
+        Box::new(Page {
+            words: [const { AtomicU64::new(0) }; WORDS],
+            dirty: AtomicBool::new(false),
+        })
     }
 }
 
@@ -60,7 +63,10 @@ pub(super) fn pages(length: u64) -> u64 {
 impl Index {
     /// The index of a disk of `length` bytes, all of it on the base.
     pub(super) fn new(length: u64) -> Index {
-        Index { blocks: length.div_ceil(BLOCK), pages: (0..pages(length)).map(|_| OnceLock::new()).collect() }
+        Index {
+            blocks: length.div_ceil(BLOCK),
+            pages: (0..pages(length)).map(|_| OnceLock::new()).collect(),
+        }
     }
 
     /// The number of pages, whether they exist or not.
@@ -79,8 +85,8 @@ impl Index {
         state_of(word >> (block % PER_WORD * 2))
     }
 
-    /// The state of block `blocks.start`, and the end of its run within `blocks`, which is not empty; of a long run,
-    /// part.
+    /// The state of block `blocks.start`, and the end of its run within `blocks`, which is not
+    /// empty; of a long run, part.
     pub(super) fn run(&self, blocks: Range<u64>) -> (State, u64) {
         let state = self.state(blocks.start);
         let mut at = blocks.start;
@@ -92,8 +98,11 @@ impl Index {
             };
             let next = (at / step + 1) * step;
             let differing = (word ^ (LOW * state as u64)) >> (at % PER_WORD * 2);
-            let same =
-                if step == PER_PAGE { if state == State::Base { next - at } else { 0 } } else { u64::from(differing.trailing_zeros() / 2) };
+            let same = if step == PER_PAGE {
+                if state == State::Base { next - at } else { 0 }
+            } else {
+                u64::from(differing.trailing_zeros() / 2)
+            };
             if at + same < next {
                 return (state, (at + same).min(blocks.end));
             }
@@ -111,13 +120,24 @@ impl Index {
         while at < blocks.end.min(self.blocks) {
             let end = blocks.end.min(self.blocks).min((at / PER_WORD + 1) * PER_WORD);
             let count = end - at;
-            let ones = if count == PER_WORD { u64::MAX } else { ((1 << (count * 2)) - 1) << (at % PER_WORD * 2) };
+            let ones = if count == PER_WORD {
+                u64::MAX
+            } else {
+                ((1 << (count * 2)) - 1) << (at % PER_WORD * 2)
+            };
             let page = usize::try_from(at / PER_PAGE).ok().and_then(|page| self.pages.get(page));
             let Some(page) = page.map(|page| page.get_or_init(Page::new)) else { return };
-            let Some(word) = usize::try_from(at % PER_PAGE / PER_WORD).ok().and_then(|word| page.words.get(word)) else { return };
+            let Some(word) = usize::try_from(at % PER_PAGE / PER_WORD)
+                .ok()
+                .and_then(|word| page.words.get(word))
+            else {
+                return;
+            };
             let pattern = LOW * state as u64;
             let new = |word: u64| (word & !ones) | (pattern & ones);
-            let before = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| Some(new(word))).unwrap_or(0);
+            let before = word
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| Some(new(word)))
+                .unwrap_or(0);
             if new(before) != before {
                 page.dirty.store(true, Ordering::SeqCst);
             }
@@ -125,11 +145,15 @@ impl Index {
         }
     }
 
-    /// Takes at most `most` pages changed since they were last taken, as (number, bytes in the file's form).
+    /// Takes at most `most` pages changed since they were last taken, as (number, bytes in the
+    /// file's form).
     pub(super) fn take_changed(&self, most: usize) -> Vec<(usize, Box<[u8]>)> {
-        let pages = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.get()?)));
+        let pages =
+            self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.get()?)));
         let changed = pages.filter(|(_, page)| page.dirty.swap(false, Ordering::SeqCst));
-        let bytes = |page: &Page| page.words.iter().flat_map(|word| word.load(Ordering::SeqCst).to_le_bytes()).collect();
+        let bytes = |page: &Page| {
+            page.words.iter().flat_map(|word| word.load(Ordering::SeqCst).to_le_bytes()).collect()
+        };
         changed.take(most).map(|(number, page)| (number, bytes(page))).collect()
     }
 
@@ -142,11 +166,16 @@ impl Index {
 
     /// Loads a page from the file's form. False if it is not valid.
     pub(super) fn load(&self, number: usize, bytes: &[u8]) -> bool {
-        let Some(page) = self.pages.get(number).map(|page| page.get_or_init(Page::new)) else { return false };
-        let kept = bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        let Some(page) = self.pages.get(number).map(|page| page.get_or_init(Page::new)) else {
+            return false;
+        };
+        let kept = bytes
+            .chunks_exact(8)
+            .map(|word| word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
         let first = u64::try_from(number).unwrap_or(u64::MAX).saturating_mul(PER_PAGE);
         for ((nth, word), kept) in (0..).zip(&page.words).zip(kept) {
-            let left = self.blocks.saturating_sub(first.saturating_add(nth * PER_WORD)).min(PER_WORD);
+            let left =
+                self.blocks.saturating_sub(first.saturating_add(nth * PER_WORD)).min(PER_WORD);
             let outside = if left == PER_WORD { 0 } else { u64::MAX << (left * 2) };
             // Both bits set are no state.
             if kept & kept >> 1 & LOW != 0 || kept & outside != 0 {
@@ -159,7 +188,12 @@ impl Index {
 
     /// The number of written blocks, and of zero blocks.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let words = self.pages.iter().filter_map(OnceLock::get).flat_map(|page| &page.words).map(|word| word.load(Ordering::SeqCst));
+        let words = self
+            .pages
+            .iter()
+            .filter_map(OnceLock::get)
+            .flat_map(|page| &page.words)
+            .map(|word| word.load(Ordering::SeqCst));
         words.fold((0, 0), |(written, zero), word| {
             let ones = |bits: u64| u64::from(bits.count_ones());
             (written + ones(word & LOW), zero + ones(word >> 1 & LOW))
@@ -186,8 +220,23 @@ mod tests {
         let blocks = 3 * PER_PAGE + 40;
         let index = Index::new(blocks * BLOCK - 5);
         let mut model = vec![State::Base; usize::try_from(blocks).unwrap()];
-        let edges = [0, 1, 31, 32, 33, 64, PER_PAGE - 1, PER_PAGE, PER_PAGE + 32, 2 * PER_PAGE, 3 * PER_PAGE + 1, blocks - 1, blocks];
-        let mut states = [State::Written, State::Zero, State::Written, State::Zero].into_iter().cycle();
+        let edges = [
+            0,
+            1,
+            31,
+            32,
+            33,
+            64,
+            PER_PAGE - 1,
+            PER_PAGE,
+            PER_PAGE + 32,
+            2 * PER_PAGE,
+            3 * PER_PAGE + 1,
+            blocks - 1,
+            blocks,
+        ];
+        let mut states =
+            [State::Written, State::Zero, State::Written, State::Zero].into_iter().cycle();
         let mut seed = 7_u64;
         for _ in 0..60 {
             let mut next = || {
@@ -196,7 +245,8 @@ mod tests {
             };
             let (from, to) = (edges[next() % edges.len()], edges[next() % edges.len()]);
             let (range, state) = (from.min(to)..from.max(to), states.next().unwrap());
-            model[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].fill(state);
+            model[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()]
+                .fill(state);
             index.set(range, state);
             let (mut at, mut found) = (0, Vec::new());
             while at < blocks {

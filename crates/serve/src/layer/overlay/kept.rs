@@ -10,14 +10,15 @@
 //! | the next MiB | each disk's blocks at their own offset, each disk from a MiB on. A sparse file |
 //!
 //! # Order
-//! Written bytes go to their place at once, and their state to memory. A flush takes the states that have changed,
-//! brings the bytes to the medium, then writes those states and brings them there: a state never comes before its
-//! bytes. A block that was flushed and is written again is written in place, as on any disk. So after a loss of
-//! power, each block is as it was at the last flush, or as a later write left it.
+//! Written bytes go to their place at once, and their state to memory. A flush takes the states
+//! that have changed, brings the bytes to the medium, then writes those states and brings them
+//! there: a state never comes before its bytes. A block that was flushed and is written again is
+//! written in place, as on any disk. So after a loss of power, each block is as it was at the last
+//! flush, or as a later write left it.
 //!
 //! # Limits
-//! Samples are a MiB at the beginning, 64 KiB at the end and 64 blocks between; they distinguish other disks, but not
-//! every change. A change of a file shows in its modification time.
+//! Samples are a MiB at the beginning, 64 KiB at the end and 64 blocks between; they distinguish
+//! other disks, but not every change. A change of a file shows in its modification time.
 
 use super::index::{self, Index, PAGE};
 use super::{BLOCK, Base};
@@ -69,8 +70,14 @@ struct Identity {
 }
 
 /// Opens the file, or makes it.
-pub(super) fn open(path: &Path, bases: &[Base], writes: bool) -> Result<(Arc<Kept>, Vec<Part>), Error> {
-    let not = |found: String, advice| Error::not("keep an overlay in", &path.display().to_string(), found, advice);
+pub(super) fn open(
+    path: &Path,
+    bases: &[Base],
+    writes: bool,
+) -> Result<(Arc<Kept>, Vec<Part>), Error> {
+    let not = |found: String, advice| {
+        Error::not("keep an overlay in", &path.display().to_string(), found, advice)
+    };
     if bases.len() > (HEADER - SUM - FIRST) / RECORD {
         return Err(not(format!("{} disks are too many", bases.len()), "serve fewer"));
     }
@@ -91,13 +98,21 @@ pub(super) fn open(path: &Path, bases: &[Base], writes: bool) -> Result<(Arc<Kep
     let mut head = [0; HEADER];
     let read = medium.read_at(&mut head, 0).is_ok();
     let kept = if read { identities(&head) } else { None };
-    let kept = kept.ok_or_else(|| not("it is there and no overlay of this version".into(), "name a new file"))?;
-    same(&own, &kept, bases).map_err(|found| not(found, "name a new file, or the disks that it was made over"))?;
-    let (places, length) = places(&own).ok_or_else(|| not("the disks are too long".into(), "serve fewer"))?;
+    let kept = kept.ok_or_else(|| {
+        not("it is there and no overlay of this version".into(), "name a new file")
+    })?;
+    same(&own, &kept, bases)
+        .map_err(|found| not(found, "name a new file, or the disks that it was made over"))?;
+    let (places, length) =
+        places(&own).ok_or_else(|| not("the disks are too long".into(), "serve fewer"))?;
     if writes && medium.length() < length {
         medium.grow(length).map_err(|e| Error::os("keep an overlay in", path, e))?;
     }
-    let parts: Vec<(Part, u64)> = own.iter().zip(places).map(|(own, (at, data))| ((Arc::new(Index::new(own.length)), data), at)).collect();
+    let parts: Vec<(Part, u64)> = own
+        .iter()
+        .zip(places)
+        .map(|(own, (at, data))| ((Arc::new(Index::new(own.length)), data), at))
+        .collect();
     for ((index, _), at) in &parts {
         let good = load(&medium, index, *at).map_err(asked)?;
         good.then_some(()).ok_or_else(|| not("its index is damaged".into(), "name a new file"))?;
@@ -114,7 +129,8 @@ fn make(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }
 
@@ -122,12 +138,15 @@ fn make(path: &Path) -> Result<(), Error> {
 fn identity(base: &Base) -> Result<Identity, Error> {
     let (store, length) = (&base.store, base.store.length());
     let step = (length / (BETWEEN + 1)).next_multiple_of(BLOCK);
-    let between = (1..=BETWEEN).map(|nth| (nth * step, BLOCK)).filter(|(at, size)| at + size <= length);
+    let between =
+        (1..=BETWEEN).map(|nth| (nth * step, BLOCK)).filter(|(at, size)| at + size <= length);
     let ends = [(0, HEAD.min(length)), (length.saturating_sub(TAIL), TAIL.min(length))];
     let mut sum = md5::Context::new();
     for (at, size) in ends.into_iter().chain(between) {
         let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
-        store.read_at(&mut bytes, at).map_err(|e| Error::not("read", &base.name, format!("{size} bytes at {at}: {e}"), ""))?;
+        store.read_at(&mut bytes, at).map_err(|e| {
+            Error::not("read", &base.name, format!("{size} bytes at {at}: {e}"), "")
+        })?;
         sum.consume(&bytes);
     }
     Ok(Identity { length, changed: base.changed.unwrap_or(0), samples: sum.finalize().0 })
@@ -136,18 +155,28 @@ fn identity(base: &Base) -> Result<Identity, Error> {
 /// Refuses disks that the overlay was not made over; the error says what differs.
 fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), String> {
     if own.len() != kept.len() {
-        return Err(format!("it was made over {} disks, and the target has {}", kept.len(), own.len()));
+        return Err(format!(
+            "it was made over {} disks, and the target has {}",
+            kept.len(),
+            own.len()
+        ));
     }
     for ((own, kept), Base { name, .. }) in own.iter().zip(kept).zip(bases) {
         if own.length != kept.length {
-            return Err(format!("it was made over {} bytes, and {name} has {}", kept.length, own.length));
+            return Err(format!(
+                "it was made over {} bytes, and {name} has {}",
+                kept.length, own.length
+            ));
         }
         if own.samples != kept.samples {
             return Err(format!("it was made over something else than what is on {name} now"));
         }
         if own.changed != kept.changed {
-            let time = format!("{}.{:09}", kept.changed / 1_000_000_000, kept.changed % 1_000_000_000);
-            let why = format!("{name} was written since the overlay was made, which does not fit what is there now");
+            let time =
+                format!("{}.{:09}", kept.changed / 1_000_000_000, kept.changed % 1_000_000_000);
+            let why = format!(
+                "{name} was written since the overlay was made, which does not fit what is there now"
+            );
             return Err(format!("{why} (if only its time changed: touch -d @{time} {name})"));
         }
     }
@@ -157,7 +186,9 @@ fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), Strin
 /// The header of an overlay over disks.
 fn header(disks: &[Identity]) -> [u8; HEADER] {
     let mut bytes = MAGIC.to_vec();
-    for number in [VERSION, u32::try_from(BLOCK).unwrap_or(0), u32::try_from(disks.len()).unwrap_or(0), 0] {
+    for number in
+        [VERSION, u32::try_from(BLOCK).unwrap_or(0), u32::try_from(disks.len()).unwrap_or(0), 0]
+    {
         bytes.extend(number.to_le_bytes());
     }
     for Identity { length, changed, samples } in disks {
@@ -177,13 +208,21 @@ fn identities(header: &[u8; HEADER]) -> Option<Vec<Identity>> {
     let good = bytes.starts_with(MAGIC) && md5::compute(bytes).0 == sum;
     let known = good && number(16)? == VERSION && u64::from(number(20)?) == BLOCK;
     let records = bytes[FIRST..].chunks_exact(RECORD);
-    let count = usize::try_from(number(24)?).ok().filter(|&count| known && count <= records.len())?;
+    let count =
+        usize::try_from(number(24)?).ok().filter(|&count| known && count <= records.len())?;
     let long = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
-    let record = |r: &[u8]| Some(Identity { length: long(&r[..8])?, changed: long(&r[8..16])?, samples: r[16..].try_into().ok()? });
+    let record = |r: &[u8]| {
+        Some(Identity {
+            length: long(&r[..8])?,
+            changed: long(&r[8..16])?,
+            samples: r[16..].try_into().ok()?,
+        })
+    };
     records.take(count).map(record).collect()
 }
 
-/// The offsets of each disk's index and blocks, and the length of the file; [`None`] if no file can be so long.
+/// The offsets of each disk's index and blocks, and the length of the file; [`None`] if no file can
+/// be so long.
 fn places(disks: &[Identity]) -> Option<(Vec<(u64, u64)>, u64)> {
     let mut at = HEADER as u64;
     let mut indexes = Vec::new();
@@ -219,7 +258,9 @@ fn load(medium: &Medium, index: &Index, at: u64) -> Result<bool, Errno> {
             continue;
         }
         medium.read_at(&mut bytes, place)?;
-        if bytes.iter().any(|&byte| byte != 0) && !index.load(usize::try_from(number).unwrap_or(usize::MAX), &bytes) {
+        if bytes.iter().any(|&byte| byte != 0)
+            && !index.load(usize::try_from(number).unwrap_or(usize::MAX), &bytes)
+        {
             return Ok(false);
         }
         number += 1;

@@ -52,14 +52,20 @@ impl Overlays {
     pub fn new(place: Place, disks: Vec<Covered>, writes: bool) -> Result<Overlays, Error> {
         if let Place::File(path) = &place {
             let own = file(path).map(|found| (found.dev(), found.ino()));
-            let same = disks
-                .iter()
-                .find(|disk| own.is_some() && disk.image.as_deref().and_then(file).map(|found| (found.dev(), found.ino())) == own);
+            let same = disks.iter().find(|disk| {
+                own.is_some()
+                    && disk.image.as_deref().and_then(file).map(|found| (found.dev(), found.ino()))
+                        == own
+            });
             if let Some(disk) = same {
                 return Err(Error::OwnOverlay { disk: disk.name.clone() });
             }
         }
-        let base = |disk: Covered| Base { changed: disk.image.as_deref().and_then(changed), name: disk.name, store: disk.store };
+        let base = |disk: Covered| Base {
+            changed: disk.image.as_deref().and_then(changed),
+            name: disk.name,
+            store: disk.store,
+        };
         let bases = disks.into_iter().map(base).collect();
         let disks = match &place {
             Place::Memory => in_memory(bases),
@@ -84,9 +90,13 @@ impl Overlays {
         Arc::new(Through::over(written.collect(), graph.providers[id].route().clone()))
     }
 
-    /// Bytes of blocks that are written, and of blocks that were made zero or discarded, on all disks.
+    /// Bytes of blocks that are written, and of blocks that were made zero or discarded, on all
+    /// disks.
     pub fn changed(&self) -> (u64, u64) {
-        self.disks.iter().map(Overlay::changed).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        self.disks
+            .iter()
+            .map(Overlay::changed)
+            .fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 }
 

@@ -19,9 +19,11 @@ impl Store for Bytes {
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        // Every other 64 KiB says that it is a hole, though it is none: what is written must not be taken for one.
+        // Every other 64 KiB says that it is a hole, though it is none: what is written must not be
+        // taken for one.
         let next = (offset / 65536 + 1) * 65536;
-        let content = if (offset / 65536).is_multiple_of(2) { Content::Data } else { Content::Hole };
+        let content =
+            if (offset / 65536).is_multiple_of(2) { Content::Data } else { Content::Hole };
         Ok(Run { content, length: length.min(next - offset) })
     }
 
@@ -43,7 +45,11 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 fn base(length: usize) -> Base {
-    Base { name: "disk.img".into(), store: Box::new(Bytes(bytes(length))), changed: Some(5_000_000_007) }
+    Base {
+        name: "disk.img".into(),
+        store: Box::new(Bytes(bytes(length))),
+        changed: Some(5_000_000_007),
+    }
 }
 
 /// A place for a file of an overlay, which goes with it.
@@ -53,7 +59,9 @@ impl Place {
     fn new() -> Place {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Place(std::env::temp_dir().join(format!("trueline-overlay-{}-{number}", std::process::id())))
+        Place(
+            std::env::temp_dir().join(format!("trueline-overlay-{}-{number}", std::process::id())),
+        )
     }
 
     /// An overlay here over one disk.
@@ -77,7 +85,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % end
     }
 
@@ -127,7 +136,8 @@ impl Model {
             1 => {
                 overlay.discard(offset, length).unwrap();
                 // Whole blocks of it are zero, and no other byte is touched.
-                let (first, last) = (from.next_multiple_of(4096), if to == LENGTH { to } else { to / 4096 * 4096 });
+                let (first, last) =
+                    (from.next_multiple_of(4096), if to == LENGTH { to } else { to / 4096 * 4096 });
                 if first < last {
                     self.put(first, last, 0);
                 }
@@ -171,7 +181,9 @@ impl Model {
             assert!(whose.length == run.length && run.length > 0);
             let end = at + usize::try_from(run.length).unwrap();
             if whose.content == Content::Zero {
-                assert!(run.content == Content::Hole && self.now[at..end].iter().all(|&byte| byte == 0));
+                assert!(
+                    run.content == Content::Hole && self.now[at..end].iter().all(|&byte| byte == 0)
+                );
             }
             assert!(whose.content != Content::Data || run.content == Content::Data);
             at = end;
@@ -182,7 +194,8 @@ impl Model {
 #[test]
 fn it_holds_what_a_shadow_of_it_holds() {
     for seed in 0..4 {
-        let (overlay, mut model, mut numbers) = (in_memory(vec![base(LENGTH)]).unwrap().remove(0), Model::new(), Numbers(seed));
+        let (overlay, mut model, mut numbers) =
+            (in_memory(vec![base(LENGTH)]).unwrap().remove(0), Model::new(), Numbers(seed));
         for _ in 0..150 {
             model.step(&overlay, &mut numbers);
             model.check(&overlay, &mut numbers);
@@ -209,7 +222,8 @@ fn what_is_flushed_is_there_when_it_is_opened_again() {
     }
 }
 
-/// A server that is killed leaves the file as it is at that moment: every byte is as at the last flush, or as something written since.
+/// A server that is killed leaves the file as it is at that moment: every byte is as at the last
+/// flush, or as something written since.
 #[test]
 fn whatever_a_kill_leaves_no_byte_is_a_strangers() {
     let copy = Place::new();
@@ -238,7 +252,9 @@ fn threads_that_write_parts_of_one_block_lose_nothing() {
         for thread in 0..8_u8 {
             let overlay = overlay.clone();
             scope.spawn(move || {
-                for sector in (0..u64::try_from(LENGTH / 512).unwrap()).filter(|sector| sector % 8 == u64::from(thread)) {
+                for sector in (0..u64::try_from(LENGTH / 512).unwrap())
+                    .filter(|sector| sector % 8 == u64::from(thread))
+                {
                     overlay.write_at(&[100 + thread; 512], sector * 512).unwrap();
                 }
             });
@@ -246,7 +262,11 @@ fn threads_that_write_parts_of_one_block_lose_nothing() {
     });
     let mut all = vec![0; LENGTH / 512 * 512];
     overlay.read_at(&mut all, 0).unwrap();
-    assert!(all.chunks(512).zip((100..108).cycle()).all(|(sector, value)| sector.iter().all(|&byte| byte == value)));
+    assert!(
+        all.chunks(512)
+            .zip((100..108).cycle())
+            .all(|(sector, value)| sector.iter().all(|&byte| byte == value))
+    );
 }
 
 #[test]
@@ -261,7 +281,10 @@ fn it_is_of_the_disks_that_it_was_made_over() {
     assert!(place.refused(two(), true).contains("another program has locked it"));
     drop(overlays);
     let refused = |bases| place.refused(bases, true);
-    assert!(refused(vec![base(LENGTH)]).contains("it was made over 2 disks, and the target has 1: name a new file"));
+    assert!(
+        refused(vec![base(LENGTH)])
+            .contains("it was made over 2 disks, and the target has 1: name a new file")
+    );
     assert!(refused(vec![base(1 << 20), base(LENGTH)]).contains("and disk.img has 1048576"));
     let mut other = two();
     let mut there = bytes(1 << 20);
@@ -275,16 +298,25 @@ fn it_is_of_the_disks_that_it_was_made_over() {
     let overlays = in_file(&place.0, two(), false).unwrap();
     let mut read = [0; 5];
     overlays[1].read_at(&mut read, 4).unwrap();
-    assert_eq!((read, overlays[1].write_at(&[0; 4096], 0)), ([1, 1, 1, 1, 1], Err(Errno::ReadOnly)));
+    assert_eq!(
+        (read, overlays[1].write_at(&[0; 4096], 0)),
+        ([1, 1, 1, 1, 1], Err(Errno::ReadOnly))
+    );
     drop(overlays);
-    let files: [&[u8]; 4] = [b"x", &[0; 8192], b"trueline overlay\x01\0\0\0", &std::fs::read(&place.0).unwrap()[..4095]];
+    let files: [&[u8]; 4] = [
+        b"x",
+        &[0; 8192],
+        b"trueline overlay\x01\0\0\0",
+        &std::fs::read(&place.0).unwrap()[..4095],
+    ];
     for bytes in files {
         std::fs::write(&place.0, bytes).unwrap();
         assert!(place.refused(two(), true).contains("it is there and no overlay"));
     }
 }
 
-/// Bits of every byte of the header, and states that none is: refused, and no byte is read from where it does not belong.
+/// Bits of every byte of the header, and states that none is: refused, and no byte is read from
+/// where it does not belong.
 #[test]
 fn a_damaged_file_is_refused() {
     let place = Place::new();
@@ -331,6 +363,12 @@ fn what_is_too_long_is_refused() {
         }
     }
     let long = || vec![Base { name: "zero:".into(), store: Box::new(Long), changed: None }];
-    assert!(in_memory(long()).err().expect("it is refused").to_string().contains("an overlay 281474976710656 at most"));
+    assert!(
+        in_memory(long())
+            .err()
+            .expect("it is refused")
+            .to_string()
+            .contains("an overlay 281474976710656 at most")
+    );
     assert!(in_file(Path::new("/nonexistent/x"), long(), true).is_err());
 }

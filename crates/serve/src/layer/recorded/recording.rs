@@ -21,17 +21,33 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens the file, and leaves its content until [`Recording::begin`]. Provider `id` of `graph`, which is `target`, is recorded; `tell` is
-    /// called if the trace ends early.
-    pub fn new(path: &Path, graph: &Graph, id: Id, target: &str, tell: Arc<Tell>) -> Result<Recording, Error> {
-        let file = create(path).map_err(|cause| Error::Recording { path: path.to_owned(), cause })?;
+    /// Opens the file, and leaves its content until [`Recording::begin`]. Provider `id` of `graph`,
+    /// which is `target`, is recorded; `tell` is called if the trace ends early.
+    pub fn new(
+        path: &Path,
+        graph: &Graph,
+        id: Id,
+        target: &str,
+        tell: Arc<Tell>,
+    ) -> Result<Recording, Error> {
+        let file =
+            create(path).map_err(|cause| Error::Recording { path: path.to_owned(), cause })?;
         let provider = &graph.providers[id];
         let route = provider.route().clone();
         let name = escape::name(&provider.name);
-        let about = format!("{name} of {target}, {} bytes; offsets are its own, of requests to its partitions too", route.length());
+        let about = format!(
+            "{name} of {target}, {} bytes; offsets are its own, of requests to its partitions too",
+            route.length()
+        );
         let place = path.to_owned();
-        let lost = move |error: &io::Error| tell(&Notice::RecordingEnds { path: place.clone(), error: copy(error) });
-        Ok(Recording { path: path.to_owned(), route, recorder: Arc::new(Recorder::new(file, &about, Box::new(lost))) })
+        let lost = move |error: &io::Error| {
+            tell(&Notice::RecordingEnds { path: place.clone(), error: copy(error) })
+        };
+        Ok(Recording {
+            path: path.to_owned(),
+            route,
+            recorder: Arc::new(Recorder::new(file, &about, Box::new(lost))),
+        })
     }
 
     /// Begins the trace, in the place of what was in the file.
@@ -39,7 +55,8 @@ impl Recording {
         self.recorder.begin().map_err(|e| self.error(RecordingError::Os(e)))
     }
 
-    /// The byte of what is recorded at which `route` begins. [`None`] if it is not in there: what stands on a set of partitions of it.
+    /// The byte of what is recorded at which `route` begins. [`None`] if it is not in there: what
+    /// stands on a set of partitions of it.
     pub fn place(&self, route: &Route) -> Option<u64> {
         route.place_in(&self.route)
     }
@@ -71,7 +88,8 @@ fn copy(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// A new file, or a trace that will be made anew: no other file is written over, nor one that another server writes.
+/// A new file, or a trace that will be made anew: no other file is written over, nor one that
+/// another server writes.
 fn create(path: &Path) -> Result<File, RecordingError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => return Err(RecordingError::NotAFile),
@@ -80,7 +98,10 @@ fn create(path: &Path) -> Result<File, RecordingError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = file.map_err(RecordingError::Os)?;
     let mut head = Vec::new();
-    file.by_ref().take(own::HEAD.len() as u64).read_to_end(&mut head).map_err(RecordingError::Os)?;
+    file.by_ref()
+        .take(own::HEAD.len() as u64)
+        .read_to_end(&mut head)
+        .map_err(RecordingError::Os)?;
     if !head.is_empty() && head != own::HEAD.as_bytes() {
         return Err(RecordingError::NotATrace);
     }

@@ -7,8 +7,13 @@ use trueline_lab::trace;
 
 fn file() -> File {
     // No other program finds it, and it goes away with the test.
-    let path = std::env::temp_dir().join(format!("trueline-recorded-{}-{:?}", std::process::id(), std::thread::current().id()));
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let path = std::env::temp_dir().join(format!(
+        "trueline-recorded-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     file
 }
@@ -54,14 +59,17 @@ fn what_is_asked_is_in_the_trace_in_order() {
     assert!(entries.is_sorted_by_key(|entry| entry.at_ns));
 }
 
-/// More bytes than are written at once, from several threads: every line is whole, and times never decrease.
+/// More bytes than are written at once, from several threads: every line is whole, and times never
+/// decrease.
 #[test]
 fn many_threads_write_one_trace() {
     let file = file();
     let store = recorded(file.try_clone().unwrap(), 0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..5000).for_each(|n| store.write_at(&[1; 512], n % 2048 * 512).unwrap()));
+            scope.spawn(|| {
+                (0..5000).for_each(|n| store.write_at(&[1; 512], n % 2048 * 512).unwrap())
+            });
         }
     });
     assert!(store.recorder.finish());
@@ -70,7 +78,8 @@ fn many_threads_write_one_trace() {
         file.rewind().unwrap();
         io::read_to_string(file).unwrap()
     };
-    let times: Vec<u64> = text.lines().skip(3).map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    let times: Vec<u64> =
+        text.lines().skip(3).map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
     assert_eq!(times.len(), 20_000);
     assert!(times.is_sorted());
     assert_eq!(read_back(file).len(), 20_000);
@@ -91,5 +100,8 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
     recorder.trace().file = Some(full());
     let store = Recorded::new(Arc::new(Memory::new(1 << 20).unwrap()), 0, Arc::new(recorder));
     (0..10_000).for_each(|_| store.write_at(&[1; 512], 0).unwrap());
-    assert_eq!((store.recorder.finish(), TOLD.load(Ordering::Relaxed), store.recorder.requests()), (false, 1, 0));
+    assert_eq!(
+        (store.recorder.finish(), TOLD.load(Ordering::Relaxed), store.recorder.requests()),
+        (false, 1, 0)
+    );
 }

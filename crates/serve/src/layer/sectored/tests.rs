@@ -99,10 +99,18 @@ fn it_is_the_disk_that_it_looks_like() {
                 assert_eq!(read, model[offset..offset + count]);
                 view.write_at(&vec![255; count], offset as u64).unwrap();
                 model[offset..offset + count].fill(255);
-                assert_eq!(*below.bytes.read().unwrap(), model, "unit {unit} sector {sector}: {count} at {offset}");
+                assert_eq!(
+                    *below.bytes.read().unwrap(),
+                    model,
+                    "unit {unit} sector {sector}: {count} at {offset}"
+                );
                 view.try_zero(offset as u64, count as u64, false).unwrap();
                 model[offset..offset + count].fill(0);
-                assert_eq!(*below.bytes.read().unwrap(), model, "unit {unit} sector {sector}: zeros, {count} at {offset}");
+                assert_eq!(
+                    *below.bytes.read().unwrap(),
+                    model,
+                    "unit {unit} sector {sector}: zeros, {count} at {offset}"
+                );
             }
         }
     }
@@ -134,7 +142,8 @@ fn the_reverse_view_takes_whole_sectors_of_its_own() {
 
 #[test]
 fn nothing_is_zeroed_where_it_cannot_be() {
-    let below = Arc::new(Strict { zeroes: false, ..Arc::into_inner(Strict::new(4096, 3 * 4096)).unwrap() });
+    let below =
+        Arc::new(Strict { zeroes: false, ..Arc::into_inner(Strict::new(4096, 3 * 4096)).unwrap() });
     let before = below.bytes.read().unwrap().clone();
     let view = Sectored::new(below.clone(), 512).unwrap();
     assert_eq!(view.try_zero(512, 2 * 4096, false), Err(Errno::Unsupported));
@@ -179,8 +188,8 @@ impl Store for Ragged {
     }
 }
 
-/// A sector in which a hole ends counts as data: reported as a hole, it would not be read. And the next query is of a
-/// whole sector.
+/// A sector in which a hole ends counts as data: reported as a hole, it would not be read. And the
+/// next query is of a whole sector.
 #[test]
 fn a_sector_that_is_a_hole_in_part_is_data() {
     let view = Sectored::new(Arc::new(Ragged), 512).unwrap();
@@ -196,8 +205,8 @@ fn units_that_do_not_go_into_each_other_are_refused() {
     assert!(Sectored::new(Strict::new(4096, 4096), 0).is_none());
 }
 
-/// Every sector of a few units has a writer of its own, which counts upwards in it; others write whole units of
-/// theirs in between. No writer may ever find its sector as it was before.
+/// Every sector of a few units has a writer of its own, which counts upwards in it; others write
+/// whole units of theirs in between. No writer may ever find its sector as it was before.
 #[test]
 fn no_update_is_lost() {
     const SECTORS: u64 = 16;
@@ -225,7 +234,8 @@ fn no_update_is_lost() {
     assert!(below.bytes.read().unwrap()[..128].iter().all(|&byte| byte == ROUNDS));
 }
 
-/// A whole write that overlaps a read-modify-write waits for it; two whole writes do not wait for each other.
+/// A whole write that overlaps a read-modify-write waits for it; two whole writes do not wait for
+/// each other.
 #[test]
 fn who_writes_back_holds_its_units() {
     let view = Sectored::new(Strict::new(64, 256), 8).unwrap();
@@ -250,7 +260,8 @@ fn who_writes_back_holds_its_units() {
 /// Under `target`: what is in /tmp may be memory, which has no direct I/O everywhere.
 #[test]
 fn any_bytes_of_a_file_go_around_the_page_cache() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/direct-{}.img", std::process::id()));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../../target/direct-{}.img", std::process::id()));
     std::fs::write(&path, vec![7; 8 * 4096]).unwrap();
     let direct = Direct::new(file::open_for(&path, Access::Write).unwrap().store, &path);
     let Ok(direct) = direct else {

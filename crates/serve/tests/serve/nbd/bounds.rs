@@ -10,7 +10,9 @@ use trueline_serve::front::nbd::limits::Limits;
 
 /// A header of a write of 100 000 bytes.
 fn head() -> [u8; 28] {
-    Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length: 100_000 }.compact().unwrap()
+    Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length: 100_000 }
+        .compact()
+        .unwrap()
 }
 
 #[test]
@@ -72,9 +74,19 @@ fn silence_is_allowed_and_half_a_request_is_not() {
         assert!(begun.elapsed() < LONG, "it is never hung up on");
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert_eq!(idle.read(0, 512), [0; 512], "it asked nothing for all that time, and nothing of theirs was written");
+    assert_eq!(
+        idle.read(0, 512),
+        [0; 512],
+        "it asked nothing for all that time, and nothing of theirs was written"
+    );
     let said = server.end();
-    assert!(said.len() == 4 && said.iter().all(|line| line.contains(" for 0.15 s a request was not sent to its end")), "{said:?}");
+    assert!(
+        said.len() == 4
+            && said
+                .iter()
+                .all(|line| line.contains(" for 0.15 s a request was not sent to its end")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -83,7 +95,10 @@ fn who_takes_no_replies_is_hung_up_on_and_delays_nobody() {
     let mut greedy = server.connect();
     greedy.write_all(&hello()).unwrap();
     let mut polite = Client::new(server.connect());
-    let request = Request { flags: 0, command: command::READ, cookie: 1, offset: 0, length: 1 << 20 }.compact().unwrap();
+    let request =
+        Request { flags: 0, command: command::READ, cookie: 1, offset: 0, length: 1 << 20 }
+            .compact()
+            .unwrap();
     let begun = Instant::now();
     // Far more than any socket holds.
     while greedy.write_all(&request).is_ok() {
@@ -92,7 +107,10 @@ fn who_takes_no_replies_is_hung_up_on_and_delays_nobody() {
     }
     assert_eq!(polite.read(0, 8), [0; 8]);
     let said = server.end();
-    assert!(said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"),
+        "{said:?}"
+    );
 }
 
 /// Whoever sends what no client may is answered where there is an answer, hung up on, and said.
@@ -142,13 +160,19 @@ fn further_clients_wait_until_one_has_gone() {
     assert_eq!((third.read(0, 1), second.read(0, 1)), (vec![0], vec![0]));
 }
 
-/// What was asked before is answered before the rest of a payload comes that is thrown away, however long that takes.
+/// What was asked before is answered before the rest of a payload comes that is thrown away,
+/// however long that takes.
 #[test]
 fn a_payload_that_is_thrown_away_delays_no_reply() {
     let server = Server::new(PATIENT);
     let mut client = Client::new(server.connect());
-    let read = Request { flags: 0, command: command::READ, cookie: 1, offset: 0, length: 8 }.compact().unwrap();
-    let write = Request { flags: 0, command: command::WRITE, cookie: 2, offset: MIB, length: 100_000 }.compact().unwrap();
+    let read = Request { flags: 0, command: command::READ, cookie: 1, offset: 0, length: 8 }
+        .compact()
+        .unwrap();
+    let write =
+        Request { flags: 0, command: command::WRITE, cookie: 2, offset: MIB, length: 100_000 }
+            .compact()
+            .unwrap();
     // All at once, so that it is received at once.
     client.stream.write_all(&[&read[..], &write, &[7]].concat()).unwrap();
     assert_eq!(client.reply().cookie, 1);

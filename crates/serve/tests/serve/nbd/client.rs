@@ -12,7 +12,8 @@ pub(super) struct Client<S = UnixStream> {
     cookie: u64,
 }
 
-/// One chunk or simple reply: its kind ([`None`] of a simple one), what it carries, whether nothing follows.
+/// One chunk or simple reply: its kind ([`None`] of a simple one), what it carries, whether nothing
+/// follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) cookie: u64,
@@ -35,7 +36,10 @@ impl<S: Read + Write> Client<S> {
     pub(super) fn extended(mut stream: S) -> Client<S> {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).unwrap();
-        Client { headers: Headers::Extended, ..Client::after_greeting(stream, &hello_with(wire::option::EXTENDED_HEADERS)) }
+        Client {
+            headers: Headers::Extended,
+            ..Client::after_greeting(stream, &hello_with(wire::option::EXTENDED_HEADERS))
+        }
     }
 
     /// The same where the greeting is read, and `hello` is what is left to say.
@@ -57,16 +61,38 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Asks; the answer is not waited for.
-    pub(super) fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> u64 {
-        let carries = if self.headers == Headers::Extended && command == command::WRITE { flag::PAYLOAD_LEN } else { 0 };
+    pub(super) fn ask(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> u64 {
+        let carries = if self.headers == Headers::Extended && command == command::WRITE {
+            flag::PAYLOAD_LEN
+        } else {
+            0
+        };
         self.ask_exactly(command, flags | carries, offset, length, payload)
     }
 
     /// The same with no other flags.
-    pub(super) fn ask_exactly(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> u64 {
+    pub(super) fn ask_exactly(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> u64 {
         self.cookie += 1;
         let request = Request { flags, command, cookie: self.cookie, offset, length };
-        let head = if self.headers == Headers::Extended { request.extended().to_vec() } else { request.compact().unwrap().to_vec() };
+        let head = if self.headers == Headers::Extended {
+            request.extended().to_vec()
+        } else {
+            request.compact().unwrap().to_vec()
+        };
         self.stream.write_all(&[&head, payload].concat()).unwrap();
         self.cookie
     }
@@ -87,7 +113,8 @@ impl<S: Read + Write> Client<S> {
         assert_eq!(word(0), magic);
         let mut rest = vec![0; left];
         self.stream.read_exact(&mut rest).unwrap();
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u64, &byte| number << 8 | u64::from(byte));
+        let number =
+            |bytes: &[u8]| bytes.iter().fold(0, |number: u64, &byte| number << 8 | u64::from(byte));
         let (offset, length) = rest.split_at(if left > 8 { 8 } else { 0 });
         let offset = (!offset.is_empty()).then(|| number(offset));
         let mut data = vec![0; usize::try_from(number(length)).unwrap()];
@@ -97,11 +124,22 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Asks and waits; the error, 0 if there is none.
-    pub(super) fn error(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> u32 {
+    pub(super) fn error(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> u32 {
         let cookie = self.ask(command, flags, offset, length, payload);
         let reply = self.reply();
         assert!(reply.cookie == cookie && reply.last, "{reply:?}");
-        if reply.kind == 0 || reply.kind >> 15 == 1 { reply.data.first_chunk().map_or(0, |&error| u32::from_be_bytes(error)) } else { 0 }
+        if reply.kind == 0 || reply.kind >> 15 == 1 {
+            reply.data.first_chunk().map_or(0, |&error| u32::from_be_bytes(error))
+        } else {
+            0
+        }
     }
 
     /// Reads and waits.
@@ -116,7 +154,8 @@ impl<S: Read + Write> Client<S> {
     pub(super) fn is_hung_up(&mut self) -> bool {
         let mut rest = Vec::new();
         // Cut off in the middle is an end too; silence is none.
-        let silent = self.stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
+        let silent =
+            self.stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
         rest.is_empty() && !silent
     }
 }
@@ -128,11 +167,23 @@ pub(super) fn hello() -> Vec<u8> {
 
 /// The same with what `number` asks for.
 fn hello_with(number: u32) -> Vec<u8> {
-    let contexts = [&[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 15][..], b"base:allocation", &[0, 0, 0, 14], b"trueline:grain"].concat();
+    let contexts = [
+        &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 15][..],
+        b"base:allocation",
+        &[0, 0, 0, 14],
+        b"trueline:grain",
+    ]
+    .concat();
     [vec![0, 0, 0, 3], option(number, &[]), option(10, &contexts), option(7, &[0; 6])].concat()
 }
 
 /// An option as it is sent.
 pub(super) fn option(number: u32, data: &[u8]) -> Vec<u8> {
-    [b"IHAVEOPT", &number.to_be_bytes()[..], &u32::try_from(data.len()).unwrap().to_be_bytes(), data].concat()
+    [
+        b"IHAVEOPT",
+        &number.to_be_bytes()[..],
+        &u32::try_from(data.len()).unwrap().to_be_bytes(),
+        data,
+    ]
+    .concat()
 }

@@ -99,5 +99,8 @@ fn who_takes_no_replies_does_not_keep_it() {
     for _ in 0..64 {
         greedy.ask(command::READ, 0, 0, 1 << 20, &[]);
     }
-    assert_eq!(server.end(), ["a client was cut off: the server ends, and it had not taken its replies after 0.15 s"]);
+    assert_eq!(
+        server.end(),
+        ["a client was cut off: the server ends, and it had not taken its replies after 0.15 s"]
+    );
 }

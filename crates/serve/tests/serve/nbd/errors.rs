@@ -18,7 +18,11 @@ impl Filter for Lossy {
         &self.0
     }
 
-    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        request: &filter::Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let flushes = request.durable || request.action == Action::Flush;
         if flushes && self.1.swap(false, Ordering::SeqCst) { Err(Errno::Io) } else { run() }
     }
@@ -49,6 +53,10 @@ fn every_client_is_told_of_what_is_lost_once() {
         assert_eq!(ask(&mut late, first), 0);
         // What does not wait for the medium says nothing of it.
         assert_eq!(other.error(command::WRITE, 0, 0, 1, &[1]), 0);
-        assert_eq!((ask(&mut other, then), ask(&mut other, then)), (error::EIO, 0), "{first} {then}");
+        assert_eq!(
+            (ask(&mut other, then), ask(&mut other, then)),
+            (error::EIO, 0),
+            "{first} {then}"
+        );
     }
 }

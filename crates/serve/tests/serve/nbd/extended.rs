@@ -34,7 +34,8 @@ impl Store for Vast {
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        let (content, end) = if offset < 3 * TIB { (Content::Hole, 3 * TIB) } else { (Content::Data, 5 * TIB) };
+        let (content, end) =
+            if offset < 3 * TIB { (Content::Hole, 3 * TIB) } else { (Content::Data, 5 * TIB) };
         Ok(Run { content, length: length.min(end - offset) })
     }
 
@@ -63,7 +64,8 @@ fn exchange(server: &Server, request: &[u8], length: usize) -> Vec<u8> {
 #[test]
 fn what_is_sent_is_the_protocols() {
     let server = vast();
-    // A read of three bytes at the fourth TiB: cookie and offset come back, and the offset once more before the bytes.
+    // A read of three bytes at the fourth TiB: cookie and offset come back, and the offset once
+    // more before the bytes.
     let asked = b"\x21\xe4\x1c\x71\0\0\0\0COOKIE!!\0\0\x04\0\0\0\0\x05\0\0\0\0\0\0\0\x03";
     let told = b"\x6e\x8a\x27\x8c\0\x01\0\x01COOKIE!!\0\0\x04\0\0\0\0\x05\0\0\0\0\0\0\0\x0b\0\0\x04\0\0\0\0\x05\x07\x07\x07";
     assert_eq!(exchange(&server, asked, told.len()), told);
@@ -72,15 +74,24 @@ fn what_is_sent_is_the_protocols() {
     let told = b"\x6e\x8a\x27\x8c\0\x01\0\0COOKIE!!\0\0\0\x80\0\0\0\0\0\0\0\0\0\0\0\0";
     assert_eq!(exchange(&server, asked, told.len()), told);
     // And an error: behind the end.
-    let asked = b"\x21\xe4\x1c\x71\0\0\0\x06COOKIE!!\0\0\x01\0\0\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff";
-    let told = b"\x6e\x8a\x27\x8c\0\x01\x80\x01COOKIE!!\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\x06\0\0\0\x1c\0\0";
+    let asked =
+        b"\x21\xe4\x1c\x71\0\0\0\x06COOKIE!!\0\0\x01\0\0\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff";
+    let told =
+        b"\x6e\x8a\x27\x8c\0\x01\x80\x01COOKIE!!\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\x06\0\0\0\x1c\0\0";
     assert_eq!(exchange(&server, asked, told.len()), told);
     // The status of everything: context 1, two descriptors; then context 2, three.
     let asked = b"\x21\xe4\x1c\x71\0\0\0\x07COOKIE!!\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0";
     let head = |last: u8, length: u8| {
-        [&[0x6e, 0x8a, 0x27, 0x8c, 0, last, 0, 6][..], b"COOKIE!!", &[0; 8], &[0, 0, 0, 0, 0, 0, 0, length]].concat()
+        [
+            &[0x6e, 0x8a, 0x27, 0x8c, 0, last, 0, 6][..],
+            b"COOKIE!!",
+            &[0; 8],
+            &[0, 0, 0, 0, 0, 0, 0, length],
+        ]
+        .concat()
     };
-    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let words =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
     let allocation = words(&[1 << 32 | 2, 3 * TIB, 3, 2 * TIB, 0]);
     let grain = words(&[2 << 32 | 3, 512, 0, 5 * TIB - 4096, 4096, 3584, 0]);
     let told = [head(0, 40), allocation, head(1, 56), grain].concat();
@@ -98,7 +109,14 @@ fn answer(client: &mut Client, cookie: u64, offset: u64) -> u32 {
     }
 }
 
-fn ask(client: &mut Client, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> u32 {
+fn ask(
+    client: &mut Client,
+    command: u16,
+    flags: u16,
+    offset: u64,
+    length: u64,
+    payload: &[u8],
+) -> u32 {
     let cookie = client.ask_exactly(command, flags, offset, length, payload);
     answer(client, cookie, offset)
 }
@@ -110,8 +128,13 @@ fn everything_can_be_asked_at_once() {
     for command in [command::TRIM, command::WRITE_ZEROES, command::CACHE] {
         assert_eq!(ask(&mut client, command, 0, 0, 5 * TIB, &[]), 0);
     }
-    assert_eq!(ask(&mut client, command::WRITE_ZEROES, flag::NO_HOLE, 0, 5 * TIB, &[]), error::ENOSPC);
-    for (offset, length) in [(0, 5 * TIB + 1), (1, 5 * TIB), (0, u64::MAX), (u64::MAX, u64::MAX), (1 << 63, 1 << 63)] {
+    assert_eq!(
+        ask(&mut client, command::WRITE_ZEROES, flag::NO_HOLE, 0, 5 * TIB, &[]),
+        error::ENOSPC
+    );
+    for (offset, length) in
+        [(0, 5 * TIB + 1), (1, 5 * TIB), (0, u64::MAX), (u64::MAX, u64::MAX), (1 << 63, 1 << 63)]
+    {
         assert_eq!(ask(&mut client, command::WRITE_ZEROES, 0, offset, length, &[]), error::ENOSPC);
         for command in [command::READ, command::TRIM, command::CACHE, command::BLOCK_STATUS] {
             assert_eq!(ask(&mut client, command, 0, offset, length, &[]), error::EINVAL);
@@ -139,7 +162,8 @@ fn bytes_come_back_through_extended_headers() {
     assert_eq!(Client::new(server.connect()).read(1000, 300), [7; 300]);
 }
 
-/// What follows a request that is refused is passed over, however long it is, and what follows that is answered.
+/// What follows a request that is refused is passed over, however long it is, and what follows that
+/// is answered.
 #[test]
 fn a_payload_that_nobody_wants_is_passed_over() {
     let server = Server::new(PATIENT);
@@ -147,17 +171,35 @@ fn a_payload_that_nobody_wants_is_passed_over() {
     let carries = flag::PAYLOAD_LEN;
     for length in [1, 12, 40_000, 1 << 20] {
         let payload = vec![0x21; usize::try_from(length).unwrap()];
-        for command in [command::READ, command::FLUSH, command::TRIM, command::CACHE, command::WRITE_ZEROES, 99] {
-            assert_eq!(ask(&mut client, command, carries, 0, length, &payload), error::EINVAL, "{command}");
+        for command in [
+            command::READ,
+            command::FLUSH,
+            command::TRIM,
+            command::CACHE,
+            command::WRITE_ZEROES,
+            99,
+        ] {
+            assert_eq!(
+                ask(&mut client, command, carries, 0, length, &payload),
+                error::EINVAL,
+                "{command}"
+            );
         }
-        assert_eq!(ask(&mut client, command::WRITE, carries | 1 << 15, 0, length, &payload), error::EINVAL);
+        assert_eq!(
+            ask(&mut client, command::WRITE, carries | 1 << 15, 0, length, &payload),
+            error::EINVAL
+        );
         assert_eq!(ask(&mut client, command::WRITE, carries, MIB, length, &payload), error::ENOSPC);
-        assert_eq!(ask(&mut client, command::BLOCK_STATUS, carries, 0, length, &payload), error::EINVAL);
+        assert_eq!(
+            ask(&mut client, command::BLOCK_STATUS, carries, 0, length, &payload),
+            error::EINVAL
+        );
     }
     assert_eq!(client.read(0, 512), [0; 512]);
 }
 
-/// A write must announce it ("Command flags"), and QEMU's client does not: it is there all the same.
+/// A write must announce it ("Command flags"), and QEMU's client does not: it is there all the
+/// same.
 #[test]
 fn a_write_need_not_announce_its_payload() {
     let server = Server::new(PATIENT);
@@ -198,7 +240,11 @@ fn there_is_no_way_back_to_compact_requests() {
 
 /// A payload of `BLOCK_STATUS`.
 fn named(length: u64, contexts: &[u32]) -> Vec<u8> {
-    [&length.to_be_bytes()[..], &contexts.iter().flat_map(|context| context.to_be_bytes()).collect::<Vec<_>>()].concat()
+    [
+        &length.to_be_bytes()[..],
+        &contexts.iter().flat_map(|context| context.to_be_bytes()).collect::<Vec<_>>(),
+    ]
+    .concat()
 }
 
 #[test]
@@ -206,7 +252,13 @@ fn a_status_is_told_of_the_contexts_that_are_named() {
     let server = vast();
     let mut client = Client::extended(server.connect());
     let mut status = |flags, offset, payload: &[u8]| {
-        let cookie = client.ask_exactly(command::BLOCK_STATUS, flags | flag::PAYLOAD_LEN, offset, payload.len() as u64, payload);
+        let cookie = client.ask_exactly(
+            command::BLOCK_STATUS,
+            flags | flag::PAYLOAD_LEN,
+            offset,
+            payload.len() as u64,
+            payload,
+        );
         let mut chunks = vec![client.reply()];
         while !chunks[chunks.len() - 1].last {
             chunks.push(client.reply());
@@ -214,15 +266,26 @@ fn a_status_is_told_of_the_contexts_that_are_named() {
         assert!(chunks.iter().all(|chunk| (chunk.cookie, chunk.offset) == (cookie, Some(offset))));
         chunks.into_iter().map(|chunk| (chunk.kind, chunk.data)).collect::<Vec<_>>()
     };
-    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let words =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
     let (ext, whole) = (wire::chunk::BLOCK_STATUS_EXT, 5 * TIB);
     let grain = (ext, words(&[2 << 32 | 2, 5 * TIB - 4096, 4096, 3584, 0]));
     let allocation = (ext, words(&[1 << 32 | 2, 3 * TIB - 512, 3, 2 * TIB, 0]));
     assert_eq!(status(0, 512, &named(whole - 512, &[2])), std::slice::from_ref(&grain));
     assert_eq!(status(0, 512, &named(whole - 512, &[2, 1])), [grain, allocation]);
-    assert_eq!(status(flag::REQ_ONE, 0, &named(whole, &[1])), [(ext, words(&[1 << 32 | 1, 3 * TIB, 3]))]);
+    assert_eq!(
+        status(flag::REQ_ONE, 0, &named(whole, &[1])),
+        [(ext, words(&[1 << 32 | 1, 3 * TIB, 3]))]
+    );
     let refused = [(wire::chunk::ERROR, vec![0, 0, 0, 22, 0, 0])];
-    for (length, contexts) in [(whole, &[][..]), (whole, &[3]), (whole, &[1, 1]), (whole, &[1, 2, 1]), (0, &[1]), (whole + 1, &[1])] {
+    for (length, contexts) in [
+        (whole, &[][..]),
+        (whole, &[3]),
+        (whole, &[1, 1]),
+        (whole, &[1, 2, 1]),
+        (0, &[1]),
+        (whole + 1, &[1]),
+    ] {
         assert_eq!(status(0, 0, &named(length, contexts)), refused, "{length} {contexts:?}");
     }
     assert_eq!(status(0, 0, &named(whole, &[1, 2])[..14]), refused);
@@ -244,7 +307,10 @@ fn an_answer_has_a_bounded_number_of_descriptors() {
         }
 
         fn extent(&self, offset: u64, _: u64) -> Result<Run, Errno> {
-            Ok(Run { content: if offset.is_multiple_of(2) { Content::Data } else { Content::Hole }, length: 1 })
+            Ok(Run {
+                content: if offset.is_multiple_of(2) { Content::Data } else { Content::Hole },
+                length: 1,
+            })
         }
 
         fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {

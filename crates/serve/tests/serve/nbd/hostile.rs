@@ -37,7 +37,10 @@ fn requests_of_any_form() {
 
 #[test]
 fn noise_behind_a_handshake() {
-    for (headers, magic) in [(Headers::Structured, wire::REQUEST_MAGIC), (Headers::Extended, wire::EXTENDED_REQUEST_MAGIC)] {
+    for (headers, magic) in [
+        (Headers::Structured, wire::REQUEST_MAGIC),
+        (Headers::Extended, wire::EXTENDED_REQUEST_MAGIC),
+    ] {
         for seed in 0..300 {
             let mut noise = bytes(seed, 300);
             if seed % 2 == 0 {
@@ -57,8 +60,12 @@ fn noise_behind_a_handshake() {
 fn who_asks_while_it_ends_is_told_so() {
     let request = Request { flags: 0, command: command::READ, cookie: 5, offset: 0, length: 512 };
     let answer = holds::while_ending(Headers::Structured, &request);
-    assert_eq!(answer, *b"\x66\x8e\x33\xef\0\x01\x80\x01\0\0\0\0\0\0\0\x05\0\0\0\x06\0\0\0\x6c\0\0");
+    assert_eq!(
+        answer,
+        *b"\x66\x8e\x33\xef\0\x01\x80\x01\0\0\0\0\0\0\0\x05\0\0\0\x06\0\0\0\x6c\0\0"
+    );
     let answer = holds::while_ending(Headers::Extended, &Request { offset: 9, ..request });
-    let head = b"\x6e\x8a\x27\x8c\0\x01\x80\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x06";
+    let head =
+        b"\x6e\x8a\x27\x8c\0\x01\x80\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x06";
     assert_eq!(answer, [&head[..], b"\0\0\0\x6c\0\0"].concat());
 }

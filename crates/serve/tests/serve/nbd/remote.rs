@@ -35,27 +35,40 @@ fn while_served<T: Send>(ask: impl FnOnce() -> T + Send, answer: impl FnOnce()) 
 #[test]
 fn bytes_come_back() {
     let server = Server::of(Arc::new(Memory::new(4 * MIB).unwrap()), PATIENT);
-    let remote = Remote::open(&format!("nbd+unix:///?socket={}", server.path().display()), false).unwrap();
-    let bytes: Vec<u8> = (0..3 << 20).map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte)).collect();
+    let remote =
+        Remote::open(&format!("nbd+unix:///?socket={}", server.path().display()), false).unwrap();
+    let bytes: Vec<u8> = (0..3 << 20)
+        .map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte))
+        .collect();
     remote.write_at(&bytes, 5000).unwrap();
     let mut back = vec![0; bytes.len()];
     remote.read_at(&mut back, 5000).unwrap();
     assert!(bytes == back);
-    assert_eq!((remote.write_through(&bytes[..10], 0), remote.flush(), remote.flush()), (Ok(()), Ok(()), Ok(())));
+    assert_eq!(
+        (remote.write_through(&bytes[..10], 0), remote.flush(), remote.flush()),
+        (Ok(()), Ok(()), Ok(()))
+    );
     assert_eq!(remote.read_at(&mut back, 4 * MIB - 1), Err(Errno::Range));
 }
 
-/// The server has restarted, and of an older connection on which something was written that is not known yet.
+/// The server has restarted, and of an older connection on which something was written that is not
+/// known yet.
 #[test]
 fn a_restarted_server_does_not_flush_what_the_one_before_had() {
     let fake = Fake::new(false);
     let (remote, mut old) = open(&fake, PATIENCE);
-    assert_eq!(while_served(|| remote.write_at(&[1; 512], 0), || old.expect(command::WRITE)), Ok(()));
+    assert_eq!(
+        while_served(|| remote.write_at(&[1; 512], 0), || old.expect(command::WRITE)),
+        Ok(())
+    );
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| remote.read_at(&mut [0; 512], 0));
         assert_eq!(old.request().command, command::READ);
         let flushing = scope.spawn(|| remote.flush());
-        assert!(fake.is_left_alone(SHORT), "it was flushed on another connection, of which nothing is known");
+        assert!(
+            fake.is_left_alone(SHORT),
+            "it was flushed on another connection, of which nothing is known"
+        );
         drop(old);
         assert_eq!(reading.join().unwrap(), Err(Errno::NoDevice));
         assert_eq!(flushing.join().unwrap(), Err(Errno::Io));
@@ -73,10 +86,25 @@ fn a_connection_that_breaks_loses_what_was_not_flushed_and_nothing_else() {
         match round {
             0 => {}
             1 => {
-                assert_eq!(while_served(|| remote.write_at(&[1; 512], 0), || served.expect(command::WRITE)), Ok(()));
-                assert_eq!(while_served(|| remote.flush(), || served.expect(command::FLUSH)), Ok(()));
+                assert_eq!(
+                    while_served(
+                        || remote.write_at(&[1; 512], 0),
+                        || served.expect(command::WRITE)
+                    ),
+                    Ok(())
+                );
+                assert_eq!(
+                    while_served(|| remote.flush(), || served.expect(command::FLUSH)),
+                    Ok(())
+                );
             }
-            _ => assert_eq!(while_served(|| remote.write_through(&[1; 512], 0), || served.expect(command::WRITE)), Ok(())),
+            _ => assert_eq!(
+                while_served(
+                    || remote.write_through(&[1; 512], 0),
+                    || served.expect(command::WRITE)
+                ),
+                Ok(())
+            ),
         }
         drop(served);
         assert_eq!(remote.read_at(&mut [0; 512], 0), Err(Errno::NoDevice));
@@ -153,7 +181,9 @@ fn bytes_that_come_twice_or_not_at_all_are_no_answer() {
             || remote.read_at(&mut buffer, 4096),
             || {
                 let request = served.request();
-                chunks.iter().for_each(|&(kind, from, length)| served.content(&request, kind, from, length));
+                chunks
+                    .iter()
+                    .for_each(|&(kind, from, length)| served.content(&request, kind, from, length));
                 served.chunk(&request, chunk::DONE, chunk::NONE, &[]);
             },
         );
@@ -194,7 +224,9 @@ fn a_server_that_trickles_is_not_waited_for() {
             // It may have had enough already, where this program is slow.
             let _ = stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03");
             // An answer that is longer than anybody could wait for.
-            let _ = stream.write_all(b"\x00\x03\xe8\x89\x04\x55\x65\xa9\x00\x00\x00\x0b\x00\x00\x00\x01\x00\x00\xff\xff");
+            let _ = stream.write_all(
+                b"\x00\x03\xe8\x89\x04\x55\x65\xa9\x00\x00\x00\x0b\x00\x00\x00\x01\x00\x00\xff\xff",
+            );
             trickle(|| stream.write_all(&[0]));
         },
     );

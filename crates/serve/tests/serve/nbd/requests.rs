@@ -84,7 +84,8 @@ fn status_is_told_for_each_context() {
     let server = file_server(MIB);
     let mut client = Client::new(server.connect());
     assert_eq!(client.error(command::WRITE, 0, 65536, 65536, &[7; 65536]), 0);
-    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
     let [allocation, grain] = status(&mut client, 0, 0, 1 << 20);
     assert_eq!(allocation, words(&[1, 65536, 3, 65536, 0, (1 << 20) - 131_072, 3]));
     assert_eq!(grain, words(&[2, 512, 0, (1 << 20) - 4096, 4096, 3584, 0]));
@@ -99,7 +100,8 @@ fn status_is_told_for_each_context() {
     assert_eq!(grain, words(&[2, 512, 0]));
 }
 
-/// Memory that cannot be made zero but by writing and that knows of no two bytes together what they are, and what is to be read ahead.
+/// Memory that cannot be made zero but by writing and that knows of no two bytes together what they
+/// are, and what is to be read ahead.
 struct Slow(Memory, Mutex<Vec<(u64, u64)>>);
 
 impl Store for Slow {
@@ -107,7 +109,11 @@ impl Store for Slow {
         self.0.length()
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), trueline_geom::base::error::Errno> {
+    fn read_at(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), trueline_geom::base::error::Errno> {
         self.0.read_at(buffer, offset)
     }
 
@@ -142,7 +148,8 @@ fn what_will_be_read_is_read_ahead() {
     assert_eq!(*store.1.lock().unwrap(), [(4096, 512)]);
 }
 
-/// However finely a disk is divided, a status is not asked for ever: it is told of a part of the range.
+/// However finely a disk is divided, a status is not asked for ever: it is told of a part of the
+/// range.
 #[test]
 fn status_is_told_in_bounded_time() {
     let server = Server::of(Arc::new(Slow(Memory::new(MIB).unwrap(), Mutex::default())), PATIENT);

@@ -29,13 +29,22 @@ impl Filter for Slow {
         &self.0
     }
 
-    fn pass(&self, _: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn pass(
+        &self,
+        _: &filter::Request,
+        run: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         run()
     }
 }
 
 fn serve(room: usize, store: impl Store + 'static, limits: Limits) -> Server {
-    Server::within(MemoryBudget::new(room), Encryption::Off, Arc::new(store), Limits { connections: 32, ..limits })
+    Server::within(
+        MemoryBudget::new(room),
+        Encryption::Off,
+        Arc::new(store),
+        Limits { connections: 32, ..limits },
+    )
 }
 
 fn memory() -> Memory {
@@ -44,13 +53,14 @@ fn memory() -> Memory {
 
 /// Announces a large write and sends all of it but the last byte; whether all that went.
 fn all_but_a_byte(mut stream: &UnixStream) -> bool {
-    let request = Request { flags: 0, command: command::WRITE, cookie: 7, offset: 0, length: LARGE };
+    let request =
+        Request { flags: 0, command: command::WRITE, cookie: 7, offset: 0, length: LARGE };
     let length = usize::try_from(LARGE).unwrap() - 1;
     stream.write_all(&[&request.compact().unwrap()[..], &vec![7; length]].concat()).is_ok()
 }
 
-/// Of many who announce much and do not finish, as many are heard as there is room for; who asks little goes on, and who asks much when
-/// they have gone.
+/// Of many who announce much and do not finish, as many are heard as there is room for; who asks
+/// little goes on, and who asks much when they have gone.
 #[test]
 fn large_payloads_are_received_as_far_as_there_is_room() {
     let server = serve(2 * usize::try_from(LARGE).unwrap(), memory(), PATIENT);
@@ -85,11 +95,14 @@ fn large_payloads_are_received_as_far_as_there_is_room() {
     });
 }
 
-/// Many clients with many large requests each, more than there is room for by far, of which some must be waited for.
+/// Many clients with many large requests each, more than there is room for by far, of which some
+/// must be waited for.
 #[test]
 fn everybody_is_answered_who_goes_on() {
-    let stores: [Box<dyn Fn() -> Server>; 2] =
-        [Box::new(|| serve(5 << 20, memory(), PATIENT)), Box::new(|| serve(5 << 20, Slow(memory()), PATIENT))];
+    let stores: [Box<dyn Fn() -> Server>; 2] = [
+        Box::new(|| serve(5 << 20, memory(), PATIENT)),
+        Box::new(|| serve(5 << 20, Slow(memory()), PATIENT)),
+    ];
     for serve in stores {
         let server = serve();
         std::thread::scope(|scope| {
@@ -117,21 +130,34 @@ fn everybody_is_answered_who_goes_on() {
 /// Who does not take a large reply keeps the room for it no longer than he may.
 #[test]
 fn a_reply_that_nobody_takes_gives_its_room_back() {
-    let server = serve(usize::try_from(LARGE).unwrap(), Slow(memory()), Limits { reply: SHORT, request: LONG, ..PATIENT });
+    let server = serve(
+        usize::try_from(LARGE).unwrap(),
+        Slow(memory()),
+        Limits { reply: SHORT, request: LONG, ..PATIENT },
+    );
     let mut greedy = Client::new(server.connect());
     greedy.ask(command::READ, 0, 0, LARGE, &[]);
-    // Who writes gets room for all of it, and a reply that is taken whenever this program comes to it.
+    // Who writes gets room for all of it, and a reply that is taken whenever this program comes to
+    // it.
     let mut polite = Client::new(server.connect());
-    assert_eq!(polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]), 0);
+    assert_eq!(
+        polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]),
+        0
+    );
     let said = server.end();
-    assert!(said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"),
+        "{said:?}"
+    );
 }
 
-/// Who announces much and sends nothing of it, or next to nothing, makes way for others, and not only when his payload is due.
+/// Who announces much and sends nothing of it, or next to nothing, makes way for others, and not
+/// only when his payload is due.
 #[test]
 fn who_trickles_makes_way_for_who_waits() {
     for trickles in [false, true] {
-        let server = serve(usize::try_from(LARGE).unwrap(), memory(), Limits { crowded: SHORT, ..PATIENT });
+        let server =
+            serve(usize::try_from(LARGE).unwrap(), memory(), Limits { crowded: SHORT, ..PATIENT });
         let mut slow = Client::new(server.connect());
         slow.ask(command::WRITE, 0, 0, LARGE, &[7]);
         let slow = slow.stream;
@@ -147,7 +173,16 @@ fn who_trickles_makes_way_for_who_waits() {
             // Who writes may have come first, until he finds the room taken.
             while (&slow).read(&mut [0]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
                 assert!(begun.elapsed() < LONG, "it is never hung up on");
-                assert_eq!(polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]), 0);
+                assert_eq!(
+                    polite.error(
+                        command::WRITE,
+                        0,
+                        0,
+                        LARGE,
+                        &vec![5; usize::try_from(LARGE).unwrap()]
+                    ),
+                    0
+                );
             }
         });
         assert_eq!(polite.read(0, 2), [5; 2], "nothing of what came is written");
@@ -156,10 +191,12 @@ fn who_trickles_makes_way_for_who_waits() {
     }
 }
 
-/// Who goes while he waits for room leaves his place to the next, and not only when it would be his turn.
+/// Who goes while he waits for room leaves his place to the next, and not only when it would be his
+/// turn.
 #[test]
 fn who_goes_waits_for_no_room() {
-    let (room, limits) = (MemoryBudget::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
+    let (room, limits) =
+        (MemoryBudget::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
     let server = Server::within(room, Encryption::Off, Arc::new(memory()), limits);
     let holds = Client::new(server.connect());
     assert!(all_but_a_byte(&holds.stream));

@@ -19,7 +19,8 @@ use trueline_host::nbd::tls::{Certificates, Encryption};
 use trueline_host::nbd::wire::command;
 use trueline_serve::front::nbd::limits::Limits;
 
-/// A directory with certificates of an authority, a server and a client; [`None`], and says so, without openssl.
+/// A directory with certificates of an authority, a server and a client; [`None`], and says so,
+/// without openssl.
 fn directory() -> Option<Scratch> {
     let scratch = Scratch::new();
     let new = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
@@ -31,7 +32,11 @@ fn directory() -> Option<Scratch> {
          openssl req {new} -keyout client-key.pem -out client.csr -subj /CN=client
          openssl x509 -req -in client.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out client-cert.pem -days 2 -extfile server.ext"
     );
-    let made = Command::new("sh").args(["-ec", &lines]).current_dir(&scratch.0).output().is_ok_and(|ran| ran.status.success());
+    let made = Command::new("sh")
+        .args(["-ec", &lines])
+        .current_dir(&scratch.0)
+        .output()
+        .is_ok_and(|ran| ran.status.success());
     if !made {
         skip("no openssl here");
     }
@@ -43,8 +48,13 @@ fn certificates() -> Option<(Encryption, Arc<ClientConfig>)> {
     let scratch = directory()?;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(scratch.0.join("ca-cert.pem")).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots).with_no_client_auth();
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let config = config
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     Some((Encryption::Required(Certificates::load(&scratch.0, false).unwrap()), Arc::new(config)))
 }
 
@@ -68,8 +78,12 @@ fn try_begin(server: &Server) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-fn client(server: &Server, config: &Arc<ClientConfig>) -> Client<StreamOwned<ClientConnection, UnixStream>> {
-    let session = ClientConnection::new(config.clone(), ServerName::try_from("localhost").unwrap()).unwrap();
+fn client(
+    server: &Server,
+    config: &Arc<ClientConfig>,
+) -> Client<StreamOwned<ClientConnection, UnixStream>> {
+    let session =
+        ClientConnection::new(config.clone(), ServerName::try_from("localhost").unwrap()).unwrap();
     // The client's flags have been said.
     Client::after_greeting(StreamOwned::new(session, begin(server)), &hello()[4..])
 }
@@ -84,11 +98,14 @@ fn bytes_come_back_through_tls() {
     let Some((encryption, config)) = certificates() else { return };
     let server = server(encryption, PATIENT);
     let (mut one, mut other) = (client(&server, &config), client(&server, &config));
-    let bytes: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte)).collect();
+    let bytes: Vec<u8> = (0..1 << 20)
+        .map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte))
+        .collect();
     assert_eq!(one.error(command::WRITE, 0, 0, 1 << 20, &bytes), 0);
     assert!(other.read(0, 1 << 20) == bytes);
     // Many at once, in records of any size; answers in between.
-    let asked: Vec<u64> = (0..200).map(|n| other.ask(command::READ, 0, n * 5000, 4999, &[])).collect();
+    let asked: Vec<u64> =
+        (0..200).map(|n| other.ask(command::READ, 0, n * 5000, 4999, &[])).collect();
     for (n, cookie) in asked.into_iter().enumerate() {
         let reply = other.reply();
         assert!(reply.cookie == cookie && reply.data[8..] == bytes[n * 5000..][..4999]);
@@ -99,7 +116,8 @@ fn bytes_come_back_through_tls() {
     server.join();
 }
 
-/// Where this program is slow, a client may be hung up on before it has begun; with more patience it begins.
+/// Where this program is slow, a client may be hung up on before it has begun; with more patience
+/// it begins.
 #[test]
 fn a_session_that_does_not_come_is_not_waited_for() {
     let Some((encryption, _)) = certificates() else { return };
@@ -149,10 +167,15 @@ fn what_is_no_session_is_ended_and_said() {
     let said = server.end();
     let of = |what: &str| said.iter().filter(|line| line.contains(what)).count();
     assert_eq!((of(": TLS: received corrupt message"), said.len()), (1, 2), "{said:?}");
-    assert_eq!(of("a client was cut off: TLS: it hung up in the middle of the handshake"), 1, "{said:?}");
+    assert_eq!(
+        of("a client was cut off: TLS: it hung up in the middle of the handshake"),
+        1,
+        "{said:?}"
+    );
 }
 
-/// Bytes behind STARTTLS came before the client had proved anything: whoever put them there is not served.
+/// Bytes behind STARTTLS came before the client had proved anything: whoever put them there is not
+/// served.
 #[test]
 fn what_comes_before_tls_is_not_taken_for_what_comes_after() {
     let Some((encryption, _)) = certificates() else { return };
@@ -184,9 +207,13 @@ fn remote(server: &Server, scheme: &str, more: &str) -> Result<Remote, String> {
 #[test]
 fn the_client_comes_through_tls() {
     let Some(scratch) = directory() else { return };
-    let server = server(Encryption::Required(Certificates::load(&scratch.0, true).unwrap()), PATIENT);
-    let remote = remote(&server, "nbds", &format!("&tls-certificates={}", scratch.0.display())).unwrap();
-    let bytes: Vec<u8> = (0..600_000).map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte)).collect();
+    let server =
+        server(Encryption::Required(Certificates::load(&scratch.0, true).unwrap()), PATIENT);
+    let remote =
+        remote(&server, "nbds", &format!("&tls-certificates={}", scratch.0.display())).unwrap();
+    let bytes: Vec<u8> = (0..600_000)
+        .map(|n: u32| n.to_le_bytes().iter().fold(0, |sum: u8, &byte| sum.wrapping_mul(31) ^ byte))
+        .collect();
     std::thread::scope(|scope| {
         // Several connections, each with a session of its own.
         for part in bytes.chunks(100_000).zip(0..) {
@@ -205,7 +232,8 @@ fn the_client_speaks_with_nobody_else() {
     let (Some(scratch), Some(others)) = (directory(), directory()) else { return };
     let said = |server: &Server, scheme, more: &str| remote(server, scheme, more).err().unwrap();
     let mine = format!("&tls-certificates={}", scratch.0.display());
-    let required = server(Encryption::Required(Certificates::load(&scratch.0, true).unwrap()), PATIENT);
+    let required =
+        server(Encryption::Required(Certificates::load(&scratch.0, true).unwrap()), PATIENT);
     let plain = said(&required, "nbd", "");
     assert!(plain.contains("the server wants TLS: write nbds: for nbd:"), "{plain}");
     let name = said(&required, "nbds", &format!("{mine}&tls-hostname=disks.example"));

@@ -13,7 +13,9 @@ impl Disk {
         self.admit(now);
         self.end_flushes(now);
         self.press();
-        if matches!(self.running, Some(Running { work: Work::Ahead { .. }, .. })) && (self.presses(now) || self.is_asked()) {
+        if matches!(self.running, Some(Running { work: Work::Ahead { .. }, .. }))
+            && (self.presses(now) || self.is_asked())
+        {
             self.curtail(now);
         }
         if self.running.is_none() {
@@ -46,7 +48,11 @@ impl Disk {
         let (extents, bytes) = self.leaving();
         while let Some(&command) = self.stalled.front() {
             let (start, end) = self.place(&command);
-            let merges = || self.writes.ends_at(start).is_some_and(|own| self.may_merge(own.seq) && self.firmware.merges(own));
+            let merges = || {
+                self.writes
+                    .ends_at(start)
+                    .is_some_and(|own| self.may_merge(own.seq) && self.firmware.merges(own))
+            };
             let slot = self.writes.len() + extents < self.limits.slots || merges();
             let dirty = self.writes.bytes() + bytes;
             if !slot || (dirty > 0 && dirty + command.length > self.limits.bytes) {
@@ -56,8 +62,11 @@ impl Disk {
             self.arrivals += 1;
             let barrier = self.flushes.back().map(|flush| flush.seq);
             let firmware = &self.firmware;
-            let merge = |before: &super::write_cache::Extent| barrier.is_none_or(|seq| before.seq > seq) && firmware.merges(before);
-            let overwritten = self.writes.insert(start, end, self.arrivals, &merge, &self.mechanism.geometry);
+            let merge = |before: &super::write_cache::Extent| {
+                barrier.is_none_or(|seq| before.seq > seq) && firmware.merges(before)
+            };
+            let overwritten =
+                self.writes.insert(start, end, self.arrivals, &merge, &self.mechanism.geometry);
             self.counters.cache_hits += u64::from(overwritten > 0);
             self.ledger.written += command.length;
             self.ledger.overwritten += overwritten;
@@ -66,7 +75,8 @@ impl Disk {
         self.ledger.balance(self.writes.bytes() + bytes);
     }
 
-    /// True if dirty data of write `seq` may grow. Data that a flush waits for may not, or it might never end.
+    /// True if dirty data of write `seq` may grow. Data that a flush waits for may not, or it might
+    /// never end.
     fn may_merge(&self, seq: u64) -> bool {
         self.flushes.back().is_none_or(|flush| seq > flush.seq)
     }
@@ -77,21 +87,28 @@ impl Disk {
             return;
         }
         let running = match &self.running {
-            Some(Running { work: Work::Destage { taken, .. }, .. }) => taken.iter().map(|taken| taken.seq).min(),
+            Some(Running { work: Work::Destage { taken, .. }, .. }) => {
+                taken.iter().map(|taken| taken.seq).min()
+            }
             Some(Running { work: Work::Through { seq, .. }, .. }) => Some(*seq),
             _ => None,
         };
         let running = running.unwrap_or(u64::MAX);
-        while let Some(&flush) = self.flushes.front().filter(|flush| self.writes.left() == 0 && flush.seq < running) {
+        while let Some(&flush) =
+            self.flushes.front().filter(|flush| self.writes.left() == 0 && flush.seq < running)
+        {
             self.flushes.pop_front();
             self.writes.cover(self.flushes.front().map_or(0, |next| next.seq));
-            debug_assert!(self.writes.oldest(&|_, _| true).is_none_or(|(_, e)| e.seq > flush.seq), "a flush ends before its destage");
+            debug_assert!(
+                self.writes.oldest(&|_, _| true).is_none_or(|(_, e)| e.seq > flush.seq),
+                "a flush ends before its destage"
+            );
             self.complete(now, flush.tag);
         }
     }
 
-    /// Becomes urgent at the high mark, and stays so down to the low one: otherwise every write would come a
-    /// revolution late.
+    /// Becomes urgent at the high mark, and stays so down to the low one: otherwise every write
+    /// would come a revolution late.
     fn press(&mut self) {
         let (slots, bytes) = (self.writes.len(), self.writes.bytes());
         if slots + 1 >= self.limits.slots || bytes > self.limits.high {
@@ -101,11 +118,14 @@ impl Disk {
         }
     }
 
-    /// Gives the free mechanism work: commands first, in turn with destaging that other commands wait for; then
-    /// urgent destaging; then idle work.
+    /// Gives the free mechanism work: commands first, in turn with destaging that other commands
+    /// wait for; then urgent destaging; then idle work.
     fn pick(&mut self, now: Ps) {
         let waited_for = !self.stalled.is_empty() || !self.flushes.is_empty();
-        if waited_for && (self.destage_turn || self.queue.is_empty()) && self.destage(now, true, false) {
+        if waited_for
+            && (self.destage_turn || self.queue.is_empty())
+            && self.destage(now, true, false)
+        {
             self.destage_turn = false;
             return;
         }
@@ -113,7 +133,9 @@ impl Disk {
             self.destage_turn = true;
             return;
         }
-        if (waited_for && self.destage(now, true, false)) || (self.presses(now) && self.destage(now, false, false)) {
+        if (waited_for && self.destage(now, true, false))
+            || (self.presses(now) && self.destage(now, false, false))
+        {
             return;
         }
         let idle = self.outstanding == 0 && now >= self.touched.saturating_add(self.limits.idle);
@@ -148,7 +170,14 @@ impl Disk {
     }
 
     /// Adds a pass over the sectors `from..to` to `spans`, and counts it.
-    fn pass(&mut self, now: Ps, spans: &mut Spans, (from, to): (u64, u64), write: bool, again: bool) {
+    fn pass(
+        &mut self,
+        now: Ps,
+        spans: &mut Spans,
+        (from, to): (u64, u64),
+        write: bool,
+        again: bool,
+    ) {
         let own = self.mechanism.pass(now + spans.sum(), from, to, write, again);
         spans.setup += own.setup;
         spans.seek += own.seek;
@@ -163,7 +192,8 @@ impl Disk {
     fn read(&mut self, now: Ps, command: Command, missing: u64, end: u64) {
         let (from, to) = units(missing, end, self.sector);
         let first = self.lies(missing);
-        let data = now + self.mechanism.cost(now, first, &self.mechanism.geometry.locate(first), false);
+        let data =
+            now + self.mechanism.cost(now, first, &self.mechanism.geometry.locate(first), false);
         let (mut spans, mut at) = (Spans::default(), missing);
         while at < end {
             // Data in the log are read there, the rest at home.
@@ -206,18 +236,30 @@ impl Disk {
         self.pass(now, spans, (from, to), true, ragged.span.is_some());
     }
 
-    /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none is held back. False
-    /// if there is none.
+    /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none
+    /// is held back. False if there is none.
     fn destage(&mut self, now: Ps, forced: bool, idle: bool) -> bool {
-        let covered = self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
+        let covered =
+            self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
         let firmware = &self.firmware;
         let accept = |start: u64, extent: &super::write_cache::Extent| {
-            covered.is_none_or(|seq| extent.seq <= seq) && (forced || !firmware.waits(start, extent))
+            covered.is_none_or(|seq| extent.seq <= seq)
+                && (forced || !firmware.waits(start, extent))
         };
-        let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept) else { return false };
+        let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept)
+        else {
+            return false;
+        };
         let log_room = (self.log_first + self.log_sectors - self.log_next) * self.sector;
-        let (mut taken, reason) = (std::mem::take(&mut self.spare), Reason { forced, idle, log_room });
-        let target = self.firmware.gather(&mut self.writes, start, reason, &self.mechanism.geometry, &mut taken);
+        let (mut taken, reason) =
+            (std::mem::take(&mut self.spare), Reason { forced, idle, log_room });
+        let target = self.firmware.gather(
+            &mut self.writes,
+            start,
+            reason,
+            &self.mechanism.geometry,
+            &mut taken,
+        );
         debug_assert!(!taken.is_empty(), "a firmware that destages nothing");
         let mut spans = Spans::default();
         match target {
@@ -242,7 +284,10 @@ impl Disk {
 
     /// Reads the data of the log, and rewrites them at home. False if the log is empty.
     fn empty_log(&mut self, now: Ps) -> bool {
-        let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true) else { return false };
+        let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true)
+        else {
+            return false;
+        };
         let mut taken = Vec::new();
         let reason = Reason { forced: true, idle: true, log_room: 0 };
         self.firmware.gather(&mut self.log, start, reason, &self.mechanism.geometry, &mut taken);
@@ -261,7 +306,11 @@ impl Disk {
     fn read_ahead(&mut self, now: Ps) {
         let Some((start, until)) = self.reads.ahead(self.sector) else { return };
         // Data in the log are not at home, so reading ahead stops before them.
-        let until = if self.log.lies(start, until).0.is_some() { start } else { self.log.lies(start, until).1 };
+        let until = if self.log.lies(start, until).0.is_some() {
+            start
+        } else {
+            self.log.lies(start, until).1
+        };
         let (from, end) = units(start, until, self.sector);
         let end = end.min(self.log_first);
         if from >= end || !self.mechanism.continues(from, false) {
@@ -274,11 +323,15 @@ impl Disk {
         self.begin(now, Work::Ahead { data, place, from, to }, spans);
     }
 
-    /// Adds what was read ahead so far to the read cache. Returns the first sector not yet read; `None` if nothing is
-    /// read ahead.
+    /// Adds what was read ahead so far to the read cache. Returns the first sector not yet read;
+    /// `None` if nothing is read ahead.
     pub(super) fn note_ahead(&mut self, now: Ps) -> Option<u64> {
-        let Some(Running { work: Work::Ahead { data, place, from, to }, .. }) = &self.running else { return None };
-        let passed = if now < *data { 0 } else { self.mechanism.geometry.passed(place, now - data) };
+        let Some(Running { work: Work::Ahead { data, place, from, to }, .. }) = &self.running
+        else {
+            return None;
+        };
+        let passed =
+            if now < *data { 0 } else { self.mechanism.geometry.passed(place, now - data) };
         let (from, reached) = (*from, (from + passed).min(*to));
         if reached > from {
             self.reads.fill(from * self.sector, reached * self.sector, 0);
@@ -286,12 +339,16 @@ impl Disk {
         Some(reached)
     }
 
-    /// Ends reading ahead, as there is other work. If the next command continues right here, the sector under the
-    /// head is finished first.
+    /// Ends reading ahead, as there is other work. If the next command continues right here, the
+    /// sector under the head is finished first.
     fn curtail(&mut self, now: Ps) {
         let Some(reached) = self.note_ahead(now) else { return };
         let goes_on = self.queue.begins_at(reached);
-        let Some(Running { work: Work::Ahead { place, from, to, .. }, spans, start, .. }) = &mut self.running else { return };
+        let Some(Running { work: Work::Ahead { place, from, to, .. }, spans, start, .. }) =
+            &mut self.running
+        else {
+            return;
+        };
         if goes_on && reached < *to {
             *to = reached + 1;
             spans.transfer = self.mechanism.geometry.passing(place, *to - *from);

@@ -1,5 +1,5 @@
-//! A cache of physical sectors whose whole content the firmware knows from a read-modify-write: they need no second
-//! read.
+//! A cache of physical sectors whose whole content the firmware knows from a read-modify-write:
+//! they need no second read.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! The firmware's personality: which writes it joins, and which it delays. Measured drives of one family differ by a
-//! factor of 20 here, so it is a named parameter of the model, one personality a file.
+//! The firmware's personality: which writes it joins, and which it delays. Measured drives of one
+//! family differ by a factor of 20 here, so it is a named parameter of the model, one personality a
+//! file.
 
 use super::geometry::Geometry;
 use super::write_cache::{Extent, Taken, WriteCache};
@@ -43,18 +44,31 @@ pub(super) trait Firmware: Debug + Send {
         false
     }
 
-    /// Takes from the cache the extents written together with the one at `start`, sorted by place; at least part of
-    /// that one.
-    fn gather(&self, writes: &mut WriteCache, start: u64, reason: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target;
+    /// Takes from the cache the extents written together with the one at `start`, sorted by place;
+    /// at least part of that one.
+    fn gather(
+        &self,
+        writes: &mut WriteCache,
+        start: u64,
+        reason: Reason,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) -> Target;
 }
 
 /// The personality that the model names.
 pub(super) fn personality(parameters: &Parameters, sector: u64) -> Box<dyn Firmware> {
-    let stream = stream::Stream { sector, most: parameters.destage_bytes.max(sector), segment: parameters.segment_bytes };
+    let stream = stream::Stream {
+        sector,
+        most: parameters.destage_bytes.max(sector),
+        segment: parameters.segment_bytes,
+    };
     match parameters.personality {
         Personality::Command => Box::new(command::Command),
         Personality::Stream => Box::new(stream),
         Personality::Window => Box::new(window::Window { sector, window: parameters.window_bytes }),
-        Personality::Log => Box::new(log::Log { home: stream, threshold: parameters.log_threshold_bytes }),
+        Personality::Log => {
+            Box::new(log::Log { home: stream, threshold: parameters.log_threshold_bytes })
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The places of physical sectors: zones of tracks, skewed so that a stream loses no revolution between tracks.
+//! The places of physical sectors: zones of tracks, skewed so that a stream loses no revolution
+//! between tracks.
 //!
-//! Tracks are numbered from the outside in, first the heads of a cylinder, then the next cylinder. Angles are times
-//! within a revolution, in picoseconds. The first sector of a track is turned against that of the track before by the
-//! time of the switch. Positions are exact: an operation that begins at the angle where the last ended waits for
-//! nothing.
+//! Tracks are numbered from the outside in, first the heads of a cylinder, then the next cylinder.
+//! Angles are times within a revolution, in picoseconds. The first sector of a track is turned
+//! against that of the track before by the time of the switch. Positions are exact: an operation
+//! that begins at the angle where the last ended waits for nothing.
 
 use crate::time::Ps;
 
@@ -106,7 +107,14 @@ impl Geometry {
         }
         let head_skew = measures.head_skew % rev;
         let cylinder_skew = ((measures.heads - 1) * head_skew + measures.cylinder_skew % rev) % rev;
-        Geometry { zones, cylinders: measures.cylinders(), heads: measures.heads, rev, head_skew, cylinder_skew }
+        Geometry {
+            zones,
+            cylinders: measures.cylinders(),
+            heads: measures.heads,
+            rev,
+            head_skew,
+            cylinder_skew,
+        }
     }
 
     /// The place of a physical sector.
@@ -118,8 +126,12 @@ impl Geometry {
         let start = (cylinder * self.cylinder_skew + head * self.head_skew) % self.rev;
         let angle = start + self.arc(index, per_track);
         let angle = if angle >= self.rev { angle - self.rev } else { angle };
-        #[allow(clippy::cast_possible_truncation, reason = "cylinders are fewer than 2^24, sectors of a track 2^19")]
-        let [cylinder, head, index, per_track] = [cylinder as u32, head as u32, index as u32, per_track as u32];
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "cylinders are fewer than 2^24, sectors of a track 2^19"
+        )]
+        let [cylinder, head, index, per_track] =
+            [cylinder as u32, head as u32, index as u32, per_track as u32];
         Place { angle, cylinder, head, index, per_track }
     }
 
@@ -134,7 +146,8 @@ impl Geometry {
         self.arc(index + sectors, per_track) - self.arc(index, per_track)
     }
 
-    /// The number of sectors that have passed completely, `span` after the beginning of `place` did.
+    /// The number of sectors that have passed completely, `span` after the beginning of `place`
+    /// did.
     pub(super) fn passed(&self, place: &Place, span: Ps) -> u64 {
         let (index, per_track) = (u64::from(place.index), u64::from(place.per_track));
         let angle = span.min(self.rev) + self.arc(index, per_track);

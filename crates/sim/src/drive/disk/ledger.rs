@@ -1,4 +1,5 @@
-//! Invariants checked in debug builds: every command completes once, and every byte is accounted for.
+//! Invariants checked in debug builds: every command completes once, and every byte is accounted
+//! for.
 
 use std::collections::BTreeSet;
 
@@ -32,6 +33,10 @@ impl Ledger {
     /// Checks that all bytes neither destaged nor overwritten are dirty.
     pub(super) fn balance(&self, dirty: u64) {
         let known = self.destaged + self.overwritten + dirty;
-        debug_assert_eq!(self.written, known, "destaged {}, overwritten {}, dirty {dirty}", self.destaged, self.overwritten);
+        debug_assert_eq!(
+            self.written, known,
+            "destaged {}, overwritten {}, dirty {dirty}",
+            self.destaged, self.overwritten
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The arm and the platters: one operation at a time, in set-up, seek, settle, rotation and transfer.
+//! The arm and the platters: one operation at a time, in set-up, seek, settle, rotation and
+//! transfer.
 
 use super::geometry::{Geometry, Place};
 use crate::counters::Counters;
@@ -48,8 +49,8 @@ pub(super) struct Times {
 /// Cylinders below which seek times are tabulated.
 const NEAR: u64 = 2048;
 
-/// The time of a seek over `distance` cylinders. A square root is exact to the last bit on every machine; a logarithm
-/// is not.
+/// The time of a seek over `distance` cylinders. A square root is exact to the last bit on every
+/// machine; a logarithm is not.
 fn seek(fixed: f64, root: f64, distance: u64) -> Ps {
     if distance == 0 {
         return 0;
@@ -84,14 +85,31 @@ pub(super) struct Mechanism {
 
 impl Mechanism {
     pub(super) fn new(geometry: Geometry, times: Times, phase: Ps) -> Mechanism {
-        // E sqrt|x - y| = 8/15 for x, y uniform in [0, 1]: so is the mean over all pairs of cylinders the average seek, and the
-        // shortest the track-to-track.
+        // E sqrt|x - y| = 8/15 for x, y uniform in [0, 1]: so is the mean over all pairs of
+        // cylinders the average seek, and the shortest the track-to-track.
         #[allow(clippy::cast_precision_loss, reason = "cylinders are fewer than 2^24")]
         let mean_root = (geometry.cylinders as f64).sqrt() * 8.0 / 15.0;
-        let root = if mean_root > 1.0 { (times.average_seek_ms - times.track_to_track_ms) / (mean_root - 1.0) } else { 0.0 };
+        let root = if mean_root > 1.0 {
+            (times.average_seek_ms - times.track_to_track_ms) / (mean_root - 1.0)
+        } else {
+            0.0
+        };
         let fixed = times.track_to_track_ms - root;
         let near = (0..NEAR).map(|distance| seek(fixed, root, distance)).collect();
-        Mechanism { geometry, times, fixed, root, near, phase, cylinder: 0, head: 0, next: 0, writing: false, broken: true, lost: 0 }
+        Mechanism {
+            geometry,
+            times,
+            fixed,
+            root,
+            near,
+            phase,
+            cylinder: 0,
+            head: 0,
+            next: 0,
+            writing: false,
+            broken: true,
+            lost: 0,
+        }
     }
 
     /// The sector after the last one that passed under the head.
@@ -118,7 +136,8 @@ impl Mechanism {
     /// The time to move from the current track to another.
     fn reach(&self, cylinder: u32, head: u32, write: bool) -> Ps {
         if cylinder != self.cylinder {
-            self.seek(cylinder.abs_diff(self.cylinder).into()) + if write { self.times.write_settle } else { 0 }
+            self.seek(cylinder.abs_diff(self.cylinder).into())
+                + if write { self.times.write_settle } else { 0 }
         } else if head != self.head {
             self.times.head_switch
         } else {
@@ -153,8 +172,8 @@ impl Mechanism {
         setup + self.reach(place.cylinder, place.head, write)
     }
 
-    /// The time until a sector comes round, if `angle` is under the heads now: less than a revolution, regardless of
-    /// the arm.
+    /// The time until a sector comes round, if `angle` is under the heads now: less than a
+    /// revolution, regardless of the arm.
     pub(super) fn round(&self, angle: Ps, place: &Place) -> Ps {
         self.wait(angle, place.angle)
     }
@@ -172,13 +191,17 @@ impl Mechanism {
         }
     }
 
-    /// A bound on cylinders that a write cannot reach within `span`, set-up included. It may be somewhat above the
-    /// least.
+    /// A bound on cylinders that a write cannot reach within `span`, set-up included. It may be
+    /// somewhat above the least.
     pub(super) fn beyond(&self, span: Ps) -> u32 {
         let left = span.saturating_sub(self.times.setup + self.times.write_settle);
         #[allow(clippy::cast_precision_loss, reason = "a bound, to which a cylinder is added")]
         let root = (left as f64 / MS as f64 - self.fixed).max(0.0) / self.root;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates, and without a root there is no bound")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it saturates, and without a root there is no bound"
+        )]
         let crossed = (root * root * 1.000_001) as u32;
         if self.root > 0.0 { crossed.saturating_add(1) } else { u32::MAX }
     }
@@ -188,8 +211,8 @@ impl Mechanism {
         self.cylinder
     }
 
-    /// Makes a pass over the sectors `from..to`, starting at `at`. `again`: it belongs to the operation before and
-    /// needs no set-up.
+    /// Makes a pass over the sectors `from..to`, starting at `at`. `again`: it belongs to the
+    /// operation before and needs no set-up.
     pub(super) fn pass(&mut self, at: Ps, from: u64, to: u64, write: bool, again: bool) -> Spans {
         let mut spans = Spans::default();
         let continues = self.continues(from, write);

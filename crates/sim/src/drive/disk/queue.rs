@@ -62,7 +62,8 @@ impl Queue {
         self.waiting.iter().enumerate().min_by_key(key).map_or(0, |(at, _)| at)
     }
 
-    /// The index of the command that the head can begin soonest (SPTF: shortest positioning time first).
+    /// The index of the command that the head can begin soonest (SPTF: shortest positioning time
+    /// first).
     fn nearest(&self, now: Ps, mechanism: &Mechanism) -> usize {
         let angle = mechanism.angle(now);
         let (mut best, mut chosen) = (Ps::MAX, 0);
@@ -73,7 +74,10 @@ impl Queue {
                 continue;
             }
             let write = w.command.op == Op::Write;
-            let cost = mechanism.first(round, mechanism.ready(&w.place, mechanism.continues(w.sector, write), write));
+            let cost = mechanism.first(
+                round,
+                mechanism.ready(&w.place, mechanism.continues(w.sector, write), write),
+            );
             if cost < best {
                 (best, chosen) = (cost, at);
             }

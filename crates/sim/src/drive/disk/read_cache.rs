@@ -1,4 +1,5 @@
-//! The read cache with reading ahead: a few runs of sectors, of which the least recently used is replaced.
+//! The read cache with reading ahead: a few runs of sectors, of which the least recently used is
+//! replaced.
 
 use trueline_geom::base::topology::round_up;
 
@@ -29,12 +30,24 @@ pub(super) struct ReadCache {
 
 impl ReadCache {
     pub(super) fn new(most: usize, ahead: u64) -> ReadCache {
-        ReadCache { segments: Vec::with_capacity(most), most, ahead, clock: 0, last: 0, going: false }
+        ReadCache {
+            segments: Vec::with_capacity(most),
+            most,
+            ahead,
+            clock: 0,
+            last: 0,
+            going: false,
+        }
     }
 
     /// The end of the cached data that contain `at`; `at` if none do.
     pub(super) fn covered(&self, at: u64) -> u64 {
-        self.segments.iter().filter(|s| s.start <= at && at < s.end).map(|s| s.end).max().unwrap_or(at)
+        self.segments
+            .iter()
+            .filter(|s| s.start <= at && at < s.end)
+            .map(|s| s.end)
+            .max()
+            .unwrap_or(at)
     }
 
     /// Notes a request of the host for `start..end`, whose beginning is cached.
@@ -62,7 +75,9 @@ impl ReadCache {
         segment.end = segment.end.max(end);
         segment.asked = segment.asked.max(asked);
         // A segment keeps as much behind the host's position as ahead of it.
-        segment.start = segment.start.max(segment.end.saturating_sub(self.ahead.saturating_mul(2).max(end - start)));
+        segment.start = segment
+            .start
+            .max(segment.end.saturating_sub(self.ahead.saturating_mul(2).max(end - start)));
     }
 
     /// The index of a new empty segment at `start`, in place of the oldest if necessary.
@@ -72,13 +87,14 @@ impl ReadCache {
             self.segments.push(segment);
             return self.segments.len() - 1;
         }
-        let oldest = self.segments.iter().enumerate().min_by_key(|(_, s)| s.used).map_or(0, |(at, _)| at);
+        let oldest =
+            self.segments.iter().enumerate().min_by_key(|(_, s)| s.used).map_or(0, |(at, _)| at);
         self.segments[oldest] = segment;
         oldest
     }
 
-    /// The range to read ahead after the segment read last; `None` if there is enough. It starts again when half is
-    /// used up.
+    /// The range to read ahead after the segment read last; `None` if there is enough. It starts
+    /// again when half is used up.
     pub(super) fn ahead(&mut self, sector: u64) -> Option<(u64, u64)> {
         let segment = self.segments.get(self.last).filter(|_| self.ahead > 0)?;
         let until = round_up(segment.asked.checked_add(self.ahead)?, sector)?;

@@ -14,7 +14,8 @@ mod seeds;
 
 /// A model with keys set to other values.
 fn model(name: &str, set: &[(&str, Value)]) -> Model {
-    let set: Vec<(String, Value)> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let set: Vec<(String, Value)> =
+        set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     Model::parse_with(Model::named(name).unwrap(), &set).unwrap()
 }
 

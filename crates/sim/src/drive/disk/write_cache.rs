@@ -12,8 +12,8 @@ mod sorted;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) end: u64,
-    /// The arrival of the oldest data that it stands for, as a count of writes: its own, or that of data it
-    /// overwrote.
+    /// The arrival of the oldest data that it stands for, as a count of writes: its own, or that of
+    /// data it overwrote.
     pub(super) seq: u64,
     /// The number of sequential commands that it grew from.
     pub(super) streak: u32,
@@ -125,8 +125,11 @@ impl WriteCache {
     /// Drops all data in `start..end`. Returns their bytes, and the oldest arrival among them.
     pub(super) fn cut(&mut self, start: u64, end: u64, geometry: &Geometry) -> (u64, u64) {
         let (mut dropped, mut oldest) = (0, u64::MAX);
-        // Backwards from the last extent that begins before `end` to the first that reaches past `start`.
-        while let Some((own, extent)) = self.extents.last_before(end).map(|(own, &extent)| (own, extent)) {
+        // Backwards from the last extent that begins before `end` to the first that reaches past
+        // `start`.
+        while let Some((own, extent)) =
+            self.extents.last_before(end).map(|(own, &extent)| (own, extent))
+        {
             if extent.end <= start {
                 break;
             }
@@ -146,33 +149,48 @@ impl WriteCache {
         (dropped, oldest)
     }
 
-    /// Adds `start..end` of write `seq`, and returns the dirty bytes it overwrote. If an extent ends at `start` and
-    /// `merge` allows it, that one grows.
-    pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
-        let last = |writes: &WriteCache, end| writes.extents.last_before(end).map(|(own, &extent)| (own, extent));
-        // Usually nothing is overwritten, and the last extent before `end` is the one before `start`.
+    /// Adds `start..end` of write `seq`, and returns the dirty bytes it overwrote. If an extent
+    /// ends at `start` and `merge` allows it, that one grows.
+    pub(super) fn insert(
+        &mut self,
+        start: u64,
+        end: u64,
+        seq: u64,
+        merge: &dyn Fn(&Extent) -> bool,
+        geometry: &Geometry,
+    ) -> u64 {
+        let last = |writes: &WriteCache, end| {
+            writes.extents.last_before(end).map(|(own, &extent)| (own, extent))
+        };
+        // Usually nothing is overwritten, and the last extent before `end` is the one before
+        // `start`.
         let (mut before, mut overwritten, mut seq) = (last(self, end), 0, seq);
         if before.is_some_and(|(_, extent)| extent.end > start) {
             let (dropped, oldest) = self.cut(start, end, geometry);
-            // A flush that waits for overwritten data waits for the data in their place: otherwise neither would be
-            // on the medium.
+            // A flush that waits for overwritten data waits for the data in their place: otherwise
+            // neither would be on the medium.
             (before, overwritten, seq) = (last(self, start), dropped, seq.min(oldest));
         }
         match before.filter(|(_, extent)| extent.end == start && merge(extent)) {
             Some((own, extent)) => {
                 let length = end - start;
                 let (seq, before) = (seq.min(extent.seq), extent.seq);
-                // The extent keeps its key. It is counted if its age, before or now, is within the barrier.
+                // The extent keeps its key. It is counted if its age, before or now, is within the
+                // barrier.
                 self.bytes += length;
                 self.covered += usize::from(seq <= self.barrier && before > self.barrier);
                 if let Some(grown) = self.extents.get_mut(own) {
-                    let (streak, streamed) = (extent.streak.saturating_add(1), extent.streamed + length);
+                    let (streak, streamed) =
+                        (extent.streak.saturating_add(1), extent.streamed + length);
                     *grown = Extent { end, seq, streak, streamed, ..extent };
                 }
             }
             None => {
                 let place = geometry.locate(start / self.sector);
-                self.put(start, Extent { end, seq, streak: 1, streamed: end - start, at: start, place });
+                self.put(
+                    start,
+                    Extent { end, seq, streak: 1, streamed: end - start, at: start, place },
+                );
             }
         }
         self.check();
@@ -183,11 +201,22 @@ impl WriteCache {
     pub(super) fn log(&mut self, taken: &Taken, geometry: &Geometry) {
         let Taken { start, end, seq, at } = *taken;
         self.cut(start, end, geometry);
-        self.put(start, Extent { end, seq, streak: 1, streamed: end - start, at, place: geometry.locate(start / self.sector) });
+        self.put(
+            start,
+            Extent {
+                end,
+                seq,
+                streak: 1,
+                streamed: end - start,
+                at,
+                place: geometry.locate(start / self.sector),
+            },
+        );
         self.check();
     }
 
-    /// The contiguous data from `at` up to `end`: the place of the first byte, if it is here, and their end.
+    /// The contiguous data from `at` up to `end`: the place of the first byte, if it is here, and
+    /// their end.
     pub(super) fn lies(&self, at: u64, end: u64) -> (Option<u64>, u64) {
         match self.holds(at) {
             Some((start, extent)) => (Some(extent.at + (at - start)), extent.end.min(end)),
@@ -196,7 +225,13 @@ impl WriteCache {
     }
 
     /// Removes the extent at `start` up to `end`, and appends what was removed to `taken`.
-    pub(super) fn take(&mut self, start: u64, end: u64, geometry: &Geometry, taken: &mut Vec<Taken>) {
+    pub(super) fn take(
+        &mut self,
+        start: u64,
+        end: u64,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) {
         let Some(extent) = self.remove(start) else { return };
         if extent.end > end {
             self.put(end, self.rest(start, end, &extent, geometry));
@@ -206,26 +241,43 @@ impl WriteCache {
 
     /// The rest of the extent at `start`, from byte `from` on.
     fn rest(&self, start: u64, from: u64, extent: &Extent, geometry: &Geometry) -> Extent {
-        Extent { at: extent.at + (from - start), place: geometry.locate(from / self.sector), ..*extent }
+        Extent {
+            at: extent.at + (from - start),
+            place: geometry.locate(from / self.sector),
+            ..*extent
+        }
     }
 
     /// The extent to destage first, of those that `accept` allows.
-    pub(super) fn choose(&self, order: Order, now: Ps, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
+    pub(super) fn choose(
+        &self,
+        order: Order,
+        now: Ps,
+        mechanism: &Mechanism,
+        accept: &dyn Fn(u64, &Extent) -> bool,
+    ) -> Option<u64> {
         let head = mechanism.next_sector().saturating_mul(self.sector);
         let accepted = |(start, extent): &(u64, &Extent)| accept(*start, extent);
         match order {
             Order::Fifo => self.oldest(accept).map(|(start, _)| start),
             Order::CLook => {
-                let again = || self.extents.from(0).take_while(|(start, _)| *start < head).find(accepted);
+                let again =
+                    || self.extents.from(0).take_while(|(start, _)| *start < head).find(accepted);
                 self.extents.from(head).find(accepted).or_else(again).map(|(start, _)| start)
             }
             Order::Sptf => self.nearest(now, head, mechanism, accept),
         }
     }
 
-    /// The extent whose first sector comes under the head first. The search goes outwards from the head, and ends
-    /// where the seek alone takes longer than the best so far.
-    fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
+    /// The extent whose first sector comes under the head first. The search goes outwards from the
+    /// head, and ends where the seek alone takes longer than the best so far.
+    fn nearest(
+        &self,
+        now: Ps,
+        head: u64,
+        mechanism: &Mechanism,
+        accept: &dyn Fn(u64, &Extent) -> bool,
+    ) -> Option<u64> {
         let (mut best, mut chosen, mut far) = (Ps::MAX, None, u32::MAX);
         let (angle, cylinder) = (mechanism.angle(now), mechanism.cylinder());
         let goes_on = mechanism.continues(mechanism.next_sector(), true);
@@ -245,9 +297,13 @@ impl WriteCache {
             true
         };
         let (mut before, mut from) = self.extents.around(head);
-        let up = |(starts, extents): Part<'_, Extent>| starts.iter().zip(extents).all(|(&start, extent)| look(start, extent));
+        let up = |(starts, extents): Part<'_, Extent>| {
+            starts.iter().zip(extents).all(|(&start, extent)| look(start, extent))
+        };
         from.all(up);
-        let down = |(starts, extents): Part<'_, Extent>| starts.iter().zip(extents).rev().all(|(&start, extent)| look(start, extent));
+        let down = |(starts, extents): Part<'_, Extent>| {
+            starts.iter().zip(extents).rev().all(|(&start, extent)| look(start, extent))
+        };
         before.all(down);
         chosen
     }
@@ -262,7 +318,13 @@ impl WriteCache {
             debug_assert!(end <= start && start < extent.end, "extents overlap at {start}");
             end = extent.end;
         }
-        debug_assert_eq!(self.covered, self.extents.from(0).filter(|(_, extent)| extent.seq <= self.barrier).count());
-        debug_assert_eq!(self.bytes, self.extents.from(0).map(|(start, extent)| extent.end - start).sum::<u64>());
+        debug_assert_eq!(
+            self.covered,
+            self.extents.from(0).filter(|(_, extent)| extent.seq <= self.barrier).count()
+        );
+        debug_assert_eq!(
+            self.bytes,
+            self.extents.from(0).map(|(start, extent)| extent.end - start).sum::<u64>()
+        );
     }
 }

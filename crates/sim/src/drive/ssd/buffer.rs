@@ -1,4 +1,5 @@
-//! The write buffer: indirection units that were written, wholly or in part, and not yet programmed.
+//! The write buffer: indirection units that were written, wholly or in part, and not yet
+//! programmed.
 
 use crate::time::Ps;
 use std::collections::{BTreeMap, VecDeque};
@@ -46,8 +47,8 @@ impl Unit {
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     units: BTreeMap<u64, Unit>,
-    /// The end of each unit's wait, by last write: (time, unit, stamp). Entries of units rewritten or gone are
-    /// skipped.
+    /// The end of each unit's wait, by last write: (time, unit, stamp). Entries of units rewritten
+    /// or gone are skipped.
     deadlines: VecDeque<(Ps, u64, u64)>,
     stamps: u64,
 }
@@ -66,11 +67,22 @@ impl Buffer {
         self.units.values()
     }
 
-    /// Writes `start..end`, within `unit`, to wait until `deadline`. Returns the bytes of it that were overwritten.
-    pub(super) fn write(&mut self, unit: u64, (start, end): (u64, u64), order: u64, deadline: Ps) -> u64 {
+    /// Writes `start..end`, within `unit`, to wait until `deadline`. Returns the bytes of it that
+    /// were overwritten.
+    pub(super) fn write(
+        &mut self,
+        unit: u64,
+        (start, end): (u64, u64),
+        order: u64,
+        deadline: Ps,
+    ) -> u64 {
         self.stamps += 1;
         self.deadlines.push_back((deadline, unit, self.stamps));
-        let held = self.units.entry(unit).or_insert_with(|| Unit { start: unit, order, ..Unit::default() });
+        let held = self.units.entry(unit).or_insert_with(|| Unit {
+            start: unit,
+            order,
+            ..Unit::default()
+        });
         held.stamp = self.stamps;
         let before = held.covered();
         held.cover(start, end);
@@ -124,10 +136,21 @@ mod tests {
                 let end = start + 1 + random.below(64 - start);
                 unit.cover(start, end);
                 bytes[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()].fill(true);
-                assert_eq!(unit.covered(), bytes.iter().filter(|&&b| b).count() as u64, "{:?}", unit.ranges);
-                assert!(unit.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", unit.ranges);
+                assert_eq!(
+                    unit.covered(),
+                    bytes.iter().filter(|&&b| b).count() as u64,
+                    "{:?}",
+                    unit.ranges
+                );
+                assert!(
+                    unit.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0),
+                    "{:?}",
+                    unit.ranges
+                );
                 for (from, to) in [(start, end), (0, 1), (10, 30), (0, 64)] {
-                    let all = bytes[usize::try_from(from).unwrap()..usize::try_from(to).unwrap()].iter().all(|&b| b);
+                    let all = bytes[usize::try_from(from).unwrap()..usize::try_from(to).unwrap()]
+                        .iter()
+                        .all(|&b| b);
                     assert_eq!(unit.covers(from, to), all);
                 }
             }

@@ -43,7 +43,9 @@ impl Ssd {
         while at < end {
             let unit = round_down(at, self.unit);
             let next = (unit + self.unit).min(end);
-            if self.buffer.get(unit).is_none() && self.buffer.len() + self.on_their_way >= self.capacity {
+            if self.buffer.get(unit).is_none()
+                && self.buffer.len() + self.on_their_way >= self.capacity
+            {
                 if let Some((_, oldest)) = self.buffer.oldest().filter(|_| self.on_their_way == 0) {
                     self.destage(oldest);
                 }
@@ -56,7 +58,8 @@ impl Ssd {
                 open.entered = at - start;
                 open.waits += u64::from(stays);
             }
-            let whole = self.buffer.get(unit).is_some_and(|held| held.covered() == self.length(unit));
+            let whole =
+                self.buffer.get(unit).is_some_and(|held| held.covered() == self.length(unit));
             if stays {
                 self.buffer.await_unit(unit, tag);
             }

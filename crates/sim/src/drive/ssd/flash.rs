@@ -1,5 +1,6 @@
-//! The dies, and their channels. A die is a server, first come first served. A channel has a backlog of bytes asked
-//! for: no transfer ends before the channel could have carried everything asked for before it.
+//! The dies, and their channels. A die is a server, first come first served. A channel has a
+//! backlog of bytes asked for: no transfer ends before the channel could have carried everything
+//! asked for before it.
 
 use crate::model::ssd::Parameters;
 use crate::time::{NS, Ps, S, span};
@@ -67,7 +68,8 @@ impl Flash {
 
     /// Copies pages inside a die. Returns the time of completion.
     pub(super) fn copy(&mut self, now: Ps, die: usize, pages: u64) -> Ps {
-        let end = self.dies[die].max(now) + pages.div_ceil(self.planes) * (self.read + self.program);
+        let end =
+            self.dies[die].max(now) + pages.div_ceil(self.planes) * (self.read + self.program);
         self.busy_until(die, end)
     }
 
@@ -77,7 +79,8 @@ impl Flash {
         end
     }
 
-    /// Carries `bytes` to or from a die, asked for at `now` and started at `begin` or later. Returns the end.
+    /// Carries `bytes` to or from a die, asked for at `now` and started at `begin` or later.
+    /// Returns the end.
     fn carry(&mut self, now: Ps, die: usize, begin: Ps, bytes: u64) -> Ps {
         #[allow(clippy::cast_precision_loss, reason = "bytes of a few pages")]
         let transfer = span(bytes as f64 * self.per_byte, 1);

@@ -1,10 +1,10 @@
-//! Allocation units that can be written piecemeal, as flashbench finds them in cards: a few are open, and others must
-//! be closed first.
+//! Allocation units that can be written piecemeal, as flashbench finds them in cards: a few are
+//! open, and others must be closed first.
 //!
 //! # Sources
-//! A. Bergmann, flashbench (README, "Finding the number of open erase blocks") and "Optimizing Linux with cheap flash drives" (LWN,
-//! 18 February 2011): a card writes a new copy of an erase block and, when it has to turn to another, copies what of the old one was
-//! not written.
+//! A. Bergmann, flashbench (README, "Finding the number of open erase blocks") and "Optimizing
+//! Linux with cheap flash drives" (LWN, 18 February 2011): a card writes a new copy of an erase
+//! block and, when it has to turn to another, copies what of the old one was not written.
 
 use std::collections::VecDeque;
 use trueline_geom::base::topology::round_down;
@@ -36,8 +36,8 @@ impl OpenUnits {
         address / self.bytes
     }
 
-    /// Writes `bytes` at `address`, all in one allocation unit. Returns the allocation unit that had to be closed
-    /// first, and the bytes of it that are copied.
+    /// Writes `bytes` at `address`, all in one allocation unit. Returns the allocation unit that
+    /// had to be closed first, and the bytes of it that are copied.
     pub(super) fn write(&mut self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let start = round_down(address, self.bytes);
         let mut closed = None;
@@ -46,7 +46,10 @@ impl OpenUnits {
             Some(unit) => unit,
             None => {
                 if self.open.len() >= self.most {
-                    closed = self.open.pop_front().map(|old| (old.start, self.bytes - old.used.min(self.bytes)));
+                    closed = self
+                        .open
+                        .pop_front()
+                        .map(|old| (old.start, self.bytes - old.used.min(self.bytes)));
                 }
                 Open { start, used: 0 }
             }

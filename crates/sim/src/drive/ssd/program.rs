@@ -4,7 +4,8 @@ use super::{Event, Ssd, Unit};
 use trueline_geom::base::topology::round_down;
 
 impl Ssd {
-    /// Takes a unit from the buffer to be programmed; if it was written in part, the rest is read first.
+    /// Takes a unit from the buffer to be programmed; if it was written in part, the rest is read
+    /// first.
     pub(super) fn destage(&mut self, start: u64) {
         let Some(unit) = self.buffer.take(start) else { return };
         self.on_their_way += 1;
@@ -32,7 +33,8 @@ impl Ssd {
         self.set(done, Event::Merged(number));
     }
 
-    /// Programs ready units: in full groups, or fewer if a die would be idle. `now`: the first group at once.
+    /// Programs ready units: in full groups, or fewer if a die would be idle. `now`: the first
+    /// group at once.
     pub(super) fn program(&mut self, mut now: bool) {
         let pages = (self.unit / self.page).max(1);
         let group = if self.allocation.is_some() { 1 } else { (self.flash.planes / pages).max(1) };
@@ -63,7 +65,8 @@ impl Ssd {
             if let Some((old, copied)) = closed {
                 let home = self.flash.home(allocation.number(old));
                 let count = copied.div_ceil(self.page);
-                // The old allocation unit is closed before another is opened, on whichever die it lies.
+                // The old allocation unit is closed before another is opened, on whichever die it
+                // lies.
                 end = self.flash.copy(self.now, home, count);
                 self.counters.rmw += 1;
                 self.counters.rmw_reads += 1;

@@ -6,12 +6,18 @@ use trueline_geom::base::topology::{amplification, gcd, is_whole};
 
 /// A model that is built in, with some keys set.
 fn model(name: &str, set: &[(&str, i64)]) -> Model {
-    let set: Vec<(String, Value)> = set.iter().map(|&(key, value)| (key.to_owned(), Value::Integer(value))).collect();
+    let set: Vec<(String, Value)> =
+        set.iter().map(|&(key, value)| (key.to_owned(), Value::Integer(value))).collect();
     Model::parse_with(Model::named(name).unwrap(), &set).unwrap()
 }
 
-/// Runs commands on a drive, `depth` at one time, and then lets it come to rest. When the last was done; what was counted.
-fn run(model: &Model, depth: usize, commands: impl IntoIterator<Item = (Op, u64, u64)>) -> (Ps, Counters) {
+/// Runs commands on a drive, `depth` at one time, and then lets it come to rest. When the last was
+/// done; what was counted.
+fn run(
+    model: &Model,
+    depth: usize,
+    commands: impl IntoIterator<Item = (Op, u64, u64)>,
+) -> (Ps, Counters) {
     let (mut drive, mut done, mut last, mut sent, mut seen) = (model.drive(0), Vec::new(), 0, 0, 0);
     let mut now = 0;
     for (op, offset, length) in commands {
@@ -32,7 +38,11 @@ fn run(model: &Model, depth: usize, commands: impl IntoIterator<Item = (Op, u64,
     }
     assert_eq!(seen, sent, "every command is done, and once");
     let counters = drive.counters(now);
-    assert_eq!(counters.setup + counters.transfer + counters.idle, now, "every moment is explained");
+    assert_eq!(
+        counters.setup + counters.transfer + counters.idle,
+        now,
+        "every moment is explained"
+    );
     (last, counters)
 }
 
@@ -51,29 +61,51 @@ const K: u64 = 1024;
 fn the_table_of_writes_on_units_of_16_kib() {
     let model = model("qlc-16k", &[]);
     let far = |nth: u64| nth * 100 * 16 * K;
-    // 4 KiB in place: 4 times as much is written, and one read each. 16 KiB: as much. 16 KiB at 4 KiB: twice as much, two reads each.
-    for (shift, length, want, reads) in
-        [(0, 4 * K, 4.0, 1), (4 * K, 4 * K, 4.0, 1), (0, 16 * K, 1.0, 0), (4 * K, 16 * K, 2.0, 2), (0, 64 * K, 1.0, 0)]
-    {
+    // 4 KiB in place: 4 times as much is written, and one read each. 16 KiB: as much. 16 KiB at 4
+    // KiB: twice as much, two reads each.
+    for (shift, length, want, reads) in [
+        (0, 4 * K, 4.0, 1),
+        (4 * K, 4 * K, 4.0, 1),
+        (0, 16 * K, 1.0, 0),
+        (4 * K, 16 * K, 2.0, 2),
+        (0, 64 * K, 1.0, 0),
+    ] {
         let (_, counters) = run(&model, 4, writes((0..500).map(|n| far(n) + shift), length));
-        assert!((amplified(&counters) - want).abs() < 1e-9, "{length} at {shift}: {}", amplified(&counters));
-        assert_eq!((counters.rmw_reads, counters.rmw), (500 * reads, 500 * reads), "{length} at {shift}");
+        assert!(
+            (amplified(&counters) - want).abs() < 1e-9,
+            "{length} at {shift}: {}",
+            amplified(&counters)
+        );
+        assert_eq!(
+            (counters.rmw_reads, counters.rmw),
+            (500 * reads, 500 * reads),
+            "{length} at {shift}"
+        );
     }
     // At random on 4 KiB, every place as often as it is likely: 1.75 and 1.19.
     for (length, want) in [(16 * K, 1.75), (64 * K, 1.1875)] {
-        let (_, counters) = run(&model, 4, writes((0..400).map(|n| far(n) + n % 4 * 4 * K), length));
+        let (_, counters) =
+            run(&model, 4, writes((0..400).map(|n| far(n) + n % 4 * 4 * K), length));
         assert!((amplified(&counters) - want).abs() < 1e-9, "{length}: {}", amplified(&counters));
     }
     let mut random = Random::new(1);
-    let (_, counters) = run(&model, 32, writes((0..4000).map(|n| far(n) + random.below(4) * 4 * K), 16 * K));
+    let (_, counters) =
+        run(&model, 32, writes((0..4000).map(|n| far(n) + random.below(4) * 4 * K), 16 * K));
     assert!((amplified(&counters) - 1.75).abs() < 0.02, "{}", amplified(&counters));
 }
 
 #[test]
 fn the_drive_does_what_the_formula_says() {
     for (unit, phase) in [(4096, 0), (8192, 512), (16384, 0), (16384, 4096), (65536, 1024)] {
-        let model =
-            model("qlc-16k", &[("physical_block_size", unit), ("page_bytes", 4096), ("alignment_offset", phase), ("size", 1 << 40)]);
+        let model = model(
+            "qlc-16k",
+            &[
+                ("physical_block_size", unit),
+                ("page_bytes", 4096),
+                ("alignment_offset", phase),
+                ("size", 1 << 40),
+            ],
+        );
         let (unit, phase) = (unit.unsigned_abs(), phase.unsigned_abs());
         for grid in [512, 4096, 12288, 16384] {
             for length in [512, 4096, 5120, 16384, 65536, 81920] {
@@ -84,7 +116,10 @@ fn the_drive_does_what_the_formula_says() {
                 let remainder = (unit - phase) % unit;
                 let want = amplification(length, grid, unit, remainder).unwrap();
                 let found = amplified(&counters);
-                assert!((found - want).abs() < 1e-9, "{length} on {grid} over {unit}+{phase}: {found}, and the formula {want}");
+                assert!(
+                    (found - want).abs() < 1e-9,
+                    "{length} on {grid} over {unit}+{phase}: {found}, and the formula {want}"
+                );
                 let touched = |n: u64| {
                     let at = offset(n) + remainder;
                     (at + length - 1) / unit - at / unit + 1
@@ -96,7 +131,10 @@ fn the_drive_does_what_the_formula_says() {
                     let mean = (length + unit - grid) as f64 / unit as f64;
                     #[allow(clippy::cast_precision_loss, reason = "a ratio for a test")]
                     let found = counters.media_written as f64 / unit as f64 / places as f64;
-                    assert!((found - mean).abs() < 1e-9, "{length} on {grid} over {unit}: {found}, and the expectation {mean}");
+                    assert!(
+                        (found - mean).abs() < 1e-9,
+                        "{length} on {grid} over {unit}: {found}, and the expectation {mean}"
+                    );
                 }
             }
         }
@@ -107,7 +145,8 @@ fn the_drive_does_what_the_formula_says() {
 fn nothing_is_read_first_where_nothing_is_off_the_unit() {
     let mut random = Random::new(2);
     for depth in [1, 16] {
-        let offsets: Vec<u64> = (0..1000).map(|_| random.below(1 << 30) * 16 * K % (1 << 43)).collect();
+        let offsets: Vec<u64> =
+            (0..1000).map(|_| random.below(1 << 30) * 16 * K % (1 << 43)).collect();
         let (_, counters) = run(&model("qlc-16k", &[]), depth, writes(offsets, 32 * K));
         assert_eq!((counters.rmw, counters.rmw_reads, counters.media_read), (0, 0, 0));
     }
@@ -116,7 +155,11 @@ fn nothing_is_read_first_where_nothing_is_off_the_unit() {
 #[test]
 fn a_stream_off_the_unit_pays_only_at_its_ends() {
     for (length, depth) in [(4 * K, 1), (16 * K, 1), (16 * K, 8), (100 * K, 4), (128 * K, 32)] {
-        let (_, counters) = run(&model("qlc-16k", &[]), depth, writes((0..2000).map(|n| 4 * K + n * length), length));
+        let (_, counters) = run(
+            &model("qlc-16k", &[]),
+            depth,
+            writes((0..2000).map(|n| 4 * K + n * length), length),
+        );
         let ends = if is_whole(2000 * length + 4 * K, 16 * K) { 1 } else { 2 };
         assert_eq!(counters.rmw, ends, "{length} at depth {depth}");
         let units = (4 * K + 2000 * length).div_ceil(16 * K);
@@ -128,13 +171,26 @@ fn a_stream_off_the_unit_pays_only_at_its_ends() {
 fn the_rest_of_a_unit_is_not_read_where_it_is_in_memory() {
     let halves = || (0..200).flat_map(|n| [n * 160 * K, n * 160 * K + 8 * K]);
     let (_, counters) = run(&model("qlc-16k", &[]), 1, writes(halves(), 8 * K));
-    assert_eq!((counters.rmw, counters.media_written), (0, 200 * 16 * K), "both halves come before it is programmed");
+    assert_eq!(
+        (counters.rmw, counters.media_written),
+        (0, 200 * 16 * K),
+        "both halves come before it is programmed"
+    );
     // Far apart in time only a cache helps.
     let apart = |cache: i64| {
         let model = model("qlc-16k", &[("merge_ns", 0), ("cache_bytes", cache)]);
         let (mut drive, mut done) = (model.drive(0), Vec::new());
         for nth in 0..20 {
-            drive.submit(nth * 100 * MS, Command { tag: nth, op: Op::Write, offset: nth % 2 * 8 * K, length: 8 * K, fua: false });
+            drive.submit(
+                nth * 100 * MS,
+                Command {
+                    tag: nth,
+                    op: Op::Write,
+                    offset: nth % 2 * 8 * K,
+                    length: 8 * K,
+                    fua: false,
+                },
+            );
             drive.advance((nth + 1) * 100 * MS, &mut done);
         }
         (done.len(), drive.counters(0).rmw)
@@ -145,10 +201,14 @@ fn the_rest_of_a_unit_is_not_read_where_it_is_in_memory() {
 #[test]
 fn a_flush_waits_for_the_medium_where_power_can_be_lost() {
     let text = |protected: bool| {
-        let set = [("power_loss_protection".to_owned(), Value::Boolean(protected)), ("merge_ns".to_owned(), Value::Integer(1_000_000_000))];
+        let set = [
+            ("power_loss_protection".to_owned(), Value::Boolean(protected)),
+            ("merge_ns".to_owned(), Value::Integer(1_000_000_000)),
+        ];
         Model::parse_with(Model::named("qlc-16k").unwrap(), &set).unwrap()
     };
-    let commands = || writes((0..64).map(|n| n * 160 * K), 4 * K).into_iter().chain([(Op::Flush, 0, 0)]);
+    let commands =
+        || writes((0..64).map(|n| n * 160 * K), 4 * K).into_iter().chain([(Op::Flush, 0, 0)]);
     let (with, _) = run(&text(true), 128, commands());
     let (without, counters) = run(&text(false), 128, commands());
     assert!(with < 200 * US, "{with}");
@@ -172,38 +232,50 @@ fn a_flush_waits_for_the_medium_where_power_can_be_lost() {
 fn published_rates_of_the_class_are_met() {
     let model = model("qlc-16k", &[]);
     #[allow(clippy::cast_precision_loss, reason = "a rate for a test")]
-    let rate = |(last, counters): (Ps, Counters)| (counters.bytes_read + counters.bytes_written) as f64 / crate::time::seconds(last) / 1e6;
+    let rate = |(last, counters): (Ps, Counters)| {
+        (counters.bytes_read + counters.bytes_written) as f64 / crate::time::seconds(last) / 1e6
+    };
     let sequential = |op| rate(run(&model, 32, (0..40_000).map(|n| (op, n * 128 * K, 128 * K))));
     let (read, write) = (sequential(Op::Read), sequential(Op::Write));
     assert!((read / 7400.0 - 1.0).abs() < 0.03, "{read} MB/s read");
     assert!((write / 3200.0 - 1.0).abs() < 0.03, "{write} MB/s written");
     let mut random = Random::new(3);
-    let (last, counters) = run(&model, 256, (0..50_000).map(|_| (Op::Read, random.below(1 << 31) * 4 * K, 4 * K)));
+    let (last, counters) =
+        run(&model, 256, (0..50_000).map(|_| (Op::Read, random.below(1 << 31) * 4 * K, 4 * K)));
     #[allow(clippy::cast_precision_loss, reason = "a rate for a test")]
     let iops = counters.reads as f64 / crate::time::seconds(last);
     assert!((iops / 930_000.0 - 1.0).abs() < 0.03, "{iops} reads a second");
 }
 
-/// flashbench's README, `--open-au`: blocks written in turn to as many allocation units, in MiB a second.
+/// flashbench's README, `--open-au`: blocks written in turn to as many allocation units, in MiB a
+/// second.
 #[test]
 fn a_card_slows_down_as_flashbench_saw() {
     const M: u64 = 1 << 20;
     let model = model("sd-4m", &[]);
     let rate = |units: u64, block: u64| {
         let rounds = (0..4).flat_map(|round| (0..4 * M / block).map(move |nth| (round, nth)));
-        let offsets = rounds.flat_map(|(round, nth)| (0..units).map(move |unit| (round * units + unit) * 4 * M + nth * block));
+        let offsets = rounds.flat_map(|(round, nth)| {
+            (0..units).map(move |unit| (round * units + unit) * 4 * M + nth * block)
+        });
         let (last, counters) = run(&model, 1, writes(offsets, block));
         #[allow(clippy::cast_precision_loss, reason = "a rate for a test")]
         let rate = counters.bytes_written as f64 / crate::time::seconds(last) / M as f64;
         rate
     };
-    // Calibrated: that of 4 MiB. With two open, smaller blocks cost hardly more; the README has 6.27 for 256 KiB.
+    // Calibrated: that of 4 MiB. With two open, smaller blocks cost hardly more; the README has
+    // 6.27 for 256 KiB.
     assert!((rate(2, 4 * M) / 8.79 - 1.0).abs() < 0.02, "{}", rate(2, 4 * M));
     assert!(rate(2, M / 4) > 6.27, "{}", rate(2, M / 4));
     // Predicted: the third unit has another closed and copied every time.
-    for (block, published) in [(4 * M, 7.75), (2 * M, 5.03), (M, 3.24), (M / 2, 1.76), (M / 4, 0.912)] {
+    for (block, published) in
+        [(4 * M, 7.75), (2 * M, 5.03), (M, 3.24), (M / 2, 1.76), (M / 4, 0.912)]
+    {
         let found = rate(3, block);
-        assert!((found / published - 1.0).abs() < 0.20, "{block}: {found} MiB/s, published {published}");
+        assert!(
+            (found / published - 1.0).abs() < 0.20,
+            "{block}: {found} MiB/s, published {published}"
+        );
     }
     let (last, _) = run(&model, 1, [(Op::Read, 1 << 30, K)]);
     assert!((crate::time::seconds(last) / 735e-6 - 1.0).abs() < 0.02, "a read of 1 KiB: {last} ps");
@@ -212,9 +284,17 @@ fn a_card_slows_down_as_flashbench_saw() {
 #[test]
 fn random_writes_on_a_card_copy_allocation_units() {
     let mut random = Random::new(4);
-    let (_, counters) = run(&model("sd-4m", &[]), 1, writes((0..200).map(|_| random.below(1800) * (4 << 20) + 8 * K), 4 * K));
+    let (_, counters) = run(
+        &model("sd-4m", &[]),
+        1,
+        writes((0..200).map(|_| random.below(1800) * (4 << 20) + 8 * K), 4 * K),
+    );
     // 4 KiB of a 16 KiB page, then nearly 4 MiB of the unit that is closed for it.
-    assert!(amplified(&counters) > 900.0 && amplified(&counters) < 1025.0, "{}", amplified(&counters));
+    assert!(
+        amplified(&counters) > 900.0 && amplified(&counters) < 1025.0,
+        "{}",
+        amplified(&counters)
+    );
 }
 
 #[test]
@@ -228,7 +308,10 @@ fn garbage_collection_multiplies_what_is_written() {
 #[test]
 fn a_drive_without_room_for_what_comes_still_finishes() {
     for (buffer, merge) in [(16384, 1_000_000_000), (65536, 0), (0, 5)] {
-        let model = model("qlc-16k", &[("buffer_bytes", buffer), ("merge_ns", merge), ("dies", 1), ("planes", 3)]);
+        let model = model(
+            "qlc-16k",
+            &[("buffer_bytes", buffer), ("merge_ns", merge), ("dies", 1), ("planes", 3)],
+        );
         let mut random = Random::new(5);
         let any = |_| match random.below(8) {
             0 => (Op::Flush, 0, 0),
@@ -243,10 +326,12 @@ fn a_drive_without_room_for_what_comes_still_finishes() {
 fn the_same_commands_are_done_at_the_same_picosecond() {
     let digest = |name: &str, depth: usize| {
         let (model, mut random) = (model(name, &[]), Random::new(6));
-        let (mut drive, mut done, mut digest, mut now) = (model.drive(0), Vec::new(), 0xcbf2_9ce4_8422_2325_u64, 0);
+        let (mut drive, mut done, mut digest, mut now) =
+            (model.drive(0), Vec::new(), 0xcbf2_9ce4_8422_2325_u64, 0);
         let mut in_flight = 0;
         for tag in 0..2000 {
-            let op = [Op::Read, Op::Write, Op::Write, Op::Flush][usize::try_from(random.below(4)).unwrap()];
+            let op = [Op::Read, Op::Write, Op::Write, Op::Flush]
+                [usize::try_from(random.below(4)).unwrap()];
             let (offset, length) = (random.below(1 << 22) * 512, (1 + random.below(128)) * 512);
             drive.submit(now, Command { tag, op, offset, length, fua: random.below(8) == 0 });
             in_flight += 1;
@@ -265,5 +350,8 @@ fn the_same_commands_are_done_at_the_same_picosecond() {
     };
     // Another number means that a drive does something else, or that a model has changed.
     let found = [digest("qlc-16k", 16), digest("qlc-64k", 1), digest("sd-4m", 1)];
-    assert_eq!(found, [14_783_213_870_552_845_318, 2_706_962_155_477_726_718, 12_463_331_079_646_587_589]);
+    assert_eq!(
+        found,
+        [14_783_213_870_552_845_318, 2_706_962_155_477_726_718, 12_463_331_079_646_587_589]
+    );
 }

@@ -16,7 +16,9 @@ fn values(table: &Table) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for (key, value) in table {
         match value {
-            Value::Table(inner) if !["origin", "range"].contains(&key.as_str()) => all.extend(inner.clone()),
+            Value::Table(inner) if !["origin", "range"].contains(&key.as_str()) => {
+                all.extend(inner.clone())
+            }
             Value::Table(_) => {}
             _ if ["name", "title"].contains(&key.as_str()) => {}
             _ => all.push((key.clone(), value.clone())),
@@ -32,9 +34,13 @@ fn every_number_of_every_model_has_an_origin() {
         assert_eq!(model.name, *name);
         let values = values(&table);
         for (key, _) in &values {
-            let origin = model.origin.get(key).unwrap_or_else(|| panic!("{name}: {key} has no origin"));
+            let origin =
+                model.origin.get(key).unwrap_or_else(|| panic!("{name}: {key} has no origin"));
             let kind = origin.split(':').next().unwrap();
-            assert!(["published", "generic", "calibrated", "fitted"].contains(&kind), "{name}: {key}: {origin}");
+            assert!(
+                ["published", "generic", "calibrated", "fitted"].contains(&kind),
+                "{name}: {key}: {origin}"
+            );
             assert!(origin.len() > kind.len() + 4, "{name}: {key}: {origin}");
         }
         for key in model.origin.keys().chain(model.range.keys()) {
@@ -49,19 +55,28 @@ fn every_range_contains_its_value_and_every_end_of_it_is_a_drive() {
         let (model, values) = (Model::parse(text).unwrap(), values(&toml::from_str(text).unwrap()));
         for (key, range) in &model.range {
             let Range::Numbers([low, high]) = range else { continue };
-            let value = values.iter().find(|(own, _)| own == key).and_then(|(_, value)| number(value)).unwrap();
-            assert!(low < high && *low <= value && value <= *high, "{name}: {key} = {value}, {low} to {high}");
+            let value = values
+                .iter()
+                .find(|(own, _)| own == key)
+                .and_then(|(_, value)| number(value))
+                .unwrap();
+            assert!(
+                low < high && *low <= value && value <= *high,
+                "{name}: {key} = {value}, {low} to {high}"
+            );
         }
     }
 }
 
 /// True if a drive completes 200 random commands, four at a time.
 fn serves(model: &Model) -> bool {
-    let (mut drive, mut random, mut done, mut now) = (model.drive(1), Random::new(1), Vec::new(), 0);
+    let (mut drive, mut random, mut done, mut now) =
+        (model.drive(1), Random::new(1), Vec::new(), 0);
     for tag in 0..200 {
         let sectors = model.size / model.logical_block_size;
         let first = random.below(sectors - 64);
-        let (offset, length) = (first * model.logical_block_size, (1 + random.below(64)) * model.logical_block_size);
+        let (offset, length) =
+            (first * model.logical_block_size, (1 + random.below(64)) * model.logical_block_size);
         let op = if random.below(3) == 0 { Op::Read } else { Op::Write };
         drive.submit(now, Command { tag, op, offset, length, fua: random.below(9) == 0 });
         while tag + 1 - done.len() as u64 >= 4 {
@@ -78,7 +93,8 @@ fn serves(model: &Model) -> bool {
 
 #[test]
 fn no_disk_is_known_to_destage_in_one_order() {
-    // Where a value comes from drives like it, or from none, a ratio is shown with what the other order would make of it.
+    // Where a value comes from drives like it, or from none, a ratio is shown with what the other
+    // order would make of it.
     for (name, text) in MODELS {
         let model = Model::parse(text).unwrap();
         assert_eq!(model.range.contains_key("destage_order"), model.disk.is_some(), "{name}");
@@ -91,7 +107,13 @@ fn both_ends_of_every_range_are_drives_that_serve() {
         let values = values(&toml::from_str(text).unwrap());
         for (key, range) in Model::parse(text).unwrap().range {
             let whole = values.iter().any(|(own, value)| *own == key && value.is_integer());
-            let number = |end: f64| if whole { Value::Integer(format!("{end:.0}").parse().unwrap()) } else { Value::Float(end) };
+            let number = |end: f64| {
+                if whole {
+                    Value::Integer(format!("{end:.0}").parse().unwrap())
+                } else {
+                    Value::Float(end)
+                }
+            };
             let ends: Vec<Value> = match range {
                 Range::Numbers(ends) => ends.map(number).into(),
                 Range::Words(words) => words.into_iter().map(Value::String).collect(),
@@ -109,12 +131,20 @@ fn both_ends_of_every_range_are_drives_that_serve() {
 #[test]
 fn the_first_of_several_keys_that_cannot_be_set_is_named() {
     let text = Model::named("wd10ears").unwrap();
-    let set = |keys: &[(&str, Value)]| keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Vec<_>>();
+    let set = |keys: &[(&str, Value)]| {
+        keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Vec<_>>()
+    };
     let fine = ("rpm", Value::Float(7200.0));
     for (keys, says) in [
         ([fine.clone(), ("heads", Value::Integer(-1)), ("nonsense", Value::Integer(1))], "heads: "),
-        ([fine.clone(), ("nonsense", Value::Integer(1)), ("heads", Value::Integer(-1))], "nonsense: "),
-        ([("ssd.dies", Value::Integer(1)), fine, ("heads", Value::Integer(-1))], "ssd.dies: the model has no table [ssd]"),
+        (
+            [fine.clone(), ("nonsense", Value::Integer(1)), ("heads", Value::Integer(-1))],
+            "nonsense: ",
+        ),
+        (
+            [("ssd.dies", Value::Integer(1)), fine, ("heads", Value::Integer(-1))],
+            "ssd.dies: the model has no table [ssd]",
+        ),
     ] {
         let refusal = Model::parse_with(text, &set(&keys)).unwrap_err();
         assert!(refusal.message.starts_with(says) && refusal.line.is_none(), "{refusal}");
@@ -171,7 +201,8 @@ fn what_no_drive_can_have_is_refused_with_its_line_and_the_reason() {
         ("log_bytes", "0", "at least one physical sector"),
     ] {
         let (refusal, line) = refused(key, value);
-        let named = if key == "track_to_track_ms" && value == "9.6" { "average_seek_ms" } else { key };
+        let named =
+            if key == "track_to_track_ms" && value == "9.6" { "average_seek_ms" } else { key };
         assert!(refusal.message.starts_with(&format!("{named} = ")), "{key} = {value}: {refusal}");
         assert!(refusal.message.contains(says), "{key} = {value}: {refusal}");
         assert!(refusal.line.is_some_and(|own| own == line || named != key), "{refusal}");
@@ -180,7 +211,13 @@ fn what_no_drive_can_have_is_refused_with_its_line_and_the_reason() {
 
 #[test]
 fn what_is_not_a_value_at_all_is_refused_with_its_line() {
-    for (key, value) in [("heads", "-1"), ("personality", "\"E\""), ("order", "\"best\""), ("tags", "4.5"), ("jumper", "1")] {
+    for (key, value) in [
+        ("heads", "-1"),
+        ("personality", "\"E\""),
+        ("order", "\"best\""),
+        ("tags", "4.5"),
+        ("jumper", "1"),
+    ] {
         let (refusal, line) = refused(key, value);
         assert_eq!(refusal.line, Some(line), "{refusal}");
     }
@@ -188,9 +225,12 @@ fn what_is_not_a_value_at_all_is_refused_with_its_line() {
 
 #[test]
 fn personalities_go_by_letter_too() {
-    for (letter, personality) in
-        [("A", Personality::Command), ("b", Personality::Stream), ("C", Personality::Window), ("D", Personality::Log)]
-    {
+    for (letter, personality) in [
+        ("A", Personality::Command),
+        ("b", Personality::Stream),
+        ("C", Personality::Window),
+        ("D", Personality::Log),
+    ] {
         let set = [("personality".to_owned(), Value::String(letter.to_owned()))];
         let model = Model::parse_with(Model::named("wd10ears").unwrap(), &set).unwrap();
         assert_eq!(model.disk.unwrap().personality, personality);

@@ -1,4 +1,5 @@
-//! A directory of this machine. A run works in a scratch directory in it, which is removed with the run.
+//! A directory of this machine. A run works in a scratch directory in it, which is removed with the
+//! run.
 
 use super::{Done, Job};
 use crate::failure::{Failure, complain};
@@ -38,7 +39,10 @@ impl Directory {
         drop(files);
         if signal::happened() {
             // A tree of many files takes as long to remove as to make.
-            complain(&format!("bench: interrupted: removing {}; a second Ctrl-C leaves it there", scratch.path().display()));
+            complain(&format!(
+                "bench: interrupted: removing {}; a second Ctrl-C leaves it there",
+                scratch.path().display()
+            ));
         }
         let (run, phases) = done?;
         scratch.remove()?;

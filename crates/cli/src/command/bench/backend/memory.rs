@@ -16,13 +16,22 @@ pub(in super::super) struct Memory {
 
 impl Memory {
     /// Allocates the memory; `None` if the target is of another kind.
-    pub(super) fn open(target: &str, overrides: &target::DiskOverrides, args: &Bench) -> Result<Option<Memory>, Failure> {
+    pub(super) fn open(
+        target: &str,
+        overrides: &target::DiskOverrides,
+        args: &Bench,
+    ) -> Result<Option<Memory>, Failure> {
         let Some((graph, provider)) = target::memory(target, overrides)? else { return Ok(None) };
         if args.buffered {
-            return Err(format!("bench {target}: memory has no page cache before it: leave --buffered away").into());
+            return Err(format!(
+                "bench {target}: memory has no page cache before it: leave --buffered away"
+            )
+            .into());
         }
         let id = match &provider {
-            Some(name) => graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?,
+            Some(name) => {
+                graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?
+            }
             None if target::split(target).0.len() < 2 => 0,
             None => return Err(super::several(target)),
         };
@@ -35,7 +44,11 @@ impl Memory {
 
     /// Runs a job once, on the bytes that the run before left.
     pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
-        let mut rig = Stored::new(self.graph.stores(), self.provider().route().clone(), self.provider().topology.sector);
+        let mut rig = Stored::new(
+            self.graph.stores(),
+            self.provider().route().clone(),
+            self.provider().topology.sector,
+        );
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
         Ok(Done { engine: Some("memory"), ..Done::of(run) })
     }

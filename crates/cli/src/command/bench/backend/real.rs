@@ -36,14 +36,22 @@ pub(in super::super) struct Real {
 
 impl Real {
     /// Opens a target. Errors: a write without `--destructive` that would destroy contents.
-    pub(super) fn open(typed: &str, overrides: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
+    pub(super) fn open(
+        typed: &str,
+        overrides: &DiskOverrides,
+        args: &Bench,
+        writes: bool,
+    ) -> Result<Real, Failure> {
         let target = WriteTarget::open_with(typed, overrides, Access::Read)?;
         if writes {
             target.require_settled(&format!("bench {} on", args.workload))?;
         }
         let lost = || contents(&target).or_else(|| shared(&target)).or_else(|| written(&target));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
-            let message = format!("bench {} on {typed}: {found}: say --destructive to lose it: nothing was written", args.workload);
+            let message = format!(
+                "bench {} on {typed}: {found}: say --destructive to lose it: nothing was written",
+                args.workload
+            );
             return Err(Failure::Message(message));
         }
         let disks = target::split(typed).0;
@@ -53,12 +61,18 @@ impl Real {
             (true, true) => Access::WriteInUse,
         };
         let paths: Vec<PathBuf> = disks.into_iter().map(PathBuf::from).collect();
-        let media: Result<Vec<Medium>, _> = paths.iter().map(|path| file::open_for(path, access).map(|opened| opened.store)).collect();
+        let media: Result<Vec<Medium>, _> = paths
+            .iter()
+            .map(|path| file::open_for(path, access).map(|opened| opened.store))
+            .collect();
         let cache = if args.buffered { Cache::Through } else { Cache::Around };
         let engine = args.engine.map_or(Choice::Best, Choice::from);
         let media = media.map_err(|e| e.to_string())?;
         // A file or device that cannot be opened this way fails when it is run.
-        let files = media.iter().zip(&paths).filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
+        let files = media
+            .iter()
+            .zip(&paths)
+            .filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
         let sector = target.graph.providers[target.id].topology.sector;
         let grain = files.map(|file| file.grain()).try_fold(sector, lcm).unwrap_or(sector);
         let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
@@ -79,9 +93,16 @@ impl Real {
 
     /// Runs a job once. The page cache is emptied before, unless it is to be kept.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
-        let Task::Blocks(workload) = job.task else { return Err(Error("it needs a file system".into())) };
-        let files = self.media.iter().zip(&self.paths).map(|(medium, path)| OpenFile::new(medium, self.cache, path));
-        let files = files.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
+        let Task::Blocks(workload) = job.task else {
+            return Err(Error("it needs a file system".into()));
+        };
+        let files = self
+            .media
+            .iter()
+            .zip(&self.paths)
+            .map(|(medium, path)| OpenFile::new(medium, self.cache, path));
+        let files =
+            files.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;
@@ -92,11 +113,13 @@ impl Real {
         let engine = Some(rig.engine());
         let before = self.reads();
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
-        let host_reads = self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
+        let host_reads =
+            self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
         Ok(Done { host_reads, engine, ..Done::of(run) })
     }
 
-    /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the requests themselves.
+    /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the
+    /// requests themselves.
     fn reads(&self) -> Option<u64> {
         if self.cache == Cache::Around {
             return None;
@@ -108,7 +131,8 @@ impl Real {
 /// Most extents of a file that are asked for; of a file in more pieces the first ones count.
 const RUNS: usize = 1 << 16;
 
-/// The warning about a file with unwritten bytes: a read of them asks no medium, and a first write must find or convert its room.
+/// The warning about a file with unwritten bytes: a read of them asks no medium, and a first write
+/// must find or convert its room.
 fn holes(path: &Path, medium: &Medium) -> Option<String> {
     let length = medium.length();
     let missing = medium.never_written().or_else(|| sought(medium))?;
@@ -118,7 +142,8 @@ fn holes(path: &Path, medium: &Medium) -> Option<String> {
     })
 }
 
-/// Bytes in holes, as lseek(2) finds them. A preallocated extent is a hole until the page cache holds some of it.
+/// Bytes in holes, as lseek(2) finds them. A preallocated extent is a hole until the page cache
+/// holds some of it.
 fn sought(medium: &Medium) -> Option<u64> {
     let (mut at, mut missing) = (0, 0);
     for _ in 0..RUNS {
@@ -134,16 +159,23 @@ fn sought(medium: &Medium) -> Option<u64> {
 const PLACES: u64 = 256;
 const PLACE: u64 = 4096;
 
-/// Unrecognised contents may be of value: the first byte that is not zero, at the ends of the provider and at places between, in words.
+/// Unrecognised contents may be of value: the first byte that is not zero, at the ends of the
+/// provider and at places between, in words.
 fn written(target: &WriteTarget) -> Option<String> {
     let length = target.graph.providers[target.id].topology.length;
     let last = round_down(length.saturating_sub(PLACE), PLACE);
-    let places =
-        (0..=PLACES).map(|n| round_down(u64::try_from(u128::from(last) * u128::from(n) / u128::from(PLACES)).unwrap_or(last), PLACE));
+    let places = (0..=PLACES).map(|n| {
+        round_down(
+            u64::try_from(u128::from(last) * u128::from(n) / u128::from(PLACES)).unwrap_or(last),
+            PLACE,
+        )
+    });
     for at in places {
         let Ok(size) = usize::try_from(PLACE.min(length.saturating_sub(at))) else { continue };
         let mut bytes = vec![0; size];
-        if target.graph.read_at(target.id, &mut bytes, at).is_err() || bytes.iter().any(|&byte| byte != 0) {
+        if target.graph.read_at(target.id, &mut bytes, at).is_err()
+            || bytes.iter().any(|&byte| byte != 0)
+        {
             return Some(format!("there is something at byte {at} that is not zero"));
         }
     }

@@ -38,14 +38,28 @@ const MEMORY: u64 = 1 << 30;
 
 impl Simulated {
     /// The provider named after the `#`, or the only disk.
-    pub(super) fn new(target: &str, drives: target::Simulated, args: &Bench) -> Result<Simulated, Failure> {
+    pub(super) fn new(
+        target: &str,
+        drives: target::Simulated,
+        args: &Bench,
+    ) -> Result<Simulated, Failure> {
         let id = match &drives.provider {
-            Some(name) => drives.graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &drives.graph))?,
+            Some(name) => drives
+                .graph
+                .find(name)
+                .ok_or_else(|| write_target::no_provider(target, name, &drives.graph))?,
             None if drives.models.len() < 2 => 0,
             None => return Err(super::several(target)),
         };
         let layer = u64::from(args.layer_ns).saturating_mul(NS);
-        Ok(Simulated { drives, id, buffered: args.buffered, host: args.host.unwrap_or_default(), file: args.size, layer })
+        Ok(Simulated {
+            drives,
+            id,
+            buffered: args.buffered,
+            host: args.host.unwrap_or_default(),
+            file: args.size,
+            layer,
+        })
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -60,7 +74,11 @@ impl Simulated {
     /// Runs a job once, on drives whose platters begin as its seed says.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let mut seeds = Random::new(job.seed);
-        let drives = self.drives.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size));
+        let drives = self
+            .drives
+            .models
+            .iter()
+            .map(|model| (model.drive(seeds.bits()), model.logical_block_size));
         let schedule = match (job.task, self.host) {
             (_, Host::OpenbsdFfs | Host::FreebsdUfs) => Schedule::CLook,
             (Task::Blocks(_), _) => Schedule::Fifo,
@@ -78,20 +96,31 @@ impl Simulated {
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
                 let shape = Shape::newfs(self.file, rig::Rig::length(&rig))?;
-                Done::of(job.task.on_blocks(&mut FreebsdUfs::new(&mut rig, shape)?, job.seed, job.watch)?)
+                Done::of(job.task.on_blocks(
+                    &mut FreebsdUfs::new(&mut rig, shape)?,
+                    job.seed,
+                    job.watch,
+                )?)
             }
             Task::Blocks(_) => Done::of(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
             Task::Files(_) | Task::Bonnie(_) => {
                 let (run, phases) = match self.host {
                     Host::LinuxWriteback => {
-                        let mut files = LinuxWriteback::new(&mut rig, linux_writeback::Parameters::default())?;
+                        let mut files =
+                            LinuxWriteback::new(&mut rig, linux_writeback::Parameters::default())?;
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
                     Host::OpenbsdFfs => {
-                        let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default())?;
+                        let mut files =
+                            OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default())?;
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
-                    Host::FreebsdUfs => return Err(Error("freebsd-ufs is one large file, in which blocks are read and written".into())),
+                    Host::FreebsdUfs => {
+                        return Err(Error(
+                            "freebsd-ufs is one large file, in which blocks are read and written"
+                                .into(),
+                        ));
+                    }
                 };
                 Done { phases, ..Done::of(run) }
             }

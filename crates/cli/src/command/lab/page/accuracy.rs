@@ -1,4 +1,5 @@
-//! Ours against the published, for every prediction that can be compared: the one chart that shows the trust we deserve.
+//! Ours against the published, for every prediction that can be compared: the one chart that shows
+//! the trust we deserve.
 
 use super::axis::Axis;
 use super::bars::whisker;
@@ -17,14 +18,24 @@ const RULES: &str = "<svg class=\"rules\" aria-hidden=\"true\"><use href=\"#rule
 
 /// Writes the chart; nothing if no row can be compared.
 pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    let of = |row: &Row| compared(row.published.as_ref(), row.ours.as_ref()).filter(|_| row.predicted);
-    let all: Vec<Compared> = document.labs.iter().flat_map(|lab| &lab.rows).filter_map(of).collect();
+    let of =
+        |row: &Row| compared(row.published.as_ref(), row.ours.as_ref()).filter(|_| row.predicted);
+    let all: Vec<Compared> =
+        document.labs.iter().flat_map(|lab| &lab.rows).filter_map(of).collect();
     if all.is_empty() {
         return Ok(());
     }
-    let ends = all.iter().flat_map(|c| [Some(c.factor), c.interval.map(|i| i.0), c.interval.map(|i| i.1)]).flatten();
-    let Some(axis) = Axis::log(ends.map(|v| v.clamp(WILD.0, WILD.1)).chain([0.8, 1.25])) else { return Ok(()) };
-    writeln!(out, "<section aria-labelledby=\"accuracy\">\n<h2 id=\"accuracy\">How near ours is to what was published</h2>")?;
+    let ends = all
+        .iter()
+        .flat_map(|c| [Some(c.factor), c.interval.map(|i| i.0), c.interval.map(|i| i.1)])
+        .flatten();
+    let Some(axis) = Axis::log(ends.map(|v| v.clamp(WILD.0, WILD.1)).chain([0.8, 1.25])) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "<section aria-labelledby=\"accuracy\">\n<h2 id=\"accuracy\">How near ours is to what was published</h2>"
+    )?;
     writeln!(
         out,
         "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a greater ratio, on the left a lesser one. \
@@ -36,8 +47,13 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
         "<thead><tr><th scope=\"col\">Row<th scope=\"col\" class=\"plot\">{}<th scope=\"col\" class=\"num\">published<th scope=\"col\" class=\"num\">ours<th scope=\"col\" class=\"num\">error</tr></thead>",
         ticks(&axis)
     )?;
-    for lab in document.labs.iter().filter(|lab| lab.rows.iter().any(|row| row.published.is_some())) {
-        writeln!(out, "<tbody><tr class=\"of\"><th scope=\"rowgroup\">{}<td class=\"plot\">{RULES}<td><td><td></tr>", text_of(&lab.lab))?;
+    for lab in document.labs.iter().filter(|lab| lab.rows.iter().any(|row| row.published.is_some()))
+    {
+        writeln!(
+            out,
+            "<tbody><tr class=\"of\"><th scope=\"rowgroup\">{}<td class=\"plot\">{RULES}<td><td><td></tr>",
+            text_of(&lab.lab)
+        )?;
         for row in &lab.rows {
             let anchor = super::anchor(&lab.lab, &row.row);
             match of(row) {
@@ -51,11 +67,22 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "</table>\n</section>")
 }
 
-fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut dyn Write) -> io::Result<()> {
+fn write_row(
+    row: &Row,
+    anchor: &str,
+    found: &Compared,
+    axis: &Axis,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut track = Track::new(24);
     if let Some(bound) = row.bound.filter(|b| (0.0..1.0).contains(b)) {
         let band = (axis.at(1.0 - bound), axis.at(1.0 + bound));
-        track.rect(band, (3, 18), "bound", &format!("promised: within {}", percent(bound).trim_start_matches('+')));
+        track.rect(
+            band,
+            (3, 18),
+            "bound",
+            &format!("promised: within {}", percent(bound).trim_start_matches('+')),
+        );
     }
     if let Some(interval) = found.interval {
         whisker(&mut track, axis, interval, "");
@@ -71,7 +98,13 @@ fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut d
     } else if found.factor > WILD.1 {
         track.text(97.0, 17.0, "wild", Anchor::Start, "▶");
     } else {
-        track.dot(axis.at(found.factor), 12.0, 5.0, &format!("point {verdict}"), &format!("{}: {error}", row.title));
+        track.dot(
+            axis.at(found.factor),
+            12.0,
+            5.0,
+            &format!("point {verdict}"),
+            &format!("{}: {error}", row.title),
+        );
     }
     let shown = |ratio: Option<f64>, value: Option<f64>| match (found.of_ratios, ratio, value) {
         (true, Some(ratio), _) => times(ratio),
@@ -107,11 +140,23 @@ fn write_without(row: &Row, anchor: &str, out: &mut dyn Write) -> io::Result<()>
     write_cells(row, anchor, &track.finish(), [&theirs, "–", "–"], out)
 }
 
-fn write_cells(row: &Row, anchor: &str, plot: &str, [theirs, ours, error]: [&str; 3], out: &mut dyn Write) -> io::Result<()> {
+fn write_cells(
+    row: &Row,
+    anchor: &str,
+    plot: &str,
+    [theirs, ours, error]: [&str; 3],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let dim = if row.ours.is_none() { " class=\"dim\"" } else { "" };
     let (id, title) = (text_of(&row.row), text_of(&row.title));
-    write!(out, "<tr{dim}><th scope=\"row\"><a href=\"#{anchor}\"><b>{id}</b></a> <span>{title}</span><td class=\"plot\">{RULES}{plot}")?;
-    writeln!(out, "<td class=\"num\" data-of=\"published\">{theirs}<td class=\"num\" data-of=\"ours\">{ours}<td class=\"num\">{error}</tr>")
+    write!(
+        out,
+        "<tr{dim}><th scope=\"row\"><a href=\"#{anchor}\"><b>{id}</b></a> <span>{title}</span><td class=\"plot\">{RULES}{plot}"
+    )?;
+    writeln!(
+        out,
+        "<td class=\"num\" data-of=\"published\">{theirs}<td class=\"num\" data-of=\"ours\">{ours}<td class=\"num\">{error}</tr>"
+    )
 }
 
 /// The named values along the top.
@@ -127,8 +172,19 @@ fn ticks(axis: &Axis) -> String {
 fn grid(axis: &Axis) -> String {
     let line = |at: f64| {
         let class = if (at - 1.0).abs() < 1e-9 { "one" } else { "grid" };
-        format!("<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\" class=\"{class}\"/>", axis.at(at))
+        format!(
+            "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\" class=\"{class}\"/>",
+            axis.at(at)
+        )
     };
-    let lines: String = axis.ticks(TICKS).into_iter().filter(|t| (t - 1.0).abs() > 1e-9).chain([1.0]).map(line).collect();
-    format!("<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><g id=\"rules\">{lines}</g></defs></svg>")
+    let lines: String = axis
+        .ticks(TICKS)
+        .into_iter()
+        .filter(|t| (t - 1.0).abs() > 1e-9)
+        .chain([1.0])
+        .map(line)
+        .collect();
+    format!(
+        "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><g id=\"rules\">{lines}</g></defs></svg>"
+    )
 }

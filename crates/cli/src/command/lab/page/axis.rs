@@ -26,10 +26,12 @@ impl Axis {
         Axis { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, log: false }
     }
 
-    /// A line of powers of ten that holds all `values` above 0, with some room at both ends; `None` if there are none.
+    /// A line of powers of ten that holds all `values` above 0, with some room at both ends; `None`
+    /// if there are none.
     pub(super) fn log(values: impl IntoIterator<Item = f64>) -> Option<Axis> {
         let ends = values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(f64::log10);
-        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = ends
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
         if low > high {
             return None;
         }
@@ -53,20 +55,33 @@ impl Axis {
         }
         let of = |series: &[f64], decades: usize| -> Vec<f64> {
             let first = self.low.floor();
-            let all = (0..=700).step_by(decades).map(|i| first + many(i)).take_while(|power| *power <= self.high);
+            let all = (0..=700)
+                .step_by(decades)
+                .map(|i| first + many(i))
+                .take_while(|power| *power <= self.high);
             let named = all.flat_map(|power| series.iter().map(move |s| s * 10f64.powf(power)));
             named.filter(|v| (self.low..=self.high).contains(&v.log10())).take(most + 1).collect()
         };
-        let fits = SERIES.iter().rev().map(|series| of(series, 1)).find(|ticks| ticks.len() <= most && !ticks.is_empty());
-        fits.or_else(|| [2, 3, 5, 10, 20, 50, 100, 350].iter().map(|&n| of(&[1.0], n)).find(|ticks| ticks.len() <= most))
-            .unwrap_or_default()
+        let fits = SERIES
+            .iter()
+            .rev()
+            .map(|series| of(series, 1))
+            .find(|ticks| ticks.len() <= most && !ticks.is_empty());
+        fits.or_else(|| {
+            [2, 3, 5, 10, 20, 50, 100, 350]
+                .iter()
+                .map(|&n| of(&[1.0], n))
+                .find(|ticks| ticks.len() <= most)
+        })
+        .unwrap_or_default()
     }
 }
 
 /// The least of 1, 2 and 5 times a power of ten that is not below `value`.
 fn nice(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * power).into_iter().find(|s| *s >= value * 0.999_999);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|s| s * power).into_iter().find(|s| *s >= value * 0.999_999);
     step.filter(|s| s.is_normal()).unwrap_or(1.0)
 }
 
@@ -85,16 +100,22 @@ mod tests {
 
     #[test]
     fn nice_steps() {
-        for (value, want) in [(1.0, 1.0), (1.1, 2.0), (0.03, 0.05), (7.0, 10.0), (430.0, 500.0), (2e-9, 2e-9)] {
+        for (value, want) in
+            [(1.0, 1.0), (1.1, 2.0), (0.03, 0.05), (7.0, 10.0), (430.0, 500.0), (2e-9, 2e-9)]
+        {
             assert!(near(nice(value), want), "{value}: {}", nice(value));
         }
-        assert!(near(nice(0.0), 1.0) && near(nice(f64::NAN), 1.0) && near(nice(f64::INFINITY), 1.0));
+        assert!(
+            near(nice(0.0), 1.0) && near(nice(f64::NAN), 1.0) && near(nice(f64::INFINITY), 1.0)
+        );
     }
 
     #[test]
     fn a_line_from_zero() {
         let axis = Axis::from_zero([133.0, 112.0, f64::NAN]);
-        assert!(near(axis.at(133.0), 100.0) && near(axis.at(66.5), 50.0) && near(axis.at(0.0), 0.0));
+        assert!(
+            near(axis.at(133.0), 100.0) && near(axis.at(66.5), 50.0) && near(axis.at(0.0), 0.0)
+        );
         assert_eq!(axis.ticks(4), [0.0, 50.0, 100.0]);
     }
 
@@ -122,11 +143,19 @@ mod tests {
     #[test]
     fn no_value_leaves_the_line() {
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-308, 1e308, f64::MAX];
-        let axes = [Axis::from_zero(odd), Axis::from_zero([]), Axis::log([1e-300, 1e300]).unwrap(), Axis::log([5.0]).unwrap()];
+        let axes = [
+            Axis::from_zero(odd),
+            Axis::from_zero([]),
+            Axis::log([1e-300, 1e300]).unwrap(),
+            Axis::log([5.0]).unwrap(),
+        ];
         for axis in axes {
             assert!(odd.iter().all(|v| (0.0..=100.0).contains(&axis.at(*v))), "{axis:?}");
             let ticks = axis.ticks(6);
-            assert!(ticks.len() <= 7 && ticks.windows(2).all(|w| w[0] < w[1]), "{axis:?} {ticks:?}");
+            assert!(
+                ticks.len() <= 7 && ticks.windows(2).all(|w| w[0] < w[1]),
+                "{axis:?} {ticks:?}"
+            );
         }
         assert_eq!(Axis::log([0.0, -3.0, f64::NAN, f64::INFINITY]), None);
     }

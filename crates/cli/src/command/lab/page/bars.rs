@@ -1,4 +1,5 @@
-//! A row's values: published beside ours, aligned above unaligned, and under them the ratio with its interval.
+//! A row's values: published beside ours, aligned above unaligned, and under them the ratio with
+//! its interval.
 
 use super::axis::Axis;
 use super::lanes::Lanes;
@@ -32,7 +33,12 @@ pub(super) fn bars(row: &Row) -> String {
             let mut track = Track::new(BAR);
             let hatch = if class == "un" { " hatch" } else { "" };
             let text = value(shown, &row.unit);
-            track.rect((0.0, axis.at(shown)), (2, BAR - 4), &format!("{class} {kind}{hatch}{dead}"), &format!("{name}, {who}: {text}"));
+            track.rect(
+                (0.0, axis.at(shown)),
+                (2, BAR - 4),
+                &format!("{class} {kind}{hatch}{dead}"),
+                &format!("{name}, {who}: {text}"),
+            );
             lanes.lane(who, track, &text, &format!("{name}, {who}"));
         }
     }
@@ -40,7 +46,8 @@ pub(super) fn bars(row: &Row) -> String {
     lanes.finish()
 }
 
-/// Name of our value: a value that is no prediction was measured, or comes from drives that it calibrated.
+/// Name of our value: a value that is no prediction was measured, or comes from drives that it
+/// calibrated.
 fn called(row: &Row) -> &'static str {
     match row.variants.iter().any(|variant| variant.drives.is_some()) {
         _ if row.predicted => "ours",
@@ -58,17 +65,25 @@ fn ratios(row: &Row, lanes: &mut Lanes) {
     }
     let of = |o: &Ours| [o.ratio, o.low, o.high];
     let others = row.alternatives.iter().flat_map(|a| of(&a.ours));
-    let all = [theirs, Some(1.0)].into_iter().chain(row.ours.iter().flat_map(of)).chain(others).flatten();
+    let all =
+        [theirs, Some(1.0)].into_iter().chain(row.ours.iter().flat_map(of)).chain(others).flatten();
     let Some(axis) = Axis::log(all) else { return };
     lanes.head("unaligned / aligned", "");
     let dead = if row.ours.is_none() { " dead" } else { "" };
     if let Some(ratio) = theirs {
         let mut track = begin(&axis);
-        track.dot(axis.at(ratio), 12.0, 5.0, &format!("point pub{dead}"), &format!("published: {}", times(ratio)));
+        track.dot(
+            axis.at(ratio),
+            12.0,
+            5.0,
+            &format!("point pub{dead}"),
+            &format!("published: {}", times(ratio)),
+        );
         lanes.lane("published", track, &times(ratio), "ratio, published");
     }
     if let Some(ours) = &row.ours {
-        let name = row.personality.as_ref().map_or_else(|| called(row).into(), |p| format!("ours, {p}"));
+        let name =
+            row.personality.as_ref().map_or_else(|| called(row).into(), |p| format!("ours, {p}"));
         ratio(&axis, &name, row, ours, lanes, "");
     }
     for other in &row.alternatives {
@@ -94,8 +109,15 @@ fn ratio(axis: &Axis, name: &str, row: &Row, ours: &Ours, lanes: &mut Lanes, cla
     if let Some((low, high)) = interval {
         whisker(&mut track, axis, (low, high), class);
     }
-    let range = interval.map_or(String::new(), |(low, high)| format!(", {} to {}", digits(low), digits(high)));
-    track.dot(axis.at(ratio), 12.0, 5.0, &format!("point our{class}"), &format!("{name}: {}{range}", times(ratio)));
+    let range = interval
+        .map_or(String::new(), |(low, high)| format!(", {} to {}", digits(low), digits(high)));
+    track.dot(
+        axis.at(ratio),
+        12.0,
+        5.0,
+        &format!("point our{class}"),
+        &format!("{name}: {}{range}", times(ratio)),
+    );
     let error = compared(row.published.as_ref(), Some(ours)).filter(|c| c.of_ratios);
     let error = error.map_or(String::new(), |c| format!(" ({})", percent(c.factor - 1.0)));
     lanes.lane(name, track, &format!("{}{error}", times(ratio)), &format!("ratio, {name}{range}"));

@@ -25,18 +25,29 @@ impl Lanes {
     /// Adds a strip; `says` names its value for readers without sight.
     pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
         let shown = escape::grouped(&text_of(value), "<i>", "</i>");
-        self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>", text_of(name), track.finish()));
+        self.put(format_args!(
+            "<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>",
+            text_of(name),
+            track.finish()
+        ));
         let _ = write!(self.label, "; {says}: {value}");
     }
 
     /// Adds the strip of the axis, which has no value.
     pub(super) fn axis(&mut self, track: Track) {
-        self.put(format_args!("<div class=\"ll\"></div>{}<div class=\"lv\"></div>", track.finish()));
+        self.put(format_args!(
+            "<div class=\"ll\"></div>{}<div class=\"lv\"></div>",
+            track.finish()
+        ));
     }
 
     /// The chart as an element.
     pub(super) fn finish(self) -> String {
-        format!("<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n", text_of(&self.label), self.body)
+        format!(
+            "<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n",
+            text_of(&self.label),
+            self.body
+        )
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {

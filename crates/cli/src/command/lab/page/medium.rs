@@ -1,4 +1,5 @@
-//! A layout drawn on the medium: its blocks as a ruler, the start of every layer in one, and the first requests over them.
+//! A layout drawn on the medium: its blocks as a ruler, the start of every layer in one, and the
+//! first requests over them.
 
 use super::lanes::Lanes;
 use super::track::Track;
@@ -18,7 +19,8 @@ const REQUEST: u32 = 20;
 /// The layouts of a row's variants; `None` if there are none.
 pub(super) fn layouts(row: &Row) -> Option<String> {
     // All layouts of a row have one scale.
-    let blocks = row.variants.iter().filter_map(|v| v.layout.as_ref()).filter_map(Window::blocks).max()?;
+    let blocks =
+        row.variants.iter().filter_map(|v| v.layout.as_ref()).filter_map(Window::blocks).max()?;
     let drawn: Vec<String> = row.variants.iter().filter_map(|v| layout(v, blocks)).collect();
     (!drawn.is_empty()).then(|| drawn.concat())
 }
@@ -37,7 +39,12 @@ fn layout(variant: &VariantResult, blocks: u64) -> Option<String> {
         // A layer at byte 0 cannot begin elsewhere: a jumper moves every boundary off it.
         let off = if past == 0 || *first == 0 { "" } else { " off" };
         track.rect((window.at(past), 100.0), (3, LAYER - 6), &format!("layer{off}"), &title);
-        track.rect((window.at(past), window.at(past) + 1.0), (3, LAYER - 6), &format!("begin{off}"), &title);
+        track.rect(
+            (window.at(past), window.at(past) + 1.0),
+            (3, LAYER - 6),
+            &format!("begin{off}"),
+            &title,
+        );
         window.edges(&mut track);
         let value = if past == 0 { "on a boundary".to_owned() } else { format!("+{past} bytes") };
         lanes.lane(name, track, &value, &format!("{name} begins at byte {first}"));
@@ -54,7 +61,12 @@ fn lane_of_request(window: &Window, first: u64, length: u64, lanes: &mut Lanes) 
     let ends = (window.at(past), window.at(past.saturating_add(length)));
     let mut track = Track::new(REQUEST);
     let title = format!("byte {first}, {}, {}", size::human(length), past_of(past));
-    track.rect(ends, (3, REQUEST - 6), if straddles { "request over hatch" } else { "request" }, &title);
+    track.rect(
+        ends,
+        (3, REQUEST - 6),
+        if straddles { "request over hatch" } else { "request" },
+        &title,
+    );
     window.edges(&mut track);
     let only = if straddles { format!(", not {}", window.least(length)) } else { String::new() };
     let text = format!("{touched} block{}{only}", if touched == 1 { "" } else { "s" });
@@ -75,7 +87,12 @@ impl Window {
     /// Number of blocks that the longest request needs, from 2 to [`BLOCKS`].
     fn blocks(layout: &Layout) -> Option<u64> {
         let grain = Grain::new(layout.unit, layout.phase)?;
-        let touched = layout.requests.iter().take(REQUESTS).map(|&(first, length)| grain.touched(first, length)).max();
+        let touched = layout
+            .requests
+            .iter()
+            .take(REQUESTS)
+            .map(|&(first, length)| grain.touched(first, length))
+            .max();
         Some(touched.unwrap_or(2).clamp(2, BLOCKS))
     }
 
@@ -134,13 +151,21 @@ mod tests {
     fn what_straddles_is_red_and_what_does_not_is_not() {
         let w = window(4096, 0, &[(512, 4096)]);
         assert_eq!(w.blocks, 2);
-        assert!(drawn(&w, 512, 4096).contains("request over") && drawn(&w, 512, 4096).contains("2 blocks, not 1<"));
-        assert!(!drawn(&w, 4096, 4096).contains("over") && drawn(&w, 4096, 4096).contains("1 block<"));
+        assert!(
+            drawn(&w, 512, 4096).contains("request over")
+                && drawn(&w, 512, 4096).contains("2 blocks, not 1<")
+        );
+        assert!(
+            !drawn(&w, 4096, 4096).contains("over") && drawn(&w, 4096, 4096).contains("1 block<")
+        );
         // A small request within one block is whole, wherever it is.
         assert!(!drawn(&w, 512, 2048).contains("over"));
         // The jumper moves the boundaries.
         let jumper = window(4096, 3584, &[]);
-        assert!(!drawn(&jumper, 3584, 4096).contains("over") && drawn(&jumper, 4096, 4096).contains("over"));
+        assert!(
+            !drawn(&jumper, 3584, 4096).contains("over")
+                && drawn(&jumper, 4096, 4096).contains("over")
+        );
     }
 
     #[test]

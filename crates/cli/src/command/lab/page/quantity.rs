@@ -5,7 +5,10 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
     match unit {
         "s" => seconds(value),
         "ns" => seconds(value / 1e9),
-        "bytes/s" => scaled(value, &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "bytes/s")]),
+        "bytes/s" => scaled(
+            value,
+            &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "bytes/s")],
+        ),
         _ => format!("{} {unit}", digits(value)).trim_end().to_owned(),
     }
 }
@@ -20,8 +23,10 @@ pub(super) fn seconds(value: f64) -> String {
 
 /// A time in ns as a tick: `10 ms`.
 pub(super) fn tick(ns: f64) -> String {
-    let (by, unit) =
-        [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")].into_iter().find(|(by, _)| ns >= *by * 0.999).unwrap_or((1.0, "ns"));
+    let (by, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]
+        .into_iter()
+        .find(|(by, _)| ns >= *by * 0.999)
+        .unwrap_or((1.0, "ns"));
     format!("{} {unit}", plain(ns / by))
 }
 
@@ -36,7 +41,11 @@ pub(super) fn percent(error: f64) -> String {
     if !hundredths.is_finite() {
         return "?".into();
     }
-    let text = if hundredths.abs() < 9.95 { format!("{:.1}", hundredths.abs()) } else { digits(hundredths.abs().round()) };
+    let text = if hundredths.abs() < 9.95 {
+        format!("{:.1}", hundredths.abs())
+    } else {
+        digits(hundredths.abs().round())
+    };
     let sign = if text == "0.0" {
         "±"
     } else if error < 0.0 {
@@ -68,12 +77,21 @@ pub(super) fn digits(value: f64) -> String {
 /// A tick's number, without trailing zeros.
 pub(super) fn plain(value: f64) -> String {
     let text = digits(value);
-    if text.contains('.') && !text.contains('e') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let size = value.abs();
-    let (by, unit) = units.iter().find(|(by, _)| size >= *by * 0.9995).or(units.last()).copied().unwrap_or((1.0, ""));
+    let (by, unit) = units
+        .iter()
+        .find(|(by, _)| size >= *by * 0.9995)
+        .or(units.last())
+        .copied()
+        .unwrap_or((1.0, ""));
     format!("{} {unit}", digits(value / by))
 }
 
@@ -102,7 +120,10 @@ mod tests {
     #[test]
     fn ratios_and_errors() {
         assert_eq!([1.0, 2.608, 12.34, 215.0].map(times), ["×1.00", "×2.61", "×12.3", "×215"]);
-        assert_eq!([0.0193, -0.281, 0.0, -0.0001, 1.5, f64::NAN].map(percent), ["+1.9 %", "−28 %", "±0 %", "±0 %", "+150 %", "?"]);
+        assert_eq!(
+            [0.0193, -0.281, 0.0, -0.0001, 1.5, f64::NAN].map(percent),
+            ["+1.9 %", "−28 %", "±0 %", "±0 %", "+150 %", "?"]
+        );
     }
 
     #[test]
@@ -114,7 +135,14 @@ mod tests {
     #[test]
     fn odd_numbers_are_short_too() {
         for odd in [f64::NAN, f64::INFINITY, f64::MAX, f64::MIN, 1e-300, 5e-324] {
-            for text in [value(odd, "s"), value(odd, "bytes/s"), times(odd), percent(odd), tick(odd), plain(odd)] {
+            for text in [
+                value(odd, "s"),
+                value(odd, "bytes/s"),
+                times(odd),
+                percent(odd),
+                tick(odd),
+                plain(odd),
+            ] {
                 assert!(text.chars().count() <= 20, "{text}");
             }
         }

@@ -1,6 +1,8 @@
 //! A document made by hand, for tests: a row of every kind.
 
-use trueline_lab::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
+use trueline_lab::result::{
+    Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult,
+};
 
 pub(crate) fn document() -> LabDocument {
     LabDocument { format: "trueline/lab/1", labs: vec![stripe(), osnews(), layers(), here()] }
@@ -10,9 +12,20 @@ fn lab(name: &str, title: &str, source: Option<&str>, rows: Vec<Row>) -> LabResu
     LabResult { lab: name.into(), title: title.into(), source: source.map(str::to_owned), rows }
 }
 
-fn row(seed: &str, id: &str, title: &str, unit: &str, published: (f64, f64), ours: Option<(f64, f64)>) -> Row {
+fn row(
+    seed: &str,
+    id: &str,
+    title: &str,
+    unit: &str,
+    published: (f64, f64),
+    ours: Option<(f64, f64)>,
+) -> Row {
     let ratio = |(a, u): (f64, f64)| Some(u / a);
-    let published = Published { aligned: Some(published.0), unaligned: Some(published.1), ratio: ratio(published) };
+    let published = Published {
+        aligned: Some(published.0),
+        unaligned: Some(published.1),
+        ratio: ratio(published),
+    };
     let ours = ours.map(|o| Ours {
         aligned: Some(o.0),
         unaligned: Some(o.1),
@@ -42,12 +55,19 @@ fn row(seed: &str, id: &str, title: &str, unit: &str, published: (f64, f64), our
 
 /// Latencies from `least` on, with a tail.
 fn latency(least: f64, spread: f64) -> Vec<(f64, u64)> {
-    let at = |q: f64| least + spread * q + spread * 0.25 * (1.0 / (1.0 - q * 0.995) - 1.0).powf(0.7);
+    let at =
+        |q: f64| least + spread * q + spread * 0.25 * (1.0 / (1.0 - q * 0.995) - 1.0).powf(0.7);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made by hand")]
     (0..=100).map(|i| f64::from(i) / 100.0).map(|q| (q, at(q) as u64)).collect()
 }
 
-fn variant(name: &str, seconds: f64, shape: (f64, f64), drives: Spent, layout: Layout) -> VariantResult {
+fn variant(
+    name: &str,
+    seconds: f64,
+    shape: (f64, f64),
+    drives: Spent,
+    layout: Layout,
+) -> VariantResult {
     let latency = latency(shape.0, shape.1);
     VariantResult {
         name: name.into(),
@@ -65,7 +85,11 @@ fn stripe() -> LabResult {
     let layout = |start: u64| Layout {
         unit: 16384,
         phase: 0,
-        layers: vec![("stripe/data".into(), 0), ("stripe/datas1".into(), 32256), ("stripe/datas1a".into(), start)],
+        layers: vec![
+            ("stripe/data".into(), 0),
+            ("stripe/datas1".into(), 32256),
+            ("stripe/datas1a".into(), start),
+        ],
         requests: [3u64, 17, 40, 8, 1200, 77].iter().map(|n| (start + n * 16384, 16384)).collect(),
     };
     let spent = |seconds: f64, ops: u64| Spent {
@@ -78,7 +102,14 @@ fn stripe() -> LabResult {
         idle: seconds * 0.43,
         ..Spent::default()
     };
-    let mut one = row("003", "raidtest-n1", "16 KiB random reads, one process", "req/s", (133.0, 112.0), Some((137.7, 118.1)));
+    let mut one = row(
+        "003",
+        "raidtest-n1",
+        "16 KiB random reads, one process",
+        "req/s",
+        (133.0, 112.0),
+        Some((137.7, 118.1)),
+    );
     one.bound = Some(0.05);
     one.note = "Every 16 KiB block crosses a chunk, so both disks turn for it: the greater of two waits for a sector is a sixth of a \
                 revolution longer than one."
@@ -87,7 +118,14 @@ fn stripe() -> LabResult {
         variant("aligned", 7.26, (2.1e6, 9.0e6), spent(7.26, 1000), layout(32768)),
         variant("unaligned", 8.47, (3.1e6, 9.9e6), spent(8.47, 2000), layout(40448)),
     ];
-    let mut many = row("003", "raidtest-n64", "16 KiB random reads, 64 processes", "req/s", (594.0, 314.0), Some((660.0, 357.0)));
+    let mut many = row(
+        "003",
+        "raidtest-n64",
+        "16 KiB random reads, 64 processes",
+        "req/s",
+        (594.0, 314.0),
+        Some((660.0, 357.0)),
+    );
     many.bound = Some(0.05);
     lab(
         "2009-gstripe",
@@ -102,7 +140,10 @@ fn osnews() -> LabResult {
         unit: 4096,
         phase: 0,
         layers: vec![("disk".into(), 0), ("s1".into(), start)],
-        requests: [90_001u64, 12, 5_000_000, 777, 31].iter().map(|n| (n * 4096 + raw, 4096)).collect(),
+        requests: [90_001u64, 12, 5_000_000, 777, 31]
+            .iter()
+            .map(|n| (n * 4096 + raw, 4096))
+            .collect(),
     };
     let aligned = Spent {
         drives: 1,
@@ -127,7 +168,14 @@ fn osnews() -> LabResult {
         write_amplification: Some(2.0),
         ..aligned
     };
-    let mut random = row("001", "random-write", "1000 random 4 KiB writes, O_SYNC, page cache", "s", (7.5, 23.0), Some((6.29, 20.6)));
+    let mut random = row(
+        "001",
+        "random-write",
+        "1000 random 4 KiB writes, O_SYNC, page cache",
+        "s",
+        (7.5, 23.0),
+        Some((6.29, 20.6)),
+    );
     random.bound = Some(0.1);
     random.note = "Buffered: the kernel reads both pages before it can write a part of each. Most of this cost is the page cache's, \
                    not the drive's; random-write-direct is the drive's."
@@ -136,12 +184,27 @@ fn osnews() -> LabResult {
         variant("aligned", 6.29, (3.0e6, 6.0e6), aligned, layout(32768, 0)),
         variant("unaligned", 20.6, (11.0e6, 14.0e6), unaligned, layout(32256, 512)),
     ];
-    let mut cp = row("001", "cp", "cp of a file of 18 GB", "s", (309.36, 806.943), Some((310.0, 742.0)));
+    let mut cp =
+        row("001", "cp", "cp of a file of 18 GB", "s", (309.36, 806.943), Some((310.0, 742.0)));
     cp.bound = Some(0.1);
     cp.personality = Some("A".into());
-    let other = Ours { aligned: Some(310.0), unaligned: Some(311.0), ratio: Some(1.003), low: Some(1.0), high: Some(1.01) };
-    cp.alternatives = vec![Alternative { personality: "B".into(), ours: other, error: Some(-0.616) }];
-    let mut direct = row("001", "random-write-direct", "1000 random 4 KiB writes, O_DIRECT", "s", (1.0, 1.0), Some((6.3, 17.1)));
+    let other = Ours {
+        aligned: Some(310.0),
+        unaligned: Some(311.0),
+        ratio: Some(1.003),
+        low: Some(1.0),
+        high: Some(1.01),
+    };
+    cp.alternatives =
+        vec![Alternative { personality: "B".into(), ours: other, error: Some(-0.616) }];
+    let mut direct = row(
+        "001",
+        "random-write-direct",
+        "1000 random 4 KiB writes, O_DIRECT",
+        "s",
+        (1.0, 1.0),
+        Some((6.3, 17.1)),
+    );
     (direct.published, direct.error) = (None, None);
     let mut tree = row("001", "cp-r", "cp -r of many small files", "s", (2529.602, 8334.61), None);
     tree.note = "The document does not say how many files there were, nor how large: nothing can be predicted from that.".into();
@@ -158,7 +221,8 @@ fn layers() -> LabResult {
         let mut row = row("002", id, title, "ns", (published, published), Some((ours, ours)));
         let only = |v| Published { aligned: Some(v), unaligned: None, ratio: None };
         row.published = Some(only(published));
-        row.ours = Some(Ours { aligned: Some(ours), unaligned: None, ratio: None, low: None, high: None });
+        row.ours =
+            Some(Ours { aligned: Some(ours), unaligned: None, ratio: None, low: None, high: None });
         (row.error, row.bound, row.predicted) = (None, Some(0.03), false);
         row.variants = vec![variant(
             "aligned",
@@ -179,7 +243,14 @@ fn layers() -> LabResult {
 }
 
 fn here() -> LabResult {
-    let mut real = row("", "random-write", "4 KiB random writes at +512 <b>bytes</b>", "s", (1.0, 1.0), Some((0.81, 0.84)));
+    let mut real = row(
+        "",
+        "random-write",
+        "4 KiB random writes at +512 <b>bytes</b>",
+        "s",
+        (1.0, 1.0),
+        Some((0.81, 0.84)),
+    );
     (real.seed, real.published, real.error, real.predicted) = (None, None, None, false);
     lab("here", "This machine", None, vec![real])
 }

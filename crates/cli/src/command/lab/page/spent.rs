@@ -1,4 +1,5 @@
-//! The seconds of simulated drives by cause, as bars of one scale, with the counters that explain them.
+//! The seconds of simulated drives by cause, as bars of one scale, with the counters that explain
+//! them.
 
 use super::axis::Axis;
 use super::lanes::{Lanes, key, text_of};
@@ -35,14 +36,26 @@ struct Count {
 
 const COUNTS: [Count; 5] = [
     Count { name: "operations of the medium", what: "", of: |s| count(s.media_ops) },
-    Count { name: "read-modify-writes", what: "physical sectors or units that were written in part", of: |s| count(s.rmw) },
-    Count { name: "lost revolutions", what: "times a sector had just gone by", of: |s| count(s.lost_revolutions) },
+    Count {
+        name: "read-modify-writes",
+        what: "physical sectors or units that were written in part",
+        of: |s| count(s.rmw),
+    },
+    Count {
+        name: "lost revolutions",
+        what: "times a sector had just gone by",
+        of: |s| count(s.lost_revolutions),
+    },
     Count {
         name: "write amplification",
         what: "bytes the medium wrote over bytes the host wrote",
         of: |s| s.write_amplification.map_or("–".into(), times),
     },
-    Count { name: "reads of the page cache", what: "that only writing parts of pages needed", of: |s| count(s.host_reads) },
+    Count {
+        name: "reads of the page cache",
+        what: "that only writing parts of pages needed",
+        of: |s| count(s.host_reads),
+    },
 ];
 
 fn count(n: u64) -> String {
@@ -51,7 +64,8 @@ fn count(n: u64) -> String {
 
 /// The bars of a row; `None` if nothing is known of its drives.
 pub(super) fn seconds_of(row: &Row) -> Option<String> {
-    let known: Vec<(&str, &Spent)> = row.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
+    let known: Vec<(&str, &Spent)> =
+        row.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
     let length = |s: &Spent| PARTS.iter().map(|p| clean((p.of)(s))).sum::<f64>();
     let axis = Axis::from_zero(known.iter().map(|(_, s)| length(s)));
     if !known.iter().any(|(_, s)| length(s) > 0.0) {
@@ -69,7 +83,12 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
             let ends = (axis.at(from), axis.at(from + part_seconds));
             let text = seconds(part_seconds);
             let hatch = if *part == "idle" { " hatch" } else { "" };
-            track.rect(ends, (1, BAR - 2), &format!("part {part}{hatch}"), &format!("{name}: {part} {text}: {what}"));
+            track.rect(
+                ends,
+                (1, BAR - 2),
+                &format!("part {part}{hatch}"),
+                &format!("{name}: {part} {text}: {what}"),
+            );
             if ends.1 - ends.0 > 17.0 {
                 track.inside(ends, BAR, &format!("in-{part}"), part);
             }
@@ -82,7 +101,8 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
     text.push_str("<ul class=\"legend\">");
     for Part { name: part, what, of } in &PARTS {
         if known.iter().any(|(_, s)| clean(of(s)) > 0.0) {
-            let _ = write!(text, "<li title=\"{what}\">{}{part}</li>", key(&format!("part {part}")));
+            let _ =
+                write!(text, "<li title=\"{what}\">{}{part}</li>", key(&format!("part {part}")));
         }
     }
     text.push_str("</ul>\n");
@@ -98,7 +118,10 @@ fn clean(value: f64) -> f64 {
 /// Adds the counters as a table, one column for each variant.
 fn write_counts(known: &[(&str, &Spent)], drives: usize, text: &mut String) {
     // A counter at zero everywhere gets no line.
-    let counts: Vec<&Count> = COUNTS.iter().filter(|c| !known.iter().all(|(_, s)| matches!((c.of)(s).as_str(), "0" | "–"))).collect();
+    let counts: Vec<&Count> = COUNTS
+        .iter()
+        .filter(|c| !known.iter().all(|(_, s)| matches!((c.of)(s).as_str(), "0" | "–")))
+        .collect();
     if !counts.is_empty() {
         write_table(known, &counts, text);
     }

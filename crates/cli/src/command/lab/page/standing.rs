@@ -1,4 +1,5 @@
-//! The standing of a row: its cost, our value against the published one, and whether it keeps its bound.
+//! The standing of a row: its cost, our value against the published one, and whether it keeps its
+//! bound.
 
 use trueline_lab::result::{LabDocument, LabResult, Ours, Published, Row};
 
@@ -20,7 +21,8 @@ pub(super) fn compared(published: Option<&Published>, ours: Option<&Ours>) -> Op
         let interval = over(ours.low, published.ratio).zip(over(ours.high, published.ratio));
         return Some(Compared { factor, interval, of_ratios: true });
     }
-    let factor = over(ours.aligned, published.aligned).or_else(|| over(ours.unaligned, published.unaligned))?;
+    let factor = over(ours.aligned, published.aligned)
+        .or_else(|| over(ours.unaligned, published.unaligned))?;
     Some(Compared { factor, interval: None, of_ratios: false })
 }
 
@@ -34,19 +36,27 @@ pub(super) fn cost(row: &Row, ratio: f64) -> f64 {
     if row.more_is_better { 1.0 / ratio } else { ratio }
 }
 
-/// The row of a lab with the highest cost of misalignment, and that cost: by ours, else by the published values. True if it is ours.
+/// The row of a lab with the highest cost of misalignment, and that cost: by ours, else by the
+/// published values. True if it is ours.
 pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
     let most = |of: &dyn Fn(&Row) -> Option<f64>| -> Option<(&Row, f64)> {
-        let all = lab.rows.iter().filter_map(|row| Some((row, cost(row, of(row)?)))).filter(|(_, c)| c.is_finite() && *c > 0.0);
+        let all = lab
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, cost(row, of(row)?))))
+            .filter(|(_, c)| c.is_finite() && *c > 0.0);
         // The first of the dearest: `max_by` alone would give the last.
         all.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))
     };
     // A row without a published value is no headline of a lab that has some.
     let ours = |published: bool| {
-        let ratio = move |row: &Row| row.ours.filter(|_| row.published.is_some() || !published)?.ratio;
+        let ratio =
+            move |row: &Row| row.ours.filter(|_| row.published.is_some() || !published)?.ratio;
         most(&ratio).map(|(row, cost)| (row, cost, true))
     };
-    ours(true).or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false))).or_else(|| ours(false))
+    ours(true)
+        .or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false)))
+        .or_else(|| ours(false))
 }
 
 /// The deviation of a lab's worst prediction.
@@ -106,8 +116,15 @@ mod tests {
 
     #[test]
     fn ratios_are_compared_before_values() {
-        let published = Published { aligned: Some(133.0), unaligned: Some(112.0), ratio: Some(0.84) };
-        let ours = Ours { aligned: Some(140.0), unaligned: Some(120.0), ratio: Some(0.882), low: Some(0.84), high: None };
+        let published =
+            Published { aligned: Some(133.0), unaligned: Some(112.0), ratio: Some(0.84) };
+        let ours = Ours {
+            aligned: Some(140.0),
+            unaligned: Some(120.0),
+            ratio: Some(0.882),
+            low: Some(0.84),
+            high: None,
+        };
         let found = compared(Some(&published), Some(&ours)).unwrap();
         assert!((found.factor - 1.05).abs() < 1e-9 && found.of_ratios && found.interval.is_none());
         let alone = compared(Some(&Published { ratio: None, ..published }), Some(&ours)).unwrap();
@@ -129,15 +146,24 @@ mod tests {
         direct.ours = direct.ours.map(|ours| Ours { ratio: Some(100.0), ..ours });
         assert_eq!(dearest(&unpublished).unwrap().0.row, "random-write");
         unpublished.rows.iter_mut().for_each(|row| row.published = None);
-        assert!(dearest(&unpublished).is_some_and(|(row, ..)| row.row == "random-write-direct") && !unpublished.is_published());
+        assert!(
+            dearest(&unpublished).is_some_and(|(row, ..)| row.row == "random-write-direct")
+                && !unpublished.is_published()
+        );
         let stripe = document.labs.iter().find(|lab| lab.lab == "2009-gstripe").unwrap();
         let (row, cost, _) = dearest(stripe).unwrap();
         // More is better: half as many requests cost twice the time.
         assert!(row.row == "raidtest-n64" && (cost - 660.0 / 357.0).abs() < 1e-9, "{cost}");
         assert_eq!(tally(drive), Tally { rows: 4, bounded: 2, kept: 2, calibrated: 0, without: 1 });
         let layers = document.labs.iter().find(|lab| lab.lab == "2002-geom").unwrap();
-        assert_eq!(tally(layers), Tally { rows: 4, bounded: 0, kept: 0, calibrated: 4, without: 0 });
+        assert_eq!(
+            tally(layers),
+            Tally { rows: 4, bounded: 0, kept: 0, calibrated: 4, without: 0 }
+        );
         assert_eq!(farthest(layers), None);
-        assert_eq!(tally_all(&document).rows, document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>());
+        assert_eq!(
+            tally_all(&document).rows,
+            document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>()
+        );
     }
 }

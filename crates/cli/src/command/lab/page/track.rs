@@ -1,5 +1,5 @@
-//! A strip of a chart as wide as its place. Along it positions are in percent, across it in pixels, so that text keeps its size on every
-//! screen.
+//! A strip of a chart as wide as its place. Along it positions are in percent, across it in pixels,
+//! so that text keeps its size on every screen.
 
 use crate::words::escape;
 use std::fmt::Write as _;
@@ -24,7 +24,13 @@ impl Track {
     }
 
     /// Draws a box with a tooltip, from `left` to `right`. A class `hatch` hatches it.
-    pub(super) fn rect(&mut self, (left, right): (f64, f64), (y, height): (u32, u32), class: &str, title: &str) {
+    pub(super) fn rect(
+        &mut self,
+        (left, right): (f64, f64),
+        (y, height): (u32, u32),
+        class: &str,
+        title: &str,
+    ) {
         let (wide, title) = ((right - left).max(0.0), escape::xml(&escape::plain(title)));
         let place = format!(r#"x="{left:.2}%" y="{y}" width="{wide:.2}%" height="{height}""#);
         self.put(format_args!(r#"<rect {place} class="{class}"><title>{title}</title></rect>"#));
@@ -36,18 +42,24 @@ impl Track {
     /// Draws a line across the strip.
     pub(super) fn upright(&mut self, x: f64, class: &str) {
         let height = self.height;
-        self.put(format_args!(r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="0" y2="{height}" class="{class}"/>"#));
+        self.put(format_args!(
+            r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="0" y2="{height}" class="{class}"/>"#
+        ));
     }
 
     /// Draws a line along the strip.
     pub(super) fn level(&mut self, (left, right): (f64, f64), y: f64, class: &str) {
-        self.put(format_args!(r#"<line x1="{left:.2}%" x2="{right:.2}%" y1="{y:.1}" y2="{y:.1}" class="{class}"/>"#));
+        self.put(format_args!(
+            r#"<line x1="{left:.2}%" x2="{right:.2}%" y1="{y:.1}" y2="{y:.1}" class="{class}"/>"#
+        ));
     }
 
     /// Draws a short upright at the end of a whisker.
     pub(super) fn cap(&mut self, x: f64, y: f64, class: &str) {
         let (top, bottom) = (y - 4.0, y + 4.0);
-        self.put(format_args!(r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="{top:.1}" y2="{bottom:.1}" class="{class}"/>"#));
+        self.put(format_args!(
+            r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="{top:.1}" y2="{bottom:.1}" class="{class}"/>"#
+        ));
     }
 
     /// Draws a dot with a tooltip.
@@ -63,18 +75,28 @@ impl Track {
             Anchor::Middle => "middle",
         };
         let text = escape::xml(&escape::plain(text));
-        self.put(format_args!(r#"<text x="{x:.2}%" y="{y:.1}" class="{class}" text-anchor="{anchor}">{text}</text>"#));
+        self.put(format_args!(
+            r#"<text x="{x:.2}%" y="{y:.1}" class="{class}" text-anchor="{anchor}">{text}</text>"#
+        ));
     }
 
     /// Draws a text in a box from `left` to `right`, cut off where the box ends.
-    pub(super) fn inside(&mut self, (left, right): (f64, f64), height: u32, class: &str, text: &str) {
-        let (wide, middle, text) = ((right - left).max(0.0), height / 2 + 4, escape::xml(&escape::plain(text)));
+    pub(super) fn inside(
+        &mut self,
+        (left, right): (f64, f64),
+        height: u32,
+        class: &str,
+        text: &str,
+    ) {
+        let (wide, middle, text) =
+            ((right - left).max(0.0), height / 2 + 4, escape::xml(&escape::plain(text)));
         self.put(format_args!(
             r#"<svg x="{left:.2}%" y="0" width="{wide:.2}%" height="{height}"><text x="50%" y="{middle}" class="{class}" text-anchor="middle">{text}</text></svg>"#
         ));
     }
 
-    /// Draws a curve in the upper `height` pixels: points in percent of them, from the left and from the top.
+    /// Draws a curve in the upper `height` pixels: points in percent of them, from the left and
+    /// from the top.
     pub(super) fn curve_in(&mut self, height: u32, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         for (nth, (x, y)) in points.iter().enumerate() {
@@ -88,7 +110,10 @@ impl Track {
 
     /// The strip as an element; the chart around it describes it in words.
     pub(super) fn finish(self) -> String {
-        format!(r#"<svg class="track" width="100%" height="{}" aria-hidden="true">{}</svg>"#, self.height, self.body)
+        format!(
+            r#"<svg class="track" width="100%" height="{}" aria-hidden="true">{}</svg>"#,
+            self.height, self.body
+        )
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {

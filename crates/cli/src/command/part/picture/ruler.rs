@@ -34,7 +34,8 @@ impl Ruler {
         let unit = fact.grain.size();
         let room = width.saturating_sub(NAMES + 1);
         // Every boundary has its address beneath it.
-        let address = start.entry.start.saturating_add(unit.saturating_mul(3)).to_string().len() + 2;
+        let address =
+            start.entry.start.saturating_add(unit.saturating_mul(3)).to_string().len() + 2;
         let units = (room / address).clamp(2, UNITS);
         let columns = room / units;
         let past = match start.remainder {
@@ -70,14 +71,29 @@ impl Ruler {
 
     /// The boundaries in view: column and address.
     fn boundaries(&self) -> impl Iterator<Item = (usize, Option<u64>)> {
-        let address = |nth: usize| i128::try_from(nth).ok().map(|nth| self.from + nth * i128::from(self.unit));
-        (0..=self.units).map(move |nth| (nth * self.columns, address(nth).and_then(|a| u64::try_from(a).ok())))
+        let address = |nth: usize| {
+            i128::try_from(nth).ok().map(|nth| self.from + nth * i128::from(self.unit))
+        };
+        (0..=self.units)
+            .map(move |nth| (nth * self.columns, address(nth).and_then(|a| u64::try_from(a).ok())))
     }
 
     /// Writes the bytes around the start, the units, the miss and the addresses.
-    pub(super) fn write(&self, shown: Shown<'_>, start: &Start<'_>, fact: &Fact, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        shown: Shown<'_>,
+        start: &Start<'_>,
+        fact: &Fact,
+        out: &mut dyn io::Write,
+        style: Style,
+    ) -> io::Result<()> {
         let red = AnsiColor::Red.on_default();
-        writeln!(out, "{:NAMES$}{}", "  what is there", self.surroundings(shown, start, style).trim_end())?;
+        writeln!(
+            out,
+            "{:NAMES$}{}",
+            "  what is there",
+            self.surroundings(shown, start, style).trim_end()
+        )?;
         let unit = format!("  {}", size::human(self.unit));
         writeln!(out, "{unit:NAMES$}{}", self.units(style))?;
         if self.past.0 > 0 {
@@ -90,7 +106,12 @@ impl Ruler {
         }
         let sector = shown.table.sector;
         writeln!(out, "{:NAMES$}{}", "  byte", self.labels(|byte| Some(byte.to_string())))?;
-        writeln!(out, "{:NAMES$}{}", "  (LBA)", self.labels(|byte| is_whole(byte, sector).then(|| format!("({})", byte / sector))))
+        writeln!(
+            out,
+            "{:NAMES$}{}",
+            "  (LBA)",
+            self.labels(|byte| is_whole(byte, sector).then(|| format!("({})", byte / sector)))
+        )
     }
 
     /// The line of the partition and its surroundings.
@@ -109,7 +130,9 @@ impl Ruler {
         paint(&(0..table.length), glyph('▓', '#'), "");
         table.free().iter().for_each(|r| paint(r, glyph('░', '.'), ""));
         let others = table.entries.iter().filter(|e| e.index != start.entry.index);
-        others.for_each(|e| paint(&(e.start..e.end()), glyph('─', '-'), &escape::plain(&shown.scheme.suffix(e))));
+        others.for_each(|e| {
+            paint(&(e.start..e.end()), glyph('─', '-'), &escape::plain(&shown.scheme.suffix(e)))
+        });
         paint(&(start.entry.start..start.entry.end()), glyph('═', '='), "");
         let (edge, end) = (self.start(), self.column(start.entry.end()));
         cells[edge] = glyph('╞', '|');
@@ -142,11 +165,16 @@ impl Ruler {
                 let dash = |n| style.glyph("─", "-").repeat(n);
                 format!("{indent}{open}{}{says}{}{close}", dash(rest / 2), dash(rest - rest / 2))
             }
-            None => format!("{indent}{open}{}{close}{}", style.glyph("─", "-").repeat(inner), says.trim_end()),
+            None => format!(
+                "{indent}{open}{}{close}{}",
+                style.glyph("─", "-").repeat(inner),
+                says.trim_end()
+            ),
         }
     }
 
-    /// The line of labels that `says` gives for the addresses of boundaries, as far as there is room.
+    /// The line of labels that `says` gives for the addresses of boundaries, as far as there is
+    /// room.
     fn labels(&self, says: impl Fn(u64) -> Option<String>) -> String {
         let mut line = String::new();
         for (column, address) in self.boundaries() {

@@ -35,7 +35,12 @@ fn mixed() -> Bench {
 #[test]
 fn misses_are_seen() {
     let (disk, label) = seed();
-    let all = [drawn(&disk, 78, false), drawn(&label, 78, false), drawn(&mixed(), 100, false), drawn(&mixed(), 60, true)];
+    let all = [
+        drawn(&disk, 78, false),
+        drawn(&label, 78, false),
+        drawn(&mixed(), 100, false),
+        drawn(&mixed(), 60, true),
+    ];
     golden("part_picture.txt", &all.join("\n"));
 }
 
@@ -58,14 +63,19 @@ fn at_any_width_and_in_ascii() {
 fn hostile_tables_are_drawn() {
     let mut disk = Bench::disk("x\x1b[31m", 1 << 20, 4096, (40, (1 << 20) - 41));
     disk.add("freebsd-ufs", at(40, 1), Rules::Gpart);
-    for (index, start, length) in [(2, 0, u64::MAX), (3, u64::MAX, 1), (4, 20480, 0), (5, u64::MAX - 1, u64::MAX), (6, 1, 3)] {
+    for (index, start, length) in
+        [(2, 0, u64::MAX), (3, u64::MAX, 1), (4, 20480, 0), (5, u64::MAX - 1, u64::MAX), (6, 1, 3)]
+    {
         let entry = Entry { index, start, length, ..disk.table.entries[0].clone() };
         disk.table.entries.push(entry);
     }
     disk.table.usable.end = u64::MAX;
     disk.table.damage = vec!["past the end".into()];
     let text = drawn(&disk, 80, false);
-    assert!(!text.contains('\x1b') && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        !text.contains('\x1b') && text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     disk.table.length = 0;
     assert!(drawn(&disk, 60, true).is_ascii());
     (disk.table.usable.start, disk.table.usable.end) = (5, 3);

@@ -10,7 +10,8 @@ use trueline_serve::front::nbd::limits::Limits;
 /// Options for connections of clients.
 #[derive(Args)]
 pub(crate) struct Network {
-    /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT (10809 without PORT)
+    /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT
+    /// (10809 without PORT)
     #[arg(long, value_name = "WHERE", value_parser = address)]
     pub nbd: Option<Address>,
     /// Call the target's export NAME, instead of giving it none
@@ -28,7 +29,8 @@ pub(crate) struct Network {
     /// Serve at most so many clients of a socket at one time; further ones wait
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = connections)]
     pub connections: usize,
-    /// Keep at most so much in memory of large requests of all clients; further ones wait. Every client has up to 4 MiB besides
+    /// Keep at most so much in memory of large requests of all clients; further ones wait. Every
+    /// client has up to 4 MiB besides
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_size)]
     pub memory: u64,
 }
@@ -50,15 +52,24 @@ fn address(text: &str) -> Result<Address, String> {
         Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(path.into())),
         Some(("tcp", address)) if !address.is_empty() => {
             let (host, port) = address_and_port(address);
-            let wrong = || format!("'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}");
+            let wrong = || {
+                format!(
+                    "'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}"
+                )
+            };
             let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;
-            if host.is_empty() || host.contains(['[', ']', '/']) { Err(wrong()) } else { Ok(Address::Tcp(host.into(), port)) }
+            if host.is_empty() || host.contains(['[', ']', '/']) {
+                Err(wrong())
+            } else {
+                Ok(Address::Tcp(host.into(), port))
+            }
         }
         _ => Err("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into()),
     }
 }
 
-/// Splits an address and its port. A port alone stands for this machine alone; an address with colons is in brackets if a port follows.
+/// Splits an address and its port. A port alone stands for this machine alone; an address with
+/// colons is in brackets if a port follows.
 pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return ("127.0.0.1", Some(text));
@@ -80,11 +91,18 @@ pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
 /// Parses an export's name: 4096 bytes at most (doc/proto.md, "String").
 fn export(text: &str) -> Result<String, String> {
     let good = text.len() <= 4096 && !text.contains(char::is_control);
-    if good { Ok(text.to_owned()) } else { Err("a name has at most 4096 bytes, and no control characters".into()) }
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has at most 4096 bytes, and no control characters".into())
+    }
 }
 
 fn connections(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (1..=65_536).contains(count)).ok_or_else(|| "write a number from 1 to 65536".into())
+    text.parse()
+        .ok()
+        .filter(|count| (1..=65_536).contains(count))
+        .ok_or_else(|| "write a number from 1 to 65536".into())
 }
 
 #[cfg(test)]
@@ -107,8 +125,19 @@ mod tests {
         for (text, wanted) in places {
             assert_eq!(address(text), wanted, "{text}");
         }
-        for wrong in ["", "unix:", "tcp:", "tcp:70000", "tcp:host:", "tcp::1", "tcp:[::1]10809", "tcp:[::1", "udp:1", "/run/s", "tcp:a:-1"]
-        {
+        for wrong in [
+            "",
+            "unix:",
+            "tcp:",
+            "tcp:70000",
+            "tcp:host:",
+            "tcp::1",
+            "tcp:[::1]10809",
+            "tcp:[::1",
+            "udp:1",
+            "/run/s",
+            "tcp:a:-1",
+        ] {
             assert!(address(wrong).is_err(), "{wrong}");
         }
     }

@@ -5,7 +5,8 @@ use trueline_serve::export::Range;
 
 /// Parses `N` or `N+LEN`, both in bytes.
 pub(super) fn parse(text: &str) -> Result<Range, String> {
-    let (start, length) = text.split_once('+').map_or((text, None), |(start, length)| (start, Some(length)));
+    let (start, length) =
+        text.split_once('+').map_or((text, None), |(start, length)| (start, Some(length)));
     let zero = start == "0";
     let start = if zero { 0 } else { parse_size(start)? };
     Ok(Range { start, length: length.map(parse_size).transpose()? })
@@ -18,7 +19,11 @@ mod tests {
     #[test]
     fn ranges_are_read() {
         let range = |start, length| Ok(Range { start, length });
-        let ranges = [("0", range(0, None)), ("1m", range(1 << 20, None)), ("512+4k", range(512, Some(4096)))];
+        let ranges = [
+            ("0", range(0, None)),
+            ("1m", range(1 << 20, None)),
+            ("512+4k", range(512, Some(4096))),
+        ];
         for (text, want) in ranges {
             assert_eq!(parse(text), want, "{text}");
         }

@@ -1,4 +1,5 @@
-//! Cures of the layers that miss, as the page shows them: those of `check`; the first may be commands for this very disk.
+//! Cures of the layers that miss, as the page shows them: those of `check`; the first may be
+//! commands for this very disk.
 
 use crate::report::Target;
 use serde::Serialize;
@@ -16,5 +17,7 @@ pub(super) struct Cure<'a> {
 /// Cures for every provider of `stack` that has any.
 pub(super) fn list(stack: &Target) -> Vec<Cure<'_>> {
     let cures = stack.findings.iter().filter(|found| !found.fix.is_empty());
-    cures.map(|found| Cure { provider: &found.provider, rule: found.rule, fix: &found.fix }).collect()
+    cures
+        .map(|found| Cure { provider: &found.provider, rule: found.rule, fix: &found.fix })
+        .collect()
 }

@@ -1,6 +1,9 @@
 //! The document of what a server has counted, made of the server's own value.
 
-use super::{Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Sample, Served, Verdicts};
+use super::{
+    Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Sample, Served,
+    Verdicts,
+};
 use crate::remembered::Remembered;
 use crate::words;
 use std::time::Duration;
@@ -15,20 +18,32 @@ impl Served {
     pub(crate) fn new(target: &str, judged: Option<&Remembered>, counts: &ServerCounts) -> Served {
         let (mut layers, mut exports) = (Vec::new(), Vec::new());
         for counted in &counts.exports {
-            let own: Vec<Layer> = counted.layers.iter().map(|layer| Layer::new(&counted.provider, layer)).collect();
+            let own: Vec<Layer> =
+                counted.layers.iter().map(|layer| Layer::new(&counted.provider, layer)).collect();
             exports.push(Export::new(counted, &own));
             layers.extend(own);
         }
-        let (target, judged, duration_ns) = (target.into(), judged.cloned(), nanoseconds(counts.duration));
+        let (target, judged, duration_ns) =
+            (target.into(), judged.cloned(), nanoseconds(counts.duration));
         let generation = counts.generation;
-        Served { format: "trueline/serve/1", target, judged, duration_ns, generation, layers, exports, emulation: None }
+        Served {
+            format: "trueline/serve/1",
+            target,
+            judged,
+            duration_ns,
+            generation,
+            layers,
+            exports,
+            emulation: None,
+        }
     }
 }
 
 impl Export {
     /// Counts of an export, of which `layers` are the layers.
     fn new(counted: &ExportCounts, layers: &[Layer]) -> Export {
-        let sum = |of: fn(&Layer) -> Deeds| layers.iter().map(of).fold(Deeds::default(), Deeds::and);
+        let sum =
+            |of: fn(&Layer) -> Deeds| layers.iter().map(of).fold(Deeds::default(), Deeds::and);
         Export {
             provider: counted.provider.clone(),
             requests: sum(|layer| layer.requests.counts()),
@@ -48,7 +63,12 @@ impl Layer {
     fn new(export: &str, counted: &LayerCounts) -> Layer {
         let tally = &counted.tally;
         let (read, write) = (tally.work(IoKind::Read), tally.work(IoKind::Write));
-        let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
+        let device_operations = Operations {
+            reads: read.done,
+            writes: write.done,
+            reads_needed: read.needed,
+            writes_needed: write.needed,
+        };
         Layer {
             provider: counted.provider.clone(),
             id: counted.number,
@@ -109,20 +129,32 @@ fn verdicts(of: impl Fn(Placement) -> u64) -> Verdicts {
 }
 
 fn requests(tally: &Tally) -> Requests {
-    let [reads, writes, trims, zeroes] = IoKind::ALL.map(|kind| verdicts(|verdict| tally.requests(kind, verdict)));
+    let [reads, writes, trims, zeroes] =
+        IoKind::ALL.map(|kind| verdicts(|verdict| tally.requests(kind, verdict)));
     Requests { reads, writes, trims, zeroes }
 }
 
 fn latencies(waits: &[Waits; IoKind::ALL.len() + 1]) -> Latencies {
     let [reads, writes, trims, zeroes, flushes] = waits.each_ref().map(|waits| {
         let (count, mean, max) = (waits.count(), waits.mean(), waits.most());
-        (count > 0).then(|| Latency { count, mean, p50: waits.quantile(500), p99: waits.quantile(990), max })
+        (count > 0).then(|| Latency {
+            count,
+            mean,
+            p50: waits.quantile(500),
+            p99: waits.quantile(990),
+            max,
+        })
     });
     Latencies { reads, writes, trims, zeroes, flushes }
 }
 
 fn blame(blame: &counting::Blame) -> Blame {
-    Blame { provider: blame.provider.clone(), remainder: blame.remainder, chunk: blame.chunk, rule: blame.rule.id }
+    Blame {
+        provider: blame.provider.clone(),
+        remainder: blame.remainder,
+        chunk: blame.chunk,
+        rule: blame.rule.id,
+    }
 }
 
 fn bucket(bucket: io::Bucket) -> Bucket {

@@ -21,7 +21,11 @@ fn golden(name: &str) -> Graph {
 /// A golden disk's label, as a provider of its own.
 fn golden_slice(name: &str) -> Slice {
     let graph = golden(name);
-    let id = graph.providers.iter().position(|p| p.table.as_ref().is_some_and(|(class, _)| *class == "bsd")).unwrap();
+    let id = graph
+        .providers
+        .iter()
+        .position(|p| p.table.as_ref().is_some_and(|(class, _)| *class == "bsd"))
+        .unwrap();
     let (p, mut head) = (&graph.providers[id], vec![0; 16384]);
     graph.read_at(id, &mut head, 0).unwrap();
     let mut slice = Slice::new(p.topology.length, 512, p.start.unwrap(), p.kind);
@@ -44,7 +48,11 @@ fn goldens_are_left_as_they_are_and_an_edit_can_be_undone_by_hand() {
     for (name, letters, origin) in goldens {
         let mut slice = golden_slice(name);
         let (first, table) = (slice.head(), slice.read().unwrap());
-        assert_eq!(table.entries.iter().map(|e| Bsd.suffix(e)).collect::<String>(), letters, "{name}");
+        assert_eq!(
+            table.entries.iter().map(|e| Bsd.suffix(e)).collect::<String>(),
+            letters,
+            "{name}"
+        );
         assert_eq!((table.origin, table.damage.len()), (origin, 0), "{name}");
         let wrong_sum = matches!(name, "bsd-bad-checksum" | "bsd-parted");
         assert_eq!(slice.apply(Bsd.render(&table, &table)).len(), usize::from(wrong_sum), "{name}");
@@ -57,16 +65,22 @@ fn goldens_are_left_as_they_are_and_an_edit_can_be_undone_by_hand() {
             edited.delete(2).unwrap();
             let back = slice.apply(Bsd.render(&table, &edited));
             let entries = 512 + 148;
-            assert!(
-                (0..16384).all(|i| (entries + 16..entries + 32).contains(&i) || (648..650).contains(&i) || slice.head()[i] == first[i])
-            );
+            assert!((0..16384).all(|i| (entries + 16..entries + 32).contains(&i)
+                || (648..650).contains(&i)
+                || slice.head()[i] == first[i]));
             slice.apply(back);
             assert_eq!(slice.head(), first);
             continue;
         }
         if name == "bsd-parted" {
             // It says that it has three entries.
-            assert!(slice.add(&mut edited, "swap", None, None).unwrap_err().to_string().contains("all 3 entries"));
+            assert!(
+                slice
+                    .add(&mut edited, "swap", None, None)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("all 3 entries")
+            );
             edited.delete(2).unwrap();
             let back = slice.apply(Bsd.render(&table, &edited));
             same(&slice.read().unwrap(), &Table { kept: vec![3], ..edited });
@@ -76,9 +90,15 @@ fn goldens_are_left_as_they_are_and_an_edit_can_be_undone_by_hand() {
         }
         let free = table.free_index().unwrap();
         assert!(!table.kept.contains(&free) && edited.entry(free).is_none());
-        let added = slice.add(&mut edited, "swap", None, Some(64 * 512)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let added = slice
+            .add(&mut edited, "swap", None, Some(64 * 512))
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
         let back = slice.apply(Bsd.render(&table, &edited));
-        assert_eq!((added, back.iter().map(|p| p.offset).collect::<Vec<_>>()), (free, vec![512]), "{name}");
+        assert_eq!(
+            (added, back.iter().map(|p| p.offset).collect::<Vec<_>>()),
+            (free, vec![512]),
+            "{name}"
+        );
         let read = slice.read().unwrap();
         same(&read, &edited);
         let mut deleted = read.clone();
@@ -123,10 +143,12 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
             slice.add(&mut table, "swap", None, Some(10 * MIB)).unwrap();
             let created = slice.create(&New::default());
             slice.apply(Bsd.render(&created, &table));
-            // As an older system left it: offsets from the start of the disk, sizes of fragments, a name.
+            // As an older system left it: offsets from the start of the disk, sizes of fragments, a
+            // name.
             let mut label = slice.bytes(sector, 512);
             for entry in [148, 164, 180] {
-                let offset = u32::from_le_bytes(label[entry + 4..entry + 8].try_into().unwrap()) + origin;
+                let offset =
+                    u32::from_le_bytes(label[entry + 4..entry + 8].try_into().unwrap()) + origin;
                 label[entry + 4..entry + 8].copy_from_slice(&offset.to_le_bytes());
             }
             label[148 + 8..148 + 12].copy_from_slice(&2048_u32.to_le_bytes());
@@ -136,7 +158,10 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
             slice.disk.put(sector, &if big { turned(&label) } else { label.clone() });
 
             let old = slice.read().unwrap();
-            assert_eq!((old.origin, old.entries.len(), old.damage.len()), (u64::from(origin) * sector, 2, 0));
+            assert_eq!(
+                (old.origin, old.entries.len(), old.damage.len()),
+                (u64::from(origin) * sector, 2, 0)
+            );
             assert!(slice.apply(Bsd.render(&old, &old)).is_empty());
             let mut new = old.clone();
             new.delete(2).unwrap();
@@ -151,7 +176,9 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
             label[164..168].copy_from_slice(&words(MIB / sector));
             label[168..172].copy_from_slice(&words(50 * MIB / sector + u64::from(origin)));
             label[164 + 12] = 9;
-            (0..512).filter(|i| !(136..138).contains(i)).for_each(|i| assert_eq!(got[i], label[i], "{at} {big} byte {i}"));
+            (0..512)
+                .filter(|i| !(136..138).contains(i))
+                .for_each(|i| assert_eq!(got[i], label[i], "{at} {big} byte {i}"));
             sum(&mut label);
             assert_eq!(got[136..138], label[136..138]);
         }
@@ -164,28 +191,52 @@ fn what_cannot_be_said_is_refused() {
         // A NetBSD label lies in a slice of its own type.
         let above = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
         let slice = Slice::new(3 << 40, 512, MIB, above);
-        let refused =
-            |table: &Table, kind: &str, start, size| slice.add(&mut table.clone(), kind, Some(start), Some(size)).unwrap_err().to_string();
+        let refused = |table: &Table, kind: &str, start, size| {
+            slice.add(&mut table.clone(), kind, Some(start), Some(size)).unwrap_err().to_string()
+        };
         let table = slice.create(&New { dialect: Some(dialect), ..New::default() });
         let wide = dialect == Dialect::OpenBsd;
         let end = if wide { 3 << 40 } else { u64::from(u32::MAX) * 512 - table.origin };
         assert_eq!(table.usable, 0..end, "{dialect:?}");
-        assert_eq!(slice.add(&mut table.clone(), "4.2BSD", Some(1 << 40), Some(3 << 39)).is_ok(), wide, "{dialect:?}");
+        assert_eq!(
+            slice.add(&mut table.clone(), "4.2BSD", Some(1 << 40), Some(3 << 39)).is_ok(),
+            wide,
+            "{dialect:?}"
+        );
         // What begins with its own data would be written over the label.
         for kind in ["MSDOS", "ext2fs", "NTFS", "unknown"] {
-            assert!(refused(&table, kind, 0, MIB).contains("overwrite the label"), "{dialect:?} {kind}");
+            assert!(
+                refused(&table, kind, 0, MIB).contains("overwrite the label"),
+                "{dialect:?} {kind}"
+            );
             slice.add(&mut table.clone(), kind, Some(8192), Some(MIB)).unwrap();
         }
         slice.add(&mut table.clone(), "swap", Some(0), Some(MIB)).unwrap();
         let mut other = table.clone();
         slice.add(&mut other, "4.2BSD", Some(0), Some(MIB)).unwrap();
         let said = |r: Result<(), crate::table::Refusal>| r.unwrap_err().to_string();
-        assert!(said(other.modify(&Bsd, 1, Bsd.kind_in(&other, "MSDOS"), None)).contains("overwrite the label"));
-        assert!(said(other.modify(&Bsd, 1, None, Some("root".into()))).contains("labels are not supported by BSD"));
-        assert!(said(other.modify(&Bsd, 1, Some(Kind::Mbr(0xa5)), None)).contains("no type of a BSD label"));
-        assert!(said(other.modify(&Bsd, 1, Some(Kind::Bsd(dialect, 0)), None)).contains("delete it instead"));
+        assert!(
+            said(other.modify(&Bsd, 1, Bsd.kind_in(&other, "MSDOS"), None))
+                .contains("overwrite the label")
+        );
+        assert!(
+            said(other.modify(&Bsd, 1, None, Some("root".into())))
+                .contains("labels are not supported by BSD")
+        );
+        assert!(
+            said(other.modify(&Bsd, 1, Some(Kind::Mbr(0xa5)), None))
+                .contains("no type of a BSD label")
+        );
+        assert!(
+            said(other.modify(&Bsd, 1, Some(Kind::Bsd(dialect, 0)), None))
+                .contains("delete it instead")
+        );
         let own = dialect == Dialect::FreeBsd;
-        assert_eq!(other.modify(&Bsd, 1, Some(Kind::Bsd(Dialect::FreeBsd, 27)), None).is_ok(), own, "{dialect:?}");
+        assert_eq!(
+            other.modify(&Bsd, 1, Some(Kind::Bsd(Dialect::FreeBsd, 27)), None).is_ok(),
+            own,
+            "{dialect:?}"
+        );
         for index in [3, if dialect == Dialect::NetBsd { 4 } else { 3 }, 17] {
             let wanted = Wanted {
                 kind: Kind::Bsd(dialect, 7),
@@ -195,25 +246,47 @@ fn what_cannot_be_said_is_refused() {
                 uuid: None,
                 attributes: 0,
             };
-            assert!(slice.site(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(), "{dialect:?} {index}");
+            assert!(
+                slice.site(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(),
+                "{dialect:?} {index}"
+            );
         }
     }
     let slice = Slice::new(1 << 40, 512, MIB, None);
-    let create = |slice: &Slice, new: &New| slice.site(|g| slice.probe(|p| Bsd.create(p, g, new))).map(|_| ()).map_err(|r| r.to_string());
-    for (dialect, few, many) in [(Dialect::FreeBsd, 7, 21), (Dialect::OpenBsd, 7, 23), (Dialect::NetBsd, 7, 17)] {
+    let create = |slice: &Slice, new: &New| {
+        slice
+            .site(|g| slice.probe(|p| Bsd.create(p, g, new)))
+            .map(|_| ())
+            .map_err(|r| r.to_string())
+    };
+    for (dialect, few, many) in
+        [(Dialect::FreeBsd, 7, 21), (Dialect::OpenBsd, 7, 23), (Dialect::NetBsd, 7, 17)]
+    {
         for entries in [few, few + 1, many - 1, many, 0, u32::MAX] {
-            let good = create(&slice, &New { dialect: Some(dialect), entries: Some(entries), ..New::default() }).is_ok();
+            let good = create(
+                &slice,
+                &New { dialect: Some(dialect), entries: Some(entries), ..New::default() },
+            )
+            .is_ok();
             assert_eq!(good, entries > few && entries < many, "{dialect:?} {entries}");
         }
     }
     let openbsd = Slice { kind: Some(Kind::Mbr(0xa6)), ..slice.clone() };
-    assert!(create(&openbsd, &New { dialect: Some(Dialect::FreeBsd), ..New::default() }).unwrap_err().contains("another type first"));
+    assert!(
+        create(&openbsd, &New { dialect: Some(Dialect::FreeBsd), ..New::default() })
+            .unwrap_err()
+            .contains("another type first")
+    );
     let large = Slice::new(3 << 40, 512, 0, None);
     // Its unused `d` at 0 tells what it is, though it ends before so large a disk does.
     assert!(create(&large, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).is_ok());
     assert!(create(&slice, &New { id: Some(Id::Signature(1)), ..New::default() }).is_err());
     assert!(
-        create(&Slice { base: 512, ..Slice::new(MIB, 4096, 0, None) }, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).is_err()
+        create(
+            &Slice { base: 512, ..Slice::new(MIB, 4096, 0, None) },
+            &New { dialect: Some(Dialect::NetBsd), ..New::default() }
+        )
+        .is_err()
     );
     assert!(create(&Slice::new(4096, 512, 0, None), &New::default()).is_err());
     assert!(create(&Slice::new(MIB, 16384, 0, None), &New::default()).is_err());
@@ -278,10 +351,15 @@ fn a_damaged_label_is_recovered_or_removed_and_nothing_else() {
 #[test]
 fn a_label_grows_with_its_slice_when_asked() {
     for dialect in DIALECTS {
-        // In a longer slice, an unnamed label's d is not the disk any more: nothing then says NetBSD.
+        // In a longer slice, an unnamed label's d is not the disk any more: nothing then says
+        // NetBSD.
         let kind = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
         let mut slice = Slice::new(100 * MIB, 512, MIB, kind);
-        let created = slice.create(&New { dialect: Some(dialect), geometry: Some(Geometry::ATA), ..New::default() });
+        let created = slice.create(&New {
+            dialect: Some(dialect),
+            geometry: Some(Geometry::ATA),
+            ..New::default()
+        });
         slice.apply(Bsd.render(&created, &created));
         let mut larger = Slice { disk: Sparse::new(150 * MIB), ..slice.clone() };
         larger.disk.put(0, &slice.head());
@@ -291,7 +369,11 @@ fn a_label_grows_with_its_slice_when_asked() {
         let after = larger.read().unwrap();
         assert_eq!((after.dialect, &after.usable), (Some(dialect), &(0..150 * MIB)), "{dialect:?}");
         assert!(larger.apply(Bsd.render(&after, &after)).is_empty());
-        let new = larger.create(&New { dialect: Some(dialect), geometry: Some(Geometry::ATA), ..New::default() });
+        let new = larger.create(&New {
+            dialect: Some(dialect),
+            geometry: Some(Geometry::ATA),
+            ..New::default()
+        });
         let head = larger.head();
         larger.apply(Bsd.render(&new, &new));
         assert!(larger.head() == head, "{dialect:?}: not as if made at this size");

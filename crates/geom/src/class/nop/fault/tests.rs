@@ -46,16 +46,28 @@ fn chance_is_the_seeds() {
 #[test]
 fn ranges_are_touched_or_not() {
     let plan = plan(&["*:error=eio,offset=1m..2m"]);
-    let fails = |offset, length| plan.decide(&Asked { offset, length, ..asked(Op::Write, 1) }).failure.is_some();
+    let fails = |offset, length| {
+        plan.decide(&Asked { offset, length, ..asked(Op::Write, 1) }).failure.is_some()
+    };
     let mib = 1 << 20;
-    assert!(fails(mib, 512) && fails(2 * mib - 512, 512) && fails(mib - 512, 1024) && fails(0, u64::MAX));
+    assert!(
+        fails(mib, 512)
+            && fails(2 * mib - 512, 512)
+            && fails(mib - 512, 1024)
+            && fails(0, u64::MAX)
+    );
     assert!(!fails(mib - 512, 512) && !fails(2 * mib, 512));
     assert_eq!(plan.decide(&asked(Op::Flush, 1)).failure, None);
 }
 
 #[test]
 fn delays_add_up_and_the_first_failure_counts() {
-    let plan = plan(&["write:delay=10ms", "*:error=enospc,delay=1.5us", "write:torn", "write:error=eio,delay=1ns"]);
+    let plan = plan(&[
+        "write:delay=10ms",
+        "*:error=enospc,delay=1.5us",
+        "write:torn",
+        "write:error=eio,delay=1ns",
+    ]);
     let decision = plan.decide(&asked(Op::Write, 1));
     assert_eq!(decision.failure, Some(Failure::Error(Errno::NoSpace)));
     assert_eq!((decision.delay_ns, decision.rules.as_slice()), (10_001_501, &[0, 1, 3][..]));

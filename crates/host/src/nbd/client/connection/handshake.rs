@@ -9,7 +9,9 @@ use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::socket::Client as Socket;
 use crate::nbd::stream::Stream;
 use crate::nbd::tls::{Credentials, Encrypted};
-use crate::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply};
+use crate::nbd::wire::{
+    Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply,
+};
 use std::time::Instant;
 use std::{fmt, io};
 
@@ -48,20 +50,28 @@ impl From<io::Error> for Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => f.write_str("the server hung up"),
-            Refusal::Io(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Refusal::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                f.write_str("the server hung up")
+            }
+            Refusal::Io(error)
+                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+            {
                 f.write_str("the server takes too long to answer")
             }
             Refusal::Io(error) => write!(f, "{error}"),
-            Refusal::Protocol(what) => write!(f, "not an NBD server that this client understands: {what}"),
-            Refusal::Server(reply::ERR_UNKNOWN, _) => {
-                f.write_str("the server has no export of that name: nbdinfo --list names those it has")
+            Refusal::Protocol(what) => {
+                write!(f, "not an NBD server that this client understands: {what}")
             }
-            Refusal::Server(reply::ERR_TLS_REQD, _) => {
-                f.write_str("the server wants TLS: write nbds: for nbd: and ?tls-certificates=DIR behind it")
-            }
+            Refusal::Server(reply::ERR_UNKNOWN, _) => f.write_str(
+                "the server has no export of that name: nbdinfo --list names those it has",
+            ),
+            Refusal::Server(reply::ERR_TLS_REQD, _) => f.write_str(
+                "the server wants TLS: write nbds: for nbd: and ?tls-certificates=DIR behind it",
+            ),
             Refusal::Server(_, why) if !why.is_empty() => write!(f, "the server refuses: {why}"),
-            Refusal::Server(number, _) => write!(f, "the server refuses (error {})", number & !(1 << 31)),
+            Refusal::Server(number, _) => {
+                write!(f, "the server refuses (error {})", number & !(1 << 31))
+            }
         }
     }
 }
@@ -72,7 +82,8 @@ struct Answer {
     data: Vec<u8>,
 }
 
-/// Exchanges greetings, and starts TLS if it is required: with a server without TLS the handshake ends there.
+/// Exchanges greetings, and starts TLS if it is required: with a server without TLS the handshake
+/// ends there.
 fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
     let within = wanted.patience.handshake;
     let end = Instant::now() + within;
@@ -94,7 +105,10 @@ fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
     let Answer { kind, data } = line.answer(option::STARTTLS)?;
     if kind != reply::ACK {
         let why = String::from_utf8_lossy(&data).into_owned();
-        return Err(Refusal::Server(kind, if why.is_empty() { "it has no TLS".into() } else { why }));
+        return Err(Refusal::Server(
+            kind,
+            if why.is_empty() { "it has no TLS".into() } else { why },
+        ));
     }
     let line = line.through(|stream| Encrypted::connect(stream, credentials, end))?;
     line.set_patience(within)?;
@@ -104,7 +118,9 @@ fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
 impl Timed {
     fn option(&self, option: u32, data: &[u8]) -> io::Result<()> {
         let length = u32::try_from(data.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let head = [&IHAVEOPT.to_be_bytes()[..], &option.to_be_bytes(), &length.to_be_bytes(), data].concat();
+        let head =
+            [&IHAVEOPT.to_be_bytes()[..], &option.to_be_bytes(), &length.to_be_bytes(), data]
+                .concat();
         self.send(&head)
     }
 
@@ -112,7 +128,9 @@ impl Timed {
         let head = self.fixed::<20>()?;
         let mut fields = Fields(&head);
         let (magic, of, kind, length) = (fields.u64(), fields.u32(), fields.u32(), fields.u32());
-        let (Some(OPTION_REPLY_MAGIC), true, Some(kind), Some(length)) = (magic, of == Some(option), kind, length) else {
+        let (Some(OPTION_REPLY_MAGIC), true, Some(kind), Some(length)) =
+            (magic, of == Some(option), kind, length)
+        else {
             return Err(Refusal::Protocol("an answer to another option"));
         };
         if length > LONGEST {
@@ -130,9 +148,13 @@ impl Session {
         let line = greet(socket, wanted)?;
         let told = Told { length: 0, flags: 0, sizes: None, extended: false };
         let patience = wanted.patience;
-        let (headers, contexts, asked) = (Headers::Simple, [None; CONTEXTS.len()], Asked::default());
+        let (headers, contexts, asked) =
+            (Headers::Simple, [None; CONTEXTS.len()], Asked::default());
         let mut session = Session { line, patience, told, headers, contexts, asked, broken: true };
-        for (number, headers) in [(option::EXTENDED_HEADERS, Headers::Extended), (option::STRUCTURED_REPLY, Headers::Structured)] {
+        for (number, headers) in [
+            (option::EXTENDED_HEADERS, Headers::Extended),
+            (option::STRUCTURED_REPLY, Headers::Structured),
+        ] {
             if session.headers == Headers::Simple && session.is_granted(number, &[])? {
                 session.headers = headers;
             }
@@ -154,14 +176,20 @@ impl Session {
     }
 
     fn set_contexts(&mut self, export: &str) -> Result<(), Refusal> {
-        let string = |text: &str| [&u32::try_from(text.len()).unwrap_or(0).to_be_bytes()[..], text.as_bytes()].concat();
+        let string = |text: &str| {
+            [&u32::try_from(text.len()).unwrap_or(0).to_be_bytes()[..], text.as_bytes()].concat()
+        };
         let count = u32::try_from(CONTEXTS.len()).unwrap_or(0).to_be_bytes().to_vec();
-        let data: Vec<Vec<u8>> = [string(export), count].into_iter().chain(CONTEXTS.iter().map(|(context, _)| string(context))).collect();
+        let data: Vec<Vec<u8>> = [string(export), count]
+            .into_iter()
+            .chain(CONTEXTS.iter().map(|(context, _)| string(context)))
+            .collect();
         self.line.option(option::SET_META_CONTEXT, &data.concat())?;
         for _ in 0..ANSWERS {
             let Answer { kind, data } = self.line.answer(option::SET_META_CONTEXT)?;
             if kind != reply::META_CONTEXT {
-                // A server without contexts answers with an acknowledgement or an error, and nothing more.
+                // A server without contexts answers with an acknowledgement or an error, and
+                // nothing more.
                 return Ok(());
             }
             let mut fields = Fields(&data);
@@ -175,7 +203,9 @@ impl Session {
 
     fn go(&mut self, export: &str) -> Result<(), Refusal> {
         let length = u32::try_from(export.len()).unwrap_or(0).to_be_bytes();
-        let data = [&length[..], export.as_bytes(), &1u16.to_be_bytes(), &info::BLOCK_SIZE.to_be_bytes()].concat();
+        let data =
+            [&length[..], export.as_bytes(), &1u16.to_be_bytes(), &info::BLOCK_SIZE.to_be_bytes()]
+                .concat();
         self.line.option(option::GO, &data)?;
         let mut told = None;
         for _ in 0..ANSWERS {
@@ -185,12 +215,15 @@ impl Session {
                 reply::INFO => match (fields.u16(), fields.u64(), fields.u16()) {
                     (Some(info::EXPORT), Some(length), Some(flags)) => told = Some((length, flags)),
                     (Some(info::BLOCK_SIZE), ..) => {
-                        self.told.sizes = Some(sizes(&data[2..]).ok_or(Refusal::Protocol("impossible block sizes"))?)
+                        self.told.sizes = Some(
+                            sizes(&data[2..]).ok_or(Refusal::Protocol("impossible block sizes"))?,
+                        )
                     }
                     _ => {}
                 },
                 reply::ACK => {
-                    let (length, flags) = told.ok_or(Refusal::Protocol("it does not say how large the export is"))?;
+                    let (length, flags) =
+                        told.ok_or(Refusal::Protocol("it does not say how large the export is"))?;
                     // The largest file offset: bytes beyond it could not be addressed.
                     if length > i64::MAX.unsigned_abs() {
                         return Err(Refusal::Protocol("an impossible size"));
@@ -198,7 +231,12 @@ impl Session {
                     (self.told.length, self.told.flags) = (length, flags);
                     return Ok(());
                 }
-                refused => return Err(Refusal::Server(refused, String::from_utf8_lossy(&data).into_owned())),
+                refused => {
+                    return Err(Refusal::Server(
+                        refused,
+                        String::from_utf8_lossy(&data).into_owned(),
+                    ));
+                }
             }
         }
         Err(Refusal::Protocol("information without end"))
@@ -210,6 +248,10 @@ fn sizes(data: &[u8]) -> Option<[u32; 3]> {
     let mut fields = Fields(data);
     let sizes = [fields.u32()?, fields.u32()?, fields.u32()?];
     let [least, preferred, most] = sizes;
-    let possible = least.is_power_of_two() && least <= 64 << 10 && preferred.is_power_of_two() && preferred >= least && most >= least;
+    let possible = least.is_power_of_two()
+        && least <= 64 << 10
+        && preferred.is_power_of_two()
+        && preferred >= least
+        && most >= least;
     possible.then_some(sizes)
 }

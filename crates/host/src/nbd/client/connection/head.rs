@@ -1,7 +1,10 @@
 //! The header of a reply, or of a chunk of one.
 
 use super::timed::Timed;
-use crate::nbd::wire::{EXTENDED, EXTENDED_REPLY_MAGIC, Fields, Headers, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
+use crate::nbd::wire::{
+    EXTENDED, EXTENDED_REPLY_MAGIC, Fields, Headers, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
+    chunk,
+};
 use std::io;
 
 /// The request in progress, whose identity every reply repeats.
@@ -32,7 +35,11 @@ pub(super) enum Head {
 impl Timed {
     /// The header of the next reply or chunk. It is an error if that does not belong to `asked`.
     pub(super) fn head(&self, headers: Headers, asked: Asked) -> io::Result<Head> {
-        let read = if headers == Headers::Extended { self.extended_head(asked) } else { self.compact_head(headers, asked) };
+        let read = if headers == Headers::Extended {
+            self.extended_head(asked)
+        } else {
+            self.compact_head(headers, asked)
+        };
         read?.ok_or(io::ErrorKind::InvalidData.into())
     }
 
@@ -56,8 +63,10 @@ impl Timed {
         }
         let head = self.fixed::<16>()?;
         let mut fields = Fields(&head);
-        let (flags, kind, cookie, length) = (fields.u16(), fields.u16(), fields.u64(), fields.u32());
-        let expected = magic == STRUCTURED_REPLY_MAGIC && headers.are_chunks() && cookie == Some(asked.cookie);
+        let (flags, kind, cookie, length) =
+            (fields.u16(), fields.u16(), fields.u64(), fields.u32());
+        let expected =
+            magic == STRUCTURED_REPLY_MAGIC && headers.are_chunks() && cookie == Some(asked.cookie);
         Ok(chunk_of(flags, kind, length).filter(|_| expected))
     }
 }

@@ -21,7 +21,10 @@ impl Timed {
     }
 
     /// The connection over the stream that `wrap` makes of this one.
-    pub(super) fn through<S: Stream + 'static>(self, wrap: impl FnOnce(Box<dyn Stream>) -> io::Result<S>) -> io::Result<Timed> {
+    pub(super) fn through<S: Stream + 'static>(
+        self,
+        wrap: impl FnOnce(Box<dyn Stream>) -> io::Result<S>,
+    ) -> io::Result<Timed> {
         Ok(Timed { stream: Box::new(wrap(self.stream)?), end: self.end })
     }
 

@@ -16,12 +16,18 @@ fn exports() -> Exports {
         read_only: false,
         rotational: false,
         sizes: BlockSizes { least: 512, preferred: 4096, most: 32 << 20 },
-        boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
+        boundaries: grain
+            .map(|grain| Boundary { why: Why::Physical, grain: Some(grain) })
+            .into_iter()
+            .collect(),
         errors: Arc::default(),
         overlay: None,
         refusals: Vec::new(),
     };
-    Exports(vec![export("", "disk", 1 << 20, Grain::new(4096, 0)), export("p1", "partition", 4096, Grain::new(4096, 512))])
+    Exports(vec![
+        export("", "disk", 1 << 20, Grain::new(4096, 0)),
+        export("p1", "partition", 4096, Grain::new(4096, 512)),
+    ])
 }
 
 const TOO_LONG: Step = Step::CutOff("an option of more than 65536 bytes");
@@ -105,7 +111,10 @@ fn the_greeting_is_fixed_newstyle() {
     // Unknown flags end the session ("Client flags").
     for flags in [4, 1 << 31, u32::MAX] {
         let mut out = Vec::new();
-        assert_eq!(Haggle::new(Tls::None).take(&exports(), &u32::to_be_bytes(flags), &mut out), (4, Step::Close));
+        assert_eq!(
+            Haggle::new(Tls::None).take(&exports(), &u32::to_be_bytes(flags), &mut out),
+            (4, Step::Close)
+        );
         assert!(out.is_empty());
     }
     assert_eq!(Haggle::new(Tls::None).take(&exports(), &[0; 3], &mut Vec::new()), (0, Step::More));
@@ -116,7 +125,11 @@ fn nothing_is_answered_before_it_has_come() {
     let whole = option(option::GO, &asking("p1", &[info::NAME]));
     for length in 0..whole.len() {
         let (mut haggle, mut out) = (session(Tls::None), Vec::new());
-        assert_eq!(haggle.take(&exports(), &whole[..length], &mut out), (0, Step::More), "{length}");
+        assert_eq!(
+            haggle.take(&exports(), &whole[..length], &mut out),
+            (0, Step::More),
+            "{length}"
+        );
         assert!(out.is_empty());
     }
     // What comes behind it is left.
@@ -131,26 +144,43 @@ fn the_old_way_has_no_errors() {
         let agreed = Agreed { headers, ..Agreed::default() };
         [&1_048_576u64.to_be_bytes()[..], &flags(&exports().0[0], &agreed).to_be_bytes()].concat()
     };
-    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, b"").0, size_and_flags(Headers::Simple));
-    // A client that does not say that it can do without them gets 124 zeros; one that does not know of options has just this one.
+    assert_eq!(
+        say(&mut session(Tls::None), option::EXPORT_NAME, b"").0,
+        size_and_flags(Headers::Simple)
+    );
+    // A client that does not say that it can do without them gets 124 zeros; one that does not know
+    // of options has just this one.
     for flags in [0, 1] {
         let (out, step) = say(&mut greeted(Tls::None, flags), option::EXPORT_NAME, b"");
-        assert_eq!((out.len(), &out[..10], step), (134, &size_and_flags(Headers::Simple)[..], Step::Transmission(Agreed::default())));
+        assert_eq!(
+            (out.len(), &out[..10], step),
+            (134, &size_and_flags(Headers::Simple)[..], Step::Transmission(Agreed::default()))
+        );
         assert!(out[10..].iter().all(|&byte| byte == 0));
     }
     assert_eq!(say(&mut greeted(Tls::None, 2), option::LIST, b""), (vec![], Step::Close));
     assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, b"nobody"), (vec![], Step::Close));
-    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, &[0; LONGEST + 1]), (vec![], TOO_LONG));
+    assert_eq!(
+        say(&mut session(Tls::None), option::EXPORT_NAME, &[0; LONGEST + 1]),
+        (vec![], TOO_LONG)
+    );
     let mut haggle = session(Tls::None);
     say(&mut haggle, option::STRUCTURED_REPLY, b"");
     let agreed = Agreed { export: 0, headers: Headers::Structured, contexts: vec![] };
-    assert_eq!(say(&mut haggle, option::EXPORT_NAME, b""), (size_and_flags(Headers::Structured), Step::Transmission(agreed)));
+    assert_eq!(
+        say(&mut haggle, option::EXPORT_NAME, b""),
+        (size_and_flags(Headers::Structured), Step::Transmission(agreed))
+    );
 }
 
 #[test]
 fn exports_are_listed() {
     let one = |name: &str, description: &str| {
-        reply(option::LIST, reply::SERVER, &[string(name.as_bytes()), description.as_bytes().to_vec()].concat())
+        reply(
+            option::LIST,
+            reply::SERVER,
+            &[string(name.as_bytes()), description.as_bytes().to_vec()].concat(),
+        )
     };
     let all = [one("", "disk"), one("p1", "partition"), reply(option::LIST, ACK, &[])].concat();
     assert_eq!(say(&mut session(Tls::None), option::LIST, b""), (all, Step::Answered));
@@ -159,62 +189,113 @@ fn exports_are_listed() {
 
 #[test]
 fn an_export_is_described() {
-    let told = |kind: u16, data: &[u8]| reply(option::INFO, reply::INFO, &[&kind.to_be_bytes(), data].concat());
-    let export = told(0, &[&4096u64.to_be_bytes()[..], &flags(&exports().0[1], &Agreed::default()).to_be_bytes()].concat());
+    let told = |kind: u16, data: &[u8]| {
+        reply(option::INFO, reply::INFO, &[&kind.to_be_bytes(), data].concat())
+    };
+    let export = told(
+        0,
+        &[&4096u64.to_be_bytes()[..], &flags(&exports().0[1], &Agreed::default()).to_be_bytes()]
+            .concat(),
+    );
     let sizes = told(3, &[512u32, 4096, 32 << 20].map(u32::to_be_bytes).concat());
     let done = reply(option::INFO, ACK, &[]);
-    assert_eq!(say(&mut session(Tls::None), option::INFO, &asking("p1", &[])).0, [&export[..], &sizes, &done].concat());
+    assert_eq!(
+        say(&mut session(Tls::None), option::INFO, &asking("p1", &[])).0,
+        [&export[..], &sizes, &done].concat()
+    );
     // Asked repeatedly, and for unknown kinds: each known kind is reported once.
     let (name, description) = (told(1, b"p1"), told(2, b"partition"));
-    let (out, step) = say(&mut session(Tls::None), option::INFO, &asking("p1", &[2, 1, 77, 1, 3, 2, 2, 3]));
-    assert_eq!((out, step), ([&export[..], &name, &description, &sizes, &done].concat(), Step::Answered));
+    let (out, step) =
+        say(&mut session(Tls::None), option::INFO, &asking("p1", &[2, 1, 77, 1, 3, 2, 2, 3]));
+    assert_eq!(
+        (out, step),
+        ([&export[..], &name, &description, &sizes, &done].concat(), Step::Answered)
+    );
     let many = say(&mut session(Tls::None), option::INFO, &asking("p1", &[2; 30_000])).0;
     assert!(many.len() < 300, "{}", many.len());
     let (out, step) = say(&mut session(Tls::None), option::GO, &asking("p1", &[]));
     let agreed = Agreed { export: 1, headers: Headers::Simple, contexts: vec![] };
-    assert_eq!((kinds(&out), step), (vec![reply::INFO, reply::INFO, ACK], Step::Transmission(agreed)));
+    assert_eq!(
+        (kinds(&out), step),
+        (vec![reply::INFO, reply::INFO, ACK], Step::Transmission(agreed))
+    );
     for number in [option::INFO, option::GO] {
         let unknown = say(&mut session(Tls::None), number, &asking("nobody", &[]));
         assert_eq!((kinds(&unknown.0), unknown.1), (vec![reply::ERR_UNKNOWN], Step::Answered));
         let good = asking("p1", &[1]);
-        let ill: [&[u8]; 6] = [&good[..good.len() - 1], &good[1..], &[], &[0; 4], &[255; 6], &[&good[..], &[0]].concat()];
+        let ill: [&[u8]; 6] = [
+            &good[..good.len() - 1],
+            &good[1..],
+            &[],
+            &[0; 4],
+            &[255; 6],
+            &[&good[..], &[0]].concat(),
+        ];
         for ill in ill {
-            assert_eq!(kinds(&say(&mut session(Tls::None), number, ill).0), [reply::ERR_INVALID], "{ill:?}");
+            assert_eq!(
+                kinds(&say(&mut session(Tls::None), number, ill).0),
+                [reply::ERR_INVALID],
+                "{ill:?}"
+            );
         }
     }
 }
 
 #[test]
 fn contexts_are_listed_and_set() {
-    let context = |option, number: u32, name: &str| reply(option, reply::META_CONTEXT, &[&number.to_be_bytes(), name.as_bytes()].concat());
+    let context = |option, number: u32, name: &str| {
+        reply(option, reply::META_CONTEXT, &[&number.to_be_bytes(), name.as_bytes()].concat())
+    };
     let (list, set) = (option::LIST_META_CONTEXT, option::SET_META_CONTEXT);
-    let both = [context(list, 0, "base:allocation"), context(list, 0, "trueline:grain"), reply(list, ACK, &[])].concat();
+    let both = [
+        context(list, 0, "base:allocation"),
+        context(list, 0, "trueline:grain"),
+        reply(list, ACK, &[]),
+    ]
+    .concat();
     let mut haggle = session(Tls::None);
     for number in [list, set] {
         assert_eq!(kinds(&say(&mut haggle, number, &querying("", &[])).0), [reply::ERR_INVALID]);
     }
     say(&mut haggle, option::STRUCTURED_REPLY, b"");
-    let alls: [&[&[u8]]; 3] = [&[], &[b"base:", b"trueline:"], &[b"base:", b"trueline:grain", b"trueline:grain"]];
+    let alls: [&[&[u8]]; 3] =
+        [&[], &[b"base:", b"trueline:"], &[b"base:", b"trueline:grain", b"trueline:grain"]];
     for all in alls {
         assert_eq!(say(&mut haggle, list, &querying("p1", all)).0, both);
     }
-    assert_eq!(kinds(&say(&mut haggle, list, &querying("", &[b"trueline:"])).0), [reply::META_CONTEXT, ACK]);
+    assert_eq!(
+        kinds(&say(&mut haggle, list, &querying("", &[b"trueline:"])).0),
+        [reply::META_CONTEXT, ACK]
+    );
     for none in [&b"qemu:"[..], b"base:alloc", b"base:allocation:", b":"] {
         assert_eq!(say(&mut haggle, list, &querying("", &[none])).0, reply(list, ACK, &[]));
     }
     // To be set, each is named whole; every time replaces the one before.
     let grain = [context(set, GRAIN, "trueline:grain"), reply(set, ACK, &[])].concat();
     say(&mut haggle, set, &querying("p1", &[b"base:allocation"]));
-    assert_eq!(say(&mut haggle, set, &querying("p1", &[b"base:", b"trueline:grain", b"x-own:1"])).0, grain);
+    assert_eq!(
+        say(&mut haggle, set, &querying("p1", &[b"base:", b"trueline:grain", b"x-own:1"])).0,
+        grain
+    );
     let step = say(&mut haggle, option::GO, &asking("p1", &[])).1;
-    assert_eq!(step, Step::Transmission(Agreed { export: 1, headers: Headers::Structured, contexts: vec![GRAIN] }));
+    assert_eq!(
+        step,
+        Step::Transmission(Agreed {
+            export: 1,
+            headers: Headers::Structured,
+            contexts: vec![GRAIN]
+        })
+    );
 }
 
 /// Contexts of each kind of boundary but conventions, which no unit of a device has.
 #[test]
 fn contexts_are_named_by_what_they_tell_of() {
     assert_eq!(CONTEXTS[0], ("base:allocation", None));
-    assert_eq!((told_by(0), told_by(ALLOCATION), told_by(GRAIN), told_by(13)), (None, None, Some(Why::Physical), None));
+    assert_eq!(
+        (told_by(0), told_by(ALLOCATION), told_by(GRAIN), told_by(13)),
+        (None, None, Some(Why::Physical), None)
+    );
     let kinds: BTreeSet<Why> = CONTEXTS[1..].iter().filter_map(|(_, why)| *why).collect();
     assert_eq!(kinds, Why::ALL.into_iter().filter(|&why| why != Why::Convention).collect());
     for (name, why) in &CONTEXTS[1..] {
@@ -226,21 +307,36 @@ fn contexts_are_named_by_what_they_tell_of() {
     let chunk = Boundary { why: Why::Chunk, grain: Grain::new(65536, 0) };
     exports.0[0].boundaries.extend([chunk, Boundary { why: Why::Erase, grain: None }]);
     let listed: Vec<(u32, &str)> = contexts(&exports.0[0]);
-    assert_eq!(listed, [(1, "base:allocation"), (2, "trueline:grain"), (6, "trueline:chunk"), (9, "trueline:erase")]);
+    assert_eq!(
+        listed,
+        [
+            (1, "base:allocation"),
+            (2, "trueline:grain"),
+            (6, "trueline:chunk"),
+            (9, "trueline:erase")
+        ]
+    );
 }
 
 #[test]
 fn contexts_are_of_one_export() {
     let mut haggle = session(Tls::None);
     say(&mut haggle, option::STRUCTURED_REPLY, b"");
-    let set = |haggle: &mut Haggle, data: &[u8]| kinds(&say(haggle, option::SET_META_CONTEXT, data).0);
+    let set =
+        |haggle: &mut Haggle, data: &[u8]| kinds(&say(haggle, option::SET_META_CONTEXT, data).0);
     let contexts = |haggle: &mut Haggle| match say(haggle, option::GO, &asking("", &[])).1 {
         Step::Transmission(agreed) => agreed.contexts,
         step => panic!("{step:?}"),
     };
-    assert_eq!(set(&mut haggle, &querying("p1", &[b"base:allocation"])), [reply::META_CONTEXT, ACK]);
+    assert_eq!(
+        set(&mut haggle, &querying("p1", &[b"base:allocation"])),
+        [reply::META_CONTEXT, ACK]
+    );
     assert!(contexts(&mut haggle).is_empty());
-    assert_eq!(set(&mut haggle, &querying("", &[b"trueline:grain", b"base:allocation"])), [reply::META_CONTEXT, reply::META_CONTEXT, ACK]);
+    assert_eq!(
+        set(&mut haggle, &querying("", &[b"trueline:grain", b"base:allocation"])),
+        [reply::META_CONTEXT, reply::META_CONTEXT, ACK]
+    );
     assert_eq!(contexts(&mut haggle), [ALLOCATION, GRAIN]);
     // What fails sets none.
     let good = querying("", &[b"base:allocation"]);
@@ -278,30 +374,46 @@ fn extended_headers_are_more_than_structured_replies() {
         assert_eq!(say(&mut haggle, extended, b""), ack(extended));
         let (again, step) = say(&mut haggle, extended, b"");
         assert_eq!((kinds(&again), step), (vec![reply::ERR_INVALID], Step::Answered));
-        assert_eq!(gone(&mut haggle).1, Agreed { export: 1, headers: Headers::Extended, contexts: vec![] });
+        assert_eq!(
+            gone(&mut haggle).1,
+            Agreed { export: 1, headers: Headers::Extended, contexts: vec![] }
+        );
     }
     // There is no way back, and none to an export that has no answer ("NBD_OPT_EXTENDED_HEADERS").
     let mut haggle = session(Tls::None);
     say(&mut haggle, extended, b"");
     assert_eq!(kinds(&say(&mut haggle, structured, b"").0), [reply::ERR_EXT_HEADER_REQD]);
     assert_eq!(kinds(&say(&mut haggle, structured, b"x").0), [reply::ERR_INVALID]);
-    assert_eq!(kinds(&say(&mut haggle, option::SET_META_CONTEXT, &querying("p1", &[b"base:allocation"])).0), [reply::META_CONTEXT, ACK]);
-    assert_eq!(gone(&mut haggle).1, Agreed { export: 1, headers: Headers::Extended, contexts: vec![ALLOCATION] });
+    assert_eq!(
+        kinds(
+            &say(&mut haggle, option::SET_META_CONTEXT, &querying("p1", &[b"base:allocation"])).0
+        ),
+        [reply::META_CONTEXT, ACK]
+    );
+    assert_eq!(
+        gone(&mut haggle).1,
+        Agreed { export: 1, headers: Headers::Extended, contexts: vec![ALLOCATION] }
+    );
     assert_eq!(say(&mut haggle, option::EXPORT_NAME, b""), (vec![], Step::Close));
 }
 
-/// Statuses of selected contexts are offered to a client that selected some, of that export ("Transmission flags").
+/// Statuses of selected contexts are offered to a client that selected some, of that export
+/// ("Transmission flags").
 #[test]
 fn a_status_of_some_contexts_is_offered() {
     let offered = |options: &[(u32, &[u8])]| {
         let mut haggle = session(Tls::None);
-        options.iter().for_each(|(number, data)| assert_eq!(say(&mut haggle, *number, data).1, Step::Answered));
+        options.iter().for_each(|(number, data)| {
+            assert_eq!(say(&mut haggle, *number, data).1, Step::Answered)
+        });
         let (flags, _) = gone(&mut haggle);
         (flags & transmission::SEND_DF != 0, flags & transmission::BLOCK_STATUS_PAYLOAD != 0)
     };
-    let (extended, structured) = ((option::EXTENDED_HEADERS, &b""[..]), (option::STRUCTURED_REPLY, &b""[..]));
+    let (extended, structured) =
+        ((option::EXTENDED_HEADERS, &b""[..]), (option::STRUCTURED_REPLY, &b""[..]));
     let (own, other) = (querying("p1", &[b"base:allocation"]), querying("", &[b"base:allocation"]));
-    let (own, other) = ((option::SET_META_CONTEXT, &own[..]), (option::SET_META_CONTEXT, &other[..]));
+    let (own, other) =
+        ((option::SET_META_CONTEXT, &own[..]), (option::SET_META_CONTEXT, &other[..]));
     assert_eq!(offered(&[]), (false, false));
     assert_eq!(offered(&[structured, own]), (true, false));
     assert_eq!(offered(&[extended]), (true, false));
@@ -314,13 +426,21 @@ fn a_status_of_some_contexts_is_offered() {
 fn tls_comes_first_where_it_must() {
     let mut haggle = session(Tls::Required);
     let go = asking("", &[]);
-    for (number, data) in [(option::LIST, &[][..]), (option::GO, &go), (option::STRUCTURED_REPLY, &[]), (99, &[])] {
+    for (number, data) in
+        [(option::LIST, &[][..]), (option::GO, &go), (option::STRUCTURED_REPLY, &[]), (99, &[])]
+    {
         assert_eq!(kinds(&say(&mut haggle, number, data).0), [reply::ERR_TLS_REQD]);
     }
     assert_eq!(say(&mut session(Tls::Required), option::EXPORT_NAME, b""), (vec![], Step::Close));
-    assert_eq!(say(&mut session(Tls::Required), option::ABORT, b""), (reply(option::ABORT, ACK, &[]), Step::Close));
+    assert_eq!(
+        say(&mut session(Tls::Required), option::ABORT, b""),
+        (reply(option::ABORT, ACK, &[]), Step::Close)
+    );
     assert_eq!(kinds(&say(&mut haggle, option::STARTTLS, b"x").0), [reply::ERR_INVALID]);
-    assert_eq!(say(&mut haggle, option::STARTTLS, b""), (reply(option::STARTTLS, ACK, &[]), Step::StartTls));
+    assert_eq!(
+        say(&mut haggle, option::STARTTLS, b""),
+        (reply(option::STARTTLS, ACK, &[]), Step::StartTls)
+    );
     let mut haggle = haggle.encrypted();
     assert_eq!(kinds(&say(&mut haggle, option::STARTTLS, b"").0), [reply::ERR_INVALID]);
     assert!(matches!(say(&mut haggle, option::GO, &go).1, Step::Transmission(_)));
@@ -335,7 +455,10 @@ fn tls_forgets_what_came_before() {
     say(&mut haggle, option::SET_META_CONTEXT, &querying("", &[b"base:allocation"]));
     assert_eq!(say(&mut haggle, option::STARTTLS, b"").1, Step::StartTls);
     let step = say(&mut haggle.encrypted(), option::GO, &asking("", &[])).1;
-    assert_eq!(step, Step::Transmission(Agreed { export: 0, headers: Headers::Simple, contexts: vec![] }));
+    assert_eq!(
+        step,
+        Step::Transmission(Agreed { export: 0, headers: Headers::Simple, contexts: vec![] })
+    );
 }
 
 #[test]
@@ -347,10 +470,16 @@ fn what_ends_and_what_does_not() {
     for number in [option::STRUCTURED_REPLY, option::EXTENDED_HEADERS] {
         assert_eq!(kinds(&say(&mut haggle, number, b"x").0), [reply::ERR_INVALID]);
     }
-    assert_eq!(say(&mut haggle, option::STRUCTURED_REPLY, b""), (reply(option::STRUCTURED_REPLY, ACK, &[]), Step::Answered));
+    assert_eq!(
+        say(&mut haggle, option::STRUCTURED_REPLY, b""),
+        (reply(option::STRUCTURED_REPLY, ACK, &[]), Step::Answered)
+    );
     let (out, step) = say(&mut haggle, option::LIST, &[0; LONGEST + 1]);
     assert_eq!((kinds(&out), step), (vec![reply::ERR_TOO_BIG], TOO_LONG));
-    assert_eq!(session(Tls::None).take(&exports(), &[b'X'; 16], &mut Vec::new()), (16, Step::Close));
+    assert_eq!(
+        session(Tls::None).take(&exports(), &[b'X'; 16], &mut Vec::new()),
+        (16, Step::Close)
+    );
     let mut haggle = session(Tls::None);
     for _ in 0..OPTIONS {
         assert_eq!(say(&mut haggle, 0, b"").1, Step::Answered);
@@ -362,7 +491,9 @@ fn what_ends_and_what_does_not() {
 fn a_server_that_ends_refuses() {
     let mut haggle = session(Tls::Offered);
     haggle.shut_down();
-    for (number, data) in [(option::LIST, vec![]), (option::GO, asking("", &[])), (option::STARTTLS, vec![])] {
+    for (number, data) in
+        [(option::LIST, vec![]), (option::GO, asking("", &[])), (option::STARTTLS, vec![])]
+    {
         assert_eq!(kinds(&say(&mut haggle, number, &data).0), [reply::ERR_SHUTDOWN]);
     }
     assert_eq!(say(&mut haggle, option::ABORT, b""), (reply(option::ABORT, ACK, &[]), Step::Close));

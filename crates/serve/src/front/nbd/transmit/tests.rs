@@ -37,7 +37,13 @@ struct State {
 impl Script {
     /// A client that opens the default export, with simple replies, and then sends `messages`.
     fn new(messages: Vec<Vec<u8>>, stays: bool) -> Script {
-        let hello = [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat();
+        let hello = [
+            &3_u32.to_be_bytes()[..],
+            &IHAVEOPT.to_be_bytes(),
+            &option::EXPORT_NAME.to_be_bytes(),
+            &[0; 4],
+        ]
+        .concat();
         let messages = std::iter::once(hello).chain(messages).collect();
         Script { messages, stays, state: Mutex::default(), hung_up: Condvar::new() }
     }
@@ -56,7 +62,10 @@ impl Stream for Script {
     fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut state = self.state();
         let Some(message) = self.messages.get(state.message) else {
-            let waited = self.hung_up.wait_timeout_while(state, LONG, |state| self.stays && !state.hung_up).unwrap();
+            let waited = self
+                .hung_up
+                .wait_timeout_while(state, LONG, |state| self.stays && !state.hung_up)
+                .unwrap();
             assert!(!waited.1.timed_out(), "it is never hung up on");
             return Ok(0);
         };
@@ -141,21 +150,34 @@ fn serve_script(
         refusals: Vec::new(),
     };
     let exports = Exports(vec![export]);
-    let service = Service { exports: &exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop };
+    let service = Service {
+        exports: &exports,
+        encryption: &Encryption::Off,
+        limits: Limits::default(),
+        room,
+        stop,
+    };
     serve(script, &service, &mut |_| agreed())
 }
 
 fn request(command: u16, cookie: u64, length: usize) -> Vec<u8> {
-    Request { flags: 0, command, cookie, offset: 0, length: length as u64 }.compact().unwrap().to_vec()
+    Request { flags: 0, command, cookie, offset: 0, length: length as u64 }
+        .compact()
+        .unwrap()
+        .to_vec()
 }
 
-/// A large payload that began before the stop: the part that is received by itself was sent before it too.
+/// A large payload that began before the stop: the part that is received by itself was sent before
+/// it too.
 #[test]
 fn what_comes_after_the_end_is_refused() {
     let write = [request(command::WRITE, 1, 3 * PIECE), vec![7; 3 * PIECE]].concat();
     let script = Script::new(vec![write, request(command::READ, 2, 512)], false);
     let stop = AtomicBool::new(false);
-    let done = serve_script(Disk(|| {}, || {}), &script, &MemoryBudget::new(DISK), &stop, &mut || stop.store(true, Ordering::Relaxed));
+    let done =
+        serve_script(Disk(|| {}, || {}), &script, &MemoryBudget::new(DISK), &stop, &mut || {
+            stop.store(true, Ordering::Relaxed)
+        });
     done.unwrap();
     let got = script.got();
     let answers: Vec<[u8; 16]> = got.as_chunks().0.to_vec();
@@ -164,11 +186,15 @@ fn what_comes_after_the_end_is_refused() {
     assert!(answers.contains(&wire::simple_reply(error::ESHUTDOWN, 2)), "it came after the end");
 }
 
-/// A read with a reservation that must wait for a device does not wait for one again, behind clients that came
-/// meanwhile.
+/// A read with a reservation that must wait for a device does not wait for one again, behind
+/// clients that came meanwhile.
 #[test]
 fn room_is_waited_for_once() {
-    let (room, over, gave_up) = (Arc::new(MemoryBudget::new(DISK)), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (room, over, gave_up) = (
+        Arc::new(MemoryBudget::new(DISK)),
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
     let (of, ends, gives_up) = (room.clone(), over.clone(), gave_up.clone());
     let come = move || {
         let (own, ends, gives_up) = (of.clone(), ends.clone(), gives_up.clone());
@@ -193,8 +219,8 @@ fn room_is_waited_for_once() {
     assert_eq!(script.got().len(), 16 + DISK);
 }
 
-/// The reply will not come, so the client is disconnected and does not wait for it; the caller of the server sees the
-/// panic.
+/// The reply will not come, so the client is disconnected and does not wait for it; the caller of
+/// the server sees the panic.
 #[test]
 fn a_store_that_panics_ends_the_connection() {
     let script = Script::new(vec![request(command::READ, 1, 512)], true);
@@ -202,7 +228,13 @@ fn a_store_that_panics_ends_the_connection() {
         panic!("as a store might");
     }
     let served = catch_unwind(AssertUnwindSafe(|| {
-        serve_script(Disk(|| {}, fails), &script, &MemoryBudget::new(DISK), &AtomicBool::new(false), &mut || {})
+        serve_script(
+            Disk(|| {}, fails),
+            &script,
+            &MemoryBudget::new(DISK),
+            &AtomicBool::new(false),
+            &mut || {},
+        )
     }));
     assert!(served.is_err() && script.state().hung_up);
 }

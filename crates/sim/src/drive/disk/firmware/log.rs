@@ -1,6 +1,6 @@
-//! `log`: small writes are appended to a log on the medium, are safe there, and are read from there. They are
-//! rewritten at home, with read-modify-writes if necessary, while the host is idle. Large writes go home as with
-//! `stream`, and all do while the log is full.
+//! `log`: small writes are appended to a log on the medium, are safe there, and are read from
+//! there. They are rewritten at home, with read-modify-writes if necessary, while the host is idle.
+//! Large writes go home as with `stream`, and all do while the log is full.
 
 use super::stream::Stream;
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
@@ -22,7 +22,14 @@ impl Firmware for Log {
         extent.end - start >= self.threshold && self.home.waits(start, extent)
     }
 
-    fn gather(&self, writes: &mut WriteCache, start: u64, reason: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target {
+    fn gather(
+        &self,
+        writes: &mut WriteCache,
+        start: u64,
+        reason: Reason,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) -> Target {
         let small = |start: u64, extent: &Extent| extent.end - start < self.threshold;
         if reason.idle || writes.get(start).is_none_or(|extent| !small(start, extent)) {
             return self.home.gather(writes, start, reason, geometry, taken);

@@ -1,10 +1,12 @@
-//! `stream`: adjacent extents are written together. Cuts are made between physical sectors, and the ragged tail of a
-//! live stream waits for its other half, so a stream loses a revolution only at its ends.
+//! `stream`: adjacent extents are written together. Cuts are made between physical sectors, and the
+//! ragged tail of a live stream waits for its other half, so a stream loses a revolution only at
+//! its ends.
 
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};
 
-/// Sequential commands that make a stream live. A single write whose tail waited would become two read-modify-writes.
+/// Sequential commands that make a stream live. A single write whose tail waited would become two
+/// read-modify-writes.
 const LIVE: u32 = 2;
 
 /// The personality `stream` with its bounds.
@@ -38,7 +40,14 @@ impl Firmware for Stream {
         self.lives(extent) && round_down(extent.end, self.sector) <= start
     }
 
-    fn gather(&self, writes: &mut WriteCache, start: u64, reason: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target {
+    fn gather(
+        &self,
+        writes: &mut WriteCache,
+        start: u64,
+        reason: Reason,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) -> Target {
         let limit = round_down(start.saturating_add(self.most), self.sector);
         let mut at = start;
         while let Some(&extent) = writes.get(at) {
@@ -49,7 +58,11 @@ impl Firmware for Stream {
                 break;
             }
             let whole = round_down(extent.end, self.sector);
-            if !reason.forced && self.lives(&extent) && whole > at && writes.get(extent.end).is_none() {
+            if !reason.forced
+                && self.lives(&extent)
+                && whole > at
+                && writes.get(extent.end).is_none()
+            {
                 writes.take(at, whole, geometry, taken);
                 break;
             }

@@ -1,6 +1,6 @@
-//! `window`: dirty data near a ragged extent are rewritten with it. One pass reads all edges in the window, the next
-//! writes all of it. A stream is cut into windows between physical sectors, so it loses a revolution only at its
-//! ends.
+//! `window`: dirty data near a ragged extent are rewritten with it. One pass reads all edges in the
+//! window, the next writes all of it. A stream is cut into windows between physical sectors, so it
+//! loses a revolution only at its ends.
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};
@@ -14,7 +14,14 @@ pub(super) struct Window {
 }
 
 impl Firmware for Window {
-    fn gather(&self, writes: &mut WriteCache, start: u64, _: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target {
+    fn gather(
+        &self,
+        writes: &mut WriteCache,
+        start: u64,
+        _: Reason,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) -> Target {
         let Some(&first) = writes.get(start) else { return Target::Home };
         let whole = |start, end| is_whole(start, self.sector) && is_whole(end, self.sector);
         writes.take(start, first.end, geometry, taken);
@@ -30,8 +37,8 @@ impl Firmware for Window {
                 writes.take(next, whole, geometry, taken);
                 end = whole;
             } else if next == end && cut > next {
-                // A continuation past the window is cut between sectors, so that a sector shared by two commands is
-                // rewritten once.
+                // A continuation past the window is cut between sectors, so that a sector shared by
+                // two commands is rewritten once.
                 writes.take(next, cut, geometry, taken);
                 break;
             } else {

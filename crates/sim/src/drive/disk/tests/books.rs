@@ -10,7 +10,12 @@ use trueline_geom::mapping::route::Route;
 const PERSONALITIES: [&str; 4] = ["command", "stream", "window", "log"];
 
 /// Commands of every kind, near and far, aligned and not, with pauses; `look` after each step.
-fn mixture(model: &Model, seed: u64, count: u64, mut look: impl FnMut(&Disk, Ps)) -> (Disk, Vec<Completion>) {
+fn mixture(
+    model: &Model,
+    seed: u64,
+    count: u64,
+    mut look: impl FnMut(&Disk, Ps),
+) -> (Disk, Vec<Completion>) {
     let mut disk = Disk::new(model, model.disk.as_ref().unwrap(), seed);
     let (mut random, mut now, mut done, mut sent) = (Random::new(seed), 0, Vec::new(), Vec::new());
     for tag in 0..count {
@@ -18,7 +23,8 @@ fn mixture(model: &Model, seed: u64, count: u64, mut look: impl FnMut(&Disk, Ps)
         let far = random.below(model.size / 4096 / 2) * 4096 * 2;
         let offset = if random.below(3) == 0 { far.min(model.size - (1 << 20)) } else { near };
         let length = 512 * (1 + random.below(40));
-        let op = [Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Write, Op::Flush][random.below(7) as usize];
+        let op = [Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Write, Op::Flush]
+            [random.below(7) as usize];
         let length = if op == Op::Flush { 0 } else { length };
         disk.submit(now, Command { tag, op, offset, length, fua: random.below(9) == 0 });
         sent.push(now);
@@ -46,10 +52,15 @@ fn mixture(model: &Model, seed: u64, count: u64, mut look: impl FnMut(&Disk, Ps)
 fn every_picosecond_of_the_mechanism_is_explained() {
     for personality in PERSONALITIES {
         for seed in 0..4 {
-            let model = model("wd10ears", &[("personality", t(personality)), ("edge_cache_sectors", i(8))]);
+            let model =
+                model("wd10ears", &[("personality", t(personality)), ("edge_cache_sectors", i(8))]);
             mixture(&model, seed, 400, |disk, now| {
                 let c = disk.counters(now);
-                assert_eq!(c.setup + c.seek + c.rotate + c.transfer + c.idle, now, "{personality} {seed}");
+                assert_eq!(
+                    c.setup + c.seek + c.rotate + c.transfer + c.idle,
+                    now,
+                    "{personality} {seed}"
+                );
             });
         }
     }
@@ -63,7 +74,11 @@ fn every_byte_is_destaged_overwritten_or_dirty() {
             let (disk, _) = mixture(&model, seed, 400, |_, _| {});
             let (ledger, counters) = (&disk.ledger, disk.counters(0));
             assert_eq!(ledger.written, counters.bytes_written, "{personality} {seed}");
-            assert_eq!(ledger.written, ledger.destaged + ledger.overwritten, "an idle drive has nothing dirty");
+            assert_eq!(
+                ledger.written,
+                ledger.destaged + ledger.overwritten,
+                "an idle drive has nothing dirty"
+            );
             assert!(disk.writes.is_empty() && disk.log.is_empty());
             assert!(ledger.overwritten > 0 && counters.cache_hits > 0 && counters.rmw > 0);
         }
@@ -76,7 +91,13 @@ fn a_flush_ends_after_what_it_covers_and_not_after_what_came_later() {
         let model = model("wd10ears", &[("personality", t(personality)), ("idle_ms", f(1000.0))]);
         let mut disk = Disk::new(&model, model.disk.as_ref().unwrap(), 1);
         let (mut done, mut now) = (Vec::new(), 0);
-        let write = |tag: u64, block: u64| Command { tag, op: Op::Write, offset: block * 4096 + 512, length: 4096, fua: false };
+        let write = |tag: u64, block: u64| Command {
+            tag,
+            op: Op::Write,
+            offset: block * 4096 + 512,
+            length: 4096,
+            fua: false,
+        };
         let mut settle = |disk: &mut Disk, until: usize, now: &mut Ps| {
             while done.len() < until {
                 *now = disk.next().unwrap();
@@ -89,7 +110,11 @@ fn a_flush_ends_after_what_it_covers_and_not_after_what_came_later() {
         assert_eq!((disk.ledger.destaged, disk.writes.len()), (0, 8));
         disk.submit(now, Command { tag: 100, op: Op::Flush, offset: 0, length: 0, fua: false });
         (8..12).for_each(|tag| disk.submit(now, write(tag, 500_000 + tag)));
-        assert_eq!(settle(&mut disk, 13, &mut now).tag, 100, "writes into the cache overtake the flush");
+        assert_eq!(
+            settle(&mut disk, 13, &mut now).tag,
+            100,
+            "writes into the cache overtake the flush"
+        );
         assert_eq!(disk.ledger.destaged, 8 * 4096, "what came later is not its affair");
         assert_eq!(disk.writes.bytes(), 4 * 4096);
     }
@@ -112,7 +137,8 @@ fn a_flush_of_scattered_writes_takes_as_long_as_writing_them() {
 #[test]
 fn forced_unit_access_and_no_write_cache_are_on_the_medium_when_done() {
     for (fua, cache) in [(true, true), (false, false)] {
-        let mut bench = Bench::new(&model("wd10ears", &[("write_cache", Value::Boolean(cache))]), 1);
+        let mut bench =
+            Bench::new(&model("wd10ears", &[("write_cache", Value::Boolean(cache))]), 1);
         bench.submit(Op::Write, 4096, 4096, fua);
         bench.wait(0);
         assert_eq!(bench.counters().media_written, 4096);
@@ -135,8 +161,16 @@ fn what_is_dirty_or_was_read_is_answered_from_memory() {
 /// Sectors that are dirty, by brute force.
 #[test]
 fn the_interval_map_is_what_a_map_of_sectors_is() {
-    let geometry =
-        Geometry::new(&Measures { sectors: 4096, heads: 2, zones: 2, outer: 16, inner: 8, rev: 1 << 30, head_skew: 9, cylinder_skew: 99 });
+    let geometry = Geometry::new(&Measures {
+        sectors: 4096,
+        heads: 2,
+        zones: 2,
+        outer: 16,
+        inner: 8,
+        rev: 1 << 30,
+        head_skew: 9,
+        cylinder_skew: 99,
+    });
     let (mut cache, mut random) = (WriteCache::new(4096), Random::new(8));
     let mut sectors: Vec<bool> = vec![false; 600];
     let count = |sectors: &[bool]| sectors.iter().filter(|&&dirty| dirty).count() as u64 * 512;
@@ -151,7 +185,11 @@ fn the_interval_map_is_what_a_map_of_sectors_is() {
                 assert_eq!(cache.cut(start * 512, end * 512, &geometry).0, before);
             }
             1 => {
-                let Some((first, extent)) = cache.within(start * 512, u64::MAX).next().map(|(at, e)| (at, *e)) else { continue };
+                let Some((first, extent)) =
+                    cache.within(start * 512, u64::MAX).next().map(|(at, e)| (at, *e))
+                else {
+                    continue;
+                };
                 let (until, mut taken) = ((first + 512 * 5).min(extent.end), Vec::new());
                 cache.take(first, until, &geometry, &mut taken);
                 assert_eq!(taken, [Taken { start: first, end: until, seq: extent.seq, at: first }]);
@@ -159,7 +197,10 @@ fn the_interval_map_is_what_a_map_of_sectors_is() {
             }
             merge => {
                 sectors[a..b].fill(true);
-                assert_eq!(cache.insert(start * 512, end * 512, seq, &|_| merge == 2, &geometry), before);
+                assert_eq!(
+                    cache.insert(start * 512, end * 512, seq, &|_| merge == 2, &geometry),
+                    before
+                );
             }
         }
         assert_eq!(cache.bytes(), count(&sectors));
@@ -178,10 +219,23 @@ fn the_nearest_extent_is_the_one_that_a_scan_of_all_finds() {
     let mut random = Random::new(3);
     for seq in 1..600 {
         let sector = random.below(model.size / 4096);
-        disk.writes.insert(sector * 4096, sector * 4096 + 4096, seq, &|_| false, &disk.mechanism.geometry);
+        disk.writes.insert(
+            sector * 4096,
+            sector * 4096 + 4096,
+            seq,
+            &|_| false,
+            &disk.mechanism.geometry,
+        );
     }
     for now in (0..400).map(|k| k * 7 * MS) {
-        let cost = |start: u64| disk.mechanism.cost(now, start / 4096, &disk.mechanism.geometry.locate(start / 4096), true);
+        let cost = |start: u64| {
+            disk.mechanism.cost(
+                now,
+                start / 4096,
+                &disk.mechanism.geometry.locate(start / 4096),
+                true,
+            )
+        };
         let best = disk.writes.within(0, u64::MAX).map(|(start, _)| cost(start)).min();
         let chosen = disk.writes.choose(Order::Sptf, now, &disk.mechanism, &|_, _| true);
         assert_eq!(chosen.map(cost), best);
@@ -199,16 +253,26 @@ fn sectors_follow_one_another_on_the_platters_and_what_passed_is_known() {
     for _ in 0..2000 {
         let sector = random.below(model.size / 4096 - 1);
         let (place, next) = (geometry.locate(sector), geometry.locate(sector + 1));
-        assert!(place.left_on_track() > 0 && u64::from(place.cylinder) < geometry.cylinders && place.head < 4);
+        assert!(
+            place.left_on_track() > 0
+                && u64::from(place.cylinder) < geometry.cylinders
+                && place.head < 4
+        );
         let passing = geometry.passing(&place, 1);
         if next.head == place.head && next.cylinder == place.cylinder {
             assert_eq!((place.angle + passing) % geometry.rev, next.angle);
         } else {
-            assert_eq!((next.index, next.cylinder - place.cylinder), (0, u32::from(next.head == 0)));
+            assert_eq!(
+                (next.index, next.cylinder - place.cylinder),
+                (0, u32::from(next.head == 0))
+            );
         }
         let sectors = 1 + random.below(place.left_on_track());
         let span = geometry.passing(&place, sectors);
-        assert_eq!((geometry.passed(&place, span), geometry.passed(&place, span - 1)), (sectors, sectors - 1));
+        assert_eq!(
+            (geometry.passed(&place, span), geometry.passed(&place, span - 1)),
+            (sectors, sectors - 1)
+        );
     }
 }
 
@@ -231,20 +295,33 @@ fn model_of(model: &Model, size: u64) -> Model {
 fn the_time_of_every_drive_of_a_world_adds_up_to_the_time_there() {
     for names in [["wd10ears", "seed-004"], ["wd10ears", "qlc-16k"], ["qlc-16k", "md"]] {
         let models = names.map(|name| model(name, &[]));
-        let mut world = World::new(models.iter().zip(1..).map(|(m, seed)| (m.drive(seed), 512)).collect(), Schedule::Fifo);
+        let mut world = World::new(
+            models.iter().zip(1..).map(|(m, seed)| (m.drive(seed), 512)).collect(),
+            Schedule::Fifo,
+        );
         let (mut random, mut done) = (Random::new(3), Vec::new());
         for tag in 0..300 {
             let port = random.below(2) as usize;
             let offset = random.below(models[port].size / 4096) * 4096;
             let op = if tag % 3 == 0 { Op::Read } else { Op::Write };
-            world.submit(&Route::store(port, models[port].size), Request { tag, op, offset, length: 4096, fua: false }, 1000).unwrap();
+            world
+                .submit(
+                    &Route::store(port, models[port].size),
+                    Request { tag, op, offset, length: 4096, fua: false },
+                    1000,
+                )
+                .unwrap();
             match random.below(4) {
                 0 => world.wait(1, &mut done),
                 1 => world.pass(world.now() + random.below(60 * MS)),
                 _ => {}
             }
             for (c, name) in world.counters().iter().zip(names) {
-                assert_eq!(c.setup + c.seek + c.rotate + c.transfer + c.idle, world.now(), "{name}");
+                assert_eq!(
+                    c.setup + c.seek + c.rotate + c.transfer + c.idle,
+                    world.now(),
+                    "{name}"
+                );
             }
         }
     }
@@ -253,13 +330,15 @@ fn the_time_of_every_drive_of_a_world_adds_up_to_the_time_there() {
 /// The digest of a world of two drives.
 fn digest(seed: u64) -> u64 {
     let model = model("wd10ears", &[("personality", t("window"))]);
-    let mut world = World::new(vec![(model.drive(seed), 512), (model.drive(seed + 1), 512)], Schedule::CLook);
+    let mut world =
+        World::new(vec![(model.drive(seed), 512), (model.drive(seed + 1), 512)], Schedule::CLook);
     let routes = [Route::store(0, model.size), Route::store(1, model.size)];
     let (mut random, mut done) = (Random::new(seed), Vec::new());
     for tag in 0..2000 {
         let offset = random.below(model.size / 512 - 64) * 512;
         let op = [Op::Read, Op::Write, Op::Write][random.below(3) as usize];
-        let request = Request { tag, op, offset, length: 512 * (1 + random.below(64)), fua: tag % 50 == 0 };
+        let request =
+            Request { tag, op, offset, length: 512 * (1 + random.below(64)), fua: tag % 50 == 0 };
         world.submit(&routes[random.below(2) as usize], request, 1000).unwrap();
         if world.in_flight() > 20 {
             world.wait(10, &mut done);

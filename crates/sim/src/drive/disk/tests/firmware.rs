@@ -5,9 +5,15 @@ use crate::time::seconds;
 
 const PERSONALITIES: [&str; 4] = ["command", "stream", "window", "log"];
 
-/// Megabytes a second of `count` writes, one behind the other from `offset` on, with `depth` of them in the drive, and a flush.
+/// Megabytes a second of `count` writes, one behind the other from `offset` on, with `depth` of
+/// them in the drive, and a flush.
 #[allow(clippy::cast_precision_loss, reason = "a rate")]
-fn writes(model: &Model, offset: u64, (length, count): (u64, u64), depth: usize) -> (f64, Counters) {
+fn writes(
+    model: &Model,
+    offset: u64,
+    (length, count): (u64, u64),
+    depth: usize,
+) -> (f64, Counters) {
     let mut bench = Bench::new(model, 1);
     for k in 0..count {
         bench.submit(Op::Write, offset + k * length, length, false);
@@ -33,15 +39,25 @@ fn a_stream_of_ragged_commands_costs_a_revolution_each_or_none_by_personality() 
     // A revolution of 8.3 ms for each cluster of 1 ms.
     assert_eq!(each.rmw_reads, 800);
     assert!(alone < whole / 6.0, "{alone} of {whole} MB/s");
-    assert!(few.rmw_reads < 16 && stream > 0.85 * whole, "{} reads, {stream} of {whole} MB/s", few.rmw_reads);
+    assert!(
+        few.rmw_reads < 16 && stream > 0.85 * whole,
+        "{} reads, {stream} of {whole} MB/s",
+        few.rmw_reads
+    );
     // Windows are cut between sectors: where one ends the next begins, and nothing is lost.
-    assert!(cut.rmw_reads < 16 && window > 0.85 * whole, "{} reads, {window} of {whole} MB/s", cut.rmw_reads);
+    assert!(
+        cut.rmw_reads < 16 && window > 0.85 * whole,
+        "{} reads, {window} of {whole} MB/s",
+        cut.rmw_reads
+    );
 }
 
 #[test]
 fn a_window_takes_whole_what_does_not_go_on_from_it() {
-    // Writes of 48 KiB every 64 KiB, ragged: three of them and no part of the fourth lie in a window of 192 KiB.
-    let set = [("personality", t("window")), ("window_bytes", i(3 << 16)), ("destage_order", t("clook"))];
+    // Writes of 48 KiB every 64 KiB, ragged: three of them and no part of the fourth lie in a
+    // window of 192 KiB.
+    let set =
+        [("personality", t("window")), ("window_bytes", i(3 << 16)), ("destage_order", t("clook"))];
     let mut bench = Bench::new(&model("wd10ears", &set), 1);
     for k in 0..12 {
         bench.submit(Op::Write, 512 + (k << 16), 3 << 14, false);
@@ -66,7 +82,8 @@ fn random_writes_far_apart_are_the_same_to_all_but_a_log() {
         (bench.now, bench.counters())
     };
     for depth in [1, 31] {
-        let [command, stream, window, log] = PERSONALITIES.map(|personality| run(personality, depth));
+        let [command, stream, window, log] =
+            PERSONALITIES.map(|personality| run(personality, depth));
         assert_eq!(command.1.rmw_reads, 300);
         assert_eq!((stream, window), (command, command));
         assert!(log.0 < command.0 / 5, "a log does not seek, and reads nothing first");
@@ -76,18 +93,30 @@ fn random_writes_far_apart_are_the_same_to_all_but_a_log() {
 #[test]
 fn a_stream_closed_every_so_often_loses_a_revolution_there() {
     // 6 MB give the loss of OpenBSD's dd: .84 of what aligned clusters of 64 KiB come to.
-    let rate = |offset, segment| writes(&model("wd10ears", &[("segment_bytes", i(segment))]), offset, (65_536, 3000), 1);
-    let ((aligned, _), (open, few), (closed, cut)) = (rate(0, 6_000_000), rate(512, 0), rate(512, 6_000_000));
-    assert!(open / aligned > 0.97 && few.rmw_reads < 8, "{open} of {aligned} MB/s, {} reads", few.rmw_reads);
-    // 196.6 MB are 32 segments of 92 commands and a bit, with two ends each, one of which the edge cache knows.
+    let rate = |offset, segment| {
+        writes(&model("wd10ears", &[("segment_bytes", i(segment))]), offset, (65_536, 3000), 1)
+    };
+    let ((aligned, _), (open, few), (closed, cut)) =
+        (rate(0, 6_000_000), rate(512, 0), rate(512, 6_000_000));
+    assert!(
+        open / aligned > 0.97 && few.rmw_reads < 8,
+        "{open} of {aligned} MB/s, {} reads",
+        few.rmw_reads
+    );
+    // 196.6 MB are 32 segments of 92 commands and a bit, with two ends each, one of which the edge
+    // cache knows.
     assert!((30..=70).contains(&cut.rmw_reads), "{} reads", cut.rmw_reads);
     assert!((0.80..0.88).contains(&(closed / aligned)), "{closed} of {aligned} MB/s");
 }
 
 /// A drive with a log of `bytes` that remembers nothing it read.
 fn logging(bytes: i64) -> Model {
-    let remembers = ["read_segments", "read_ahead_bytes", "edge_cache_sectors"].map(|key| (key, i(0)));
-    model("wd10ears", &[&[("personality", t("log")), ("log_bytes", i(bytes))], &remembers[..]].concat())
+    let remembers =
+        ["read_segments", "read_ahead_bytes", "edge_cache_sectors"].map(|key| (key, i(0)));
+    model(
+        "wd10ears",
+        &[&[("personality", t("log")), ("log_bytes", i(bytes))], &remembers[..]].concat(),
+    )
 }
 
 #[test]
@@ -110,7 +139,11 @@ fn what_is_in_the_log_is_read_there() {
     let counters = bench.counters();
     // They lie side by side: 20 reads, and the arm hardly moves.
     assert_eq!(counters.media_ops - logged.media_ops, 20);
-    assert!(counters.seek - logged.seek < 30 * MS, "{} ms of seeks", (counters.seek - logged.seek) / MS);
+    assert!(
+        counters.seek - logged.seek < 30 * MS,
+        "{} ms of seeks",
+        (counters.seek - logged.seek) / MS
+    );
     assert!(bench.now - begun < 300 * MS, "{} ms", (bench.now - begun) / MS);
     // A read of what is partly there takes two passes; behind it nothing else lies in the log.
     bench.finish(Op::Read, place(3), 16_384);
@@ -125,9 +158,15 @@ fn an_idle_drive_rewrites_the_log_at_home_and_begins_it_again() {
     for round in 0..5 {
         for k in 0..20 {
             let offset = k * (1 << 30) + 512;
-            disk.submit(now, Command { tag: round * 100 + k, op: Op::Write, offset, length: 8192, fua: false });
+            disk.submit(
+                now,
+                Command { tag: round * 100 + k, op: Op::Write, offset, length: 8192, fua: false },
+            );
         }
-        disk.submit(now, Command { tag: round * 100 + 99, op: Op::Flush, offset: 0, length: 0, fua: false });
+        disk.submit(
+            now,
+            Command { tag: round * 100 + 99, op: Op::Flush, offset: 0, length: 0, fua: false },
+        );
         while done.len() < 21 {
             now = disk.next().unwrap();
             disk.advance(now, &mut done);
@@ -157,12 +196,21 @@ fn a_full_log_lets_writes_go_home_and_is_not_written_over() {
             now = disk.next().unwrap();
             disk.advance(now, &mut done);
             open -= done.drain(..).count();
-            let mut places: Vec<(u64, u64)> =
-                disk.log.within(0, u64::MAX).map(|(start, extent)| (extent.at, extent.at + (extent.end - start))).collect();
+            let mut places: Vec<(u64, u64)> = disk
+                .log
+                .within(0, u64::MAX)
+                .map(|(start, extent)| (extent.at, extent.at + (extent.end - start)))
+                .collect();
             places.sort_unstable();
-            assert!(places.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two in one place of the log");
+            assert!(
+                places.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                "two in one place of the log"
+            );
             let (first, end) = (disk.log_first * 4096, (disk.log_first + disk.log_sectors) * 4096);
-            assert!(places.iter().all(|&(at, until)| first <= at && until <= end), "outside the log");
+            assert!(
+                places.iter().all(|&(at, until)| first <= at && until <= end),
+                "outside the log"
+            );
         }
     }
     assert!(disk.counters.rmw_reads > 50, "{} went home", disk.counters.rmw_reads);

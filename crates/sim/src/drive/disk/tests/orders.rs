@@ -4,7 +4,12 @@ use super::*;
 
 /// Reads of 4 KiB at these multiples of 10 GiB, all at once: in what order they are done.
 fn order(order: &str, places: &[u64]) -> Vec<u64> {
-    let set = [("order", t(order)), ("read_ahead_bytes", i(0)), ("age_limit_ms", f(100_000.0)), ("command_overhead_ms", f(0.0))];
+    let set = [
+        ("order", t(order)),
+        ("read_ahead_bytes", i(0)),
+        ("age_limit_ms", f(100_000.0)),
+        ("command_overhead_ms", f(0.0)),
+    ];
     let mut bench = Bench::new(&model("wd10ears", &set), 1);
     for place in places {
         bench.submit(Op::Read, place * (10 << 30), 4096, false);
@@ -49,9 +54,13 @@ fn dirty_data_are_destaged_as_they_came_or_upwards_and_from_the_lowest_again() {
 
 /// The longest wait of one read far away among eight that are always near.
 fn far_among_near(limit: f64) -> Ps {
-    let mut bench = Bench::new(&model("wd10ears", &[("age_limit_ms", f(limit)), ("read_ahead_bytes", i(0))]), 1);
+    let mut bench = Bench::new(
+        &model("wd10ears", &[("age_limit_ms", f(limit)), ("read_ahead_bytes", i(0))]),
+        1,
+    );
     let mut random = Random::new(2);
-    let mut near = |bench: &mut Bench| bench.submit(Op::Read, random.below(100_000) * 4096, 4096, false);
+    let mut near =
+        |bench: &mut Bench| bench.submit(Op::Read, random.below(100_000) * 4096, 4096, false);
     near(&mut bench);
     // The first is under way: of those that wait it is the oldest.
     bench.submit(Op::Read, 900 << 30, 4096, false);
@@ -73,8 +82,15 @@ fn no_command_waits_longer_than_its_limit_and_one_service() {
     for limit in [50_u64, 200, 1000] {
         #[allow(clippy::cast_precision_loss, reason = "milliseconds")]
         let waited = far_among_near(limit as f64);
-        assert!((limit * MS..limit * MS + service).contains(&waited), "{} ms, limit {limit} ms", waited / MS);
+        assert!(
+            (limit * MS..limit * MS + service).contains(&waited),
+            "{} ms, limit {limit} ms",
+            waited / MS
+        );
     }
-    assert!(far_among_near(100_000.0) > 1500 * MS, "without one it would wait as long as there is something near");
+    assert!(
+        far_among_near(100_000.0) > 1500 * MS,
+        "without one it would wait as long as there is something near"
+    );
     assert!(far_among_near(0.0) < 9 * service, "0: as they came");
 }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::time::seconds;
 
-/// Writes of 4 KiB at random places, each after the host read the pages: what a page cache makes of a misaligned write.
+/// Writes of 4 KiB at random places, each after the host read the pages: what a page cache makes of
+/// a misaligned write.
 fn page_cache(model: &Model) -> f64 {
     let (mut bench, mut random) = (Bench::new(model, 1), Random::new(5));
     for _ in 0..600 {
@@ -17,7 +18,10 @@ fn page_cache(model: &Model) -> f64 {
 
 #[test]
 fn destaging_at_once_would_be_one_revolution_late_each_time() {
-    let (waits, eager) = (page_cache(&model("wd10ears", &[])), page_cache(&model("wd10ears", &[("idle_ms", f(0.0))])));
+    let (waits, eager) = (
+        page_cache(&model("wd10ears", &[])),
+        page_cache(&model("wd10ears", &[("idle_ms", f(0.0))])),
+    );
     assert!(eager > waits * 1.15, "{eager} s, {waits} s with a wait");
 }
 
@@ -31,14 +35,19 @@ fn a_continuation_is_not_set_up_again_neither_when_done_nor_when_chosen() {
             bench.finish(Op::Write, k * 65_536, 65_536);
         }
         let counters = bench.counters();
-        assert!(counters.setup < 200 * MS, "{personality}: {} set-ups of 2 ms", counters.setup / (2 * MS));
+        assert!(
+            counters.setup < 200 * MS,
+            "{personality}: {} set-ups of 2 ms",
+            counters.setup / (2 * MS)
+        );
         assert!(counters.lost_revolutions < 10, "{personality}: {}", counters.lost_revolutions);
     }
 }
 
 #[test]
 fn once_it_destages_it_goes_on_to_the_low_mark() {
-    // One write too many for the slots, then one more from time to time: without hysteresis each would be written alone, late.
+    // One write too many for the slots, then one more from time to time: without hysteresis each
+    // would be written alone, late.
     let model = model("wd10ears", &[("personality", t("command"))]);
     let mut bench = Bench::new(&model, 1);
     for k in 0..400 {
@@ -46,7 +55,12 @@ fn once_it_destages_it_goes_on_to_the_low_mark() {
         bench.pass(MS / 2);
     }
     let counters = bench.counters();
-    assert!(counters.lost_revolutions < 40, "{} of {} operations", counters.lost_revolutions, counters.media_ops);
+    assert!(
+        counters.lost_revolutions < 40,
+        "{} of {} operations",
+        counters.lost_revolutions,
+        counters.media_ops
+    );
     assert!(counters.rotate < S / 2, "{} ms of waits", counters.rotate / MS);
 }
 
@@ -74,7 +88,11 @@ fn the_tail_of_a_live_stream_does_wait() {
     };
     let ((waits, fast), (alone, slow)) = (stream("stream"), stream("command"));
     assert!(waits.rmw_reads < 8, "{}", waits.rmw_reads);
-    assert!(alone.rmw_reads > 500 && slow > 8.0 * fast, "{} reads, {slow} s after {fast} s", alone.rmw_reads);
+    assert!(
+        alone.rmw_reads > 500 && slow > 8.0 * fast,
+        "{} reads, {slow} s after {fast} s",
+        alone.rmw_reads
+    );
 }
 
 #[test]
@@ -100,10 +118,13 @@ fn spindles_are_not_synchronised() {
             Disk::new(&model, model.disk.as_ref().unwrap(), seed)
         })
         .collect();
-    let mut revolutions: Vec<Ps> = drives.iter().map(|drive| drive.mechanism.geometry.rev).collect();
+    let mut revolutions: Vec<Ps> =
+        drives.iter().map(|drive| drive.mechanism.geometry.rev).collect();
     revolutions.sort_unstable();
     revolutions.dedup();
     assert_eq!(revolutions.len(), 8, "each turns at its own speed");
-    let within = 11_111_111_111_u64.abs_diff(revolutions[0]).max(11_111_111_111_u64.abs_diff(revolutions[7]));
+    let within = 11_111_111_111_u64
+        .abs_diff(revolutions[0])
+        .max(11_111_111_111_u64.abs_diff(revolutions[7]));
     assert!(within < 11_111_111_111 * 138 / 100_000, "{within} ps");
 }

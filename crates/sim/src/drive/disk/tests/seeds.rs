@@ -27,12 +27,16 @@ fn streams_are_read_as_fast_as_published_aligned_or_not() {
     for (name, published) in [("wd10ears", 104.5), ("wd10eads", 84.6), ("seed-004", 132.5)] {
         for offset in [0, 512] {
             let rate = stream(&model(name, &[]), Op::Read, offset, 2048);
-            assert!((rate / published - 1.0).abs() < 0.02, "{name}+{offset}: {rate:.1} MB/s, published {published}");
+            assert!(
+                (rate / published - 1.0).abs() < 0.02,
+                "{name}+{offset}: {rate:.1} MB/s, published {published}"
+            );
         }
     }
 }
 
-/// `phybs -w` on a WD20EARS (lulf.no, 15 August 2010): writes, of bytes, at offset, every so many bytes, and the ms that they took.
+/// `phybs -w` on a WD20EARS (lulf.no, 15 August 2010): writes, of bytes, at offset, every so many
+/// bytes, and the ms that they took.
 const PHYBS: [(u64, u64, u64, u64, f64); 13] = [
     (131_072, 1024, 0, 4096, 131_771.0),
     (131_072, 1024, 512, 4096, 136_005.0),
@@ -74,8 +78,15 @@ fn the_window_personality_fits_phybs_and_the_others_do_not() {
     let window = phybs(&[("personality", t("window"))]);
     assert!(rms_log(&window) < 0.15, "rms {:.3}: {window:.2?}", rms_log(&window));
     // What misalignment costs: 2.99 times for 4 KiB, 3.75 times for 8 KiB.
-    let factor = |ragged: usize, aligned: usize| window[ragged] * PHYBS[ragged].4 / (window[aligned] * PHYBS[aligned].4);
-    assert!((1.9..3.3).contains(&factor(6, 5)) && (3.2..4.2).contains(&factor(10, 9)), "{} {}", factor(6, 5), factor(10, 9));
+    let factor = |ragged: usize, aligned: usize| {
+        window[ragged] * PHYBS[ragged].4 / (window[aligned] * PHYBS[aligned].4)
+    };
+    assert!(
+        (1.9..3.3).contains(&factor(6, 5)) && (3.2..4.2).contains(&factor(10, 9)),
+        "{} {}",
+        factor(6, 5),
+        factor(10, 9)
+    );
     for personality in ["command", "stream"] {
         assert!(rms_log(&phybs(&[("personality", t(personality))])) > 1.5, "{personality}");
     }
@@ -83,17 +94,23 @@ fn the_window_personality_fits_phybs_and_the_others_do_not() {
 
 #[test]
 fn slots_and_window_are_those_that_fit_phybs_best() {
-    // docs/decisions/0016-drive-parameters.md: the least of this grid, and nothing else, says what the model has.
+    // docs/decisions/0016-drive-parameters.md: the least of this grid, and nothing else, says what
+    // the model has.
     let (mut table, mut best) = (String::new(), (f64::MAX, 0, 0));
     for slots in [8, 16, 24, 32, 48, 64] {
         for window in [4, 5, 6, 7, 8].map(|steps| steps << 15) {
-            let rms = rms_log(&phybs(&[("personality", t("window")), ("slots", i(slots)), ("window_bytes", i(window))]));
+            let rms = rms_log(&phybs(&[
+                ("personality", t("window")),
+                ("slots", i(slots)),
+                ("window_bytes", i(window)),
+            ]));
             table += &format!("{slots:3} {:4} {rms:.4}\n", window >> 10);
             best = if rms < best.0 { (rms, slots, window) } else { best };
         }
     }
     let model = model("wd10ears", &[]);
-    let own = model.disk.as_ref().map(|disk| (i64::from(disk.slots), disk.window_bytes.cast_signed()));
+    let own =
+        model.disk.as_ref().map(|disk| (i64::from(disk.slots), disk.window_bytes.cast_signed()));
     assert_eq!(own, Some((best.1, best.2)), "slots, KiB, rms:\n{table}");
 }
 
@@ -102,7 +119,11 @@ fn soonest_first_fits_phybs_and_other_orders_do_not() {
     // The whole grid of the decision has no point below 1.07 for either.
     for order in ["c-look", "fifo"] {
         for slots in [8, 24, 64] {
-            let rms = rms_log(&phybs(&[("personality", t("window")), ("slots", i(slots)), ("destage_order", t(order))]));
+            let rms = rms_log(&phybs(&[
+                ("personality", t("window")),
+                ("slots", i(slots)),
+                ("destage_order", t(order)),
+            ]));
             assert!(rms > 1.0, "{order}, {slots} slots: {rms:.3}");
         }
     }
@@ -119,31 +140,52 @@ fn commands_of_120_kib_alone_are_as_slow_as_over_usb() {
         }
         1500.0 * 0.12288 / seconds(bench.now)
     };
-    let (aligned, alone, edges) = (rate(0, &[]), rate(512, &[("edge_cache_sectors", i(0))]), rate(512, &[]));
+    let (aligned, alone, edges) =
+        (rate(0, &[]), rate(512, &[("edge_cache_sectors", i(0))]), rate(512, &[]));
     assert!(aligned > 80.0, "{aligned}");
     assert!((9.0..9.5).contains(&alone), "{alone} MB/s without an edge cache");
-    // The model as it is comes 15 % short of the 15.5; one that remembers 256 edges and has 32 slots, 8 %.
+    // The model as it is comes 15 % short of the 15.5; one that remembers 256 edges and has 32
+    // slots, 8 %.
     assert!((13.0..13.4).contains(&edges), "{edges} MB/s with one");
     let larger = rate(512, &[("edge_cache_sectors", i(256)), ("slots", i(32))]);
     assert!((14.1..14.6).contains(&larger), "{larger} MB/s with a larger one");
 }
 
-/// Random requests of 16 KiB to a file of 4 GB on the two drives of the gstripe thread, as its author measured: UFS puts 32 MB of a
-/// file in each cylinder group of 183 MB; the host sorts, the drives take 31 commands.
+/// Random requests of 16 KiB to a file of 4 GB on the two drives of the gstripe thread, as its
+/// author measured: UFS puts 32 MB of a file in each cylinder group of 183 MB; the host sorts, the
+/// drives take 31 commands.
 fn raidtest(offset: u64, depth: usize, seed: u64) -> f64 {
     raidtest_of(&model("seed-003", &[]), [seed * 2, seed * 2 + 1], (offset, depth), seed)
 }
 
 /// The same of drives of a model, switched on in these states.
-fn raidtest_of(model: &Model, [one, other]: [u64; 2], (offset, depth): (u64, usize), seed: u64) -> f64 {
-    let geom: Arc<dyn Geom> = Arc::new(Raid0::new("stripe/data".into(), 16_384, 2, model.size).unwrap());
-    let route = Route::new(&geom, 0, geom.providers()[0].length, &[Route::store(0, model.size), Route::store(1, model.size)]);
-    let mut world = World::new(vec![(model.drive(one), 512), (model.drive(other), 512)], Schedule::CLook);
+fn raidtest_of(
+    model: &Model,
+    [one, other]: [u64; 2],
+    (offset, depth): (u64, usize),
+    seed: u64,
+) -> f64 {
+    let geom: Arc<dyn Geom> =
+        Arc::new(Raid0::new("stripe/data".into(), 16_384, 2, model.size).unwrap());
+    let route = Route::new(
+        &geom,
+        0,
+        geom.providers()[0].length,
+        &[Route::store(0, model.size), Route::store(1, model.size)],
+    );
+    let mut world =
+        World::new(vec![(model.drive(one), 512), (model.drive(other), 512)], Schedule::CLook);
     let (mut random, mut done, mut open) = (Random::new(seed), Vec::new(), 0);
     for tag in 0..2500 {
         let block = random.below(262_144);
         let at = offset + block / 2048 * (183 << 20) + block % 2048 * 16_384;
-        world.submit(&route, Request { tag, op: Op::Read, offset: at, length: 16_384, fua: false }, 0).unwrap();
+        world
+            .submit(
+                &route,
+                Request { tag, op: Op::Read, offset: at, length: 16_384, fua: false },
+                0,
+            )
+            .unwrap();
         open += 1;
         if open == depth {
             done.clear();
@@ -161,8 +203,14 @@ fn raidtest_loses_what_its_author_measured() {
     for (depth, aligned, published) in [(1, 133.0, 0.842), (64, 594.0, 0.529)] {
         let mean = |offset| (0..6).map(|seed| raidtest(offset, depth, seed)).sum::<f64>() / 6.0;
         let (own, ratio) = (mean(0), mean(7680) / mean(0));
-        assert!((ratio / published - 1.0).abs() < 0.05, "depth {depth}: {ratio:.3}, published {published}");
-        assert!((own / aligned - 1.0).abs() < 0.15, "depth {depth}: {own:.1}/s, published {aligned}");
+        assert!(
+            (ratio / published - 1.0).abs() < 0.05,
+            "depth {depth}: {ratio:.3}, published {published}"
+        );
+        assert!(
+            (own / aligned - 1.0).abs() < 0.15,
+            "depth {depth}: {own:.1}/s, published {aligned}"
+        );
     }
 }
 
@@ -170,13 +218,19 @@ fn raidtest_loses_what_its_author_measured() {
 fn synchronised_spindles_would_not_lose_what_was_measured() {
     let model = model("seed-003", &[("rpm_spread_percent", f(0.0))]);
     let angle = |seed| Disk::new(&model, model.disk.as_ref().unwrap(), seed).mechanism.angle(0);
-    // A revolution of 8.33 ms: a drive of which the platters stand half a turn from those of `seed`.
+    // A revolution of 8.33 ms: a drive of which the platters stand half a turn from those of
+    // `seed`.
     let half = 4_166_666_666_u64;
-    let opposite = |seed| (100..).find(|&other| angle(other).abs_diff(angle(seed)).abs_diff(half) < MS / 5).unwrap();
-    let mean = |offset, other: &dyn Fn(u64) -> u64| (0..6).map(|s| raidtest_of(&model, [s, other(s)], (offset, 1), s)).sum::<f64>() / 6.0;
+    let opposite = |seed| {
+        (100..).find(|&other| angle(other).abs_diff(angle(seed)).abs_diff(half) < MS / 5).unwrap()
+    };
+    let mean = |offset, other: &dyn Fn(u64) -> u64| {
+        (0..6).map(|s| raidtest_of(&model, [s, other(s)], (offset, 1), s)).sum::<f64>() / 6.0
+    };
     let ratio = |other: &dyn Fn(u64) -> u64| mean(7680, other) / mean(0, other);
-    // The halves of a block lie on the same place of both drives. Apart by a share x of a turn they cost x (1 - x) of one more, and
-    // free spindles a sixth: published is .842. In phase they cost nothing, half a turn apart 2.08 ms of 7.5.
+    // The halves of a block lie on the same place of both drives. Apart by a share x of a turn they
+    // cost x (1 - x) of one more, and free spindles a sixth: published is .842. In phase they cost
+    // nothing, half a turn apart 2.08 ms of 7.5.
     let [same, apart] = [ratio(&|seed| seed), ratio(&opposite)];
     assert!(same > 0.98, "in phase: {same:.3}");
     assert!((0.77..0.80).contains(&apart), "half a turn apart: {apart:.3}");
@@ -200,5 +254,8 @@ fn random_writes_through_a_page_cache_are_one_random_read_more() {
     let [aligned, misaligned] = [aligned.now, misaligned.now].map(seconds);
     // Published: 7 to 8 s and 22 to 24 s.
     assert!((misaligned / aligned / 3.07 - 1.0).abs() < 0.10, "{aligned} s and {misaligned} s");
-    assert!((6.5..8.5).contains(&aligned) && (21.0..25.0).contains(&misaligned), "{aligned} s and {misaligned} s");
+    assert!(
+        (6.5..8.5).contains(&aligned) && (21.0..25.0).contains(&misaligned),
+        "{aligned} s and {misaligned} s"
+    );
 }

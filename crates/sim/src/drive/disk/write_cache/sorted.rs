@@ -1,5 +1,6 @@
-//! A sorted map in rows of neighbours: one row for a few dozen entries, some hundred rows for thousands. A binary
-//! search runs over contiguous keys, and an iteration reads contiguous memory; a tree of nodes offers neither.
+//! A sorted map in rows of neighbours: one row for a few dozen entries, some hundred rows for
+//! thousands. A binary search runs over contiguous keys, and an iteration reads contiguous memory;
+//! a tree of nodes offers neither.
 
 /// The most entries of a row.
 const ROW: usize = 64;
@@ -18,11 +19,13 @@ pub(super) struct Sorted<T> {
     /// The first key of every row.
     firsts: Vec<u64>,
     length: usize,
-    /// The last row that became empty, kept so that a map alternating between one entry and none does not allocate.
+    /// The last row that became empty, kept so that a map alternating between one entry and none
+    /// does not allocate.
     spare: Option<Row<T>>,
 }
 
-/// The position of an entry: row, and index in the row. Past the last entry it is the row after the last.
+/// The position of an entry: row, and index in the row. Past the last entry it is the row after the
+/// last.
 type At = (usize, usize);
 
 /// Neighbouring entries: keys, and the values under them.
@@ -57,7 +60,8 @@ impl<T> Sorted<T> {
 
     /// The position of the first entry at or after `key`.
     fn find(&self, key: u64) -> At {
-        // It is in the row before the first one that begins at or after `key`, or else at the beginning of the next.
+        // It is in the row before the first one that begins at or after `key`, or else at the
+        // beginning of the next.
         let after = self.firsts.partition_point(|first| *first < key);
         let Some(row) = after.checked_sub(1) else { return (0, 0) };
         let at = self.rows[row].keys.partition_point(|own| *own < key);
@@ -94,16 +98,24 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// The entries before `key`, in parts of which the last comes first, each ascending; and those at or after it, in
-    /// ascending parts.
-    pub(super) fn around(&self, key: u64) -> (impl Iterator<Item = Part<'_, T>>, impl Iterator<Item = Part<'_, T>>) {
+    /// The entries before `key`, in parts of which the last comes first, each ascending; and those
+    /// at or after it, in ascending parts.
+    pub(super) fn around(
+        &self,
+        key: u64,
+    ) -> (impl Iterator<Item = Part<'_, T>>, impl Iterator<Item = Part<'_, T>>) {
         let (row, at) = self.find(key);
         let (before, from) = self.rows.split_at(row);
         let (below, above) = match from.first() {
-            Some(row) => ((&row.keys[..at], &row.things[..at]), (&row.keys[at..], &row.things[at..])),
+            Some(row) => {
+                ((&row.keys[..at], &row.things[..at]), (&row.keys[at..], &row.things[at..]))
+            }
             None => Default::default(),
         };
-        ([below].into_iter().chain(before.iter().rev().map(Row::whole)), [above].into_iter().chain(from.iter().skip(1).map(Row::whole)))
+        (
+            [below].into_iter().chain(before.iter().rev().map(Row::whole)),
+            [above].into_iter().chain(from.iter().skip(1).map(Row::whole)),
+        )
     }
 
     /// The entries at or after `key`, ascending.
@@ -114,7 +126,8 @@ impl<T> Sorted<T> {
     /// Adds a value under a key that is not there yet.
     pub(super) fn insert(&mut self, key: u64, thing: T) {
         let (mut row, mut at) = match self.find(key) {
-            // At the end of the row before rather than the beginning of this one, whose first key would change.
+            // At the end of the row before rather than the beginning of this one, whose first key
+            // would change.
             (row, 0) if row > 0 => (row - 1, self.rows[row - 1].len()),
             found => found,
         };
@@ -126,7 +139,8 @@ impl<T> Sorted<T> {
         let own = &mut self.rows[row];
         debug_assert!(own.keys.get(at).is_none_or(|next| *next > key), "{key} is there already");
         if own.len() == ROW {
-            let rest = Row { keys: own.keys.split_off(ROW / 2), things: own.things.split_off(ROW / 2) };
+            let rest =
+                Row { keys: own.keys.split_off(ROW / 2), things: own.things.split_off(ROW / 2) };
             self.firsts.insert(row + 1, rest.keys[0]);
             self.rows.insert(row + 1, rest);
             if at > ROW / 2 {
@@ -161,10 +175,17 @@ impl<T> Sorted<T> {
         Some(thing)
     }
 
-    /// Joins a short row with a neighbour if both are short: otherwise there might be as many rows as entries.
+    /// Joins a short row with a neighbour if both are short: otherwise there might be as many rows
+    /// as entries.
     fn join(&mut self, row: usize) {
-        let fits = |row: usize| self.rows.get(row..row + 2).is_some_and(|two| two[0].len() + two[1].len() <= ROW / 2);
-        let Some(first) = [Some(row), row.checked_sub(1)].into_iter().flatten().find(|&row| fits(row)) else { return };
+        let fits = |row: usize| {
+            self.rows.get(row..row + 2).is_some_and(|two| two[0].len() + two[1].len() <= ROW / 2)
+        };
+        let Some(first) =
+            [Some(row), row.checked_sub(1)].into_iter().flatten().find(|&row| fits(row))
+        else {
+            return;
+        };
         self.firsts.remove(first + 1);
         let second = self.rows.remove(first + 1);
         self.rows[first].keys.extend(second.keys);
@@ -191,7 +212,11 @@ mod tests {
         assert!(sorted.from(key).eq(map.range(key..).map(|(key, thing)| (*key, thing))));
         let (before, from) = sorted.around(key);
         assert!(from.flat_map(|(keys, things)| keys.iter().zip(things)).eq(map.range(key..)));
-        assert!(before.flat_map(|(keys, things)| keys.iter().zip(things).rev()).eq(map.range(..key).rev()));
+        assert!(
+            before
+                .flat_map(|(keys, things)| keys.iter().zip(things).rev())
+                .eq(map.range(..key).rev())
+        );
     }
 
     #[test]
@@ -216,7 +241,12 @@ mod tests {
                 }
             }
             // Of two neighbours one has a quarter of a row at least.
-            assert!(sorted.rows.len() <= 2 + 2 * sorted.len() / (ROW / 4), "{} rows of {}", sorted.rows.len(), sorted.len());
+            assert!(
+                sorted.rows.len() <= 2 + 2 * sorted.len() / (ROW / 4),
+                "{} rows of {}",
+                sorted.rows.len(),
+                sorted.len()
+            );
         }
         let left: Vec<u64> = map.keys().copied().collect();
         for key in left {
