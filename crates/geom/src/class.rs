@@ -3,9 +3,12 @@
 //! Adding a class is one file in `class/`, a `mod` line and a line in [`crate::registry::CLASSES`],
 //! and a golden disk in `tests/disks/`.
 
-use crate::base::finding::Finding;
+use crate::base::finding::{self, Finding, Severity};
+use crate::format;
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 pub mod apm;
@@ -40,6 +43,30 @@ pub trait Class: Sync {
     fn contradicted(&self, probe: &Probe<'_>, recognises: Recognises) -> Option<Finding> {
         let _ = (probe, recognises);
         None
+    }
+
+    /// The kind of the sign by which a member of this class is recognised as a format besides; `None`
+    /// for a class whose members are known by their label alone.
+    fn sign(&self) -> Option<format::Kind> {
+        None
+    }
+
+    /// The providers that the members present make, or `None` while too few are there. Asked again
+    /// when there are more. With `degraded` it need not have all of them: no other is to come.
+    ///
+    /// By default the one set of [`Class::assemble`], of members chosen by [`chosen`].
+    fn build(&self, present: &[Present<'_>], degraded: bool) -> Option<Assembly> {
+        let all: Vec<&Member> = present.iter().map(|present| present.member).collect();
+        let (here, first) = (chosen(&all), *all.first()?);
+        if here.len() < if degraded { first.enough } else { first.count } {
+            return None;
+        }
+        let members: Vec<Member> = here.iter().map(|&at| all[at].clone()).collect();
+        let Some(geom) = self.assemble(&members) else {
+            return Some(Assembly::refused(self.name(), &here, first));
+        };
+        let below = here.iter().map(|&at| Below::Member(at)).collect();
+        Some(Assembly { layers: vec![Layer::new(geom, below)], findings: Vec::new(), here })
     }
 
     /// The set that `members` make; `None` if their labels disagree. The caller gives them with one
@@ -85,6 +112,121 @@ pub struct Member {
     pub chunk: u64,
     /// Bytes of this member that the set may use.
     pub length: u64,
+    /// Knowledge of the class about this member, for itself.
+    pub claim: Claim,
+}
+
+/// Knowledge of a class about a member, which nothing else reads. Two are equal if they are one.
+#[derive(Clone, Default)]
+pub struct Claim(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Claim {
+    /// The claim that holds `value`.
+    pub fn new(value: impl Any + Send + Sync) -> Claim {
+        Claim(Some(Arc::new(value)))
+    }
+
+    /// The value, if it is one of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_deref()?.downcast_ref()
+    }
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Claim) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(own), Some(theirs)) => Arc::ptr_eq(own, theirs),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Claim {}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Claim" } else { "None" })
+    }
+}
+
+/// A member, and its bytes.
+pub struct Present<'a> {
+    /// The membership that tasting found.
+    pub member: &'a Member,
+    /// The provider that is the member.
+    pub probe: Probe<'a>,
+}
+
+/// Indices of the members of which a set is made: one for every number, the first found; all of
+/// them where members have no numbers; in order of the numbers. A member with another count than
+/// the first found is of another time or another set: GEOM refuses it too.
+pub fn chosen(members: &[&Member]) -> Vec<usize> {
+    let mut here: Vec<usize> = Vec::new();
+    for (at, member) in members.iter().enumerate().filter(|(_, m)| m.count == members[0].count) {
+        if member.number.is_none() || !here.iter().any(|&at| members[at].number == member.number) {
+            here.push(at);
+        }
+    }
+    here.sort_by_key(|&at| members[at].number);
+    here
+}
+
+/// Providers that the members of one set make.
+#[derive(Default)]
+pub struct Assembly {
+    /// Layers, each over members or over layers before it.
+    pub layers: Vec<Layer>,
+    /// Findings, each with the index of the member that it is about.
+    pub findings: Vec<(usize, Finding)>,
+    /// Indices of the members in use.
+    pub here: Vec<usize>,
+}
+
+impl Assembly {
+    /// No provider: the labels of the members in `here` disagree, or leave it no room.
+    fn refused(class: &str, here: &[usize], first: &Member) -> Assembly {
+        let message = format!(
+            "{class} set {} cannot be made of its members: their labels disagree, or leave it no room",
+            first.provider
+        );
+        let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message);
+        let findings = here.first().map(|&at| (at, finding)).into_iter().collect();
+        Assembly { layers: Vec::new(), findings, here: here.to_vec() }
+    }
+}
+
+/// One geom of a set. A geom whose [`Geom::shift`] folds it into its one consumer makes a range of
+/// that, as a slice is.
+pub struct Layer {
+    /// The mapping; names of its slots are whole names.
+    pub geom: Arc<dyn Geom>,
+    /// Its consumers, in order.
+    pub below: Vec<Below>,
+    /// For each slot its place in a further set, for a provider that is a part of one and nothing
+    /// else: it is not tasted. Empty for a layer without such parts.
+    pub parts: Vec<Option<(&'static dyn Class, Member)>>,
+}
+
+impl Layer {
+    /// A layer whose providers are tasted as any other.
+    pub fn new(geom: Arc<dyn Geom>, below: Vec<Below>) -> Layer {
+        Layer { geom, below, parts: Vec::new() }
+    }
+}
+
+/// Consumer of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Member with this index among those present.
+    Member(usize),
+    /// Provider in `slot` of an earlier layer of the same assembly.
+    Layer {
+        /// Index of the layer.
+        layer: usize,
+        /// Slot of its geom.
+        slot: usize,
+    },
 }
 
 #[cfg(test)]
@@ -140,12 +282,12 @@ pub(crate) mod tests {
                 hostile[at..at + 4].copy_from_slice(&number.to_be_bytes());
                 seal(&mut hostile);
                 for length in [image.len() as u64, 1 << 20, 1 << 40] {
-                    read(class, crate::format::tests::disk(length, &[(0, &hostile)]), kind);
+                    read(class, format::tests::disk(length, &[(0, &hostile)]), kind);
                 }
                 for length in [1_usize, 511, 512, 700, 1024, 1100] {
                     read(
                         class,
-                        crate::format::tests::disk(
+                        format::tests::disk(
                             length as u64,
                             &[(0, &hostile[..image.len().min(length)])],
                         ),

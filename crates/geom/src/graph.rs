@@ -3,9 +3,7 @@
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::store::Store;
-use crate::base::topology::Topology;
 use crate::class::zero::Zero;
-use crate::class::{Class, Member};
 use crate::format::moving::Moving;
 use crate::format::{Format, Kind, Sign};
 use crate::mapping::geom::Geom;
@@ -13,10 +11,11 @@ use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
 use crate::probe::read_set::ReadSet;
 use crate::probe::{Blind, Budget, Limits, Probe};
+use assembly::Sets;
 pub(crate) use found::Found;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod assembly;
 mod found;
 mod incomplete;
 pub mod occupant;
@@ -284,6 +283,10 @@ impl Graph {
     /// Tastes `id`, and adds the providers that follow from it.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
+        if provider.member.is_some() {
+            // A part of a set, by what is said around it.
+            return;
+        }
         if provider.is_extended() && provider.seen {
             // Its chain is read by the class around it. The mark of an interrupted move is all that
             // its own first bytes may say besides.
@@ -334,14 +337,12 @@ impl Graph {
         provider.table.clone_from(&table);
         if let Some((class, member)) = found.member {
             provider.member = Some((class.name(), member.clone()));
-            let new = || Set { class, members: Vec::new(), built: false };
-            sets.entry((class.name(), member.set.clone()))
-                .or_insert_with(new)
-                .members
-                .push((id, member));
+            assembly::join(sets, class, id, member);
         }
         match table {
             _ if deep => {}
+            // A set shows what its member holds.
+            None if self.providers[id].member.is_some() => {}
             Some((class, geom)) => self.add_slices(id, class, &geom),
             None => self.add_data(id),
         }
@@ -429,72 +430,6 @@ impl Graph {
         full
     }
 
-    /// Adds the provider of every set of which enough members are present.
-    fn assemble(&mut self, sets: &mut Sets) {
-        for ((class, _), set) in sets.iter_mut().filter(|(_, s)| !s.built) {
-            let chosen = set.chosen();
-            if chosen.len() < set.members[0].1.enough
-                || self.providers.len() >= self.limits.providers
-            {
-                continue;
-            }
-            set.built = true;
-            let (ids, members): (Vec<Id>, Vec<Member>) = chosen.into_iter().unzip();
-            let Some(geom) = set.class.assemble(&members) else {
-                let message = format!(
-                    "{class} set {} cannot be made of its members: their labels disagree, or leave it no room",
-                    members[0].provider
-                );
-                self.providers[ids[0]].findings.push(Finding::new(
-                    &finding::INCOMPLETE,
-                    Severity::Warning,
-                    0,
-                    message,
-                ));
-                continue;
-            };
-            let below: Vec<Topology> =
-                ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
-            let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
-            let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
-            if depth > self.limits.depth {
-                let message =
-                    format!("sets inside sets, {} deep: not followed further", self.limits.depth);
-                self.providers[ids[0]].findings.push(Finding::new(
-                    &finding::BLIND,
-                    Severity::Warning,
-                    0,
-                    message,
-                ));
-                continue;
-            }
-            for (slot, offered) in geom.providers().into_iter().enumerate() {
-                let topology = geom.topology(slot, &below);
-                let route = Route::new(&geom, slot, offered.length, &routes);
-                let set = Provider::new(offered.name, class, topology, route);
-                self.providers.push(Provider { parents: ids.clone(), is_set: true, depth, ..set });
-            }
-        }
-    }
-
-    fn report_incomplete(&mut self, sets: &Sets) {
-        for ((class, _), set) in sets {
-            let (id, first) = &set.members[0];
-            let here: Vec<_> =
-                set.chosen().into_iter().map(|(id, member)| (id, member.number)).collect();
-            if here.len() < first.count {
-                let set = Incomplete {
-                    class,
-                    provider: first.provider.clone(),
-                    here,
-                    count: first.count,
-                };
-                self.providers[*id].findings.push(set.finding());
-                self.incomplete.push(set);
-            }
-        }
-    }
-
     /// Drops a signature that is seen again on a slice or data area with the same start: it belongs
     /// to the inner provider.
     fn settle_signs(&mut self) {
@@ -531,28 +466,3 @@ fn blind_finding(blind: Blind) -> Finding {
 
 /// Bytes that labels keep for themselves and their boot code: `BBSIZE` of the BSDs.
 const BOOT_AREA: u64 = 8192;
-
-/// Members found so far, by class and set.
-type Sets = BTreeMap<(&'static str, String), Set>;
-
-struct Set {
-    class: &'static dyn Class,
-    members: Vec<(Id, Member)>,
-    built: bool,
-}
-
-impl Set {
-    /// One provider for every number, the first found; all of them where members have no numbers. A
-    /// member with another count than the first found is of another time or another set: GEOM
-    /// refuses it too.
-    fn chosen(&self) -> Vec<(Id, Member)> {
-        let mut chosen: Vec<(Id, Member)> = Vec::new();
-        for (id, m) in self.members.iter().filter(|(_, m)| m.count == self.members[0].1.count) {
-            if m.number.is_none() || !chosen.iter().any(|(_, c)| c.number == m.number) {
-                chosen.push((*id, m.clone()));
-            }
-        }
-        chosen.sort_by_key(|(_, m)| m.number);
-        chosen
-    }
-}

@@ -131,7 +131,7 @@ fn cases() -> Vec<Case> {
         for grains in combinations(members, sizes) {
             cases.push(Case::new(
                 "mirror",
-                Raid1::new("m".into(), 60).unwrap(),
+                Raid1::new("m".into(), 60, members).unwrap(),
                 &vec![60; members],
                 &grains,
             ));
@@ -161,11 +161,11 @@ fn cases() -> Vec<Case> {
 }
 
 /// Where byte `x` lives: (member, byte) for every copy.
-fn places(geom: &dyn Geom, members: usize, slot: usize, x: u64) -> Vec<(usize, u64)> {
+fn places(geom: &dyn Geom, slot: usize, x: u64) -> Vec<(usize, u64)> {
     match geom.map(slot, x, 1, Op::Write) {
         Extent::At { consumer, offset, .. } => vec![(consumer, offset)],
-        Extent::Each { offset, .. } => (0..members).map(|m| (m, offset)).collect(),
-        Extent::Zero { .. } | Extent::Fail { .. } => Vec::new(),
+        Extent::Copies { count, .. } => (0..count).map(|nth| geom.copy(slot, x, nth)).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -178,8 +178,7 @@ struct Whole {
 
 impl Whole {
     fn new(case: &Case, slot: usize, length: u64) -> Whole {
-        let bytes: Vec<_> =
-            (0..length).map(|x| places(&*case.geom, case.lengths.len(), slot, x)).collect();
+        let bytes: Vec<_> = (0..length).map(|x| places(&*case.geom, slot, x)).collect();
         let length = bytes.len();
         let mut whole = vec![true; (length + 1) * (length + 1)];
         for x in 0..length {
@@ -225,9 +224,8 @@ fn map_loses_and_shares_no_byte() {
     for case in cases() {
         let mut taken = HashSet::new();
         for (slot, provider) in case.geom.providers().into_iter().enumerate() {
-            let bytes: Vec<_> = (0..provider.length)
-                .map(|x| places(&*case.geom, case.lengths.len(), slot, x))
-                .collect();
+            let bytes: Vec<_> =
+                (0..provider.length).map(|x| places(&*case.geom, slot, x)).collect();
             for (x, byte) in bytes.iter().enumerate() {
                 assert_eq!(
                     byte.is_empty(),
@@ -368,10 +366,13 @@ impl Node {
         };
         match geom.map(*slot, x, 1, op) {
             Extent::At { consumer, offset, .. } => below[consumer].byte(offset, op),
-            Extent::Each { offset, .. } if op == Op::Read => below[0].byte(offset, op),
-            Extent::Each { offset, .. } => below.iter().flat_map(|b| b.byte(offset, op)).collect(),
+            Extent::Copies { count, .. } => {
+                let copies =
+                    (0..if op == Op::Read { 1 } else { count }).map(|nth| geom.copy(*slot, x, nth));
+                copies.flat_map(|(consumer, offset)| below[consumer].byte(offset, op)).collect()
+            }
             Extent::Zero { .. } => vec![None],
-            Extent::Fail { .. } => unreachable!(),
+            _ => unreachable!(),
         }
     }
 }
@@ -385,7 +386,9 @@ fn visited(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Option<(usize
                 Piece::Store { store, offset, length } => {
                     all.extend((offset..offset + length).map(|x| Some((store, x))))
                 }
-                Piece::Zero { length } => all.extend((0..length).map(|_| None)),
+                Piece::Zero { length } | Piece::Rebuilt { length } => {
+                    all.extend((0..length).map(|_| None))
+                }
             }
             Ok(())
         })
@@ -402,8 +405,9 @@ fn stacks() -> Vec<Node> {
     let stripe = |chunk, share, below: Vec<Node>| {
         Node::over(Raid0::new("s".into(), chunk, below.len(), share).unwrap(), 0, below)
     };
-    let mirror =
-        |length, below: Vec<Node>| Node::over(Raid1::new("m".into(), length).unwrap(), 0, below);
+    let mirror = |length, below: Vec<Node>| {
+        Node::over(Raid1::new("m".into(), length, below.len()).unwrap(), 0, below)
+    };
     let concat = |below: Vec<Node>| {
         Node::over(Linear::new("c".into(), below.iter().map(Node::length)).unwrap(), 0, below)
     };

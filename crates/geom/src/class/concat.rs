@@ -13,7 +13,7 @@
 //! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
 
 use super::metadata::{self, Field, Label, Labelled, number, text};
-use super::{Class, Member, Taste};
+use super::{Claim, Class, Member, Taste};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::base::topology::Topology;
@@ -83,6 +83,7 @@ impl Metadata {
             enough: count,
             chunk: 0,
             length: length.checked_sub(sector)?,
+            claim: Claim::default(),
         })
     }
 }

@@ -16,7 +16,7 @@
 //! FreeBSD `sys/geom/mirror/g_mirror.h`.
 
 use super::metadata::{self, Field, Label, Labelled, Value, number, text};
-use super::{Class, Member, Taste};
+use super::{Claim, Class, Member, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
@@ -93,7 +93,7 @@ impl Class for Mirror {
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let length = members.iter().map(|m| m.length).min()?;
-        Some(Arc::new(Raid1::new(members.first()?.provider.clone(), length)?))
+        Some(Arc::new(Raid1::new(members.first()?.provider.clone(), length, members.len())?))
     }
 }
 
@@ -116,6 +116,7 @@ impl Metadata {
             enough: 1,
             chunk: 0,
             length: self.md_mediasize.get(),
+            claim: Claim::default(),
         })
     }
 
@@ -249,12 +250,13 @@ fn hex(bytes: &[u8; 16]) -> String {
 pub struct Raid1 {
     name: String,
     length: u64,
+    copies: usize,
 }
 
 impl Raid1 {
-    /// Copies of `length` bytes; `None` if `length` is 0.
-    pub fn new(name: String, length: u64) -> Option<Raid1> {
-        (length > 0).then_some(Raid1 { name, length })
+    /// So many copies of `length` bytes; `None` if there are none, or if `length` is 0.
+    pub fn new(name: String, length: u64, copies: usize) -> Option<Raid1> {
+        (length > 0 && copies > 0).then_some(Raid1 { name, length, copies })
     }
 }
 
@@ -267,7 +269,7 @@ impl Geom for Raid1 {
         Topology::mirror(below, self.length)
     }
 
-    fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
-        Extent::Each { offset, length }
+    fn map(&self, _slot: usize, _offset: u64, length: u64, _op: Op) -> Extent {
+        Extent::Copies { count: self.copies, length }
     }
 }

@@ -16,7 +16,7 @@
 //! FreeBSD `sys/geom/stripe/g_stripe.h`, `g_stripe.c`.
 
 use super::metadata::{self, Field, Label, Labelled, number, text};
-use super::{Class, Member, Taste};
+use super::{Claim, Class, Member, Taste};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
@@ -94,6 +94,7 @@ impl Metadata {
             enough: count,
             chunk,
             length: length.checked_sub(sector)?,
+            claim: Claim::default(),
         })
     }
 }

@@ -62,7 +62,9 @@ impl Found {
         if self.member.is_some() || holder.is_some() {
             self.tables.clear();
             self.findings.clear();
-            self.signs = holder.map(|i| self.signs.swap_remove(i)).into_iter().collect();
+            let own = self.member.as_ref().and_then(|(class, _)| class.sign());
+            let own = self.signs.iter().position(|sign| Some(sign.kind) == own);
+            self.signs = own.or(holder).map(|i| self.signs.swap_remove(i)).into_iter().collect();
         }
         self.pass_over_empty();
         if self.tables.len() > 1 {

@@ -34,7 +34,8 @@ impl Incomplete {
     pub(super) fn finding(&self) -> Finding {
         let Incomplete { class, .. } = self;
         let found = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, self.to_string());
-        let numbers = if self.is_numbered() {
+        // Members of other sets are named by their own systems' tools.
+        let numbers = if self.is_numbered() && ["stripe", "concat"].contains(class) {
             format!("; trueline {class} dump DISK says what number a member is")
         } else {
             String::new()

@@ -62,6 +62,7 @@ impl Through {
         self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
             Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
             Piece::Zero { .. } => Ok(()),
+            Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
         })
     }
 }
@@ -107,10 +108,16 @@ impl Store for Through {
         self.route.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
             let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => {
-                    all = all && self.store(store)?.try_read(part, offset)?
+                Piece::Store { store, offset, .. } if all => {
+                    all = match self.store(store)?.try_read(part, offset) {
+                        // A read that waits may find another copy.
+                        Err(_) if self.used.len() > 1 => false,
+                        read => read?,
+                    }
                 }
+                Piece::Store { .. } => {}
                 Piece::Zero { .. } => part.fill(0),
+                Piece::Rebuilt { .. } => all = false,
             }
             Ok(())
         })?;
@@ -132,7 +139,7 @@ impl Store for Through {
                 Piece::Store { store, offset, .. } => {
                     self.store(store)?.write_through(part, offset)
                 }
-                Piece::Zero { .. } => Err(Errno::ReadOnly),
+                Piece::Zero { .. } | Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
             }
         })
     }
@@ -155,6 +162,7 @@ impl Store for Through {
                     self.store(store)?.extent(offset, length)?
                 }
                 Piece::Zero { length } => Run { content: Content::Hole, length },
+                Piece::Rebuilt { length } => Run { content: Content::Data, length },
             });
             Err(Errno::Io)
         });

@@ -1,6 +1,7 @@
 //! The answers of a geom: its providers, their boundaries, and the place of their bytes.
 
 use super::slices::{Kind, Slices};
+use crate::base::error::Errno;
 use crate::base::topology::Topology;
 
 /// Instance of a class: providers made of the ones below.
@@ -16,6 +17,35 @@ pub trait Geom: Send + Sync {
     /// provider's length.
     fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent;
 
+    /// The consumer and the byte there of copy `nth` of the run at `offset`, which [`Geom::map`]
+    /// answered with [`Extent::Copies`]. Copies of one run are asked for in this order.
+    fn copy(&self, slot: usize, offset: u64, nth: usize) -> (usize, u64) {
+        let _ = slot;
+        (nth, offset)
+    }
+
+    /// Makes the bytes at `offset` of what other consumers hold, for a run that [`Geom::map`]
+    /// answered with [`Extent::Rebuilt`]; `buffer` is no longer than that run.
+    ///
+    /// Errors: those of `read`, and [`Errno::Io`] where too little is left.
+    fn rebuild(
+        &self,
+        slot: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        read: &mut ReadConsumer<'_>,
+    ) -> Result<(), Errno> {
+        let _ = (slot, offset, buffer, read);
+        Err(Errno::Io)
+    }
+
+    /// The reason for which the provider in `slot` cannot be written anywhere, in a few words; `None`
+    /// where some of it can.
+    fn read_only(&self, slot: usize) -> Option<&'static str> {
+        let _ = slot;
+        None
+    }
+
     /// The byte of consumer 0 at which the provider begins, for a plain slice; a route folds it
     /// away. `None` for a layer that does more.
     fn shift(&self, slot: usize) -> Option<u64> {
@@ -28,6 +58,9 @@ pub trait Geom: Send + Sync {
         None
     }
 }
+
+/// A reader of the consumers beneath a geom: index of the consumer, buffer, first byte there.
+pub type ReadConsumer<'a> = dyn FnMut(usize, &mut [u8], u64) -> Result<(), Errno> + 'a;
 
 /// Provider that a geom offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +94,23 @@ pub enum Extent {
         /// Length of the run in bytes.
         length: u64,
     },
-    /// The same bytes on every consumer: a read takes any, a write goes to all.
-    Each {
-        /// First byte, on each consumer.
-        offset: u64,
+    /// The same bytes in several places, each of which [`Geom::copy`] says: a read takes the first
+    /// that can be read, a write goes to all.
+    Copies {
+        /// Number of copies, at least 1.
+        count: usize,
+        /// Length of the run in bytes.
+        length: u64,
+    },
+    /// No place of its own: [`Geom::rebuild`] makes it of parity and what else is left. It cannot
+    /// be written.
+    Rebuilt {
+        /// Length of the run in bytes.
+        length: u64,
+    },
+    /// Bytes that nothing here may write: parity, or a block that is shared, would have to change
+    /// with them. The answer to a write alone.
+    ReadOnly {
         /// Length of the run in bytes.
         length: u64,
     },
@@ -85,7 +131,9 @@ impl Extent {
     pub fn length(self) -> u64 {
         match self {
             Extent::At { length, .. }
-            | Extent::Each { length, .. }
+            | Extent::Copies { length, .. }
+            | Extent::Rebuilt { length }
+            | Extent::ReadOnly { length }
             | Extent::Zero { length }
             | Extent::Fail { length } => length,
         }

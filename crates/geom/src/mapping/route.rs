@@ -46,12 +46,18 @@ pub enum Piece {
         /// Length of the run in bytes.
         length: u64,
     },
+    /// Run that is made of what several stores hold; only of a read.
+    Rebuilt {
+        /// Length of the run in bytes.
+        length: u64,
+    },
 }
 
 impl Piece {
     /// Its range in the buffer of a request of which `from` bytes come before it.
     pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
-        let (Piece::Store { length, .. } | Piece::Zero { length }) = self;
+        let (Piece::Store { length, .. } | Piece::Zero { length } | Piece::Rebuilt { length }) =
+            self;
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
         Ok(index(from)?..index(from.saturating_add(length))?)
     }
@@ -131,9 +137,16 @@ impl Route {
         }
     }
 
+    /// The reason for which nothing of it can be written, in a few words: its own layer's, else that
+    /// of any layer beneath.
+    pub fn read_only(&self) -> Option<&'static str> {
+        let End::Geom { geom, slot, below } = &self.end else { return None };
+        geom.read_only(*slot).or_else(|| below.iter().find_map(Route::read_only))
+    }
+
     /// Calls `visit` with every piece of `[offset, offset + length)` and the bytes of the request
-    /// before it, in order: the only function that follows a mapping. Stops at the first error. A
-    /// write to a mirror visits every copy; a read the first.
+    /// before it, in order. Stops at the first error. A write to a mirror visits every copy; a read
+    /// the first. [`Route::read_at`] alone follows a mapping besides, because it tries the others.
     pub fn extents(
         &self,
         offset: u64,
@@ -176,13 +189,18 @@ impl Route {
                         .ok_or(Errno::NoDevice)?
                         .walk(done, offset, length, op, visit)?;
                 }
-                Extent::Each { offset, length } => {
-                    let copies = if op == Op::Read { 1 } else { below.len() };
-                    for copy in &below[..copies.min(below.len())] {
+                Extent::Copies { count, length } => {
+                    for nth in 0..if op == Op::Read { count.min(1) } else { count } {
+                        let (consumer, offset) = geom.copy(slot, at, nth);
+                        let copy = below.get(consumer).ok_or(Errno::NoDevice)?;
                         copy.walk(done, offset, length, op, visit)?;
                     }
                 }
                 Extent::Zero { length } => visit(done, Piece::Zero { length })?,
+                Extent::Rebuilt { length } if op == Op::Read => {
+                    visit(done, Piece::Rebuilt { length })?;
+                }
+                Extent::Rebuilt { .. } | Extent::ReadOnly { .. } => return Err(Errno::ReadOnly),
                 Extent::Fail { .. } => return Err(Errno::Io),
             }
             // A map never returns an empty run; should one do so, the request fails rather than
@@ -193,25 +211,56 @@ impl Route {
         Ok(())
     }
 
-    /// Fills `buffer` from `offset`; fails with the first error of a piece.
+    /// Fills `buffer` from `offset`. Of several copies it takes the first that can be read, and what
+    /// has no copy left is rebuilt.
+    ///
+    /// Errors: the first of a piece; of copies, that of the last.
     pub fn read_at(
         &self,
         stores: &[Box<dyn Store>],
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Errno> {
-        self.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
-            let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
-            match piece {
-                Piece::Store { store, offset, .. } => {
-                    stores.get(store).ok_or(Errno::NoDevice)?.read_at(part, offset)
-                }
-                Piece::Zero { .. } => {
-                    part.fill(0);
-                    Ok(())
-                }
+        let asked = buffer.len() as u64;
+        if offset.checked_add(asked).is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        let (geom, slot, below) = match &self.end {
+            End::Store(store) => {
+                return stores
+                    .get(*store)
+                    .ok_or(Errno::NoDevice)?
+                    .read_at(buffer, self.base + offset);
             }
-        })
+            End::Geom { geom, slot, below } => (geom, *slot, below),
+        };
+        let read = |consumer: usize, buffer: &mut [u8], offset: u64| {
+            below.get(consumer).ok_or(Errno::NoDevice)?.read_at(stores, buffer, offset)
+        };
+        let (mut at, mut rest) = (self.base + offset, buffer);
+        while !rest.is_empty() {
+            let extent = geom.map(slot, at, rest.len() as u64, Op::Read);
+            let step = usize::try_from(extent.length()).map_err(|_| Errno::Range)?;
+            // A map never returns an empty run; should one do so, the request fails rather than
+            // hangs.
+            let (part, after) =
+                rest.split_at_mut_checked(step).filter(|_| step > 0).ok_or(Errno::Io)?;
+            match extent {
+                Extent::At { consumer, offset, .. } => read(consumer, part, offset)?,
+                Extent::Copies { count, .. } => {
+                    let copy = |nth| {
+                        let (consumer, offset) = geom.copy(slot, at, nth);
+                        read(consumer, part, offset)
+                    };
+                    first_that_works(count, copy)?;
+                }
+                Extent::Zero { .. } => part.fill(0),
+                Extent::Rebuilt { .. } => geom.rebuild(slot, at, part, &mut { read })?,
+                Extent::ReadOnly { .. } | Extent::Fail { .. } => return Err(Errno::Io),
+            }
+            (at, rest) = (at + step as u64, after);
+        }
+        Ok(())
     }
 
     /// Writes all of `bytes` at `offset`, on a mirror to every copy. A run without a store fails
@@ -228,7 +277,7 @@ impl Route {
                 Piece::Store { store, offset, .. } => {
                     stores.get(store).ok_or(Errno::NoDevice)?.write_at(part, offset)
                 }
-                Piece::Zero { .. } => Err(Errno::ReadOnly),
+                Piece::Zero { .. } | Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
             }
         })
     }
@@ -256,8 +305,24 @@ impl Route {
                 stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
             }
             Piece::Zero { .. } => Ok(()),
+            Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
         })
     }
+}
+
+/// Asks for one copy after another, of `count`, until one can be read; the error is the last one's.
+fn first_that_works(
+    count: usize,
+    mut copy: impl FnMut(usize) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let mut result = Err(Errno::Io);
+    for nth in 0..count {
+        result = copy(nth);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
 }
 
 #[cfg(test)]

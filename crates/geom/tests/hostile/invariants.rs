@@ -305,7 +305,7 @@ fn route_holds(route: &Route, stores: &[Box<dyn Store>]) {
             let mut answered = 0;
             for piece in &found {
                 answered += match *piece {
-                    Piece::Zero { length } => length,
+                    Piece::Zero { length } | Piece::Rebuilt { length } => length,
                     Piece::Store { store, offset, length } => {
                         let end = offset.checked_add(length);
                         assert!(

@@ -1,0 +1,200 @@
+//! Sets: members are gathered while tasting goes on, and made into providers when nothing else is
+//! new.
+
+use super::{Graph, Id, Incomplete};
+use crate::base::finding::{self, Finding, Severity};
+use crate::base::topology::Topology;
+use crate::class::{self, Assembly, Below, Class, Layer, Member, Present};
+use crate::graph::Provider;
+use crate::mapping::route::Route;
+use std::collections::BTreeMap;
+
+/// Members found so far, by class and set.
+pub(super) type Sets = BTreeMap<(&'static str, String), Set>;
+
+/// Members of one set.
+pub(super) struct Set {
+    class: &'static dyn Class,
+    members: Vec<(Id, Member)>,
+    /// Numbers of members with which it was asked for last: all of them wanted, and degraded.
+    asked: [usize; 2],
+    /// Members in use; `None` as long as nothing is made of it.
+    built: Option<Vec<Id>>,
+    /// True once the data areas of its members are looked into, because no set will show them.
+    opened: bool,
+}
+
+impl Set {
+    fn new(class: &'static dyn Class) -> Set {
+        Set { class, members: Vec::new(), asked: [0; 2], built: None, opened: false }
+    }
+
+    /// Members in use, else those that would be, and their numbers.
+    fn here(&self) -> Vec<(Id, Option<usize>)> {
+        let members: Vec<&Member> = self.members.iter().map(|(_, member)| member).collect();
+        let chosen = class::chosen(&members);
+        let would = chosen.into_iter().map(|at| (self.members[at].0, members[at].number));
+        let Some(built) = &self.built else { return would.collect() };
+        let number = |id: &Id| self.members.iter().find(|(own, _)| own == id)?.1.number;
+        built.iter().map(|id| (*id, number(id))).collect()
+    }
+}
+
+/// Adds a member to the set that it belongs to.
+pub(super) fn join(sets: &mut Sets, class: &'static dyn Class, id: Id, member: Member) {
+    let set = sets.entry((class.name(), member.set.clone())).or_insert_with(|| Set::new(class));
+    set.members.push((id, member));
+}
+
+impl Graph {
+    /// Adds the providers of sets that have all members; if there is none, of those that can do
+    /// without some; if there is none either, the data areas of members that are left.
+    pub(super) fn assemble(&mut self, sets: &mut Sets) {
+        let before = self.providers.len();
+        for degraded in [false, true] {
+            // A set that lacks a member may get it from another one.
+            if self.providers.len() == before {
+                self.build(sets, degraded);
+            }
+        }
+        if self.providers.len() == before {
+            let left = sets.values_mut().filter(|set| set.built.is_none() && !set.opened);
+            let mut members = Vec::new();
+            for set in left {
+                set.opened = true;
+                members.extend(set.members.iter().map(|(id, _)| *id));
+            }
+            members.into_iter().for_each(|id| self.add_data(id));
+        }
+    }
+
+    fn build(&mut self, sets: &mut Sets, degraded: bool) {
+        let mut parts = Vec::new();
+        for set in sets.values_mut().filter(|set| set.built.is_none()) {
+            let asked = &mut set.asked[usize::from(degraded)];
+            if *asked == set.members.len() || self.providers.len() >= self.limits.providers {
+                continue;
+            }
+            *asked = set.members.len();
+            let present: Vec<Present<'_>> = set
+                .members
+                .iter()
+                .map(|(id, member)| Present { member, probe: self.probe(*id) })
+                .collect();
+            let Some(assembly) = set.class.build(&present, degraded) else { continue };
+            let ids: Vec<Id> = set.members.iter().map(|(id, _)| *id).collect();
+            set.built = Some(assembly.here.iter().filter_map(|&at| ids.get(at).copied()).collect());
+            self.add_layers(set.class.name(), &ids, assembly, &mut parts);
+        }
+        for (class, id, member) in parts {
+            join(sets, class, id, member);
+        }
+    }
+
+    /// Adds what `class` has made of the members `ids`; appends those of its providers that are
+    /// parts of further sets to `parts`.
+    fn add_layers(
+        &mut self,
+        class: &'static str,
+        ids: &[Id],
+        assembly: Assembly,
+        parts: &mut Vec<(&'static dyn Class, Id, Member)>,
+    ) {
+        for (at, finding) in assembly.findings {
+            if let Some(&id) = ids.get(at) {
+                self.providers[id].findings.push(finding);
+            }
+        }
+        // By layer and slot; a place is empty where the graph was full.
+        let mut made: Vec<Vec<Option<Id>>> = Vec::new();
+        for layer in assembly.layers {
+            let below: Option<Vec<Id>> = layer
+                .below
+                .iter()
+                .map(|below| match *below {
+                    Below::Member(at) => ids.get(at).copied(),
+                    Below::Layer { layer, slot } => *made.get(layer)?.get(slot)?,
+                })
+                .collect();
+            made.push(
+                below.map_or(Vec::new(), |below| self.add_layer(class, &below, layer, parts)),
+            );
+        }
+    }
+
+    fn add_layer(
+        &mut self,
+        class: &'static str,
+        parents: &[Id],
+        layer: Layer,
+        parts: &mut Vec<(&'static dyn Class, Id, Member)>,
+    ) -> Vec<Option<Id>> {
+        let depth = parents.iter().map(|&id| self.providers[id].depth).max().unwrap_or(0) + 1;
+        if depth > self.limits.depth {
+            let message =
+                format!("sets inside sets, {} deep: not followed further", self.limits.depth);
+            let deep = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
+            if let Some(&first) = parents.first() {
+                self.providers[first].findings.push(deep);
+            }
+            return Vec::new();
+        }
+        let below: Vec<Topology> =
+            parents.iter().map(|&id| self.providers[id].topology.clone()).collect();
+        let routes: Vec<Route> =
+            parents.iter().map(|&id| self.providers[id].route.clone()).collect();
+        let mut memberships = layer.parts.into_iter();
+        let mut made = Vec::new();
+        for (slot, offered) in layer.geom.providers().into_iter().enumerate() {
+            let part = memberships.next().flatten();
+            if parents.first().is_some_and(|&first| self.full(first)) {
+                made.push(None);
+                continue;
+            }
+            let topology = layer.geom.topology(slot, &below);
+            let route = Route::new(&layer.geom, slot, offered.length, &routes);
+            let name = self.free_name(offered.name);
+            let provider = match (layer.geom.shift(slot), parents) {
+                (Some(start), &[parent]) => {
+                    let around = (parent, &self.providers[parent]);
+                    Provider::within(around, name, class, start, topology, route)
+                }
+                _ => {
+                    let set = Provider::new(name, class, topology, route);
+                    Provider { parents: parents.to_vec(), is_set: true, depth, ..set }
+                }
+            };
+            let id = self.providers.len();
+            self.providers.push(Provider {
+                member: part.as_ref().map(|(class, member)| (class.name(), member.clone())),
+                ..provider
+            });
+            parts.extend(part.map(|(class, member)| (class, id, member)));
+            made.push(Some(id));
+        }
+        made
+    }
+
+    /// `name`, or, where a provider has it, that with the first free number behind it, as udev and
+    /// mdadm tell two sets of one name apart.
+    fn free_name(&self, name: String) -> String {
+        if self.find(&name).is_none() {
+            return name;
+        }
+        let numbered = (1..=self.providers.len()).map(|n| format!("{name}_{n}"));
+        numbered.into_iter().find(|name| self.find(name).is_none()).unwrap_or(name)
+    }
+
+    pub(super) fn report_incomplete(&mut self, sets: &Sets) {
+        for ((class, _), set) in sets {
+            let (id, first) = &set.members[0];
+            let here = set.here();
+            if here.len() < first.count {
+                let provider = first.provider.clone();
+                let set = Incomplete { class, provider, here, count: first.count };
+                self.providers[*id].findings.push(set.finding());
+                self.incomplete.push(set);
+            }
+        }
+    }
+}
