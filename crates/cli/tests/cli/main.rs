@@ -7,6 +7,7 @@ mod bench_files;
 mod bench_safety;
 mod browser;
 mod counters;
+mod counters_shown;
 mod cures;
 mod disk_options;
 mod docs;
@@ -26,6 +27,7 @@ mod live_page;
 mod load;
 mod mkfs;
 mod moving;
+mod moving_interrupted;
 mod part;
 mod plan;
 #[path = "../disks/recipe.rs"]
@@ -45,6 +47,7 @@ mod serve_options;
 mod serve_overlay;
 mod serve_record;
 mod serve_run;
+mod serve_tls;
 mod sets;
 #[path = "../../../../tests/skip.rs"]
 mod skip;

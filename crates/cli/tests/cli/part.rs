@@ -2,6 +2,7 @@
 
 mod busy;
 mod edit;
+mod grain;
 mod held;
 mod image;
 mod over;

@@ -1,26 +1,27 @@
 //! The verbs of `part` that change a table.
 
-use crate::command::part::args::{
-    Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize,
-};
+mod table;
+
+use crate::command::part::args::{Add, Common, Delete, Length, Mark, Modify, Resize};
 use crate::command::part::json::Document;
-use crate::command::part::text::{self, Done, off_grain, report_line};
+use crate::command::part::text;
+use crate::command::part::text::{Done, off_grain, report_line};
 use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
+use crate::target;
 use crate::words::{columns, escape, size};
-use crate::write_target::{WriteTarget, named, partitions, refuse};
+use crate::write_target::{WriteTarget, refuse};
 use crate::writing::WriteOptions;
-use crate::{target, typed};
-use std::io::{self, BufWriter, Write};
+use std::io;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+pub(super) use table::{create, destroy, recover};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::graph::Id;
-use trueline_geom::graph::occupant::Occupant;
 use trueline_geom::mapping::slices::{Kind, place};
-use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme::{self, Attribute, Geometry, New, Scheme};
-use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::table::scheme::{Attribute, Scheme};
+use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted, scheme};
 use trueline_host::random;
 
 /// The result of an edit.
@@ -110,126 +111,6 @@ impl Report {
         out.flush()?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
-    let attempt = format!("make a table ({}) on", escape::plain(&args.scheme));
-    let scheme = scheme::named(&args.scheme).ok_or_else(|| {
-        let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
-        format!(
-            "{attempt} {}: no such scheme: use {}: nothing was written",
-            args.on.target,
-            names.join(", ")
-        )
-    })?;
-    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
-    target.require_settled(&attempt)?;
-    let refused = |found: String, advice: &str| {
-        refuse(&attempt, &args.on.target, &Refusal::new(found, advice))
-    };
-    if args.dialect.is_some() && scheme.name() != "BSD" {
-        return Err(refused(
-            format!("{} has no dialects", named(scheme.name())),
-            "leave out --dialect",
-        ));
-    }
-    if args.geometry.is_some() && scheme.has_guids() {
-        return Err(refused(
-            format!("{} has no geometry", named(scheme.name())),
-            "leave out --geometry",
-        ));
-    }
-    let occupant = target.occupant();
-    match &occupant {
-        Occupant::Table(old, table) if !args.overwrite => {
-            let damaged = !table.damage.is_empty();
-            let what =
-                if damaged { format!("a damaged {}", old.name()) } else { named(old.name()) };
-            let found = format!("there is {what} with {}", partitions(table.entries.len()));
-            return Err(refused(
-                found,
-                "part destroy removes it, --overwrite puts the new one in its place",
-            ));
-        }
-        Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.overwrite => {
-            return Err(refused(
-                holds.clone(),
-                &format!("say --overwrite to lose it: {}", typed::with_option("--overwrite")),
-            ));
-        }
-        _ => {}
-    }
-    let new = New {
-        entries: args.entries,
-        id: args
-            .id
-            .as_deref()
-            .map(str::parse)
-            .transpose()
-            .map_err(|wrong: String| refused(wrong, ""))?,
-        random: random::bytes().map_err(|e| e.to_string())?,
-        dialect: args.dialect.map(Into::into),
-        geometry: args
-            .geometry
-            .as_deref()
-            .map(geometry)
-            .transpose()
-            .map_err(|r| refuse(&attempt, &args.on.target, &r))?,
-        medium: Some(target.medium()),
-        rules: args.on.common.rules(),
-        usable: None,
-    };
-    let table = occupant
-        .create(&target.graph.probe(target.id), &target.site(), scheme, &new)
-        .map_err(|r| refuse(&attempt, &args.on.target, &r))?;
-    let report = Report::new(
-        &target,
-        scheme,
-        &table,
-        &args.on.common,
-        report_line(Done::Created, target.called().text()),
-    );
-    let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
-    target.write(scheme, patches, Some(&table), &args.on.write)?;
-    report.print(&args.on.write)
-}
-
-fn geometry(text: &str) -> Result<Geometry, Refusal> {
-    let numbers = text.split_once(',').and_then(|(s, h)| Some((s.parse().ok()?, h.parse().ok()?)));
-    let good = numbers.filter(|&(sectors, heads): &(u32, u32)| {
-        (1..=255).contains(&sectors) && (1..=255).contains(&heads)
-    });
-    let (sectors, heads) = good.ok_or_else(|| {
-        Refusal::new(format!("geometry '{text}'"), "write sectors and heads, 1 to 255: 63,16")
-    })?;
-    Ok(Geometry { sectors, heads })
-}
-
-pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
-    let attempt = "destroy the table on";
-    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, table) = target.edited(attempt)?;
-    let refused =
-        |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
-    if !table.damage.is_empty() && !args.force {
-        return refused(
-            format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")),
-            "part recover, or say -F to lose it",
-        );
-    }
-    if !table.entries.is_empty() && !args.force {
-        return refused(
-            format!("the {} has {}", scheme.name(), partitions(table.entries.len())),
-            "delete them first, or say -F",
-        );
-    }
-    let patches = scheme.erase(&table);
-    let report = match args.on.common.json {
-        true => Report::Table(Document::new(&[])),
-        false => Report::Line(report_line(Done::Destroyed, target.called().text())),
-    };
-    target.write(scheme, patches, None, &args.on.write)?;
-    report.print(&args.on.write)
 }
 
 /// The outcome of a change to one partition of `table`, or to the table itself.
@@ -471,33 +352,4 @@ fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refu
         };
         Refusal::new(format!("{} has no attribute '{name}'", scheme.name()), there)
     })
-}
-
-pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
-    let attempt = "recover the table on";
-    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, before) = target.edited(attempt)?;
-    if before.damage.is_empty() {
-        let report = Report::new(
-            &target,
-            scheme,
-            &before,
-            &args.on.common,
-            report_line(Done::Whole, target.called().text()),
-        );
-        target.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
-        return report.print(&args.on.write);
-    }
-    let after = scheme
-        .recover(&before, &target.site())
-        .map_err(|r| refuse(attempt, &args.on.target, &r))?;
-    let report = Report::new(
-        &target,
-        scheme,
-        &after,
-        &args.on.common,
-        report_line(Done::Recovered, target.called().text()),
-    );
-    target.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
-    report.print(&args.on.write)
 }
