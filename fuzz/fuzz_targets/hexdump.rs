@@ -6,7 +6,11 @@ use trueline_fuzz::hexdump::hexdump;
 use trueline_geom::base::store::{Sparse, Store};
 
 fuzz_target!(|data: &[u8]| {
-    let Some(disk) = std::str::from_utf8(data).ok().and_then(|text| Sparse::from_hexdump(text).ok()) else { return };
+    let Some(disk) =
+        std::str::from_utf8(data).ok().and_then(|text| Sparse::from_hexdump(text).ok())
+    else {
+        return;
+    };
     for (at, bytes) in disk.runs() {
         assert!(at + bytes.len() as u64 <= disk.length(), "bytes past the end");
         let mut back = vec![0; bytes.len()];

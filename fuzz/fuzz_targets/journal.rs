@@ -6,8 +6,8 @@ use crc::{CRC_32_ISCSI, Crc};
 use libfuzzer_sys::fuzz_target;
 use trueline_fuzz::input;
 use trueline_geom::base::patch::Patch;
-use trueline_geom::relocate::{Journal, Move, Sizes, Standing, Start, carry, ends};
 use trueline_geom::base::store::Store;
+use trueline_geom::relocate::{Journal, Move, Sizes, Standing, Start, carry, ends};
 use trueline_host::disk::memory::Memory;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
@@ -51,7 +51,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     plan.check().expect("what is opened can be carried out");
-    assert!(plan.steps() > 0 && plan.step(plan.steps()).is_none() && plan.step(plan.steps() - 1).is_some());
+    assert!(
+        plan.steps() > 0
+            && plan.step(plan.steps()).is_none()
+            && plan.step(plan.steps() - 1).is_some()
+    );
     if let Ok(Standing::Half(start)) = plan.standing(&journal, &disk) {
         let resumed = carry(&plan, &disk, Some(&journal), start, &mut |_| true);
         assert!(!unchanged || resumed.is_ok());
@@ -60,7 +64,10 @@ fuzz_target!(|data: &[u8]| {
         let length = usize::try_from(plan.length).unwrap_or(0);
         let mut moved = vec![0; length];
         disk.read_at(&mut moved, plan.to).expect("it is inside");
-        assert!(moved.iter().zip(plan.from..).all(|(&byte, at)| byte == numbers(at)), "something was lost");
+        assert!(
+            moved.iter().zip(plan.from..).all(|(&byte, at)| byte == numbers(at)),
+            "something was lost"
+        );
     }
 });
 
@@ -84,7 +91,20 @@ fn plan(from: u64, to: u64) -> Move {
     let was = vec![Patch::new(0, part(0, SECTOR), "table")];
     let table = vec![Patch::new(0, vec![7; 512], "table")];
     let (front, back) = (part(from, front), part(from + length - back, back));
-    Move { id: *b"one move of many", medium: DISK, sector: SECTOR, from, to, length, sizes: SIZES, front, back, rebased: Vec::new(), table, was }
+    Move {
+        id: *b"one move of many",
+        medium: DISK,
+        sector: SECTOR,
+        from,
+        to,
+        length,
+        sizes: SIZES,
+        front,
+        back,
+        rebased: Vec::new(),
+        table,
+        was,
+    }
 }
 
 /// Makes the sums of the head and of every note right.

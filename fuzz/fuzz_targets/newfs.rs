@@ -13,7 +13,8 @@ fuzz_target!(|data: &[u8]| {
     let length = number(u64::MAX) >> shift;
     let sector = [512, 4096][usize::from(number(2) == 1)];
     let unit = Some(1 << number(24)).filter(|&unit| unit > 256);
-    let words: Vec<String> = String::from_utf8_lossy(words).split_whitespace().map(String::from).collect();
+    let words: Vec<String> =
+        String::from_utf8_lossy(words).split_whitespace().map(String::from).collect();
     if let Ok(options) = Options::parse(&words, sector) {
         newfs_holds(length, sector, unit, &options);
     }

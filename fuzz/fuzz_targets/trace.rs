@@ -23,6 +23,9 @@ fuzz_target!(|data: &[u8]| {
         latest = entry.at_ns;
         text = text + &own::line(entry) + "\n";
     }
-    let again: Vec<Entry> = Trace::new(Box::new(text.as_bytes())).expect("our own").map(|entry| entry.expect("our own")).collect();
+    let again: Vec<Entry> = Trace::new(Box::new(text.as_bytes()))
+        .expect("our own")
+        .map(|entry| entry.expect("our own"))
+        .collect();
     assert_eq!(again, entries);
 });

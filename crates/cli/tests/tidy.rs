@@ -339,6 +339,37 @@ fn no_source_is_too_long() {
     }
 }
 
+/// Columns of a line of code, at most.
+const WIDEST: usize = 100;
+
+/// Lines wider than that, but for those that are one string: most are strings behind `let` or in an
+/// attribute, which rustfmt leaves as they are. The number only goes down.
+const MOST_WIDE: usize = 602;
+
+/// True for a line that is a string and no more, from its first quote to its last.
+fn is_string(line: &str) -> bool {
+    let start = line.trim_start().trim_start_matches(['b', 'r', '#']);
+    let end = line.trim_end_matches([',', ';', ')', '#']);
+    start.len() > 1 && start.starts_with('"') && end.ends_with('"')
+}
+
+#[test]
+fn lines_are_a_hundred_columns_wide() {
+    let (mut wide, mut total) = (Vec::new(), 0);
+    for folder in ["crates", "fuzz/src", "fuzz/fuzz_targets", "tests"] {
+        for (path, text) in sources(&root().join(folder)) {
+            let long = |line: &&str| line.chars().count() > WIDEST && !is_string(line);
+            let count = text.lines().filter(long).count();
+            wide.extend((count > 0).then(|| format!("{count} {}", path.display())));
+            total += count;
+        }
+    }
+    assert!(
+        total <= MOST_WIDE,
+        "{total} lines wider than {WIDEST}: wrap them, or lower the number: {wide:#?}"
+    );
+}
+
 #[test]
 fn every_number_of_a_decision_is_used_once_and_gaps_are_explained() {
     let directory = root().join("docs/decisions");

@@ -36,7 +36,10 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
         std::fs::write(into.join("texts").join(nth.to_string()), text)?;
         // A length of 64 MiB or so in 512-byte sectors.
         let numbers = [38, 0, 0, 0, 0, 0, 0, 0, 255, 0, 12, 0];
-        std::fs::write(into.join("newfs").join(nth.to_string()), [&numbers, text.as_bytes()].concat())?;
+        std::fs::write(
+            into.join("newfs").join(nth.to_string()),
+            [&numbers, text.as_bytes()].concat(),
+        )?;
     }
     for (name, text) in MODELS {
         // What is said of the numbers is only in the way of changing them.
@@ -52,8 +55,11 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     for file in files {
         let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
         let text = std::fs::read_to_string(file)?;
-        let disks: Vec<Sparse> =
-            Sparse::from_hexdumps(&text).map_err(|why| format!("{file}: {why}"))?.into_iter().map(|(_, disk)| disk).collect();
+        let disks: Vec<Sparse> = Sparse::from_hexdumps(&text)
+            .map_err(|why| format!("{file}: {why}"))?
+            .into_iter()
+            .map(|(_, disk)| disk)
+            .collect();
         std::fs::write(into.join("hexdump").join(&*name), &text)?;
         for sector in [512, 4096] {
             if let Some(data) = encode(&disks, sector) {
@@ -65,15 +71,24 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
                 let Some(data) = encode(std::slice::from_ref(disk), sector) else { continue };
                 same(disk, &data).map_err(|why| format!("{file}: {why}"))?;
                 for script in 0..3_u8 {
-                    let script: Vec<u8> = (0..=255_u8).take(SCRIPT).map(|n| n.wrapping_mul(37 + 2 * script)).collect();
+                    let script: Vec<u8> = (0..=255_u8)
+                        .take(SCRIPT)
+                        .map(|n| n.wrapping_mul(37 + 2 * script))
+                        .collect();
                     let edited = [script, data.clone()].concat();
-                    std::fs::write(into.join("edit").join(format!("{name}-{nth}-{sector}-{}", edited[1])), edited)?;
+                    std::fs::write(
+                        into.join("edit").join(format!("{name}-{nth}-{sector}-{}", edited[1])),
+                        edited,
+                    )?;
                 }
                 // A parser starts from the disks that it recognises.
                 for which in 0..parsers() {
                     if parser_holds(which, &Subject::new(disk.clone(), sector)) {
                         let data = [&[u8::try_from(which)?], data.as_slice()].concat();
-                        std::fs::write(into.join("parser").join(format!("{name}-{nth}-{sector}-{which}")), data)?;
+                        std::fs::write(
+                            into.join("parser").join(format!("{name}-{nth}-{sector}-{which}")),
+                            data,
+                        )?;
                     }
                 }
             }
@@ -91,7 +106,9 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
 fn same(disk: &Sparse, data: &[u8]) -> Result<(), String> {
     let [back] = &decode(data)[..] else { return Err("not one disk".into()) };
     let runs = |disk: &Sparse| disk.runs().map(|(at, bytes)| (at, bytes.len())).collect::<Vec<_>>();
-    (back.disk.length() == disk.length() && runs(&back.disk) == runs(disk)).then_some(()).ok_or_else(|| "does not survive".into())
+    (back.disk.length() == disk.length() && runs(&back.disk) == runs(disk))
+        .then_some(())
+        .ok_or_else(|| "does not survive".into())
 }
 
 fn show(target: &str, file: &str) -> Result<(), Box<dyn std::error::Error>> {
@@ -103,7 +120,10 @@ fn show(target: &str, file: &str) -> Result<(), Box<dyn std::error::Error>> {
     };
     let data = data.get(before..).unwrap_or_default();
     for (nth, subject) in decode(data).iter().enumerate() {
-        println!("# Disk {nth} of a fuzz input: sectors of {} bytes, unit {:?}.", subject.sector, subject.physical);
+        println!(
+            "# Disk {nth} of a fuzz input: sectors of {} bytes, unit {:?}.",
+            subject.sector, subject.physical
+        );
         print!("{}", hexdump(&subject.disk));
     }
     Ok(())
