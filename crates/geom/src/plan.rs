@@ -475,5 +475,4 @@ fn power(size: u64, most: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "plan/tests.rs"]
 mod tests;

@@ -7,17 +7,20 @@ use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
 use crate::mapping::slices::{Dialect, Kind, free_within, place};
 use crate::table::scheme::{Attribute, Geometry, Id, Scheme, TableSite};
-use std::fmt;
 use std::ops::Range;
 
 mod autofill;
+mod editor;
 pub(crate) mod geometry;
 mod place;
+mod refusal;
 pub mod scheme;
 pub mod types;
 
+pub use editor::Editor;
 pub(crate) use place::free_ranges;
 pub use place::{Request, Rules};
+pub use refusal::Refusal;
 
 /// Partition table that can be edited.
 #[derive(Clone, Debug)]
@@ -91,34 +94,6 @@ impl Entry {
         scheme.attributes().iter().filter(set).map(|a| a.name).collect()
     }
 }
-
-/// Refusal of an edit. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Reason in words: the value that is wrong.
-    pub found: String,
-    /// Advice in words; may be empty.
-    pub advice: String,
-}
-
-impl Refusal {
-    /// A refusal for the reason `found`, with `advice`.
-    pub fn new(found: impl Into<String>, advice: impl Into<String>) -> Refusal {
-        Refusal { found: found.into(), advice: advice.into() }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.advice.is_empty() {
-            f.write_str(&self.found)
-        } else {
-            write!(f, "{}: {}", self.found, self.advice)
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// Partition to add. A `None` is chosen.
 #[derive(Clone, Debug)]
@@ -478,47 +453,6 @@ impl Table {
                 Err(Refusal::new(found, advice))
             }
         }
-    }
-}
-
-/// Table with its states before each edit.
-pub struct Editor {
-    table: Table,
-    past: Vec<Table>,
-}
-
-impl Editor {
-    /// An editor at the first state of `table`.
-    pub fn new(table: Table) -> Editor {
-        Editor { table, past: Vec::new() }
-    }
-
-    /// The table after all edits.
-    pub fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// Applies one edit; a refused one leaves the table unchanged.
-    pub fn edit<T>(
-        &mut self,
-        edit: impl FnOnce(&mut Table) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let before = self.table.clone();
-        match edit(&mut self.table) {
-            Ok(done) => {
-                self.past.push(before);
-                Ok(done)
-            }
-            Err(refusal) => {
-                self.table = before;
-                Err(refusal)
-            }
-        }
-    }
-
-    /// Undoes the last edit; `false` if there is none.
-    pub fn undo(&mut self) -> bool {
-        self.past.pop().map(|table| self.table = table).is_some()
     }
 }
 

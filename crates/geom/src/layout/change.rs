@@ -1,8 +1,9 @@
 //! Change of one table: its old and new contents, the writes between, and its place among the
 //! tables inside it.
 
+use super::Step;
+use super::planning::called;
 use super::stages::{Inside, Stage, When, meet, shown};
-use super::{Step, called};
 use crate::base::patch::{Patch, changes};
 use crate::graph::occupant::Occupant;
 use crate::probe::Probe;

@@ -1,10 +1,11 @@
+use super::planning::called;
 use super::*;
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use crate::mapping::route::Route;
 use crate::probe::{Budget, Limits};
-use crate::table::scheme;
+use crate::table::{Entry, scheme};
 
 const M: u64 = 1 << 20;
 

@@ -1,6 +1,9 @@
 use super::*;
 use crate::base::topology::{Source, Trust};
 
+mod pools;
+mod uses;
+
 /// A disk of 1 TiB in sectors of `sector` bytes with those boundaries: purpose, size, phase.
 fn disk(sector: u64, facts: &[(Why, u64, u64)]) -> Topology {
     let fact = |&(why, size, phase)| Fact {
@@ -183,59 +186,6 @@ fn sets_are_told_only_where_they_begin() {
 }
 
 #[test]
-fn raidz_pads_as_openzfs_does() {
-    // vdev_raidz_asize: 8 KiB on three disks of 4 KiB sectors: two of data, one of parity, one of
-    // padding.
-    assert_eq!(zfs::allocated(8 * K, 12, 3, 1), 16 * K);
-    // On six with two of parity: two and two, to a multiple of three.
-    assert_eq!(zfs::allocated(8 * K, 12, 6, 2), 24 * K);
-    // 128 KiB there: 32 of data, 8 rows of two parity sectors, no padding.
-    assert_eq!(zfs::allocated(128 * K, 12, 6, 2), 192 * K);
-    assert_eq!((zfs::allocated(4096, 12, 6, 2), zfs::allocated(4096, 9, 5, 1)), (12 * K, 5120));
-    assert_eq!(zfs::allocated(128 * K, 12, 1, 0), 128 * K);
-    let p = plan("raidz2x6+postgres", disk(512, &[(Why::Physical, 4096, 0)]));
-    let record = choice(&p, "zfs", "recordsize");
-    assert_eq!(
-        (&record.value, record.price.amplification, record.price.space),
-        (&bytes(8 * K), 2.0, 16 * K)
-    );
-}
-
-#[test]
-fn ashift_is_the_unit_from_12_to_14() {
-    let ashift =
-        |unit| value(&plan("zfs", disk(512, &[(Why::Physical, unit, 0)])), "zfs", "ashift").clone();
-    assert_eq!(
-        [512, 4096, 8 * K, 16 * K, 64 * K].map(ashift),
-        [12, 12, 13, 14, 14].map(|n| Value::Count(n, ""))
-    );
-    let p = plan("zfs", disk(512, &[(Why::Physical, 16 * K, 0)]));
-    let twelve = choice(&p, "zfs", "ashift")
-        .alternatives
-        .iter()
-        .find(|a| a.value == Value::Count(12, ""))
-        .unwrap();
-    // A record of 128 KiB anywhere on 4 KiB: nine units for eight, but where it begins on one. 16
-    // KiB of a volume: 1.75.
-    assert_eq!(
-        (choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification),
-        (1.0, 1.09375)
-    );
-    let of_twelve = |wanted: &str| {
-        let p = plan(wanted, disk(512, &[(Why::Physical, 16 * K, 0)]));
-        let ashift = choice(&p, "zfs", "ashift").clone();
-        ashift
-            .alternatives
-            .into_iter()
-            .find(|a| a.value == Value::Count(12, ""))
-            .unwrap()
-            .price
-            .amplification
-    };
-    assert_eq!(["zfs+rocksdb", "zfs+ext4", "zfs+mysql"].map(of_twelve), [1.09375, 1.75, 1.75]);
-}
-
-#[test]
 fn a_page_is_guarded_unless_it_cannot_be_torn() {
     let atomic = |size| disk(512, &[(Why::Physical, 16 * K, 0), (Why::Atomic, size, 0)]);
     let guard = |wanted: &str, t| value(&plan(wanted, t), "mysql", "doublewrite").clone();
@@ -376,145 +326,6 @@ fn servers_are_told_what_the_table_says() {
         "{setting}"
     );
     assert!(p.commands.last().unwrap().contains(setting), "{:?}", p.commands);
-}
-
-#[test]
-fn stacks_that_cannot_stand_are_refused() {
-    for wrong in [
-        "",
-        "foo",
-        "ext4+luks",
-        "swap+ext4",
-        "mysql+xfs",
-        "luks+md5x4",
-        "md5x2",
-        "md1x2:64k",
-        "md5x4:3k",
-        "raidz4x5",
-        "raidz2x2",
-        "xfs+",
-        "md5x385",
-    ] {
-        assert!(Use::parse(wrong).is_err(), "{wrong}");
-    }
-    assert!(Use::parse(&vec!["luks"; 40].join("+")).is_err());
-    for (wrong, why) in [
-        ("md5x2+xfs", "4 and 5 over 3"),
-        ("md5x4:3k+xfs", "a power of two from 4k"),
-        ("raidz4x6", "parity 1 to 3"),
-        ("mdx", "no use"),
-    ] {
-        assert!(Use::parse(wrong).is_err_and(|e| e.contains(why)), "{wrong}");
-    }
-    for right in [
-        "md10x3+zfs+mysql",
-        "lvm+vm-images",
-        "vm-images+lvm+xfs",
-        "mysql",
-        "raidzx4",
-        "luks+lvm+swap",
-        "md0x2+mariadb",
-    ] {
-        assert!(Use::parse(right).is_ok(), "{right}");
-    }
-}
-
-#[test]
-fn no_disk_is_too_strange() {
-    let uses = USES.iter().map(|k| k.name).chain([
-        "md6x8+luks+lvm+zfs+vm-images+ext4",
-        "md0x384:4k+xfs+mysql",
-        "raidz3x255+postgres",
-    ]);
-    let sizes = [1, 511, 512, 3000, 4096, 65536, 3 << 20, 1 << 33, (1 << 48) + 1, u64::MAX];
-    for wanted in uses {
-        for (length, size) in
-            [0, 1, 511, 1 << 20, 1 << 40, u64::MAX].into_iter().flat_map(|l| sizes.map(|s| (l, s)))
-        {
-            let mut t = disk(
-                512,
-                &[
-                    (Why::Physical, size, size / 3),
-                    (Why::Chunk, size, 0),
-                    (Why::Row, size, size - 1),
-                    (Why::Erase, size, 0),
-                ],
-            );
-            t.length = length;
-            let p = plan(wanted, t);
-            assert!(
-                p.choices.iter().all(|c| c.price.amplification.is_finite()),
-                "{wanted} {length} {size}"
-            );
-        }
-    }
-}
-
-#[test]
-fn every_use_is_planned_by_each_of_its_names() {
-    for kind in USES {
-        for name in [kind.name].into_iter().chain(kind.also.iter().copied()) {
-            let p = plan(name, disk(512, &[(Why::Physical, 4096, 0)]));
-            assert!(p.choices.len() > 1 && p.commands.len() > 1, "{name}: {p:?}");
-            assert!(p.choices.iter().all(|c| !c.why.is_empty()), "{name}");
-        }
-    }
-}
-
-#[test]
-fn an_unknown_use_suggests_near_ones() {
-    let near = |word: &str| Use::parse(word).err().unwrap();
-    for (word, wanted) in [
-        ("postgress", "postgres"),
-        ("mysq", "mysql"),
-        ("PostgreSQL16", "postgres"),
-        ("ext3", "ext4"),
-        ("btrfs-raid1", "btrfs-raid1x2"),
-        ("gmirror", "gmirror2"),
-        ("zfs-mirror", "zfs"),
-        ("ceph", "ceph-osd"),
-        ("thinpool", "lvm-thin"),
-        ("sdcard", "sd-card"),
-        ("sql-server", "sqlserver"),
-        ("oracle-db", "oracle-asm"),
-    ] {
-        assert!(near(word).contains(wanted), "{word}: {}", near(word));
-    }
-    assert_eq!(near("nonsense"), "no use 'nonsense': trueline plan --list shows them");
-}
-
-#[test]
-fn mirrors_and_several_vdevs_are_pools() {
-    let of = |wanted| plan(wanted, disk(512, &[(Why::Physical, 4096, 0)]));
-    let create = |p: &Plan| p.commands.iter().find(|c| c.starts_with("zpool")).unwrap().clone();
-    assert_eq!(
-        create(&of("zmirror2")),
-        "zpool create -o ashift=12 tank mirror /dev/d0x1 /dev/d1x1"
-    );
-    let p = of("zmirror2x2+postgres");
-    assert!(
-        create(&p).ends_with(" mirror /dev/d0x1 /dev/d1x1 mirror /dev/d2x1 /dev/d3x1"),
-        "{}",
-        create(&p)
-    );
-    let record = choice(&p, "zfs", "recordsize");
-    assert_eq!(
-        (&record.value, record.price.amplification, record.price.space),
-        (&bytes(8 * K), 2.0, 8 * K)
-    );
-    let p = of("raidz1x3x2");
-    assert!(
-        create(&p).ends_with(
-            " raidz1 /dev/d0x1 /dev/d1x1 /dev/d2x1 raidz1 /dev/d3x1 /dev/d4x1 /dev/d5x1"
-        ),
-        "{}",
-        create(&p)
-    );
-    // A record lies in one vdev: it costs what it does in a pool of one.
-    assert_eq!(choice(&p, "zfs", "recordsize"), choice(&of("raidz1x3"), "zfs", "recordsize"));
-    for wrong in ["zmirror1", "zmirror2x0", "raidz1x3x0", "raidz2x6x100"] {
-        assert!(Use::parse(wrong).is_err(), "{wrong}");
-    }
 }
 
 #[test]
