@@ -32,6 +32,8 @@ reiserfsprogs       mkfs.reiserfs
 makefs              makefs
 mdadm               mdadm
 lvm2                pvcreate
+dmsetup             dmsetup
+thin-provisioning-tools thin_dump cache_dump
 cryptsetup-bin      cryptsetup
 bcache-tools        make-bcache
 squashfs-tools      mksquashfs

@@ -197,3 +197,14 @@ guest() {
     "$TRUELINE_TESTS/kernel/boot.sh" "$@" >guest.out || { cat guest.out >&2; return 1; }
     rm -f guest.out
 }
+
+# members RECIPE: what kernel/sets.sh leaves of that set of the kernel's, as disk, disk1 and so on.
+members() {
+    "$TRUELINE_TESTS/kernel/sets.sh" made "$1" >&2
+    index=0
+    while [ -e "made/$1/disk$index.img" ]; do
+        mv "made/$1/disk$index.img" "disk${index#0}"
+        index=$((index + 1))
+    done
+    rm -r made
+}

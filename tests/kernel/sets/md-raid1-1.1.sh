@@ -1,0 +1,4 @@
+# RAID1 of two members, superblock 1.1.
+# disks: 8M 8M
+create r --metadata=1.1 --level=1 --raid-devices=2 "$@"
+fill /dev/md/r

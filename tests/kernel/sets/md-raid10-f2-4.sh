@@ -1,0 +1,4 @@
+# RAID10, 2 far copies on 4 members, chunks of 64 KiB.
+# disks: 8M 8M 8M 8M
+create r --level=10 --raid-devices=4 --layout=f2 --chunk=64 "$@"
+fill /dev/md/r

@@ -1,0 +1,4 @@
+# RAID10, 2 near copies on 3 members, chunks of 64 KiB.
+# disks: 8M 8M 8M
+create r --level=10 --raid-devices=3 --layout=n2 --chunk=64 "$@"
+fill /dev/md/r

@@ -1,0 +1,4 @@
+# RAID6, left-symmetric-6, five members, chunks of 64 KiB.
+# disks: 8M 8M 8M 8M 8M
+create r --level=6 --raid-devices=5 --layout=left-symmetric-6 --chunk=64 "$@"
+fill /dev/md/r

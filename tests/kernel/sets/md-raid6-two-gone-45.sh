@@ -1,0 +1,8 @@
+# RAID6 whose members 4 and 5 failed one after the other: both are stale.
+# disks: 8M 8M 8M 8M 8M
+create r --level=6 --raid-devices=5 --chunk=64 "$@"
+fill /dev/md/r oldest
+mdadm /dev/md/r --fail "$4"
+fill /dev/md/r old
+mdadm /dev/md/r --fail "$5"
+fill /dev/md/r new
