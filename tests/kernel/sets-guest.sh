@@ -14,8 +14,8 @@
 #   small_xfs OPTION... DEVICE        mkfs.xfs of a small device
 #   written DEVICE            puts a file with the pattern into the file system there
 #   synced                    waits until no array or volume is being synchronised
-#   slowly; COMMAND; reached SECTORS  stops the resync, recovery or reshape that the command begins
-#                             at this sector of the members
+#   slowly; COMMAND; reached SECTORS  freezes the resync, recovery or reshape that the command
+#                             begins, soon after this sector of the members
 #
 # After it, everything is described and stopped.
 set -eu
@@ -24,6 +24,8 @@ shift 2
 mkdir -p "$results"
 export MDADM_NO_UDEV=1 LVM_SYSTEM_DIR="/run/lvm/$name" LVM_SUPPRESS_FD_WARNINGS=1
 : >"$results/expect.txt"
+echo 200000 >/proc/sys/dev/raid/speed_limit_max
+echo 1000 >/proc/sys/dev/raid/speed_limit_min
 
 # Only this recipe's disks: those of others, in the same guest, have sets of the same names.
 mkdir -p "$LVM_SYSTEM_DIR" /run/lock/lvm /run/mdadm
@@ -86,24 +88,21 @@ written() {
     umount /tmp/mounted
 }
 
-# mdadm sets sync_max by itself when it begins, so the limit is set after that, while there is
-# time to.
+# sync_max, which would stop it at an exact sector, is mdadm's own while a reshape runs.
 slowly() {
-    echo 100 >/proc/sys/dev/raid/speed_limit_min
-    echo 100 >/proc/sys/dev/raid/speed_limit_max
+    echo 500 >/proc/sys/dev/raid/speed_limit_min
+    echo 500 >/proc/sys/dev/raid/speed_limit_max
 }
 
 reached() {
     array=$(echo /sys/block/md*/md)
-    echo "$1" >"$array/sync_max"
-    echo 200000 >/proc/sys/dev/raid/speed_limit_max
-    echo 1000 >/proc/sys/dev/raid/speed_limit_min
     tries=0
-    until [ "$(cut -d' ' -f1 "$array/sync_completed")" = "$1" ]; do
+    until [ "$(cut -d' ' -f1 "$array/sync_completed" | sed s/none/0/)" -ge "$1" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 300 ]
-        usleep 100000
+        [ $tries -lt 600 ]
+        usleep 50000
     done
+    echo frozen >"$array/sync_action"
 }
 
 synced() {
