@@ -14,8 +14,8 @@
 #   small_xfs OPTION... DEVICE        mkfs.xfs of a small device
 #   written DEVICE            puts a file with the pattern into the file system there
 #   synced                    waits until no array or volume is being synchronised
-#   slowly; COMMAND; reached SECTORS  freezes the resync, recovery or reshape that the command
-#                             begins, soon after this sector of the members
+#   slowly; COMMAND; reached SECTORS  freezes the resync, recovery or reshape of /dev/md/r that the
+#                             command begins, soon after this sector of the members
 #
 # After it, everything is described and stopped.
 set -eu
@@ -95,7 +95,7 @@ slowly() {
 }
 
 reached() {
-    array=$(echo /sys/block/md*/md)
+    array=/sys/block/$(basename "$(readlink -f /dev/md/r)")/md
     tries=0
     until [ "$(cut -d' ' -f1 "$array/sync_completed" | sed s/none/0/)" -ge "$1" ]; do
         tries=$((tries + 1))
@@ -158,17 +158,20 @@ described() {
     [ -z "$(vgs --noheadings 2>/dev/null)" ] || reported
 }
 
-# Arrays lie beneath volumes and volumes beneath arrays, so two rounds.
+# Arrays lie beneath volumes and volumes beneath arrays, so two rounds. An array that is stopped may
+# stay in /sys for a while, `clear`.
 stopped() {
     sync
     for _ in 1 2; do
         vgchange -an || :
-        for array in /sys/block/md*/md; do
-            [ ! -e "$array" ] || mdadm --stop "/dev/$(basename "${array%/md}")" || :
+        for state in /sys/block/md*/md/array_state; do
+            if grep -qsv clear "$state"; then
+                mdadm --stop "/dev/$(basename "${state%/md/array_state}")" || :
+            fi
         done
     done
     rm -rf /dev/md
-    [ -z "$(ls -d /sys/block/md*/md /sys/block/dm-* 2>/dev/null)" ]
+    [ -z "$(grep -sv clear /sys/block/md*/md/array_state)$(ls -d /sys/block/dm-* 2>/dev/null)" ]
 }
 
 # What the superblocks on the members say once the arrays are stopped.
