@@ -14,8 +14,8 @@
 #   small_xfs OPTION... DEVICE        mkfs.xfs of a small device
 #   written DEVICE            puts a file with the pattern into the file system there
 #   synced                    waits until no array or volume is being synchronised
-#   slowly; COMMAND; reached SECTORS  freezes the resync, recovery or reshape of /dev/md/r that the
-#                             command begins, soon after this sector of the members
+#   slowly; COMMAND; reached SECTORS  stops the resync, recovery or reshape of /dev/md/r that the
+#                             command begins, at this sector of the members
 #
 # After it, everything is described and stopped.
 set -eu
@@ -88,21 +88,31 @@ written() {
     umount /tmp/mounted
 }
 
-# sync_max, which would stop it at an exact sector, is mdadm's own while a reshape runs.
+# The kernel takes no lower sync_max while it runs, so it is frozen in between. To leave it frozen
+# would not do: what is read from where an interrupted reshape has been last is never answered.
 slowly() {
     echo 500 >/proc/sys/dev/raid/speed_limit_min
     echo 500 >/proc/sys/dev/raid/speed_limit_max
 }
 
-reached() {
-    array=/sys/block/$(basename "$(readlink -f /dev/md/r)")/md
+come() {
     tries=0
     until [ "$(cut -d' ' -f1 "$array/sync_completed" | sed s/none/0/)" -ge "$1" ]; do
         tries=$((tries + 1))
         [ $tries -lt 600 ]
         usleep 50000
     done
+}
+
+reached() {
+    array=/sys/block/$(basename "$(readlink -f /dev/md/r)")/md
+    come 1
     echo frozen >"$array/sync_action"
+    while [ "$(cat "$array/sync_completed")" != none ]; do usleep 50000; done
+    echo "$1" >"$array/sync_max"
+    echo idle >"$array/sync_action"
+    echo 200000 >/proc/sys/dev/raid/speed_limit_max
+    come "$1"
 }
 
 synced() {
