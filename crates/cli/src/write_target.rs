@@ -13,6 +13,7 @@ use std::ops::Range;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::{self, Occupant};
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::table::read_only::ReadOnly;
 use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file::Access;
@@ -97,6 +98,14 @@ impl WriteTarget {
         self.table_on(self.id)
     }
 
+    /// A table on it that is shown and never written, with its scheme.
+    pub(crate) fn read_only(&self) -> Option<(ReadOnly, Table)> {
+        let p = &self.graph.providers[self.id];
+        let (class, _) = p.table.as_ref()?;
+        let topology = &p.topology;
+        Some(ReadOnly::new(class, p.slices()?, topology.sector, topology.length))
+    }
+
     /// The table on another provider of the target.
     pub(crate) fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
         table_on(&self.graph, id)
@@ -121,7 +130,9 @@ impl WriteTarget {
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
             let found = match (tasted.table, tasted.holder(), tasted.unread()) {
-                (Some(class), _, _) => format!("its {class} table cannot be edited"),
+                (Some(class), _, _) => format!(
+                    "{class} tables are only read, never written: use the tool of their own system"
+                ),
                 (None, Some(holder), _) => format!("{holder}: its table is edited there"),
                 (None, None, Some(what)) => format!("its table cannot be read: {what}"),
                 (None, None, None) => {

@@ -13,6 +13,7 @@ mod autofill;
 mod editor;
 pub(crate) mod geometry;
 mod place;
+pub mod read_only;
 mod refusal;
 pub mod scheme;
 pub mod types;

@@ -104,13 +104,17 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
     let name = escape::plain(shown.name.text());
     let others = names.iter().filter(|_| format.names);
     let wide = others.chain([&name]).map(|n| n.chars().count()).max().unwrap_or(0);
-    let corrupt = if table.damage.is_empty() { "" } else { " [CORRUPT]" };
+    let mark = match (table.damage.is_empty(), shown.scheme.is_editable()) {
+        (false, _) => " [CORRUPT]",
+        (true, false) => " [READ ONLY]",
+        (true, true) => "",
+    };
     let (first, sectors) =
         (lba(table.usable.start), lba(table.usable.end.saturating_sub(table.usable.start)));
     let (scheme, whole) = (shown.scheme.name(), size(table.length));
     writeln!(
         out,
-        "=>{first:>digits$}  {sectors:>digits$}  {name:>wide$}  {scheme}  ({whole}){corrupt}"
+        "=>{first:>digits$}  {sectors:>digits$}  {name:>wide$}  {scheme}  ({whole}){mark}"
     )?;
     let free = |from: u64, to: u64, out: &mut dyn io::Write| {
         let (at, sectors, size) = (lba(from), lba(to - from), size(to - from));

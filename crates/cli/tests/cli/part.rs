@@ -8,7 +8,7 @@ mod image;
 mod over;
 mod power;
 
-use crate::{run, scratch, zeroes};
+use crate::{golden, run, scratch, zeroes};
 use std::path::Path;
 
 /// The commands of seed 004 on one disk under gpart's rules, and everything they print.
@@ -137,4 +137,32 @@ fn a_picture_shows_what_misses() {
     let json = run(here, "part show --json da0").json();
     let p1 = &json["tables"][0]["entries"][0];
     assert_eq!((&p1["aligned"], &p1["misses"][0]["remainder"]), (&false.into(), &512.into()));
+}
+
+/// Tables that are never written are shown as the others are, and say so; edits refuse.
+#[test]
+fn tables_that_are_only_read_are_shown_and_say_so() {
+    for (disk, name) in [
+        ("sgi-parted", "sgi"),
+        ("rdb-parted", "rdb"),
+        ("apm-parted", "apm"),
+        ("vtoc8-parted", "vtoc8"),
+    ] {
+        let scratch = golden(disk);
+        let here = scratch.path();
+        let shown = run(here, "part show disk").ended(0).stdout.clone();
+        let head = shown.lines().next().unwrap_or_default();
+        assert!(head.starts_with("=>") && head.ends_with(" [READ ONLY]"), "{shown}");
+        assert!(head.contains(&format!("  {name}  ")), "{shown}");
+        let json = run(here, "part show --json disk").json();
+        let table = &json["tables"][0];
+        assert_eq!((&table["read_only"], &table["scheme"]), (&true.into(), &name.into()));
+        let listed = table["entries"].as_array().map_or(0, Vec::len);
+        let checked = run(here, "check --json disk").json();
+        let providers = checked["targets"][0]["providers"].as_array().map_or(0, Vec::len);
+        assert!(listed > 1 && listed < providers, "{listed} of {providers}: {shown}");
+        run(here, "part show --picture disk").ended(0);
+        let refused = run(here, "part add -t linux-data disk");
+        assert!(refused.refused().contains("tables are only read, never written"));
+    }
 }

@@ -23,6 +23,11 @@ pub trait Scheme: Sync {
     /// Name as gpart(8) writes it: `GPT`.
     fn name(&self) -> &'static str;
 
+    /// False for a table that is shown and never written.
+    fn is_editable(&self) -> bool {
+        true
+    }
+
     /// The table on the provider, damaged or not; `None` if there is none of this scheme.
     /// [`Table::raw`] holds every byte that an edit may write again.
     fn read(&self, probe: &Probe<'_>) -> Option<Table>;

@@ -37,6 +37,8 @@ struct TableJson {
     /// First byte of the provider, on the medium or its set.
     base: u64,
     length: u64,
+    /// True if its class only reads it: no verb of `part` changes it.
+    read_only: bool,
     sector_size: u64,
     stripe_size: u64,
     stripe_offset: u64,
@@ -98,6 +100,7 @@ impl TableJson {
             provider: shown.name.text().into(),
             judged,
             scheme: shown.scheme.name(),
+            read_only: !shown.scheme.is_editable(),
             base: site.base,
             length: table.length,
             sector_size: table.sector,

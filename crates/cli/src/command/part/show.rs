@@ -13,20 +13,44 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::class::mbr::Ebr;
 use trueline_geom::layout::{backup, sfdisk};
-use trueline_geom::table::scheme::{Scheme, TableSite};
+use trueline_geom::table::read_only::ReadOnly;
+use trueline_geom::table::scheme::{self, Scheme, TableSite};
 use trueline_geom::table::{Rules, Table};
 use trueline_host::disk::file::Access;
 
+/// The scheme of a table that is shown.
+enum ShownScheme {
+    /// One whose tables can be edited.
+    Edited(&'static dyn Scheme),
+    /// One whose tables are only read.
+    ReadOnly(ReadOnly),
+}
+
+impl ShownScheme {
+    fn scheme(&self) -> &dyn Scheme {
+        match self {
+            ShownScheme::Edited(scheme) => *scheme,
+            ShownScheme::ReadOnly(scheme) => scheme,
+        }
+    }
+}
+
 pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
-    let mut found: Vec<(WriteTarget, &'static dyn Scheme, Table)> = Vec::new();
+    let mut found: Vec<(WriteTarget, ShownScheme, Table)> = Vec::new();
     let mut done = ExitCode::SUCCESS;
     for typed in &args.targets {
         let target = WriteTarget {
             speaks_geom: args.common.speaks_geom() || args.common.json,
             ..WriteTarget::open(typed, &args.common.disk, Access::Read)?
         };
+        if let Some((scheme, table)) =
+            target.read_only().filter(|(scheme, _)| scheme::named(scheme.name()).is_none())
+        {
+            found.push((target, ShownScheme::ReadOnly(scheme), table));
+            continue;
+        }
         match target.readable("show the table on") {
-            Ok((scheme, table)) => found.push((target, scheme, table)),
+            Ok((scheme, table)) => found.push((target, ShownScheme::Edited(scheme), table)),
             Err(Failure::Message(message)) => {
                 complain(&message);
                 done = ExitCode::from(2);
@@ -36,7 +60,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
     }
     let called: Vec<Called> = found.iter().map(|(target, _, _)| target.called()).collect();
     let shown = found.iter().zip(&called).map(|((target, scheme, table), name)| {
-        (Shown { name, table, scheme: *scheme }, target.site(), target.judged.as_ref())
+        (Shown { name, table, scheme: scheme.scheme() }, target.site(), target.judged.as_ref())
     });
     let shown: Vec<(Shown<'_>, TableSite<'_>, Option<&Remembered>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
