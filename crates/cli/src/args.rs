@@ -83,8 +83,8 @@ pub(crate) enum Command {
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
     #[command(after_help = set::args::CONCAT_EXAMPLES)]
     Concat(set::args::Concat),
-    /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it
-    /// loses nothing
+    /// Move a partition and its contents so that it begins on the grain; an interruption loses
+    /// nothing
     #[command(override_usage = moving::args::USAGE, after_help = moving::args::EXAMPLES)]
     Move(moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// drives
     #[command(after_help = bench::args::help())]
     Bench(bench::args::Bench),
-    /// Make published measurements again, on simulated drives: theirs beside ours
+    /// Repeat published measurements on simulated drives, and compare the values
     #[command(after_help = lab::args::EXAMPLES)]
     Lab(lab::args::Lab),
     /// Serve a disk, a partition or a set as a block device

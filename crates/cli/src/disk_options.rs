@@ -67,7 +67,7 @@ impl WhyGrain {
             .find(|w| w.name() == why)
             .ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
         if why == Why::Logical {
-            return Err("the logical sector is said with --logical".into());
+            return Err("give the logical sector with --logical".into());
         }
         let (size, phase) = parse_grain(grain)?;
         Ok(WhyGrain { why, size, phase })
@@ -83,7 +83,7 @@ impl WhyGrain {
 fn profiles_help() -> String {
     let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
     format!(
-        "The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)",
+        "The drive, or the one that an image is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)",
         names.join(", ")
     )
 }

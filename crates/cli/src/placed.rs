@@ -21,7 +21,7 @@ impl Placed {
         let p = &graph.providers[id];
         let none = || {
             Refusal::new(
-                "it is no partition of a table that can be edited",
+                "it is not a partition of a table that can be edited",
                 "name one after a #: disk.img#p2",
             )
         };

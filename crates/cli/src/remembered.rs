@@ -170,7 +170,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         Ok(found) => found.is_file(),
     };
     if !is_file {
-        return Err("it is no plain file".into());
+        return Err("it is not a regular file".into());
     }
     let file =
         File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;

@@ -540,7 +540,7 @@ mod tests {
         );
         assert_eq!(
             start.message,
-            "xfs starts, at a place that is not told, 3584 bytes past a 4096-byte physical unit"
+            "xfs starts, at a place that is not reported, 3584 bytes past a 4096-byte physical unit"
         );
         assert_eq!(
             start.fix,

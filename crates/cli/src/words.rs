@@ -23,7 +23,7 @@ pub(crate) fn os(error: &io::Error) -> String {
         ErrorKind::NotFound => "no such file or directory: check the name".into(),
         ErrorKind::PermissionDenied => "permission denied".into(),
         ErrorKind::AlreadyExists => "it is there already: name another file".into(),
-        ErrorKind::InvalidData => "it is not text".into(),
+        ErrorKind::InvalidData => "it is not a text file".into(),
         ErrorKind::IsADirectory => "it is a directory: name a file".into(),
         ErrorKind::StorageFull => "what it is stored on is full".into(),
         ErrorKind::ReadOnlyFilesystem => "its file system is read-only".into(),

@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             Cause::Os(source) => match source.kind() {
                 ErrorKind::NotFound => f.write_str("no such file or device")?,
                 ErrorKind::ReadOnlyFilesystem => f.write_str("its file system is read-only")?,
-                ErrorKind::ConnectionRefused => f.write_str("nobody listens there")?,
+                ErrorKind::ConnectionRefused => f.write_str("no server listens there")?,
                 kind @ ErrorKind::PermissionDenied => write!(f, "{kind}")?,
                 _ => write!(f, "{source}")?,
             },
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(line("a.img", Errno::ROFS), "open a.img: its file system is read-only");
         assert_eq!(
             line("nbd://a/", Errno::CONNREFUSED),
-            "open nbd://a/: nobody listens there: start the server, or check the address"
+            "open nbd://a/: no server listens there: start the server, or check the address"
         );
         assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
     }

@@ -35,13 +35,13 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::TooMuch => f.write_str(
-                "too much was made anew: counters keep the layers that were found until now",
+                "clients changed tables and file systems too often: counters keep the layers found so far",
             ),
             Notice::Slow(took) => {
                 let seconds = took.as_secs_f64();
                 write!(
                     f,
-                    "to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that"
+                    "looking for new tables and file systems took {seconds:.1} s: the next look comes after a hundred times that"
                 )
             }
             Notice::RecordingEnds { path, error } => {
@@ -52,7 +52,7 @@ impl fmt::Display for Notice {
                 )
             }
             Notice::Exposed { place } => {
-                write!(f, "{place}: whoever reaches this address reads and writes without TLS")
+                write!(f, "{place}: every client that reaches this address reads and writes without TLS")
             }
             Notice::Client(line) => f.write_str(line),
         }

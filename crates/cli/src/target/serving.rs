@@ -104,6 +104,6 @@ pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, String> {
         Bytes::Geom(zeroes) => {
             Ok(Box::new(Sparse::new(zeroes.providers().first().map_or(0, |slot| slot.length))))
         }
-        Bytes::Reported(_) => Err("it is only told of and cannot be read".into()),
+        Bytes::Reported(_) => Err("it is known from a listing only and cannot be read".into()),
     }
 }

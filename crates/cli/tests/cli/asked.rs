@@ -172,7 +172,7 @@ fn types_are_taken_as_people_type_them() {
                 ran.stdout
             );
             assert_eq!(
-                ran.stderr.contains("note: -t ext4: its type in a table of "),
+                ran.stderr.contains("note: -t ext4: its "),
                 *kind == "ext4",
                 "{}",
                 ran.stderr

@@ -208,3 +208,12 @@ fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
         );
     }
 }
+
+/// Zeroes take no writes: the workload is refused before it runs.
+#[test]
+fn a_disk_of_zeroes_is_not_written() {
+    let scratch = scratch();
+    let refused = run(scratch.path(), "bench random-write --count 10 --runs 1 zero:1m");
+    assert!(refused.refused().contains("zero: takes no writes: use md:SIZE"));
+    run(scratch.path(), "bench random-read --count 10 --runs 1 --json zero:1m").ended(0);
+}

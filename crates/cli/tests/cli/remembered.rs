@@ -170,7 +170,7 @@ fn a_file_that_cannot_be_what_it_should_is_an_error_with_its_place() {
     }
     fs::remove_file(&file).expect("it is there");
     assert!(std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
-    assert!(run(here.path(), "check disk").refused().contains("it is no plain file"));
+    assert!(run(here.path(), "check disk").refused().contains("it is not a regular file"));
 }
 
 /// The profile and where it comes from, in what programs read.

@@ -84,7 +84,7 @@ fn what_a_server_refuses_is_said() {
         &["serve", "--read-only", "disk.img", "--no-counters", "--run", &command],
     );
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("its server lets nobody write"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("its server exports it read-only"), "{}", ran.stderr);
     assert!(ran.stderr.contains("the server has no export of that name"), "{}", ran.stderr);
 }
 

@@ -89,7 +89,7 @@ fn sockets_are_taken_over() {
     );
     assert_eq!(
         none.refused(),
-        "trueline: take over socket 3 (nbd): it is no listening stream socket: write ListenStream= in the socket unit, and Accept=no"
+        "trueline: take over socket 3 (nbd): it is not a listening stream socket: write ListenStream= in the socket unit, and Accept=no"
     );
     let few = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=20", "serve md:1m");
     assert!(few.refused().starts_with("trueline: take over socket "), "{}", few.stderr);
@@ -172,7 +172,7 @@ fn an_export_that_is_read_only_is_served_to_be_read() {
     };
     assert_eq!(nested("--read-only").code, Some(0));
     assert!(nested("").refused().ends_with(
-        "its server lets nobody write: say --read-only or --overlay mem, or serve it there without"
+        "its server exports it read-only: say --read-only or --overlay mem, or serve it there without"
     ));
 }
 
@@ -270,7 +270,9 @@ fn places_that_there_are_not() {
         run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:0.0.0.0:0", "--run", "true"]);
     assert!(
         open.code == Some(0)
-            && open.stderr.contains("whoever reaches this address reads and writes without TLS"),
+            && open
+                .stderr
+                .contains("every client that reaches this address reads and writes without TLS"),
         "{}",
         open.stderr
     );

@@ -197,7 +197,7 @@ fn a_remote_target_that_is_read_only_is_put_on_a_drive() {
     let inner = format!("'{program}' serve --emulate --drive wd10ears \"$uri#s1\" --run true");
     let ran = serve(scratch.path(), "disk --read-only --no-counters", &inner);
     assert!(
-        ran.stderr.contains("its server lets nobody write: say --read-only")
+        ran.stderr.contains("its server exports it read-only: say --read-only")
             && ran.stderr.contains("--overlay"),
         "{}",
         ran.stderr

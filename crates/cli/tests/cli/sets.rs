@@ -199,7 +199,7 @@ fn what_would_cost_or_be_lost_is_refused() {
     );
     kept(
         run(here, "stripe label -s 2k data b.img#s1 md:8m"),
-        &["a chunk of 2048 bytes is no whole number", "4096-byte", "-s 4096"],
+        &["a chunk of 2048 bytes is not a multiple of ", "4096-byte", "-s 4096"],
     );
     kept(run(here, "stripe label -s 3k data a.img b.img"), &["use a power of two"]);
     kept(run(here, "stripe label a/b a.img b.img"), &["'a/b' is no name"]);

@@ -73,12 +73,12 @@ fn nameless(p: &Provider, role: Role) -> Option<Finding> {
     let bare = role == Role::Data && p.signs.is_empty() && p.member.is_none();
     match (p.seen, p.unknown) {
         (false, _) if blank => {
-            note(&finding::UNREAD, "it was not read, and nobody told what is on it".into())
+            note(&finding::UNREAD, "it was not read, and no other source says what is on it".into())
         }
         // The format on a data area belongs to its set or volume, and is judged there.
         (false, _) if bare && !p.is_data_area() => note(
             &finding::UNREAD,
-            "its contents were not read, and nobody told what they are".into(),
+            "its contents were not read, and no other source says what they are".into(),
         ),
         (true, Some(at)) if blank || bare && !p.kind.is_some_and(types::is_bare_swap) => {
             let at = place(p.base().saturating_add(at), p.topology.sector);
@@ -154,7 +154,7 @@ fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
 }
 
 fn wipe(sign: &Sign) -> String {
-    format!("if {} is the stale one: wipefs --offset {} --backup", sign.kind, sign.magic)
+    format!("if {} is the stale one: wipefs --backup --offset {} DEVICE", sign.kind, sign.magic)
 }
 
 /// Findings about a format larger than its provider, or written for a sector that the device cannot

@@ -196,7 +196,7 @@ fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
         }
         seen.push((fact.why, unit));
         let said = format!(
-            "{} has a {}, of which a chunk of {chunk} bytes is no whole number: it reads the rest before it writes a chunk{}",
+            "a chunk of {chunk} bytes is not a multiple of {}'s {}: the disk reads the rest of a unit before it writes a chunk{}",
             name(graph, id),
             super::name_of(fact),
             times(in_place_cost(chunk, unit)),

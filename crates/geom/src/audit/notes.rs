@@ -64,7 +64,7 @@ pub(super) fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
     let why = if shared {
         "the next one begins in the same unit"
     } else {
-        "the rest of that unit is nobody's"
+        "no other partition uses the rest of that unit"
     };
     let message = format!(
         "ends at {}, {remainder} bytes into a {}: {why}",

@@ -121,7 +121,7 @@ pub(super) fn starts(p: &Provider) -> String {
     if p.placed {
         format!("starts at {},", place(p.base(), p.topology.sector))
     } else {
-        "starts, at a place that is not told,".into()
+        "starts, at a place that is not reported,".into()
     }
 }
 

@@ -126,9 +126,9 @@ fn hidden(copies: &Copies, name: &str) -> Taste {
         copies.describe()
     );
     let remove = if copies.is_single() {
-        format!("wipefs --offset {} --backup", copies.unit)
+        format!("wipefs --backup --offset {} DEVICE", copies.unit)
     } else {
-        "wipefs --all --types gpt".into()
+        "wipefs --all --types gpt DEVICE".into()
     };
     Taste::Refused(vec![
         Finding::new(&finding::STALE, Severity::Warning, copies.unit, message)
@@ -185,7 +185,7 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
     };
     Taste::Refused(vec![
         Finding::new(&finding::GPT, Severity::Error, own, message).fix(
-            "look for the partitions by their contents (testdisk) before anything is written; without wanted data: wipefs --all --force",
+            "look for the partitions by their contents (testdisk) before anything is written; without wanted data: wipefs --all --force DEVICE",
         ),
     ])
 }

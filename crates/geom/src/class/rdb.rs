@@ -176,7 +176,7 @@ fn slices(probe: &Probe<'_>, disk: &Disk, block: u64) -> Taste {
             listing.damaged(
                 at,
                 format!(
-                    "block {next} of the chain of Amiga partitions is none: the rest is not read"
+                    "block {next} of the chain of Amiga partitions is not a partition: the rest is not read"
                 ),
             );
             break;

@@ -83,7 +83,8 @@ impl Contents<'_> {
         // Under a table a format is a leftover, unless it is a read-only one.
         let sign = self.signs.iter().find(|s| self.table.is_none() || s.inside == Inside::ReadOnly);
         let sign = sign.map(|s| format!("there is {} on it", s.kind));
-        let table = || self.table.map(|class| format!("there is a {class} table on it"));
+        let table =
+            || self.table.map(|class| format!("there is a partition table ({class}) on it"));
         let unread =
             || self.unread().map(|what| format!("there is something that cannot be read: {what}"));
         sign.or_else(|| self.holder()).or_else(table).or_else(unread)

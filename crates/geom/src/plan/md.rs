@@ -144,7 +144,7 @@ impl Layer for Md {
             .filter(|&row| self.level != 1 && !is_whole(chunk, row))
         {
             plan.note(format!(
-                "md: a chunk of {chunk} bytes is not whole rows of {row} of the set beneath: every chunk ends within one; what stands on md is told of md's chunks"
+                "md: a chunk of {chunk} bytes is not whole rows of {row} of the set beneath: every chunk ends within one; the layers above get md's chunks"
             ));
         }
         let mut command = format!(

@@ -85,7 +85,7 @@ fn listener(number: RawFd, name: &str) -> Result<Listener, Error> {
     let kind =
         (sockopt::socket_type(&fd), sockopt::socket_acceptconn(&fd), sockopt::socket_domain(&fd));
     let (Ok(SocketType::STREAM), Ok(true), Ok(family)) = kind else {
-        return Err(not("it is no listening stream socket".into()));
+        return Err(not("it is not a listening stream socket".into()));
     };
     match family {
         AddressFamily::UNIX => Ok(Listener::Unix(UnixListener::from(fd), None)),

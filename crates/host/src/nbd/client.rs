@@ -145,7 +145,7 @@ impl Remote {
             return Err(Error::not(
                 "write",
                 text,
-                "its server lets nobody write",
+                "its server exports it read-only",
                 "say --read-only or --overlay mem, or serve it there without",
             ));
         }

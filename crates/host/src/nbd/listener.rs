@@ -87,9 +87,10 @@ impl Listener {
             io::ErrorKind::PermissionDenied => {
                 not("permission denied", "you may not make a socket in that directory")
             }
-            io::ErrorKind::AddrInUse => {
-                not("somebody made it at that moment", "end that server, or name another socket")
-            }
+            io::ErrorKind::AddrInUse => not(
+                "another program made it at that moment",
+                "end that server, or name another socket",
+            ),
             _ => Error::os("listen on", path, e),
         })?;
         Ok(Listener::Unix(listener, Some(Bound::new(path))))
@@ -202,7 +203,7 @@ pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
 
 /// True if no server listens on the socket at `path` any more.
 fn is_stale(path: &Path) -> Result<bool, Error> {
-    let failed = |e: rustix::io::Errno| Error::os("look who listens on", path, e);
+    let failed = |e: rustix::io::Errno| Error::os("find what listens on", path, e);
     // Nonblocking: a server with a full queue is alive.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)

@@ -400,7 +400,7 @@ impl Files for LinuxWriteback<'_> {
         match self.names.node(id)?.entries {
             Some(0) if id != ROOT => self.drop_name(name),
             Some(_) => Err(Error(format!("remove {name}: the directory is not empty"))),
-            None => Err(Error(format!("remove {name}: it is no directory"))),
+            None => Err(Error(format!("remove {name}: it is not a directory"))),
         }
     }
 

@@ -409,7 +409,7 @@ impl Files for OpenbsdFfs<'_> {
         match self.names.node(id)?.directory.as_ref().map(|directory| directory.entries) {
             Some(0) if id != ROOT => self.drop_name(name),
             Some(_) => Err(Error(format!("remove {name}: the directory is not empty"))),
-            None => Err(Error(format!("remove {name}: it is no directory"))),
+            None => Err(Error(format!("remove {name}: it is not a directory"))),
         }
     }
 

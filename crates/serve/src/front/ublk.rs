@@ -131,7 +131,7 @@ impl Disk {
             return Ok(());
         }
         let found = format!(
-            "{}: what was written is there, and whoever uses it gets errors from now on",
+            "{}: what was written stays, and programs that use it get errors from now on",
             users.join(", ")
         );
         Err(Error::not(

@@ -124,7 +124,7 @@ pub(crate) struct Bench {
     /// One JSON document
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Comma-separated values, a run a line
+    /// Comma-separated values, one line a run
     #[arg(long, group = "form")]
     pub csv: bool,
 }

@@ -115,7 +115,7 @@ pub(super) fn open(
             format!("bench {target}: workloads do not run on what a server has: {mend}").into()
         );
     }
-    match Memory::open(target, overrides, args)? {
+    match Memory::open(target, overrides, args, writes)? {
         Some(memory) => Ok(Backend::Memory(memory)),
         None => Ok(Backend::Real(Box::new(Real::open(target, overrides, args, writes)?))),
     }

@@ -29,24 +29,24 @@ Exit status:
 
 #[derive(Args)]
 pub(crate) struct Check {
-    /// Disks or images, DISK[,DISK...][#PROVIDER]; none: this host
+    /// Disks or images, DISK[,DISK...][#PROVIDER]; without one, all disks of this host
     pub targets: Vec<OsString>,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o
-    /// json`: with targets, the drive they are for; -: from stdin
+    /// Read devices from a file instead of this host: the output of `lsblk -OJb`, or of `nvme id-ns
+    /// -o json` for the drive that the targets are for; - is stdin
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
-    /// The least severity that makes the exit status 1
+    /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,
-    /// Exit with 3 if something could not be known: what CI uses
+    /// Exit with 3 if anything could not be judged; for CI
     #[arg(long)]
     pub strict: bool,
     /// Also the images in this directory and in those beneath it
     #[arg(long, short, value_name = "DIR")]
     pub recursive: Vec<PathBuf>,
-    /// Print nothing but what could not be read: the exit status tells
+    /// Print only what could not be read; the exit status has the verdict
     #[arg(long, short, conflicts_with_all = ["form", "columns", "no_header", "bytes"])]
     pub quiet: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct Output {
     /// One JSON document
     #[arg(long, short = 'J', group = "form")]
     pub json: bool,
-    /// One JSON document a target, a line each
+    /// One JSON document for each target, one a line
     #[arg(long, group = "form")]
     pub jsonl: bool,
     /// SARIF 2.1.0

@@ -37,14 +37,14 @@ pub(crate) struct Run {
     /// Only these rows
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub row: Vec<String>,
-    /// Points in the ranges of the drives' parameters from which the interval of a ratio is made, a
-    /// quarter as many under other firmware; 0: no interval
+    /// Points to try in the ranges of the drives' parameters, which give a ratio its interval; a
+    /// quarter as many with other firmware; 0: no interval
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(0..=4096))]
     pub sweep: u16,
     /// One JSON document
     #[arg(long, group = "form")]
     pub json: bool,
-    /// A line of comma-separated values a row
+    /// Comma-separated values, one line a row
     #[arg(long, group = "form")]
     pub csv: bool,
     /// Also write one self-contained page

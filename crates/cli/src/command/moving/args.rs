@@ -16,27 +16,27 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline move --resume disk.img                     after an interruption: with the journal beside it
   trueline move --resume /mnt/usb/sdb1.journal        with this journal, on the disk that it names
 
-The partition is not shrunk or grown. Where the old place and the new overlap, a journal is kept, on another disk than the one that is
-changed, until all is done: whatever interrupts the move, --resume goes on where it was.";
+The partition keeps its size. Where its old and its new place overlap, a journal is kept until the move is done, on another disk than the one that is changed. After an interruption, --resume continues where it stopped.";
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("whither").args(["align", "to", "resume"]).required(true)))]
 pub(crate) struct Move {
-    /// To the nearest place that is on the grain
+    /// Move its start to the nearest place on the grain
     #[arg(long)]
     pub align: bool,
-    /// To this byte of the disk, or of what the table is on; 2048s are sectors
+    /// Move its start to this byte of the disk, or of the set that the table is on; 2048s is sector
+    /// 2048
     #[arg(long, value_name = "OFFSET")]
     pub to: Option<String>,
-    /// Go on with the move of this journal, on the disk that is named in it or on TARGET; without
-    /// one the journal is sought where --journal puts it: `--resume disk.img`
+    /// Continue the interrupted move of this journal, on the disk that it names or on TARGET. With
+    /// a disk instead (`--resume disk.img`), the journal is sought where --journal puts it
     #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
     #[allow(
         clippy::option_option,
         reason = "clap's form of an option whose value may be left out"
     )]
     pub resume: Option<Option<PathBuf>>,
-    /// File for the journal; without it beside an image, or for a device in the current directory
+    /// File for the journal [default: beside an image; for a device, in the current directory]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub journal: Option<PathBuf>,
     /// Print what would be done, and the exact writes to tables; change nothing

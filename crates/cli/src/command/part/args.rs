@@ -47,13 +47,13 @@ pub(crate) enum Verb {
     Set(Mark),
     /// Unset an attribute of a partition or of the table
     Unset(Mark),
-    /// Print a table as text that restore takes, here or in gpart(8); with --sfdisk as a script
+    /// Print a table as text for restore, here or in gpart(8); with --sfdisk as a script
     Backup(Backup),
-    /// Make a table as such text, on stdin, says
+    /// Make a table from the text of backup, read from stdin
     Restore(Restore),
     /// Make a damaged table whole, from its other copy if it has one
     Recover(Recover),
-    /// Make the tables what a layout says they are; what is so already is left alone
+    /// Make the tables match a layout; what matches already is left alone
     Apply(Apply),
     /// Put back the bytes that --save kept
     Undo(Undo),

@@ -176,7 +176,7 @@ fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal>
     let (kind, holder) = scheme::typed_kind(scheme, table, name)?;
     if let Some(holder) = holder {
         complain(&format!(
-            "note: -t {}: its type in a table of {} is {holder}",
+            "note: -t {}: its {} type is {holder}",
             escape::plain(name),
             scheme.name()
         ));
@@ -328,7 +328,7 @@ fn cut_off(
     let name = Shown { name: &target.called(), table, scheme }.partition(entry);
     let length = entry.length;
     Some(format!(
-        "{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"
+        "{kind} on {name} covers {size} bytes, and the partition now has {length}: make it larger again before anything writes to it"
     ))
 }
 

@@ -13,8 +13,9 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
-    let failed =
-        |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
+    let failed = |what: String| {
+        Failure::Message(format!("read the saved bytes in {}: {what}", args.file.display()))
+    };
     let text = File::open(&args.file)
         .map_err(|e| words::os(&e))
         .and_then(|file| input_text::read(file, MOST_SAVED))
@@ -71,8 +72,9 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             .and_then(|(before, _)| before.rsplit_once(": "));
         let provider =
             named.and_then(|(name, _)| name.rsplit_once('#')).map(|(_, p)| p.to_string());
-        let provider =
-            provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;
+        let provider = provider.ok_or_else(|| {
+            format!("'{line}' does not begin a saved write: name a file of --save")
+        })?;
         let mut dump = String::new();
         while let Some(line) = lines.next_if(|l| !l.starts_with('#')) {
             dump.push_str(line);

@@ -42,64 +42,64 @@ pub(crate) struct Serve {
     /// Serve a block device of this kernel, by its ublk driver
     #[arg(long)]
     pub ublk: bool,
-    /// Let no client write
+    /// Refuse every write of a client
     #[arg(long, short)]
     pub read_only: bool,
-    /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the
-    /// next time, or to memory (mem) until the end
+    /// Leave the target unchanged: writes go to a sparse file, which keeps them for the next time,
+    /// or to memory (mem) until the server ends
     #[arg(long, value_name = "FILE|mem", value_parser = overlay::parse)]
     pub overlay: Option<Place>,
-    /// Serve the target's bytes from byte N on, LEN of them, and nothing else of it
+    /// Serve LEN bytes of the target from byte N on, and nothing else; without LEN, all from there
+    /// on
     #[arg(long, value_name = "N[+LEN]", value_parser = range::parse)]
     pub offset: Option<Range>,
     /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is
     /// then 1 if there was any
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
     pub strict: Option<Strict>,
-    /// Write the process's number there once it serves; the file goes at the end
+    /// Write the process id to this file once it serves; the file is removed at the end
     #[arg(long, value_name = "FILE")]
     pub pidfile: Option<PathBuf>,
     /// End when the process that started it ends
     #[arg(long)]
     pub exit_with_parent: bool,
-    /// Serve while a command runs that finds it at $uri, $file (--fuse) or $device (--ublk);
-    /// without any on a socket of its own
+    /// Serve while CMD runs, which finds the export at $uri, $file (--fuse) or $device (--ublk);
+    /// without --nbd, --fuse and --ublk on a socket of its own
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
     /// Serve what is mounted or in use
     #[arg(long)]
     pub allow_busy: bool,
-    /// Ask files and devices around the page cache (O_DIRECT); what is not in their units is read,
-    /// changed and written back
+    /// Read and write files and devices past the page cache (O_DIRECT); parts of their units are
+    /// read, changed and written back
     #[arg(long)]
     pub direct: bool,
-    /// Let every request take the time that the simulated drives of the target take for it
+    /// Delay every request by the time that the target's simulated drives take for it
     #[arg(long)]
     pub emulate: bool,
-    /// The simulated drive that --emulate puts every disk on: a model, as trueline drives lists
-    /// them
+    /// Model of simulated drive that --emulate uses for every disk; trueline drives lists them
     #[arg(long, value_name = "MODEL[@SIZE]", requires = "emulate")]
     pub drive: Option<String>,
     /// Speed of emulated drives, as a factor: 10, 0.5
     #[arg(long, value_name = "N", value_parser = speed, requires = "emulate", default_value = "1")]
     pub speed: Speed,
-    /// Write the requests there as a trace that bench replay takes
+    /// Record the requests in a file, as a trace for bench replay
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Let requests fail or be late: OP:WHAT[,WHEN...], as in write:error=enospc,after=1000
+    /// Make requests fail or wait: OP:WHAT[,WHEN...], as in write:error=enospc,after=1000
     #[arg(long, value_name = "SPEC", value_parser = Rule::parse)]
     pub fault: Vec<Rule>,
     /// Seed of faults, and of where the platters of emulated drives stand
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Show what is done and what of it misses the grain, once a second, on a terminal
+    /// Show requests, and which of them miss the grain, once a second on a terminal
     #[arg(long, conflicts_with = "no_counters")]
     pub top: bool,
-    /// Serve a live page and, at /metrics, Prometheus text there: PORT of this machine alone,
+    /// Serve a live page, and Prometheus text at /metrics, on PORT of this machine alone,
     /// ADDRESS:PORT or NAME:PORT
     #[arg(long, value_name = "WHERE", value_parser = metrics, conflicts_with = "no_counters")]
     pub metrics: Option<(String, u16)>,
-    /// Print what was counted as one JSON document, at the end and instead of the summary
+    /// Print the counters as one JSON document at the end, instead of the summary
     #[arg(long, conflicts_with_all = ["no_counters", "top"])]
     pub json: bool,
     /// Count nothing, and print no summary

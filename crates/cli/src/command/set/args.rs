@@ -32,7 +32,7 @@ pub(crate) enum StripeVerb {
     /// Make a set: write metadata into the last sector of every member
     #[command(disable_help_flag = true)]
     Label(StripeLabel),
-    /// Remove such metadata
+    /// Remove a set's metadata from its members
     Clear(Clear),
     /// Print the metadata of members
     Dump(Dump),
@@ -58,7 +58,7 @@ pub(crate) enum MirrorVerb {
     /// Make a set: write metadata into the last sector of every member
     #[command(disable_help_flag = true)]
     Label(MirrorLabel),
-    /// Remove such metadata
+    /// Remove a set's metadata from its members
     Clear(Clear),
     /// Print the metadata of members
     Dump(Dump),
@@ -93,7 +93,7 @@ pub(crate) enum ConcatVerb {
     /// Make a set: write metadata into the last sector of every member
     #[command(disable_help_flag = true)]
     Label(Label),
-    /// Remove such metadata
+    /// Remove a set's metadata from its members
     Clear(Clear),
     /// Print the metadata of members
     Dump(Dump),
@@ -101,7 +101,7 @@ pub(crate) enum ConcatVerb {
 
 #[derive(Args)]
 pub(crate) struct Label {
-    /// Count on the members' names: FreeBSD then finds them nowhere else
+    /// Store the members' names: FreeBSD then accepts them under these names alone
     #[arg(short = 'h')]
     pub hardcode: bool,
     /// Say what is done

@@ -22,7 +22,7 @@ pub(crate) struct Show {
     /// One JSON document
     #[arg(long, short = 'J')]
     pub json: bool,
-    /// Say nothing of what could not be read: the exit status tells
+    /// Do not report what could not be read; the exit status has it
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]

@@ -289,7 +289,7 @@ fn what_saved_nothing_or_something_else_is_not_undone() {
     let disk = Image::new(16 * MIB, "");
     disk.done(&format!("create -s gpt {ID} disk"));
     fs::write(disk.path("bad"), "no saved bytes\n").expect("a file");
-    for (file, why) in [("none", "no such file"), ("bad", "is not how a saved write begins")] {
+    for (file, why) in [("none", "no such file"), ("bad", "does not begin a saved write")] {
         let before = disk.bytes("disk");
         let ran = disk.part(&format!("undo {file} disk"));
         assert!(ran.refused().contains(why), "{}", ran.stderr);

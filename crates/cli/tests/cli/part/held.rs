@@ -61,7 +61,8 @@ fn a_table_that_is_not_edited_here_is_not_written_over() {
     let here = golden("bsd64-dragonfly");
     let ran = run(here.path(), "part create -s gpt disk#s1");
     assert!(
-        ran.refused().contains("there is a bsd64 table on it: say --overwrite to lose it"),
+        ran.refused()
+            .contains("there is a partition table (bsd64) on it: say --overwrite to lose it"),
         "{}",
         ran.stderr
     );

@@ -63,7 +63,7 @@ fn over_another_table_nothing_of_it_is_found_again() {
                 disk.done(&format!("add -t {kind} {uuid} disk"));
                 disk.refused(
                     &format!("{new} disk"),
-                    "with 1 partition: part destroy removes it, --overwrite puts the new one in its place",
+                    "with 1 partition: remove it with part destroy (-F if it has partitions), or say --overwrite to replace it",
                 );
                 disk.done(&format!("{new} --overwrite disk"));
                 assert_eq!(disk.places(""), [], "{old}, {new}");

@@ -15,16 +15,24 @@ pub(in super::super) struct Memory {
 }
 
 impl Memory {
-    /// Allocates the memory; `None` if the target is of another kind.
+    /// Allocates the memory; `None` if the target is of another kind. Errors: writes to zeroes.
     pub(super) fn open(
         target: &str,
         overrides: &target::DiskOverrides,
         args: &Bench,
+        writes: bool,
     ) -> Result<Option<Memory>, Failure> {
         let Some((graph, provider)) = target::memory(target, overrides)? else { return Ok(None) };
         if args.buffered {
             return Err(format!(
                 "bench {target}: memory has no page cache before it: leave --buffered away"
+            )
+            .into());
+        }
+        if writes && target::split(target).0.iter().any(|disk| disk.starts_with("zero:")) {
+            return Err(format!(
+                "bench {} on {target}: zero: takes no writes: use md:SIZE, which is memory",
+                args.workload
             )
             .into());
         }

@@ -51,7 +51,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
             let found = format!("there is {what} with {}", partitions(table.entries.len()));
             return Err(refused(
                 found,
-                "part destroy removes it, --overwrite puts the new one in its place",
+                "remove it with part destroy (-F if it has partitions), or say --overwrite to replace it",
             ));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.overwrite => {

@@ -10,11 +10,11 @@ use trueline_serve::front::nbd::limits::Limits;
 /// Options for connections of clients.
 #[derive(Args)]
 pub(crate) struct Network {
-    /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT
+    /// Serve network block devices at unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT
     /// (10809 without PORT)
     #[arg(long, value_name = "WHERE", value_parser = address)]
     pub nbd: Option<Address>,
-    /// Call the target's export NAME, instead of giving it none
+    /// Name of the target's export [default: the empty name]
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, value_parser = export)]
     pub export: String,
     /// Use of TLS [default: require with --tls-certificates, else off]
@@ -23,14 +23,14 @@ pub(crate) struct Network {
     /// Directory of server-cert.pem and server-key.pem
     #[arg(long, value_name = "DIR")]
     pub tls_certificates: Option<PathBuf>,
-    /// Require a client certificate that ca-cert.pem in the same directory vouches for
+    /// Require a client certificate signed by ca-cert.pem of the same directory
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
-    /// Serve at most so many clients of a socket at one time; further ones wait
+    /// Most clients of a socket at one time; further ones wait
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = connections)]
     pub connections: usize,
-    /// Keep at most so much in memory of large requests of all clients; further ones wait. Every
-    /// client has up to 4 MiB besides
+    /// Most memory for large requests of all clients together; further requests wait. Every client
+    /// has up to 4 MiB besides
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_size)]
     pub memory: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Tls {
     Off,
     /// If the client asks for it
     On,
-    /// Clients without it are told so, and get nothing else
+    /// Clients without TLS get an error and nothing else
     Require,
 }
 
