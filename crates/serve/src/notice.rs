@@ -52,7 +52,8 @@ impl fmt::Display for Notice {
                 )
             }
             Notice::Exposed { place } => {
-                write!(f, "{place}: every client that reaches this address reads and writes without TLS")
+                write!(f, "{place}: every client that reaches this address reads and writes \
+                    without TLS")
             }
             Notice::Client(line) => f.write_str(line),
         }

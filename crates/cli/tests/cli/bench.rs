@@ -421,7 +421,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
             "tree drive:md --host freebsd-ufs",
             "--host freebsd-ufs is one large file for workloads of blocks",
         ),
-        ("mkfs drive:md --host freebsd-ufs", "what makes one runs beneath it"),
+        ("mkfs drive:md --host freebsd-ufs", "is a file system already, and mkfs needs a disk"),
         ("dd drive:md --host freebsd-ufs --buffered", "leave one of them out"),
         (
             "dd drive:md@64m --host freebsd-ufs",

@@ -93,7 +93,7 @@ fn what_cannot_be_moved_is_said() {
         ("move --to 0 disk.img#s1", "do not lie where partitions may"),
         ("move --to 10MiB disk.img#s1", "overlap index 2"),
         ("move --to 90MiB disk.img#s1", "partitions lie from"),
-        ("move --align disk.img", "no partition of a table"),
+        ("move --align disk.img", "not a partition of a table"),
         ("move --align disk.img#s3", "no provider 's3'"),
         ("move --resume disk.img", "no move of it is under way"),
         ("move --resume", "name the disk or the journal"),

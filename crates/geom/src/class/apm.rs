@@ -134,7 +134,13 @@ fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
     for index in 1..=count.min(MOST) {
         let at = u64::from(index) * block;
         let Some(entry) = entry(probe, at) else {
-            listing.damaged(at, format!("entry {index} of the {count} in the Apple partition map is not a partition: the rest is not read"));
+            listing.damaged(
+                at,
+                format!(
+                    "entry {index} of the {count} in the Apple partition map \
+                is not a partition: the rest is not read"
+                ),
+            );
             break;
         };
         let kind = text(&entry.kind).unwrap_or_default();
@@ -234,7 +240,8 @@ mod tests {
             (
                 1,
                 vec![
-                    "entry 3 of the 6 in the Apple partition map is not a partition: the rest is not read"
+                    "entry 3 of the 6 in the Apple partition map is not a partition: the rest is \
+                        not read"
                         .into()
                 ]
             )

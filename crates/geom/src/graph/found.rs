@@ -76,7 +76,10 @@ impl Found {
                 names[0]
             );
             let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-            self.findings.push(finding.fix("wipe the table that is not in use: wipefs DEVICE lists them, wipefs --backup --offset N DEVICE removes one"));
+            self.findings.push(finding.fix(
+                "wipe the table that is not in use: wipefs DEVICE \
+                lists them, wipefs --backup --offset N DEVICE removes one",
+            ));
         }
     }
 
@@ -93,6 +96,9 @@ impl Found {
             sign.kind
         );
         let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-        self.findings.push(finding.fix("wipe the one that is not in use: wipefs DEVICE lists both, wipefs --backup --offset N DEVICE removes one"));
+        self.findings.push(finding.fix(
+            "wipe the one that is not in use: wipefs DEVICE lists \
+            both, wipefs --backup --offset N DEVICE removes one",
+        ));
     }
 }

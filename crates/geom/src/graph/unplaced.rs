@@ -46,7 +46,8 @@ impl Graph {
             let (signs, mut findings, kind, label) =
                 (part.signs, part.findings, Some(part.kind), part.label);
             if lost {
-                let message = "its start is not reported, and the reported alignment does not settle every boundary: it is not judged by those";
+                let message = "its start is not reported, and the reported alignment does not \
+                    settle every boundary: it is not judged by those";
                 let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message.into());
                 findings.push(
                     finding.fix("list all columns, with util-linux 2.38 or later: lsblk -OJb"),

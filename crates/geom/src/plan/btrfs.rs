@@ -82,6 +82,9 @@ pub(super) fn choices(p: Parameters, base: &LayerBase, plan: &mut Plan) {
     }
     plan.choose(node);
     if super::stripe(t).is_some() {
-        plan.note("btrfs: it takes no parameters of the set beneath it; its own chunks of data begin on multiples of 64 KiB");
+        plan.note(
+            "btrfs: it takes no parameters of the set beneath it; its own chunks of data \
+            begin on multiples of 64 KiB",
+        );
     }
 }

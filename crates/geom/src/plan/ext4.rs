@@ -114,10 +114,15 @@ pub(super) fn untold(topology: &Topology, told: bool, layer: &str, block: u64, p
     let Some(set) = stripe(topology).filter(|_| !told) else { return };
     if set.off > 0 {
         plan.note(format!(
-            "{layer}: it begins {} bytes into a chunk of {} and counts chunks from its own byte 0, so it is not given the set's chunk",
+            "{layer}: it begins {} bytes into a chunk of {} and counts chunks from its own byte \
+                0, so it is not given the set's chunk",
             set.off, set.chunk
         ));
     } else {
-        plan.note(format!("{layer}: a chunk of {} bytes is not whole blocks of {block}, so it is not given the set's chunk", set.chunk));
+        plan.note(format!(
+            "{layer}: a chunk of {} bytes is not whole blocks of {block}, so it is \
+            not given the set's chunk",
+            set.chunk
+        ));
     }
 }

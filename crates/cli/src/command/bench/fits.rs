@@ -38,7 +38,8 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
     }
     match kind.needs {
         Needs::Blocks(_) if in_a_file && kind.name == mkfs::KIND.name => {
-            Err("bench mkfs: --host freebsd-ufs is a file system already, and mkfs needs a disk: leave out --host".to_owned().into())
+            Err("bench mkfs: --host freebsd-ufs is a file system already, and mkfs needs a disk: \
+                leave out --host".to_owned().into())
         }
         Needs::Blocks(_) if in_a_file && args.buffered => {
             Err(format!("bench {}: --buffered is Linux's page cache, --host freebsd-ufs another system: leave one of them out", kind.name)

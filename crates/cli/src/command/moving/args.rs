@@ -16,7 +16,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline move --resume disk.img                     after an interruption: with the journal beside it
   trueline move --resume /mnt/usb/sdb1.journal        with this journal, on the disk that it names
 
-The partition keeps its size. Where its old and its new place overlap, a journal is kept until the move is done, on another disk than the one that is changed. After an interruption, --resume continues where it stopped.";
+The partition keeps its size. Where its old and its new place overlap, a journal is kept until \
+the move is done, on another disk than the one that is changed. After an interruption, --resume \
+continues where it stopped.";
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("whither").args(["align", "to", "resume"]).required(true)))]

@@ -60,11 +60,21 @@ fn named(
 fn unjournaled(disk: &str, journal: &Path, options: &DiskOptions) -> Failure {
     let opened = DiskOverrides::new(options).and_then(|overrides| target::open(disk, &overrides));
     let found = match opened.map(|(graph, _)| graph.providers.iter().any(Provider::is_moving)) {
-        Ok(true) => format!("no journal is at {}: name it: trueline move --resume JOURNAL {disk}", journal.display()),
-        Ok(false) if Path::new(disk).extension().is_some_and(|extension| extension == "journal") => {
-            "it is not a complete journal of a move: if the move was killed as it began, begin it again with --journal and another name".into()
+        Ok(true) => format!(
+            "no journal is at {}: name it: trueline move --resume JOURNAL {disk}",
+            journal.display()
+        ),
+        Ok(false)
+            if Path::new(disk).extension().is_some_and(|extension| extension == "journal") =>
+        {
+            "it is not a complete journal of a move: if the move was killed as it began, begin \
+                it again with --journal and another name"
+                .into()
         }
-        Ok(false) => "no move of it is under way: if one without a journal was interrupted, begin it again".into(),
+        Ok(false) => {
+            "no move of it is under way: if one without a journal was interrupted, begin it again"
+                .into()
+        }
         Err(why) => why,
     };
     Failure::Message(format!("resume {disk}: {found}: nothing was moved"))
@@ -151,8 +161,12 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
 /// The reason why a file cannot be resumed from, with advice.
 fn unreadable(why: Unreadable) -> String {
     match why {
-        Unreadable::Other => "it is not a complete journal of a move: name the file that was named when the move began".into(),
-        Unreadable::Damaged => "it is not a complete journal of a move: it is damaged: bring back a copy of it, and of the disk".into(),
+        Unreadable::Other => "it is not a complete journal of a move: name the file that was \
+            named when the move began"
+            .into(),
+        Unreadable::Damaged => "it is not a complete journal of a move: it is damaged: bring \
+            back a copy of it, and of the disk"
+            .into(),
         Unreadable::Version(version) => format!(
             "it is a journal of format {version}, and this trueline resumes format {VERSION}: go on with the trueline that began the move"
         ),

@@ -21,7 +21,7 @@ fn every_verb_on_a_gpt() {
         assert_eq!(disk.done(&format!("create -s gpt {ID} disk")), "disk created\n");
         disk.refused(
             "create -s mbr disk",
-            "there is a GPT with 0 partitions: part destroy removes it, --overwrite",
+            "there is a GPT with 0 partitions: remove it with part destroy",
         );
         let said = disk.done(&format!("add -t efi -s 2m -l Größe-😀 {UUID} disk"));
         assert_eq!(

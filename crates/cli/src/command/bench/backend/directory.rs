@@ -20,7 +20,11 @@ impl Directory {
     pub(super) fn open(target: &str) -> Result<Directory, Failure> {
         match std::fs::metadata(target) {
             Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
-            Ok(_) => Err(format!("bench {target}: it is not a directory: name one of a mounted file system, or a simulated drive").into()),
+            Ok(_) => Err(format!(
+                "bench {target}: it is not a directory: name one of a mounted \
+                file system, or a simulated drive"
+            )
+            .into()),
             Err(e) => Err(format!("bench {target}: {}", words::os(&e)).into()),
         }
     }
