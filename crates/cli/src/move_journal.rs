@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::placed::half_moved;
+use crate::target::Target;
+use crate::words;
 use crate::words::escape::shell;
-use crate::{target, words};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,11 +15,9 @@ use trueline_host::disk::file::{self, Access, Opened};
 
 /// Path of the journal that no option names: beside an image, in the current directory for a
 /// device; never on the disk that is changed.
-pub(crate) fn beside(target: &str) -> PathBuf {
-    let first = target::paths(target)
-        .first()
-        .map(|path| path.to_path_buf())
-        .unwrap_or_else(|| "disk".into());
+pub(crate) fn beside(target: &Target) -> PathBuf {
+    let first =
+        target.paths().first().map(|path| path.to_path_buf()).unwrap_or_else(|| "disk".into());
     let file = first.is_file().then(|| first.clone());
     let mut name = file
         .unwrap_or_else(|| first.file_name().map_or_else(|| "disk".into(), PathBuf::from))
@@ -29,7 +28,7 @@ pub(crate) fn beside(target: &str) -> PathBuf {
 
 /// The command that resumes the interrupted move of provider `id`; it names the journal if [`find`]
 /// has one.
-pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
+pub(crate) fn resume_command(target: &Target, graph: &Graph, id: Id) -> String {
     match find(target, graph, id) {
         Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
         None => "trueline move --resume JOURNAL".into(),
@@ -41,7 +40,7 @@ pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
 /// begins the message.
 pub(crate) fn require_settled(
     attempt: &str,
-    target: &str,
+    target: &Target,
     graph: &Graph,
     id: Id,
 ) -> Result<(), Failure> {
@@ -54,7 +53,7 @@ pub(crate) fn require_settled(
 
 /// Path of the journal of the interrupted move of provider `id`, if it is at its default place and
 /// has the same id as the mark.
-pub(crate) fn find(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
+pub(crate) fn find(target: &Target, graph: &Graph, id: Id) -> Option<PathBuf> {
     let mut bytes = [0; Mark::LENGTH];
     graph.read_at(id, &mut bytes, 0).ok()?;
     let mark = Mark::read(&bytes)?;

@@ -1,8 +1,9 @@
 //! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file
 //! beside the image.
 
+use crate::target::{self, Target};
 use crate::words::{self, columns, escape};
-use crate::{complain, input_text, target};
+use crate::{complain, input_text};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ impl Remembered {
 
     /// Writes a line on stderr that `whom` is judged by it, unless the command line names the
     /// profile.
-    pub(crate) fn announce(&self, whom: &str) {
+    pub(crate) fn announce(&self, whom: &Target) {
         if self.is_news() {
             complain(&format!("note: {whom} is for {}, as {} says", self.profile, self.from));
         }
@@ -102,12 +103,11 @@ impl<'de> Deserialize<'de> for Profile {
 
 /// The profile for `target`: the option's, else the environment's, else that of the file beside its
 /// images. A device and a simulated drive describe themselves: for them the option alone counts.
-pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Remembered>, String> {
+pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Remembered>, String> {
     if let Some(name) = typed {
         return Ok(Some(Remembered::new(name, OPTION)));
     }
-    let images: Vec<&Path> =
-        target::paths(target).into_iter().filter(|path| path.is_file()).collect();
+    let images: Vec<&Path> = target.paths().into_iter().filter(|path| path.is_file()).collect();
     if images.is_empty() {
         return Ok(None);
     }

@@ -1,9 +1,9 @@
 //! The way from a tasted graph to the report.
 
 pub(crate) mod cure;
-use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
+use crate::report::{self, Finding, Grain, Provider, Range, Table, Verdict};
 use crate::survey::cure::Cures;
-use crate::target::DiskOverrides;
+use crate::target::{DiskOverrides, Target};
 use crate::write_target;
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::base::topology::{Fact, largest_grain};
@@ -16,38 +16,42 @@ use trueline_geom::table::types;
 /// stands on it.
 ///
 /// Errors: there is no such provider; the message names those there are.
-pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+pub(crate) fn survey(
+    target: &Target,
+    graph: &Graph,
+    only: Option<&str>,
+) -> Result<report::Target, String> {
     survey_with(target, None, graph, only)
 }
 
 /// As [`survey`], with the options that describe the disk: the commands of its cures repeat them.
 pub(crate) fn survey_with(
-    target: &str,
+    target: &Target,
     overrides: Option<&DiskOverrides>,
     graph: &Graph,
     only: Option<&str>,
-) -> Result<Target, String> {
+) -> Result<report::Target, String> {
     Ok(report(target, overrides, (graph, &audit::audit(graph)), &kept(target, graph, only)?))
 }
 
 /// As [`survey_with`], of all providers of a graph whose audit is there already.
 pub(crate) fn survey_audited(
-    target: &str,
+    target: &Target,
     overrides: Option<&DiskOverrides>,
     graph: &Graph,
     audit: &Audit,
-) -> Target {
+) -> report::Target {
     let all: Vec<Id> = (0..graph.providers.len()).collect();
     report(target, overrides, (graph, audit), &all)
 }
 
 /// The report of the providers that are `kept`.
 fn report(
-    target: &str,
+    target: &Target,
     overrides: Option<&DiskOverrides>,
     (graph, audit): (&Graph, &Audit),
     kept: &[Id],
-) -> Target {
+) -> report::Target {
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, audit, id)).collect();
     let vacant = audit::vacant(graph, audit, kept);
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
@@ -55,11 +59,11 @@ fn report(
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
     let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
-    Target { target: target.into(), judged: None, verdict, providers, findings }
+    report::Target { target: target.typed().into(), judged: None, verdict, providers, findings }
 }
 
 /// Ids of all providers, or of `only` and all that stands on it.
-fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
+fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
     let all = 0..graph.providers.len();
     let Some(name) = only else { return Ok(all.collect()) };
     let Some(first) = graph.find(name) else {

@@ -6,9 +6,10 @@ use crate::move_journal;
 use crate::placed::table_on;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
-use crate::target::{self, DiskOverrides};
+use crate::target::{DiskOverrides, Source, Target, open};
 use crate::words::escape;
 use crate::writing::{Job, WriteOptions, carry_out};
+use std::fmt::Display;
 use std::ops::Range;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::{self, Occupant};
@@ -21,8 +22,8 @@ use trueline_host::disk::reread::{self, Reread};
 
 /// The one provider that a command reads or writes.
 pub(crate) struct WriteTarget {
-    /// The target, as typed.
-    pub(crate) typed: String,
+    /// The target that was typed.
+    pub(crate) typed: Target,
     /// The profile it is judged by, and its source.
     pub(crate) judged: Option<Remembered>,
     pub(crate) graph: Graph,
@@ -36,7 +37,7 @@ pub(crate) struct WriteTarget {
 impl WriteTarget {
     /// Opens the target and finds its provider. A note on stderr names a remembered profile.
     pub(crate) fn open(
-        typed: &str,
+        typed: &Target,
         disk: &DiskOptions,
         access: Access,
     ) -> Result<WriteTarget, Failure> {
@@ -45,13 +46,13 @@ impl WriteTarget {
 
     /// As [`WriteTarget::open`], with the given overrides of its disks.
     pub(crate) fn open_with(
-        typed: &str,
+        typed: &Target,
         overrides: &DiskOverrides,
         access: Access,
     ) -> Result<WriteTarget, Failure> {
-        let (graph, provider) = target::open_for(typed, overrides, access)?;
-        let paths = target::paths(typed);
-        let id = match &provider {
+        let graph = open::open_for(typed, overrides, access)?;
+        let paths = typed.paths();
+        let id = match typed.provider() {
             Some(name) => graph.find(name).ok_or_else(|| no_provider(typed, name, &graph))?,
             None if paths.len() < 2 => 0,
             None => {
@@ -65,7 +66,7 @@ impl WriteTarget {
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
         Ok(WriteTarget {
-            typed: typed.into(),
+            typed: typed.clone(),
             judged: overrides.judged().cloned(),
             graph,
             id,
@@ -76,8 +77,8 @@ impl WriteTarget {
 
     /// The name to print: as a command line takes it, or that in GEOM.
     pub(crate) fn called(&self) -> Called {
-        match target::disks_of(&self.typed).filter(|_| !self.speaks_geom) {
-            Some(disks) => Called::typed(disks, &self.graph.providers[self.id].name),
+        match self.typed.known_disks().filter(|_| !self.speaks_geom) {
+            Some(disks) => Called::typed(&disks, &self.graph.providers[self.id].name),
             None => Called::geom(&self.name),
         }
     }
@@ -240,8 +241,8 @@ pub(crate) fn shared(target: &WriteTarget) -> Option<String> {
 
 /// Makes the kernel read the tables of the target's block devices again; warns on stderr if one is
 /// in use.
-pub(crate) fn tell_kernel(target: &str) {
-    for path in target::paths(target).into_iter().filter(|path| path.starts_with("/dev")) {
+pub(crate) fn tell_kernel(target: &Target) {
+    for path in target.paths().into_iter().filter(|path| path.starts_with("/dev")) {
         if reread::reread(path) == Reread::Busy {
             let path = path.display();
             complain(&format!(
@@ -251,7 +252,7 @@ pub(crate) fn tell_kernel(target: &str) {
     }
 }
 
-pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
+pub(crate) fn no_provider(target: &Target, name: &str, graph: &Graph) -> Failure {
     let names: Vec<&str> = graph
         .providers
         .iter()
@@ -270,9 +271,10 @@ pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
 
 /// The reason why a provider is absent, if members of its set are: which are missing, and how to
 /// name them.
-pub(crate) fn missing_members(target: &str, name: &str, graph: &Graph) -> Option<String> {
+pub(crate) fn missing_members(target: &Target, name: &str, graph: &Graph) -> Option<String> {
     let set = graph.incomplete.iter().find(|set| set.would_have(name))?;
-    let disks = [target::split(target).0, vec!["DISK"; set.missing().min(3)]].concat();
+    let missing = vec!["DISK"; set.missing().min(3)];
+    let disks: Vec<&str> = target.sources().iter().map(Source::typed).chain(missing).collect();
     Some(format!("{set}: name all of them: {}#{name}", disks.join(",")))
 }
 
@@ -288,6 +290,6 @@ pub(crate) fn partitions(count: usize) -> String {
 }
 
 /// The failure of a refused attempt; nothing was written.
-pub(crate) fn refuse(attempt: &str, target: &str, refusal: &Refusal) -> Failure {
+pub(crate) fn refuse(attempt: &str, target: impl Display, refusal: &Refusal) -> Failure {
     Failure::Message(format!("{attempt} {target}: {refusal}: nothing was written"))
 }

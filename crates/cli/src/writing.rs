@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::move_journal::require_settled;
 use crate::style::Style;
+use crate::target::Target;
 use crate::words::{self, columns, escape, hexdump};
 use clap::Args;
 use std::fs::{self, File};
@@ -54,7 +55,7 @@ pub(crate) struct Job {
 /// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
 /// may write; and what reading or writing fails with.
 pub(crate) fn carry_out(
-    target: &str,
+    target: &Target,
     graph: &Graph,
     jobs: Vec<Job>,
     options: &WriteOptions,
@@ -74,7 +75,7 @@ pub(crate) fn carry_out(
 
 /// Prints the writes, in order, and makes none; returns the number of those that would change
 /// anything.
-pub(crate) fn print(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<usize, Failure> {
+pub(crate) fn print(target: &Target, graph: &Graph, jobs: Vec<Job>) -> Result<usize, Failure> {
     let needed = changes(target, graph, jobs)?;
     let mut out = BufWriter::new(anstream::stdout().lock());
     list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
@@ -83,7 +84,7 @@ pub(crate) fn print(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<usize
 }
 
 /// The jobs without the patches that change nothing.
-fn changes(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
+fn changes(target: &Target, graph: &Graph, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
     let needed = |Job { id, patches }: Job| {
         let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at))
             .map_err(|e| cannot(target, "read", e))?;
@@ -94,7 +95,7 @@ fn changes(target: &str, graph: &Graph, jobs: Vec<Job>) -> Result<Vec<Job>, Fail
 
 /// Makes the `count` writes and reads them back. An error says how many were made.
 fn write(
-    target: &str,
+    target: &Target,
     graph: &Graph,
     jobs: &[Job],
     count: usize,
@@ -134,7 +135,7 @@ fn write(
 }
 
 /// Compares the disk with what was written. Of several writes to one place the last counts.
-fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
+fn read_back(target: &Target, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     for Job { id, patches } in jobs {
         let all: Vec<Patch> = jobs
             .iter()
@@ -159,7 +160,7 @@ fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cannot(target: &str, attempt: &str, errno: Errno) -> Failure {
+fn cannot(target: &Target, attempt: &str, errno: Errno) -> Failure {
     let advice = match errno {
         Errno::ReadOnly => ": it is read-only here",
         Errno::NoSpace => ": what it is stored on is full",
@@ -176,7 +177,7 @@ fn name(graph: &Graph, id: Id) -> String {
 /// Prints the writes as comments and hexdumps, with addresses on their provider. Without a width it
 /// is the format that `undo` reads.
 fn list(
-    target: &str,
+    target: &Target,
     graph: &Graph,
     jobs: &[Job],
     width: Option<usize>,
@@ -189,7 +190,7 @@ fn list(
                 writeln!(out, "# flush")?;
             }
             let at = place(patch.offset, p.topology.sector);
-            let to = format!("{} to {}#{}", patch.what, escape::plain(target), p.name);
+            let to = format!("{} to {}#{}", patch.what, escape::plain(target.typed()), p.name);
             columns::comment(&format!("{to}: {} bytes at {at}", patch.bytes.len()), width, out)?;
             hexdump::write_fitting(patch.offset, &patch.bytes, width, out)?;
         }
@@ -205,7 +206,7 @@ pub(crate) const MOST_SAVED: u64 = 64 << 20;
 const SAVED_BYTE: u64 = 5;
 
 /// Writes a new file at `path` with the patches that undo the jobs.
-fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
+fn save(path: &Path, target: &Target, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     let failed = |e: io::Error| {
         Failure::Message(format!(
             "save the old bytes in {}: {}: nothing was written",

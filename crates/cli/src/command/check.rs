@@ -6,14 +6,14 @@ use crate::page_file::write_file;
 use crate::progress::style;
 use crate::render::made::Made;
 use crate::render::report::{json, list, page, prometheus, sarif, text};
-use crate::report::{Report, Target, Verdict};
+use crate::report::{self, Report, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
-use crate::target::{self, DiskOverrides, open};
+use crate::target::open::open;
+use crate::target::{DiskOverrides, Named};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
-use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -72,13 +72,13 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 }
 
 /// The targets that were named, and the images in the directories that were.
-fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
+fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Target>, Vec<String>) {
     let (mut targets, mut failures) = survey_all(&args.targets, overrides, args.quiet);
     for directory in &args.recursive {
         let (names, unread) = walk::files(directory);
         let (found, wrong) = survey_all(&names, overrides, args.quiet);
         failures.extend(unread.into_iter().chain(wrong));
-        let (images, others): (Vec<Target>, Vec<Target>) =
+        let (images, others): (Vec<report::Target>, Vec<report::Target>) =
             found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() {
             failures.push(format!("check {}: no image in it or beneath it", directory.display()));
@@ -114,10 +114,10 @@ fn status(report: &Report, args: &Check) -> u8 {
 /// Reports on every target, made on all processors, in the order of the command line; and errors of
 /// those that could not be read. `quiet`: without a bar.
 pub(crate) fn survey_all(
-    names: &[OsString],
+    names: &[Named],
     overrides: &DiskOverrides,
     quiet: bool,
-) -> (Vec<Target>, Vec<String>) {
+) -> (Vec<report::Target>, Vec<String>) {
     let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -154,31 +154,27 @@ pub(crate) fn survey_all(
     (targets, failures)
 }
 
-fn survey_one(name: &OsStr, overrides: &DiskOverrides) -> Result<Target, String> {
-    // A name that is no text cannot be written as JSON without being taken for another.
-    let name = name.to_str().ok_or_else(|| {
-        format!("open {}: its name is not UTF-8: give it a link with another name", name.display())
-    })?;
+fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target, String> {
+    let name = name.as_ref().map_err(ToString::to_string)?;
     let overrides = &overrides.remembering(name)?;
-    if Path::new(name).is_dir() {
-        let tree = shell(name);
+    if name.only_path().is_some_and(Path::is_dir) {
+        let tree = shell(name.typed());
         return Err(format!(
             "open {name}: it is a directory: name an image file or a block device; trueline check -r {tree} checks every image in it"
         ));
     }
-    let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
-    if !drive {
+    if !name.is_simulated() {
         overrides.refuse_model_keys(&format!("open {name}"))?;
     }
     let opened = || {
-        open(name, overrides).and_then(|(graph, only)| {
-            survey_with(name, Some(overrides), &graph, only.as_deref())
+        open(name, overrides).and_then(|graph| {
+            survey_with(name, Some(overrides), &graph, name.provider())
                 .map_err(|e| format!("open {name}: {e}"))
         })
     };
     this_host::named(name, overrides)
         .unwrap_or_else(opened)
-        .map(|target| Target { judged: overrides.judged().cloned(), ..target })
+        .map(|target| report::Target { judged: overrides.judged().cloned(), ..target })
 }
 
 fn progress(targets: usize, quiet: bool) -> ProgressBar {

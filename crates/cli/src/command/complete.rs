@@ -7,7 +7,8 @@
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
-use crate::target::{self, DiskOverrides};
+use crate::target::open::open;
+use crate::target::{DiskOverrides, Target};
 use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;
 use std::io::Write;
@@ -242,8 +243,9 @@ fn targets(current: &str) -> Vec<Candidate> {
         None if Path::new(current).is_file() => current,
         None => return Vec::new(),
     };
-    let Ok(overrides) = DiskOverrides::of(&Default::default(), disks) else { return Vec::new() };
-    let Ok((graph, _)) = target::open(disks, &overrides) else { return Vec::new() };
+    let target = Target::parse(disks);
+    let Ok(overrides) = DiskOverrides::of(&Default::default(), &target) else { return Vec::new() };
+    let Ok(graph) = open(&target, &overrides) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());
     let content =

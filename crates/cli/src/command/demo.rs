@@ -14,7 +14,8 @@ use crate::render::made::Made;
 use crate::report::{Report, Target};
 use crate::style::Style;
 use crate::survey::survey;
-use crate::target::{DiskOverrides, taste_stores};
+use crate::target::open::taste_stores;
+use crate::target::{self, DiskOverrides};
 use crate::words::columns::wrap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -168,7 +169,7 @@ fn check(seed: &Seed) -> Result<Target, String> {
     let disks =
         dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
     let graph = taste_stores(disks, &overrides);
-    survey(seed.name, &graph, None)
+    survey(&target::Target::title(seed.name), &graph, None)
 }
 
 #[cfg(test)]

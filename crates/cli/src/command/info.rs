@@ -5,11 +5,11 @@ use crate::failure::Failure;
 use crate::remembered::Remembered;
 use crate::report::Provider;
 use crate::survey::survey_with;
-use crate::target::{DiskOverrides, open};
+use crate::target::open::open;
+use crate::target::{DiskOverrides, Target};
 use crate::words::{escape, size};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use trueline_host::disk::file;
 
@@ -47,8 +47,8 @@ pub(super) struct Drive {
 
 impl Drive {
     /// Properties of the single file or device that the target names.
-    fn of(target: &str) -> Option<Drive> {
-        let opened = file::open(Path::new(target)).ok()?;
+    fn of(target: &Target) -> Option<Drive> {
+        let opened = file::open(target.only_path()?).ok()?;
         let limits = opened.device.as_ref().map(|d| d.limits.clone()).unwrap_or_default();
         Some(Drive {
             model: opened.device.and_then(|d| d.model),
@@ -71,11 +71,12 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     } else {
         DiskOverrides::announced(&args.disk, &args.target)?
     };
-    let (graph, only) = open(&args.target, &overrides)?;
-    let target = survey_with(&args.target, Some(&overrides), &graph, only.as_deref())
+    let graph = open(&args.target, &overrides)?;
+    let only = args.target.provider();
+    let target = survey_with(&args.target, Some(&overrides), &graph, only)
         .map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a named provider: each of them.
-    let asked: Vec<&Provider> = match &only {
+    let asked: Vec<&Provider> = match only {
         Some(_) => target.providers.iter().take(1).collect(),
         None => target.providers.iter().filter(|p| p.class == "disk").collect(),
     };
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
             let (judged, drive) = (overrides.judged(), drive.as_ref());
             let document = Document {
                 format: "trueline/info/1",
-                target: &args.target,
+                target: args.target.typed(),
                 judged,
                 provider,
                 drive,
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
             let name = if several {
                 format!("{}#{}", args.target, provider.provider)
             } else {
-                args.target.clone()
+                args.target.to_string()
             };
             text(&name, provider, drive.as_ref(), &mut stdout)?;
         }

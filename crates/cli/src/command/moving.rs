@@ -11,7 +11,7 @@ use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
 use crate::survey::cure::Cures;
-use crate::target::{self, DiskOverrides};
+use crate::target::{DiskOverrides, Source, Target};
 use crate::words::{columns, escape, say, size};
 use crate::write_target::{WriteTarget, refuse, tell_kernel};
 use crate::writing::{self, Job, WriteOptions};
@@ -38,7 +38,7 @@ use trueline_host::random;
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match &args.resume {
         Some(journal) => resume::run(args, journal.as_deref()),
-        None => begin(args, args.target.as_deref().unwrap_or_default()),
+        None => begin(args, args.target.as_ref().unwrap_or(&Target::parse(""))),
     }
 }
 
@@ -47,7 +47,7 @@ fn access(args: &Options) -> Access {
     WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
 }
 
-fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
+fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let target = WriteTarget::open(typed, &args.disk, access(args))?;
     target.require_settled("move")?;
@@ -128,7 +128,7 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
 
 /// A refusal to align for want of room, with the commands that make room and then move it, as
 /// `check` prints them.
-fn with_room(args: &Options, typed: &str, target: &WriteTarget, refusal: Refusal) -> Refusal {
+fn with_room(args: &Options, typed: &Target, target: &WriteTarget, refusal: Refusal) -> Refusal {
     let overrides = DiskOverrides::of(&args.disk, typed).ok();
     let commands = Cures::new(typed, overrides.as_ref(), &target.graph).moves(target.id);
     match commands.is_empty() {
@@ -142,7 +142,7 @@ fn with_room(args: &Options, typed: &str, target: &WriteTarget, refusal: Refusal
 
 /// Aligns a partition that only carries others: nothing to do if they are on the grain, else a
 /// refusal.
-fn align_container(target: &WriteTarget, typed: &str) -> Result<ExitCode, Failure> {
+fn align_container(target: &WriteTarget, typed: &Target) -> Result<ExitCode, Failure> {
     let graph = &target.graph;
     let mut inner = (0..graph.providers.len())
         .filter(|&id| id != target.id && within(graph, target.id, id))
@@ -246,11 +246,11 @@ fn decide(
 }
 
 /// Prints the move as `--dry-run` does.
-fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCode, Failure> {
+fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &Target) -> Result<ExitCode, Failure> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
     columns::comment(
-        &format!("{}: {} bytes from {from} to {to}", escape::plain(typed), plan.length),
+        &format!("{}: {} bytes from {from} to {to}", escape::plain(typed.typed()), plan.length),
         width,
         &mut out,
     )?;
@@ -263,17 +263,17 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCo
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
-    writing::print(&target::split(typed).0.join(","), &target.graph, jobs)?;
+    writing::print(&typed.disks(), &target.graph, jobs)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The provider with the table as a target with absolute paths, which also resumes from another
 /// directory.
-fn absolute(typed: &str, on: &str) -> String {
-    let disks = target::split(typed).0.into_iter().map(|disk| {
-        let path = target::paths(disk).first().and_then(|path| fs::canonicalize(path).ok());
+fn absolute(typed: &Target, on: &str) -> String {
+    let disks = typed.sources().iter().map(|disk: &Source| {
+        let path = disk.path().and_then(|path| fs::canonicalize(path).ok());
         path.and_then(|path| path.into_os_string().into_string().ok())
-            .unwrap_or_else(|| disk.to_string())
+            .unwrap_or_else(|| disk.typed().to_owned())
     });
     let disks = disks.collect::<Vec<_>>().join(",");
     if on.is_empty() { disks } else { format!("{disks}#{on}") }
@@ -285,7 +285,7 @@ fn shown(path: Option<&Path>) -> String {
 
 /// A move in progress.
 struct Moving<'a> {
-    typed: &'a str,
+    typed: &'a Target,
     on: Id,
     plan: &'a Move,
     journal: Option<&'a Path>,
@@ -383,8 +383,14 @@ impl Moving<'_> {
         tell_kernel(self.typed);
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
-            let report =
-                Report { format: "trueline/move/1", target: self.typed, judged, from, to, length };
+            let report = Report {
+                format: "trueline/move/1",
+                target: self.typed.typed(),
+                judged,
+                from,
+                to,
+                length,
+            };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;

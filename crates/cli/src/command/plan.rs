@@ -7,8 +7,8 @@ use crate::command::plan::text as out;
 use crate::command::plan::text::Document;
 use crate::failure::Failure;
 use crate::style::Style;
-use crate::target::simulated::is_simulated;
-use crate::target::{DiskOverrides, described, open};
+use crate::target::open::{described, open};
+use crate::target::{DiskOverrides, Source, Target};
 use crate::words::size;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -62,7 +62,13 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     let mut plan = Plan::of(&wanted, asked.base);
     plan.notes.splice(0..0, asked.notes);
     plan.commands.splice(0..0, asked.commands);
-    let document = Document::new(args.target.as_deref(), overrides.judged(), text, &grains, &plan);
+    let document = Document::new(
+        args.target.as_ref().map(Target::typed),
+        overrides.judged(),
+        text,
+        &grains,
+        &plan,
+    );
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -142,17 +148,14 @@ fn placeholder(name: &str, host: Host) -> String {
     format!("{name}={example}  # the disk")
 }
 
-fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
-    let (graph, only) = open(target, overrides)?;
-    let disks = target
-        .strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}")))
-        .unwrap_or(target);
+fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
+    let graph = open(target, overrides)?;
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
-    let disks: Vec<&str> = if several { disks.split(',').collect() } else { vec![disks] };
+    let disks: Vec<&str> = target.sources().iter().map(Source::typed).collect();
     let together = together(&graph);
     let host = wanted.host(&together, disks.iter().all(|disk| Path::new(disk).is_file()));
     let (mut commands, mut names) = (Vec::new(), Vec::new());
-    for disk in &disks {
+    for (disk, source) in disks.iter().zip(target.sources()) {
         let numbered = |name: &str| {
             if several { format!("{name}{}", names.len() + 1) } else { name.to_owned() }
         };
@@ -179,7 +182,7 @@ fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<As
             } else {
                 format!("${{{name}}}")
             });
-        } else if is_simulated(disk) {
+        } else if source.simulated().is_some() {
             // A plan for a simulated drive is typed on the real one.
             let name = numbered("DISK");
             commands.push(placeholder(&name, host));
@@ -188,7 +191,7 @@ fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<As
             names.push(quoted(disk));
         }
     }
-    let base = match only.as_deref() {
+    let base = match target.provider() {
         None => LayerBase::disk(together, names),
         Some(name) => {
             let id = graph.find(name).ok_or_else(|| {
@@ -197,8 +200,9 @@ fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<As
                     quoted(&disks.join(","))
                 )
             })?;
-            let node =
-                |disk: &String| if host == Host::Image { quoted(target) } else { node(disk, name) };
+            let node = |disk: &String| {
+                if host == Host::Image { quoted(target.typed()) } else { node(disk, name) }
+            };
             let names = names.first().map(node).into_iter().collect();
             let whole = graph.providers[id].class == "disk";
             LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }

@@ -5,7 +5,7 @@ use crate::command::serve::summary::Served;
 use crate::failure::{Failure, complain};
 use crate::style::Style;
 use crate::target::serving::{self, Serving};
-use crate::target::{self, DiskOverrides};
+use crate::target::{DiskOverrides, Target};
 use crate::{move_journal, write_target};
 use child::Socket;
 use live::Live;
@@ -107,8 +107,8 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
 
 /// A function that says on stderr, or in the table of `--top`, what happens to a server of
 /// `target`.
-fn tell(notices: &Arc<Notices>, target: &str) -> Arc<Tell> {
-    let (notices, target) = (notices.clone(), target.to_owned());
+fn tell(notices: &Arc<Notices>, target: &Target) -> Arc<Tell> {
+    let (notices, target) = (notices.clone(), target.to_string());
     Arc::new(move |notice| notices.tell(&target, notice))
 }
 
@@ -141,7 +141,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
 
 /// Warns of an interrupted move on what is served: a move is resumed through a server too, but a
 /// mount would destroy data.
-fn warn_of_move(target: &str, graph: &Graph, id: Id) {
+fn warn_of_move(target: &Target, graph: &Graph, id: Id) {
     if let Err(Failure::Message(found)) = move_journal::require_settled("serve", target, graph, id)
     {
         complain(&format!("warning: {found}; a client that writes before that destroys data"));
@@ -181,15 +181,15 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         DiskOverrides::announced(&args.disk, &args.target)?
     };
     let said = said.bypass_cache(args.direct);
-    let Serving { disks, provider, models } =
+    let Serving { disks, models } =
         serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
     let graph = Graph::taste(disks, Limits::default());
-    let several = target::split(&args.target).0.len() > 1;
-    let id = match provider {
-        Some(name) => graph
-            .find(&name)
-            .ok_or_else(|| write_target::no_provider(&args.target, &name, &graph))?,
+    let several = args.target.sources().len() > 1;
+    let id = match args.target.provider() {
+        Some(name) => {
+            graph.find(name).ok_or_else(|| write_target::no_provider(&args.target, name, &graph))?
+        }
         None if several => {
             return Err(Failure::Message(format!(
                 "serve {}: several disks: name the provider after a #: #stripe/data",

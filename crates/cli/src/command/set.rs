@@ -12,7 +12,8 @@ use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
 use crate::style::Style;
 use crate::survey::survey;
-use crate::target::{self, DiskOverrides};
+use crate::target::open::{open, open_for};
+use crate::target::{DiskOverrides, Source, Target};
 use crate::words::{columns, escape, say};
 use crate::writing::{Job, carry_out};
 use serde::{Serialize, Serializer};
@@ -134,7 +135,7 @@ impl Kind {
             )?;
         }
         // The set that is read back is the one a kernel will taste.
-        let (graph, _) = target::open(&target, &overrides)?;
+        let graph = open(&target, &overrides)?;
         let set = made.first().map_or("", |m| m.provider.as_str());
         let survey = survey(&target, &graph, Some(set))
             .map_err(|e| format!("{attempt}: it does not read back as it should: {e}"))?;
@@ -200,7 +201,7 @@ impl Kind {
             };
             match read() {
                 Ok(fields) if args.json => {
-                    dumped.push(Dumped { target: disk, metadata: Fields(fields) })
+                    dumped.push(Dumped { target: disk.typed(), metadata: Fields(fields) })
                 }
                 Ok(fields) => text(disk, &fields, &mut stdout)?,
                 Err(Failure::Message(message)) => {
@@ -222,9 +223,9 @@ impl Kind {
 }
 
 /// Overrides of the disks of a set, which are one target.
-fn overrides_of(disks: &[String], options: &DiskOptions) -> Result<DiskOverrides, String> {
-    let typed: Vec<&str> = disks.iter().flat_map(|disk| target::split(disk).0).collect();
-    DiskOverrides::announced(options, &typed.join(","))
+fn overrides_of(disks: &[Target], options: &DiskOptions) -> Result<DiskOverrides, String> {
+    let sources = disks.iter().flat_map(|disk| disk.sources().iter().cloned());
+    DiskOverrides::announced(options, &Target::of(sources.collect(), None))
 }
 
 /// The document of `dump --json`.
@@ -256,7 +257,7 @@ impl Serialize for Fields {
 }
 
 /// Prints the metadata of a disk as gstripe(8) and its like do.
-fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
+fn text(disk: &Target, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
     columns::line(&format!("Metadata on {disk}:"), Style::of_stdout().width, out)?;
     for field in fields {
@@ -268,36 +269,36 @@ fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
 /// The members of a set, old or new, on one graph of all their disks.
 struct Members {
     /// The disks, as one target.
-    target: String,
+    target: Target,
     graph: Graph,
     ids: Vec<Id>,
 }
 
 impl Members {
     fn open(
-        targets: &[String],
+        targets: &[Target],
         overrides: &DiskOverrides,
         access: Access,
     ) -> Result<Members, Failure> {
-        let mut disks: Vec<&str> = Vec::new();
-        let split: Vec<(Vec<&str>, Option<String>)> =
-            targets.iter().map(|t| target::split(t)).collect();
+        let mut disks: Vec<Source> = Vec::new();
         let mut places = Vec::new();
-        for (names, _) in &split {
+        for target in targets {
             // Partitions of one disk share it; memory is new every time.
             let mut on: Vec<Id> = Vec::new();
-            for &name in names {
-                let known = disks.iter().position(|&d| d == name && !target::is_made_up(name));
+            for source in target.sources() {
+                let known = disks
+                    .iter()
+                    .position(|disk| disk.typed() == source.typed() && !source.is_made_up());
                 on.push(known.unwrap_or(disks.len()));
-                disks.extend(known.is_none().then_some(name));
+                disks.extend(known.is_none().then(|| source.clone()));
             }
             places.push(on);
         }
-        let target = disks.join(",");
-        let (graph, _) = target::open_for(&target, overrides, access)?;
-        let found = targets.iter().zip(&split).zip(&places).map(|((typed, (_, provider)), on)| {
-            find(&graph, on, provider.as_deref()).ok_or_else(|| {
-                let wanted = match provider {
+        let target = Target::of(disks, None);
+        let graph = open_for(&target, overrides, access)?;
+        let found = targets.iter().zip(&places).map(|(typed, on)| {
+            find(&graph, on, typed.provider()).ok_or_else(|| {
+                let wanted = match typed.provider() {
                     Some(name) => {
                         format!("no provider '{name}': trueline show lists those there are")
                     }
@@ -317,7 +318,7 @@ impl Members {
         // of theirs.
         let alone = self.graph.providers[0].name.is_empty()
             && !self.graph.providers[self.graph.root(id)].is_set;
-        let disk = Path::new(&self.target).file_stem().filter(|_| alone);
+        let disk = Path::new(self.target.typed()).file_stem().filter(|_| alone);
         let name =
             || disk.map_or(String::new(), |stem| stem.to_string_lossy().into_owned()) + &p.name;
         Component {
@@ -356,7 +357,7 @@ fn last_sector(graph: &Graph, id: Id, bytes: Vec<u8>, what: &'static str) -> Job
     Job { id, patches: vec![Patch::new(at, bytes, what)] }
 }
 
-fn read_last(graph: &Graph, id: Id, disk: &str) -> Result<Vec<u8>, Failure> {
+fn read_last(graph: &Graph, id: Id, disk: &Target) -> Result<Vec<u8>, Failure> {
     let probe = graph.probe(id);
     let read = probe
         .from_end(probe.sector())

@@ -6,10 +6,9 @@
 
 use crate::move_journal;
 use crate::placed::{Placed, extended, table_on};
-use crate::target::{self, DiskOverrides};
+use crate::target::{self, DiskOverrides, Target};
 use crate::words::escape::shell;
 use room::Room;
-use std::borrow::Cow;
 use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::base::topology::{Fact, Source, Why};
@@ -23,8 +22,8 @@ mod room;
 /// Maker of cures for the findings on one target.
 pub(crate) struct Cures<'a> {
     graph: &'a Graph,
-    /// The disks as typed; `None` if no command would find them again.
-    disks: Option<Cow<'a, str>>,
+    /// The disks to name; `None` if no command would find them again.
+    disks: Option<Target>,
     /// Options that describe the disks, from the user or from their models, each after a blank.
     options: String,
 }
@@ -41,13 +40,13 @@ pub(crate) struct Cure {
 impl<'a> Cures<'a> {
     /// Cures for findings on `graph`, the graph of `target`, as the overrides describe it.
     pub(crate) fn new(
-        target: &'a str,
+        target: &Target,
         overrides: Option<&DiskOverrides>,
         graph: &'a Graph,
     ) -> Cures<'a> {
         let typed = overrides.map_or_else(Vec::new, DiskOverrides::words);
-        let (disks, models) =
-            (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
+        let known = target.known_disks().map(|_| target.disks());
+        let (disks, models) = (known.and_then(|disks| images(disks, graph)), modelled(graph));
         let options = typed
             .iter()
             .chain(models.iter().flatten())
@@ -78,7 +77,7 @@ impl<'a> Cures<'a> {
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
-                Fix::Resume => match self.disks.as_deref().filter(|disks| move_journal::find(disks, self.graph, id).is_some()) {
+                Fix::Resume => match self.disks.as_ref().filter(|disks| move_journal::find(disks, self.graph, id).is_some()) {
                     Some(disks) => cure.commands.push(move_journal::resume_command(disks, self.graph, id)),
                     None => cure.fix.push("trueline move --resume JOURNAL, the file that was named when the move began".into()),
                 },
@@ -93,8 +92,8 @@ impl<'a> Cures<'a> {
 
     /// The target `#name`, as a word of a shell.
     fn named(&self, name: &str) -> Option<String> {
-        let disks = self.disks.as_deref()?;
-        Some(shell(&if name.is_empty() { disks.to_owned() } else { format!("{disks}#{name}") }))
+        let disks = self.disks.as_ref()?;
+        Some(shell(&if name.is_empty() { disks.to_string() } else { format!("{disks}#{name}") }))
     }
 
     /// Provider `id` as a target.
@@ -204,18 +203,20 @@ impl<'a> Cures<'a> {
 
 /// The disks to write in order to mend `disks`: for simulated drives, the images on them. `None` if
 /// there are none.
-fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
-    let names = target::split(disks).0;
-    if !names.iter().any(|disk| target::simulated::is_simulated(disk)) {
-        return Some(disks.into());
+fn images(disks: Target, graph: &Graph) -> Option<Target> {
+    if !disks.is_simulated() {
+        return Some(disks);
     }
     // The graph's first providers are the disks. No command writes behind the end of an image.
-    let image = |(id, disk): (Id, &&'a str)| {
-        let image = target::simulated::image(disk)?;
+    let image = |(id, disk): (Id, &target::Source)| {
+        let image = disk.simulated()?.image()?;
         let length = graph.providers.get(id)?.topology.length;
-        Path::new(image).metadata().is_ok_and(|file| file.len() == length).then_some(image)
+        let is_whole = Path::new(image).metadata().is_ok_and(|file| file.len() == length);
+        is_whole.then(|| target::Source::file(image))
     };
-    Some(names.iter().enumerate().map(image).collect::<Option<Vec<&str>>>()?.join(",").into())
+    let images =
+        disks.sources().iter().enumerate().map(image).collect::<Option<Vec<target::Source>>>()?;
+    Some(Target::of(images, None))
 }
 
 /// Options that describe the model beneath the disks, a word each; `None` if the disks are on

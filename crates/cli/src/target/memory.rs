@@ -16,56 +16,48 @@ const LONGEST: u64 = 16 << 30;
 const PIECE: u64 = 1 << 20;
 
 /// The parts of `md:SIZE[=IMAGE]`.
-struct Spelling<'a> {
-    size: &'a str,
-    image: Option<&'a str>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spelling {
+    size: String,
+    image: Option<String>,
 }
 
-impl Spelling<'_> {
+impl Spelling {
     /// Splits the text; `None` if it is another kind of disk.
-    fn of(disk: &str) -> Option<Spelling<'_>> {
-        let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
-        Some(match rest.split_once('=') {
-            Some((size, image)) => Spelling { size, image: Some(image) },
-            None => Spelling { size: rest, image: None },
-        })
+    pub(super) fn parse(disk: &str) -> Option<Spelling> {
+        let rest = disk.strip_prefix(KIND)?;
+        let (size, image) =
+            rest.split_once('=').map_or((rest, None), |(size, image)| (size, Some(image)));
+        Some(Spelling { size: size.into(), image: image.map(str::to_owned) })
     }
-}
 
-/// True if `disk` is memory with a valid size, and its image, if any, exists.
-pub(super) fn is_there(disk: &str) -> bool {
-    Spelling::of(disk).is_some_and(|s| {
-        size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists())
-    })
-}
+    /// True if its size is valid and its image, if any, exists.
+    pub(super) fn is_whole(&self) -> bool {
+        size::bytes(&self.size).is_some()
+            && self.image.as_ref().is_none_or(|image| Path::new(image).exists())
+    }
 
-/// The image that it begins with.
-pub(super) fn image(disk: &str) -> Option<&str> {
-    Spelling::of(disk)?.image
-}
+    /// The image that it begins with.
+    pub(super) fn image(&self) -> Option<&str> {
+        self.image.as_deref()
+    }
 
-/// Size in bytes of such a disk without an image; `None` if it has one or is another kind of disk.
-pub(super) fn size(disk: &str) -> Result<Option<u64>, String> {
-    Spelling::of(disk)
-        .filter(|spelling| spelling.image.is_none())
-        .map(|spelling| spelling.bytes(disk))
-        .transpose()
-}
-
-impl Spelling<'_> {
-    fn bytes(&self, disk: &str) -> Result<u64, String> {
-        size::bytes(self.size)
+    /// Size in bytes of the disk that was typed as `disk`.
+    pub(super) fn size(&self, disk: &str) -> Result<u64, String> {
+        size::bytes(&self.size)
             .ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
     }
+
+    /// Allocates the memory of the disk that was typed as `disk`, and reads the image into it.
+    pub(super) fn open(&self, disk: &str) -> Result<Box<dyn Store>, String> {
+        allocate(disk, self.size(disk)?, self.image())
+    }
 }
 
-/// Allocates the memory and reads the image into it; `None` if it is another kind of disk.
-pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
-    let Some(spelling) = Spelling::of(disk) else { return Ok(None) };
+fn allocate(disk: &str, length: u64, image: Option<&str>) -> Result<Box<dyn Store>, String> {
     let failed = |why: String| format!("open {disk}: {why}");
-    let length = spelling.bytes(disk)?;
     let memory = Memory::new(length).map_err(|e| e.to_string())?;
-    if let Some(image) = spelling.image {
+    if let Some(image) = image {
         if image.is_empty() {
             return Err(failed("the name of the image is missing: write md:1m=disk.img".into()));
         }
@@ -79,7 +71,7 @@ pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
         }
         copy(&from, &memory).map_err(|e| failed(format!("read {image}: {e}")))?;
     }
-    Ok(Some(Box::new(memory)))
+    Ok(Box::new(memory))
 }
 
 /// Copies a store. Pieces of zeros are left out, so they take no memory.

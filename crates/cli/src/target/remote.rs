@@ -3,8 +3,8 @@
 //! Its boundaries are those the server announces. With `trueline:grain` and the like, units may
 //! begin anywhere; the protocol's own sizes begin with the disk.
 
-use super::{DiskOverrides, any_bytes, topology};
-use std::path::Path;
+use super::DiskOverrides;
+use super::open::{any_bytes, topology};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
@@ -14,10 +14,10 @@ use trueline_host::disk::file::Access;
 use trueline_host::nbd::client::{Remote, Told};
 use trueline_host::nbd::uri::Uri;
 
-/// True if `disk` is a URI of NBD and no file has it as its name. A `#` or `,` ends a target's
+/// True if `disk`, of which no file has the name, is a URI of NBD. A `#` or `,` ends a target's
 /// disk, so a URI with one is none.
 pub(super) fn is_meant(disk: &str) -> bool {
-    Uri::is_meant(disk) && !disk.contains(['#', ',']) && !Path::new(disk).exists()
+    Uri::is_meant(disk) && !disk.contains(['#', ','])
 }
 
 /// Connects, and returns the export as a disk called `name`.

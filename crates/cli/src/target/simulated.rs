@@ -4,7 +4,7 @@
 //! bytes and is as long as the image; zeros follow up to `SIZE` if that is given. Its boundaries
 //! are the model's true ones. `serve` alone opens it to write: that changes memory, or the image.
 
-use super::DiskOverrides;
+use super::{DiskOverrides, Source};
 use crate::{input_text, words};
 use image::Image;
 use std::fs::File;
@@ -26,63 +26,108 @@ const KIND: &str = "drive:";
 const LONGEST: u64 = 1 << 20;
 
 /// The parts of `drive:MODEL[@SIZE][=IMAGE]`.
-struct Spelling<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spelling {
     /// Name of a built-in model, or path of a model file.
-    model: &'a str,
-    size: Option<&'a str>,
-    image: Option<&'a str>,
+    model: String,
+    size: Option<String>,
+    image: Option<String>,
 }
 
-impl Spelling<'_> {
-    /// Splits the text; `None` if it is another kind of disk. A model file may have any name:
-    /// existing files decide.
-    fn of(disk: &str) -> Option<Spelling<'_>> {
-        let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
+impl Spelling {
+    /// Splits the text; `None` if it is another kind of disk.
+    pub(super) fn parse(disk: &str) -> Option<Spelling> {
+        disk.strip_prefix(KIND).map(Spelling::of)
+    }
+
+    /// Splits `MODEL[@SIZE][=IMAGE]`. A model file may have any name: existing files decide.
+    fn of(rest: &str) -> Spelling {
+        let spelling = |model: &str, size: Option<&str>, image: Option<&str>| Spelling {
+            model: model.into(),
+            size: size.map(str::to_owned),
+            image: image.map(str::to_owned),
+        };
         if Path::new(rest).is_file() {
-            return Some(Spelling { model: rest, size: None, image: None });
+            return spelling(rest, None, None);
         }
         let (rest, image) =
             rest.split_once('=').map_or((rest, None), |(rest, image)| (rest, Some(image)));
         if Path::new(rest).is_file() {
-            return Some(Spelling { model: rest, size: None, image });
+            return spelling(rest, None, image);
         }
         let (model, size) =
             rest.rsplit_once('@').map_or((rest, None), |(model, size)| (model, Some(size)));
-        Some(Spelling { model, size, image })
+        spelling(model, size, image)
     }
 
     /// True if its model and image exist and its size is valid.
-    fn is_whole(&self) -> bool {
-        let model = Model::named(self.model).is_some() || Path::new(self.model).is_file();
+    pub(super) fn is_whole(&self) -> bool {
+        let model = Model::named(&self.model).is_some() || Path::new(&self.model).is_file();
         model
-            && self.size.is_none_or(|size| size::bytes(size).is_some())
-            && self.image.is_none_or(|image| Path::new(image).exists())
+            && self.size.as_ref().is_none_or(|size| size::bytes(size).is_some())
+            && self.image.as_ref().is_none_or(|image| Path::new(image).exists())
     }
-}
 
-/// True if `disk` is a simulated drive, whether or not its model and image exist.
-pub(crate) fn is_simulated(disk: &str) -> bool {
-    Spelling::of(disk).is_some()
+    /// Path of the image on it.
+    pub(crate) fn image(&self) -> Option<&str> {
+        self.image.as_deref()
+    }
+
+    /// File that gives the drive its name: its image, or its model.
+    pub(super) fn file(&self) -> &str {
+        self.image().unwrap_or(&self.model)
+    }
+
+    /// The drive that was typed as `typed`, as a disk called `name`.
+    pub(super) fn disk(
+        &self,
+        typed: &str,
+        name: &str,
+        overrides: &DiskOverrides,
+        access: Access,
+    ) -> Result<(Disk, Model), String> {
+        let Opened { model, store } = self.open(typed, &overrides.set, access)?;
+        let length = store.length();
+        let disk = Disk {
+            name: name.into(),
+            bytes: Bytes::Store(store),
+            topology: model.topology(length),
+            start: Some(0),
+            nop: Some(overrides.nop(length)),
+            findings: Vec::new(),
+        };
+        Ok((disk, model))
+    }
+
+    /// Opens the drive with keys of its model set to `set`.
+    fn open(&self, disk: &str, set: &[(String, Value)], access: Access) -> Result<Opened, String> {
+        let failed = |why: String| format!("open {disk}: {why}");
+        let (model, size) = sized(&self.model, self.size.as_deref(), set).map_err(failed)?;
+        let store: Box<dyn Store> = match self.image() {
+            // A read needs no memory.
+            None if !access.writes() => Box::new(Sparse::new(model.size)),
+            None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
+            Some("") => {
+                return Err(failed(
+                    "the name of the image is missing: write drive:MODEL=disk.img".into(),
+                ));
+            }
+            Some(path) => {
+                let medium = file::open_for(Path::new(path), access)
+                    .map_err(|e| failed(e.to_string()))?
+                    .store;
+                let advice = |has: u64| format!("drive:{}@{has}={path}", model.name);
+                let image = Image::new(Box::new(medium), path, &model, size.is_some(), &advice);
+                Box::new(image.map_err(failed)?)
+            }
+        };
+        Ok(Opened { model, store })
+    }
 }
 
 /// True if `disk` is the name of a built-in model, without the `drive:` that belongs before it.
 pub(super) fn is_model(disk: &str) -> bool {
     Model::named(disk).is_some()
-}
-
-/// True if `disk` is a simulated drive whose model and image exist.
-pub(super) fn is_there(disk: &str) -> bool {
-    Spelling::of(disk).is_some_and(|spelling| spelling.is_whole())
-}
-
-/// File that gives a simulated drive its name: its image, or its model.
-pub(super) fn file(disk: &str) -> Option<&str> {
-    Spelling::of(disk).map(|spelling| spelling.image.unwrap_or(spelling.model))
-}
-
-/// Path of the image on it.
-pub(crate) fn image(disk: &str) -> Option<&str> {
-    Spelling::of(disk)?.image
 }
 
 /// The text of a model, built in or from a file. Errors: no such model, no plain file, more than 1
@@ -155,61 +200,21 @@ pub(super) fn model_and_size(
     set: &[(String, Value)],
 ) -> Result<(Model, Option<u64>), String> {
     let failed = |why: String| format!("--drive {drive}: {why}");
-    let spelled = format!("{KIND}{drive}");
-    match Spelling::of(&spelled) {
-        Some(Spelling { model, size, image: None }) => sized(model, size, set).map_err(failed),
+    match Spelling::of(drive) {
+        Spelling { model, size, image: None } => {
+            sized(&model, size.as_deref(), set).map_err(failed)
+        }
         _ => Err(failed("write MODEL or MODEL@SIZE, as trueline drives lists them".into())),
     }
 }
 
-/// Opens a simulated drive with keys of its model set to `set`; `None` if it is another kind of
-/// disk.
-fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Opened>, String> {
-    let Some(Spelling { model, size, image }) = Spelling::of(disk) else { return Ok(None) };
-    let failed = |why: String| format!("open {disk}: {why}");
-    let (model, size) = sized(model, size, set).map_err(failed)?;
-    let store: Box<dyn Store> = match image {
-        // A read needs no memory.
-        None if !access.writes() => Box::new(Sparse::new(model.size)),
-        None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
-        Some("") => {
-            return Err(failed(
-                "the name of the image is missing: write drive:MODEL=disk.img".into(),
-            ));
-        }
-        Some(path) => {
-            let medium =
-                file::open_for(Path::new(path), access).map_err(|e| failed(e.to_string()))?.store;
-            let advice = |has: u64| format!("drive:{}@{has}={path}", model.name);
-            Box::new(
-                Image::new(Box::new(medium), path, &model, size.is_some(), &advice)
-                    .map_err(failed)?,
-            )
-        }
-    };
-    Ok(Some(Opened { model, store }))
-}
-
 /// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
 pub(super) fn open_disk(
-    disk: &str,
+    source: &Source,
     name: &str,
     overrides: &DiskOverrides,
     access: Access,
 ) -> Result<Option<(Disk, Model)>, String> {
-    let Some(Opened { model, store }) = open(disk, &overrides.set, access)? else {
-        return Ok(None);
-    };
-    let length = store.length();
-    let topology = model.topology(length);
-    let bytes = Bytes::Store(store);
-    let disk = Disk {
-        name: name.into(),
-        bytes,
-        topology,
-        start: Some(0),
-        nop: Some(overrides.nop(length)),
-        findings: Vec::new(),
-    };
-    Ok(Some((disk, model)))
+    let drive = source.simulated();
+    drive.map(|drive| drive.disk(source.typed(), name, overrides, access)).transpose()
 }

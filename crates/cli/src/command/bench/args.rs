@@ -2,6 +2,7 @@
 
 use crate::disk_options::{DiskOptions, parse_size};
 use crate::names::listed;
+use crate::target::Target;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::engine::Choice;
@@ -30,7 +31,7 @@ pub(crate) struct Bench {
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
     #[arg(required = true, value_name = "TARGET", help = TARGETS)]
-    pub targets: Vec<String>,
+    pub targets: Vec<Target>,
     /// Move every request by so many sectors of the target, one variant each [default: 0,1; of
     /// several targets: 0]
     #[arg(long, value_name = "SECTORS,...", value_delimiter = ',')]

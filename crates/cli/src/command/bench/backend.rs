@@ -4,7 +4,7 @@
 use super::task::Task;
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::target::{self, DiskOverrides};
+use crate::target::{DiskOverrides, Target, open};
 use directory::Directory;
 use memory::Memory;
 use real::Real;
@@ -64,18 +64,15 @@ impl Done {
 /// Opens a target for a workload, its disks as the overrides describe them. `writes`: the workload
 /// writes.
 pub(super) fn open(
-    target: &str,
+    target: &Target,
     overrides: &DiskOverrides,
     args: &Bench,
     kind: &Kind,
     writes: bool,
 ) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
-    let simulated = if of_files && Directory::is(target) {
-        None
-    } else {
-        target::simulated(target, overrides)?
-    };
+    let simulated =
+        if of_files && Directory::is(target) { None } else { open::simulated(target, overrides)? };
     if let Some(drives) = simulated {
         return Ok(Backend::Simulated(Simulated::new(target, drives, args)?));
     }
@@ -109,7 +106,7 @@ pub(super) fn open(
         )
         .into());
     }
-    if target::is_remote(target) {
+    if target.is_remote() {
         let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
         return Err(
             format!("bench {target}: workloads do not run on what a server has: {mend}").into()
@@ -122,7 +119,7 @@ pub(super) fn open(
 }
 
 /// The refusal of several disks without a provider.
-fn several(target: &str) -> Failure {
+fn several(target: &Target) -> Failure {
     format!("bench {target}: several disks: name the provider after a #: #stripe/data").into()
 }
 

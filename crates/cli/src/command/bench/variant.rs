@@ -63,9 +63,9 @@ pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Va
         };
         for &offset in offsets {
             let name = match (several, offsets.len()) {
-                (true, 1) => target.clone(),
+                (true, 1) => target.to_string(),
                 (true, _) => format!("{target} offset {offset}"),
-                (false, _) if !moves => target.clone(),
+                (false, _) if !moves => target.to_string(),
                 (false, _) => format!("offset {offset}"),
             };
             let bytes = offset.checked_mul(sector);
@@ -79,7 +79,7 @@ pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Va
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
             let (target, judged, backend) =
-                (target.clone(), overrides.judged().cloned(), Rc::clone(&backend));
+                (target.to_string(), overrides.judged().cloned(), Rc::clone(&backend));
             let (host_reads, phases, spent, engine) = (Vec::new(), Vec::new(), Vec::new(), None);
             variants.push(Variant {
                 name,

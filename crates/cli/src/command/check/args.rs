@@ -2,8 +2,8 @@
 
 use crate::disk_options::DiskOptions;
 use crate::render::report::list::{self, Column};
+use crate::target::{Named, named};
 use clap::{Args, ValueEnum};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use trueline_geom::base::finding::Severity;
 
@@ -30,7 +30,8 @@ Exit status:
 #[derive(Args)]
 pub(crate) struct Check {
     /// Disks or images, DISK[,DISK...][#PROVIDER]; without one, all disks of this host
-    pub targets: Vec<OsString>,
+    #[arg(value_parser = named())]
+    pub targets: Vec<Named>,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Read devices from a file instead of this host: the output of `lsblk -OJb`, or of `nvme id-ns

@@ -1,11 +1,11 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
 use crate::report::{Provider, Target};
+use crate::target::{self, Named};
 use crate::words::{self, escape};
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trueline_geom::base::finding::Severity;
 
 /// Extensions of file names that say "image", whatever the file holds.
@@ -26,7 +26,7 @@ const SECTOR: u64 = 512;
 /// The files beneath `directory` with at least a sector or an image's name, in order of their
 /// names, and errors for what could not be read. Links are not followed; names that begin with a
 /// dot are left out.
-pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
+pub(super) fn files(directory: &Path) -> (Vec<Named>, Vec<String>) {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     let mut todo = vec![directory.to_path_buf()];
     while let Some(at) = todo.pop() {
@@ -54,7 +54,7 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
         }
     }
     found.sort();
-    (found.into_iter().map(PathBuf::into_os_string).collect(), failures)
+    (found.iter().map(|path| target::found(path.as_os_str())).collect(), failures)
 }
 
 /// Names of files that were passed over, in the note of them.

@@ -7,7 +7,8 @@ use crate::disk_options::DiskOptions;
 use crate::progress::Progress;
 use crate::report::Target;
 use crate::survey;
-use crate::target::{DiskOverrides, taste_stores};
+use crate::target::open::taste_stores;
+use crate::target::{self, DiskOverrides};
 use crate::words::hexdump;
 use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};
@@ -39,7 +40,8 @@ pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let disk = lay_out(length, &overrides).map_err(failed)?;
     let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
     let graph = taste_stores(vec![(String::new(), Box::new(disk))], &overrides);
-    let again = survey::survey("the same disk, laid out again", &graph, None)?;
+    let again =
+        survey::survey(&target::Target::title("the same disk, laid out again"), &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text }))
         .map_err(|e| failed(e.to_string()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };

@@ -1,12 +1,13 @@
 //! The options of `info`.
 
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use clap::Args;
 
 #[derive(Args)]
 pub(crate) struct Info {
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// One JSON document

@@ -1,6 +1,7 @@
 //! `mkfs`: file systems on the grain.
 
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use clap::{Args, ValueEnum};
 use trueline_geom::format::{self, maker::Maker};
 
@@ -17,7 +18,7 @@ pub(crate) struct Mkfs {
     #[arg(value_enum, value_name = "TYPE")]
     pub kind: Kind,
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Print what would be run or made; change nothing

@@ -101,7 +101,7 @@ pub(super) fn ourselves(args: &Mkfs, sector: u64, options: Vec<String>) -> Strin
         words.extend(["--logical".to_owned(), sector.to_string()]);
     }
     words.extend(args.overwrite.then(|| "--overwrite".to_owned()));
-    words.extend([args.target.clone(), "--".to_owned()]);
+    words.extend([args.target.to_string(), "--".to_owned()]);
     words.into_iter().chain(options).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 

@@ -10,7 +10,6 @@ use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::progress::of_bytes;
 use crate::style::Style;
-use crate::target;
 use crate::words::{columns, hexdump};
 use crate::write_target::WriteTarget;
 use std::ffi::OsString;
@@ -59,7 +58,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
         return Ok(ExitCode::SUCCESS);
     }
     let device =
-        node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
+        node.as_deref().map_or_else(|| args.target.to_string(), |path| path.display().to_string());
     let words = [tool.program.to_owned()]
         .into_iter()
         .chain(ours.clone())
@@ -96,7 +95,9 @@ fn typed(
     let is_file = |path: &Path| {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length)
     };
-    let file = target::paths(&target.typed)
+    let file = target
+        .typed
+        .paths()
         .first()
         .copied()
         .filter(|path| whole && node.is_none() && is_file(path));
@@ -131,7 +132,9 @@ fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
             "{why}: attach the image with losetup --sector-size {sector}"
         )));
     }
-    let beside = target::paths(&target.typed)
+    let beside = target
+        .typed
+        .paths()
         .first()
         .and_then(|path| path.parent())
         .filter(|dir| !dir.starts_with("/dev"));
@@ -177,8 +180,10 @@ impl Call<'_> {
             .map_err(|e| self.failed(&format!("{e}{end}")))?;
         let device = device.display().to_string();
         if !ran.status.success() {
-            return Err(self
-                .failed(&format!("{}{end}", ended(self.tool, &ran, &device, &self.args.target))));
+            return Err(self.failed(&format!(
+                "{}{end}",
+                ended(self.tool, &ran, &device, self.args.target.typed())
+            )));
         }
         // The format is made, and the user judges what the tool doubts.
         for line in
@@ -191,7 +196,7 @@ impl Call<'_> {
             complain(&format!(
                 "{}: {}",
                 self.tool.program,
-                line.replace(&device, &self.args.target)
+                line.replace(&device, self.args.target.typed())
             ));
         }
         Ok(())
@@ -218,7 +223,7 @@ fn off_unit(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
 /// The device node of the provider, if the kernel has one.
 fn node(target: &WriteTarget) -> Option<PathBuf> {
     let p = &target.graph.providers[target.id];
-    let paths = target::paths(&target.typed);
+    let paths = target.typed.paths();
     let [path] = paths.as_slice() else { return None };
     p.route().medium().and_then(|_| sysfs::node(path, p.route().base(), p.topology.length))
 }

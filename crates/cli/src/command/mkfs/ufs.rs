@@ -53,7 +53,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
         write!(
             BufWriter::new(anstream::stdout().lock()),
             "{}",
-            newfs.lines(&args.target, columns)
+            newfs.lines(args.target.typed(), columns)
         )?;
     }
     if !only_print {

@@ -6,7 +6,6 @@
 //! MiB, any, by LBA); 0B, 0C FAT32 (any, by LBA).
 
 use crate::placed::{Placed, extended};
-use crate::target;
 use crate::words::escape::shell;
 use crate::write_target::WriteTarget;
 use trueline_geom::graph::Provider;
@@ -59,8 +58,8 @@ pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Op
         // A logical partition: its number ends its name, and its table is that of the extended one.
         Err(_) => (extended(&target.graph, target.id)?, p.name.rsplit('s').next()?.parse().ok()?),
     };
-    let (disks, on) = (target::disks_of(&target.typed)?, &target.graph.providers[on].name);
-    let table = if on.is_empty() { disks.to_owned() } else { format!("{disks}#{on}") };
+    let (disks, on) = (target.typed.known_disks()?, &target.graph.providers[on].name);
+    let table = if on.is_empty() { disks } else { format!("{disks}#{on}") };
     let options: String = options.iter().map(|word| format!(" {}", shell(word))).collect();
     let mend = format!("trueline part modify -i {index} -t {name}{options} {}", shell(&table));
     Some(format!(

@@ -1,6 +1,7 @@
 //! The options of `move`.
 
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
@@ -54,5 +55,5 @@ pub(crate) struct Move {
     pub disk: DiskOptions,
     /// DISK[,DISK...]#PROVIDER
     #[arg(required_unless_present = "resume")]
-    pub target: Option<String>,
+    pub target: Option<Target>,
 }

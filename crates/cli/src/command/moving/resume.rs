@@ -6,7 +6,8 @@ use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
 use crate::failure::Failure;
 use crate::move_journal::{beside, is_journal};
-use crate::target::{self, DiskOverrides};
+use crate::target::open::open;
+use crate::target::{DiskOverrides, Target};
 use crate::write_target::WriteTarget;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ use trueline_host::disk::file;
 struct Named {
     journal: PathBuf,
     /// The disk and, if it is named, its provider; `None`: as the journal says.
-    typed: Option<String>,
+    typed: Option<Target>,
     /// True if only the disk was named, and the journal is at its default place.
     is_sought: bool,
 }
@@ -32,21 +33,21 @@ struct Named {
 /// the TARGET.
 fn named(
     journal: Option<&Path>,
-    typed: Option<&str>,
+    typed: Option<&Target>,
     options: &DiskOptions,
 ) -> Result<Named, Failure> {
     if let (Some(journal), Some(typed)) = (journal, typed) {
-        return Ok(Named { journal: journal.into(), typed: Some(typed.into()), is_sought: false });
+        return Ok(Named { journal: journal.into(), typed: Some(typed.clone()), is_sought: false });
     }
-    let alone =
-        journal.and_then(Path::to_str).filter(|text| !is_journal(Path::new(text)) && is_disk(text));
-    match (typed.or(alone), journal) {
+    let word = journal.filter(|path| !is_journal(path)).and_then(Path::to_str);
+    let alone = word.map(Target::parse).filter(is_disk);
+    match (typed.or(alone.as_ref()), journal) {
         (Some(disk), _) => {
             let journal = beside(disk);
             if !journal.exists() {
                 return Err(unjournaled(disk, &journal, options));
             }
-            Ok(Named { journal, typed: Some(disk.into()), is_sought: true })
+            Ok(Named { journal, typed: Some(disk.clone()), is_sought: true })
         }
         (None, Some(journal)) => Ok(Named { journal: journal.into(), typed: None, is_sought: false }),
         (None, None) => {
@@ -57,15 +58,17 @@ fn named(
 
 /// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked
 /// partition has one elsewhere, and without a mark no move needs one.
-fn unjournaled(disk: &str, journal: &Path, options: &DiskOptions) -> Failure {
-    let opened = DiskOverrides::new(options).and_then(|overrides| target::open(disk, &overrides));
-    let found = match opened.map(|(graph, _)| graph.providers.iter().any(Provider::is_moving)) {
+fn unjournaled(disk: &Target, journal: &Path, options: &DiskOptions) -> Failure {
+    let opened = DiskOverrides::new(options).and_then(|overrides| open(disk, &overrides));
+    let found = match opened.map(|graph| graph.providers.iter().any(Provider::is_moving)) {
         Ok(true) => format!(
             "no journal is at {}: name it: trueline move --resume JOURNAL {disk}",
             journal.display()
         ),
         Ok(false)
-            if Path::new(disk).extension().is_some_and(|extension| extension == "journal") =>
+            if Path::new(disk.typed())
+                .extension()
+                .is_some_and(|extension| extension == "journal") =>
         {
             "it is not a complete journal of a move: if the move was killed as it began, begin \
                 it again with --journal and another name"
@@ -80,14 +83,16 @@ fn unjournaled(disk: &str, journal: &Path, options: &DiskOptions) -> Failure {
     Failure::Message(format!("resume {disk}: {found}: nothing was moved"))
 }
 
-/// True if the text names a disk: an existing file, a provider or a server.
-fn is_disk(text: &str) -> bool {
-    Path::new(text).exists() || target::split(text).1.is_some() || target::is_remote(text)
+/// True if the target is a disk: an existing file, a provider or a server.
+fn is_disk(target: &Target) -> bool {
+    target.only_path().is_some_and(Path::exists)
+        || target.provider().is_some()
+        || target.is_remote()
 }
 
 pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
     let Named { journal: path, typed, is_sought } =
-        named(journal, args.target.as_deref(), &args.disk)?;
+        named(journal, args.target.as_ref(), &args.disk)?;
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
@@ -98,17 +103,16 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let typed = match typed {
         // The table may be on a slice or a set, which the journal names.
         Some(disk) if is_sought => {
-            let on = target::split(&words).1.map(|provider| format!("#{provider}"));
-            target::split(&disk).0.join(",") + &on.unwrap_or_default()
+            Target::of(disk.sources().to_vec(), Target::parse(&words).provider())
         }
-        typed => typed.unwrap_or(words),
+        typed => typed.unwrap_or_else(|| Target::parse(&words)),
     };
     // An image does not say how long its sectors are.
     let disk = DiskOptions {
         logical: args
             .disk
             .logical
-            .or(Some(plan.sector).filter(|_| target::paths(&typed).iter().all(|p| p.is_file()))),
+            .or(Some(plan.sector).filter(|_| typed.paths().iter().all(|p| p.is_file()))),
         ..args.disk.clone()
     };
     let target = WriteTarget::open(&typed, &disk, access(args))?;
@@ -175,7 +179,7 @@ fn unreadable(why: Unreadable) -> String {
 }
 
 /// The reason why the move cannot go on with a disk, with advice.
-fn mismatch(typed: &str, plan: &Move, why: Mismatch) -> String {
+fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
     let not = format!("{typed} is not as the move left it");
     let steps = plan.steps();
     match why {
@@ -192,7 +196,7 @@ fn mismatch(typed: &str, plan: &Move, why: Mismatch) -> String {
         Mismatch::Table => format!("{not}: its table is not that of this step of the move: put back the table, or the disk as it was left"),
         Mismatch::Apart { disk, journal } => {
             let at = journal.map_or("before its first step".into(), |step| format!("at step {step}"));
-            let older = if journal.is_some_and(|journal| journal > disk) { typed } else { "the journal" };
+            let older = if journal.is_some_and(|journal| journal > disk) { typed.typed() } else { "the journal" };
             format!(
                 "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older copy: bring back the disk and the \
                  journal as the interruption left them, both of one moment"

@@ -3,12 +3,13 @@
 use crate::command::part::args::apply::Apply;
 use crate::command::part::layout::{self, Document};
 use crate::failure::{Failure, complain};
+use crate::input_text;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
 use crate::style::Style;
+use crate::target::Target;
 use crate::words::{self, columns, escape, say};
 use crate::write_target::{WriteTarget, refuse};
-use crate::{input_text, target};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -114,11 +115,11 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     )
     .map_err(|refused| {
         let at = if refused.provider.is_empty() {
-            args.target.clone()
+            args.target.to_string()
         } else {
             format!("{}: {}", args.target, refused.provider)
         };
-        refuse(&attempt, &at, &refused.why)
+        refuse(&attempt, at, &refused.why)
     })?;
     if let Some(failed) = failed {
         return Err(Failure::Message(failed));
@@ -154,10 +155,9 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
 
 /// True if the target is a plain file and no simulated drive: then the layout alone knows its
 /// sector.
-fn is_image(target: &str) -> bool {
-    let simulated = target::split(target).0.into_iter().any(target::simulated::is_simulated);
-    !simulated
-        && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
+fn is_image(target: &Target) -> bool {
+    !target.is_simulated()
+        && target.paths().iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
 }
 
 /// Prints the states that an interrupt can leave, as comments before the writes; nothing if there
@@ -199,7 +199,7 @@ fn report(
         let tables = steps.iter().map(TableNow::of).collect();
         let report = Report {
             format: "trueline/part-apply/1",
-            target: &args.target,
+            target: args.target.typed(),
             judged,
             changed,
             tables,

@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 use crate::command::part::args::apply::Apply;
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ pub(crate) struct On {
     #[command(flatten)]
     pub common: Common,
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
 }
 
 /// A release with rules and formats of its own.
@@ -119,7 +120,7 @@ impl Common {
 pub(crate) struct Show {
     /// DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub targets: Vec<String>,
+    pub targets: Vec<Target>,
     /// Labels instead of types
     #[arg(short = 'l', conflicts_with = "raw")]
     pub labels: bool,
@@ -344,7 +345,7 @@ pub(crate) struct Backup {
     #[command(flatten)]
     pub disk: DiskOptions,
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
 }
 
 #[derive(Args)]
@@ -364,7 +365,7 @@ pub(crate) struct Restore {
     pub common: Common,
     /// DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub targets: Vec<String>,
+    pub targets: Vec<Target>,
 }
 
 #[derive(Args)]

@@ -9,12 +9,11 @@ use crate::command::part::text::{Done, off_grain, report_line};
 use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
-use crate::target;
+use crate::target::Target;
 use crate::words::{columns, escape, size};
 use crate::write_target::{WriteTarget, refuse};
 use crate::writing::WriteOptions;
-use std::io;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 pub(super) use table::{create, destroy, recover};
 use trueline_geom::base::ondisk::Guid;
@@ -40,7 +39,7 @@ impl Outcome {
 
 /// Opens the target of a verb; its options choose the names in messages.
 fn open_target(
-    typed: &str,
+    typed: &Target,
     common: &Common,
     options: &WriteOptions,
 ) -> Result<WriteTarget, Failure> {
@@ -52,7 +51,7 @@ fn open_target(
 
 /// Makes one edit of the table on `target`: read, change, render, write.
 fn edit(
-    (attempt, typed): (&str, &str),
+    (attempt, typed): (&str, &Target),
     common: &Common,
     options: &WriteOptions,
     change: impl FnOnce(&WriteTarget, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
@@ -186,7 +185,7 @@ fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal>
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     let random = random::bytes().map_err(|e| e.to_string())?;
-    let attempt = ("add a partition to", args.on.target.as_str());
+    let attempt = ("add a partition to", &args.on.target);
     edit(attempt, &args.on.common, &args.on.write, |target, scheme, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
             None => scheme.has_guids().then(|| Guid::random(random)),
@@ -249,7 +248,7 @@ fn own(
             .is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some())
     };
     let Some(extended) = target.graph.children(target.id).find(holds) else { return Ok(()) };
-    let disks = target::split(&target.typed).0.join(",");
+    let disks = target.typed.disks();
     let found = format!("index {index} is a logical partition, in the extended one");
     Err(Refusal::new(
         found,

@@ -4,6 +4,7 @@ use crate::command::part::args::Restore;
 use crate::command::part::text::{Done, report_line};
 use crate::failure::Failure;
 use crate::input_text;
+use crate::target::Target;
 use crate::words::{escape, say};
 use crate::write_target::{WriteTarget, named, partitions, refuse};
 use std::io;
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn restore(args: &Restore, typed: &str, text: &str) -> Result<(), Failure> {
+fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
     let target = WriteTarget {
         speaks_geom: args.common.speaks_geom(),
         ..WriteTarget::open(typed, &args.common.disk, args.write.access())?

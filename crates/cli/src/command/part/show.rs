@@ -7,7 +7,6 @@ use crate::failure::{Failure, complain};
 use crate::remembered::Remembered;
 use crate::render::gpart::{self, Called, Format, Shown, What};
 use crate::style::Style;
-use crate::target;
 use crate::write_target::WriteTarget;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -110,9 +109,11 @@ fn script(target: &WriteTarget, table: &Table) -> Result<String, Failure> {
         let start = graph.providers[id].base().checked_sub(graph.providers[target.id].base())?;
         Some((Ebr.read(&graph.probe(id))?, start))
     });
-    let device = target::paths(&target.typed)
+    let device = target
+        .typed
+        .paths()
         .first()
-        .map_or_else(|| target.typed.clone(), |p| p.display().to_string());
+        .map_or_else(|| target.typed.to_string(), |p| p.display().to_string());
     sfdisk::dump(table, logicals.as_ref().map(|(table, start)| (table, *start)), &device)
         .ok_or_else(|| {
             Failure::Message(format!(

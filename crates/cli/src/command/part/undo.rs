@@ -3,7 +3,8 @@
 use crate::command::part::args::Undo;
 use crate::failure::Failure;
 use crate::input_text;
-use crate::target::{self, DiskOverrides};
+use crate::target::DiskOverrides;
+use crate::target::open::open_for;
 use crate::words::{self, say};
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
@@ -23,7 +24,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let saved = parse(&text).map_err(failed)?;
     // Every saved write names its provider, so of several disks none needs to be named.
     let overrides = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
-    let (graph, _) = target::open_for(&args.on.target, &overrides, args.on.write.access())?;
+    let graph = open_for(&args.on.target, &overrides, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
         let id = graph

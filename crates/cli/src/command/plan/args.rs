@@ -2,6 +2,7 @@
 
 use crate::disk_options::{DiskOptions, parse_size};
 use crate::names::listed;
+use crate::target::Target;
 use clap::Args;
 use trueline_geom::plan::USES;
 
@@ -17,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args)]
 pub(crate) struct Plan {
     /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
-    pub target: Option<String>,
+    pub target: Option<Target>,
     /// Layers from the bottom up, each a use listed below
     #[arg(long = "use", value_name = "LAYER[+LAYER...]", required_unless_present = "list")]
     pub wanted: Option<String>,

@@ -1,6 +1,7 @@
 //! The options of `serve`.
 
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[derive(Args)]
 pub(crate) struct Serve {
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
     #[command(flatten)]
     pub network: Network,
     /// Mount exports as files. On a directory: one per provider, `disk` for TARGET. On a file:

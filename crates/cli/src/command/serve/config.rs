@@ -12,7 +12,7 @@ use trueline_sim::model::Model;
 /// The layers that were asked for. `models`: of the disks, if they are simulated drives.
 pub(super) fn layers(args: &Serve, models: &[Model]) -> LayerConfig {
     LayerConfig {
-        target: args.target.clone(),
+        target: args.target.to_string(),
         count: !args.no_counters,
         sector: args.disk.logical,
         strict: args.strict.map(|strict| match strict {
@@ -30,7 +30,7 @@ pub(super) fn layers(args: &Serve, models: &[Model]) -> LayerConfig {
 /// The exports that were asked for.
 pub(super) fn selection(args: &Serve) -> Selection {
     Selection {
-        target: args.target.clone(),
+        target: args.target.to_string(),
         name: args.network.export.clone(),
         range: args.offset,
         read_only: args.read_only,

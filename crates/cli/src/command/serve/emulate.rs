@@ -6,7 +6,6 @@ use crate::command::serve::summary::{EmulatedKind, Emulation};
 use crate::failure::Failure;
 use crate::render::spent;
 use crate::style::Style;
-use crate::target;
 use trueline_lab::result::Spent;
 use trueline_serve::layer::emulated::{Drives, Kind, MUCH};
 use trueline_sim::model::Model;
@@ -14,7 +13,7 @@ use trueline_sim::time::NS;
 
 /// Refuses drives that are named twice, or not at all.
 pub(super) fn check(args: &Serve) -> Result<(), Failure> {
-    let simulated = target::split(&args.target).0.into_iter().any(target::simulated::is_simulated);
+    let simulated = args.target.is_simulated();
     let refused = |why: &str| Err(Failure::Message(format!("serve {}: {why}", args.target)));
     match &args.drive {
         None if args.emulate && !simulated => refused(

@@ -1,20 +1,20 @@
 //! Flushes at the end of serving.
 
-use crate::target;
+use crate::target::{Source, Target};
 use trueline_geom::graph::Graph;
 
 /// Flushes every disk itself: no layer's fault or delay, nor another disk's error, holds back
 /// written data. Errors: the first disk that fails, named as typed in `target`.
-pub(super) fn disks(graph: &Graph, target: &str) -> Result<(), String> {
-    let typed = target::split(target).0;
+pub(super) fn disks(graph: &Graph, target: &Target) -> Result<(), String> {
+    let typed = target.sources();
     // The disks come first, in the order in which they were typed; memory and zeroes have no store.
     let name = |store: usize| {
         let disk = graph
             .providers
             .iter()
-            .zip(&typed)
+            .zip(typed)
             .find(|(disk, _)| disk.route().medium() == Some(store));
-        disk.map_or(target, |(_, typed)| typed)
+        disk.map_or(target.typed(), |(_, source): (_, &Source)| source.typed())
     };
     let stores = graph.shared_stores();
     let flushed = stores
@@ -70,7 +70,7 @@ mod tests {
         });
         let graph = Graph::taste(disks.into(), Limits::default());
         assert_eq!(
-            super::disks(&graph, "/dev/sda,/dev/sdb,c.img#data"),
+            super::disks(&graph, &Target::parse("/dev/sda,/dev/sdb,c.img#data")),
             Err("flush /dev/sdb: no space left".into())
         );
         assert_eq!(flushes.load(Ordering::Relaxed), 3);

@@ -2,7 +2,8 @@
 
 use crate::command::serve::args::Serve;
 use crate::failure::{Failure, complain};
-use crate::target::{self, serving};
+use crate::target::simulated::Spelling;
+use crate::target::{Target, serving};
 use crate::words;
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_serve::layer::overlay::{Covered, Overlays, Place};
@@ -13,11 +14,11 @@ pub(super) fn put(
     disks: Vec<Disk>,
 ) -> Result<(Vec<Disk>, Option<Overlays>), Failure> {
     let Some(place) = args.overlay.clone() else { return Ok((disks, None)) };
-    let typed = target::split(&args.target).0;
     let (mut covered, mut rest) = (Vec::new(), Vec::new());
-    for (disk, typed) in disks.into_iter().zip(typed) {
+    for (disk, source) in disks.into_iter().zip(args.target.sources()) {
         let Disk { name, bytes, topology, start, nop, findings } = disk;
-        let image = target::simulated::image(typed).unwrap_or(typed);
+        let typed = source.typed();
+        let image = source.simulated().and_then(Spelling::image).unwrap_or(typed);
         covered.push(Covered {
             name: typed.into(),
             image: Some(image.into()),
@@ -35,7 +36,7 @@ pub(super) fn put(
 }
 
 /// Says on stderr what was written where.
-pub(super) fn tell(overlays: &Overlays, target: &str) {
+pub(super) fn tell(overlays: &Overlays, target: &Target) {
     let (written, zero) = overlays.changed();
     let after = match overlays.place() {
         Place::Memory => "are gone now",

@@ -2,26 +2,26 @@
 //! its disks are judged by.
 
 use crate::command::serve::summary::Served;
-use crate::report::Target;
+use crate::report;
 use crate::survey::survey_audited;
-use crate::target::DiskOverrides;
+use crate::target::{DiskOverrides, Target};
 use std::sync::{Arc, Mutex, PoisonError};
 use trueline_serve::counting::{Counting, Stack};
 
 /// The source of the summary, `--top`, the page and the metrics.
 pub(super) struct Telemetry {
     counting: Arc<Counting>,
-    target: String,
+    target: Target,
     /// The description of the disks, which the commands of a cure repeat.
     said: DiskOverrides,
     /// The report of the stack that was asked for last.
-    report: Mutex<Option<(u64, Arc<Target>)>>,
+    report: Mutex<Option<(u64, Arc<report::Target>)>>,
 }
 
 impl Telemetry {
     /// Telemetry of `counting`, which counts what is asked of `target`.
-    pub(super) fn new(counting: Arc<Counting>, target: &str, said: &DiskOverrides) -> Telemetry {
-        Telemetry { counting, target: target.into(), said: said.clone(), report: Mutex::default() }
+    pub(super) fn new(counting: Arc<Counting>, target: &Target, said: &DiskOverrides) -> Telemetry {
+        Telemetry { counting, target: target.clone(), said: said.clone(), report: Mutex::default() }
     }
 
     /// The counters.
@@ -31,12 +31,12 @@ impl Telemetry {
 
     /// Counts until now.
     pub(super) fn served(&self) -> Served {
-        Served::new(&self.target, self.said.judged(), &self.counting.counts())
+        Served::new(self.target.typed(), self.said.judged(), &self.counting.counts())
     }
 
     /// The report of what is on the disks, with the numbers of its providers in what is counted. It
     /// is made once for each stack, because cures are tried in memory.
-    pub(super) fn report(&self) -> (Arc<Target>, Arc<Stack>) {
+    pub(super) fn report(&self) -> (Arc<report::Target>, Arc<Stack>) {
         let stack = self.counting.stack();
         let mut last = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last

@@ -2,6 +2,7 @@
 //! kernel.
 
 use crate::disk_options::{DiskOptions, parse_size};
+use crate::target::Target;
 use crate::writing::WriteOptions;
 use clap::{ArgAction, Args, Subcommand};
 
@@ -122,7 +123,7 @@ pub(crate) struct Label {
     pub name: String,
     /// The members, in order: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub disks: Vec<String>,
+    pub disks: Vec<Target>,
 }
 
 #[derive(Args)]
@@ -136,7 +137,7 @@ pub(crate) struct Clear {
     pub disk: DiskOptions,
     /// Members: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub disks: Vec<String>,
+    pub disks: Vec<Target>,
 }
 
 #[derive(Args)]
@@ -148,5 +149,5 @@ pub(crate) struct Dump {
     pub json: bool,
     /// Members: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub disks: Vec<String>,
+    pub disks: Vec<Target>,
 }

@@ -2,15 +2,15 @@
 
 use crate::command::check::args::List;
 use crate::disk_options::DiskOptions;
+use crate::target::{Named, named};
 use clap::Args;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct Show {
     /// DISK[,DISK...][#PROVIDER]
-    #[arg(required = true)]
-    pub targets: Vec<OsString>,
+    #[arg(required = true, value_parser = named())]
+    pub targets: Vec<Named>,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Draw it to scale

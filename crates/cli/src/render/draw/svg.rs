@@ -364,7 +364,8 @@ mod tests {
     use crate::disk_options::DiskOptions;
     use crate::render::samples;
     use crate::survey::survey;
-    use crate::target::{DiskOverrides, taste_stores};
+    use crate::target::open::taste_stores;
+    use crate::target::{self, DiskOverrides};
     use trueline_geom::base::store::{Sparse, Store};
 
     #[test]
@@ -389,7 +390,9 @@ mod tests {
         let disks = disks
             .map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>))
             .collect();
-        let target = survey("ada0,ada1", &taste_stores(disks, &overrides), None).unwrap();
+        let target =
+            survey(&target::Target::title("ada0,ada1"), &taste_stores(disks, &overrides), None)
+                .unwrap();
         let text = samples::text(|out| write(&target, out));
         // A comment may not hold the hyphens of an option.
         let made =

@@ -2,7 +2,6 @@
 
 use super::Cures;
 use crate::placed::{Placed, within};
-use std::path::Path;
 use trueline_geom::audit::{self, Role};
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::topology::round_down;
@@ -190,9 +189,9 @@ impl<'a> Room<'a> {
 
     /// The commands for an image: it grows, which makes room.
     fn in_image(&self) -> Option<Vec<String>> {
-        let (graph, disks) = (self.cures.graph, self.cures.disks.as_deref()?);
+        let (graph, disks) = (self.cures.graph, self.cures.disks.as_ref()?);
         // The table is the image's own, and the image is a single file with the bytes of the disk.
-        let file = Path::new(disks).metadata().ok().filter(|file| file.is_file())?;
+        let file = disks.only_path()?.metadata().ok().filter(|file| file.is_file())?;
         let p = &graph.providers[self.placed.on];
         if !p.parents.is_empty() || p.topology.length != file.len() {
             return None;

@@ -3,6 +3,7 @@
 
 use super::{Done, Job};
 use crate::failure::{Failure, complain};
+use crate::target::Target;
 use crate::words;
 use std::path::{Path, PathBuf};
 use trueline_host::process::signal;
@@ -17,9 +18,9 @@ pub(in super::super) struct Directory {
 
 impl Directory {
     /// Opens an existing directory.
-    pub(super) fn open(target: &str) -> Result<Directory, Failure> {
-        match std::fs::metadata(target) {
-            Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
+    pub(super) fn open(target: &Target) -> Result<Directory, Failure> {
+        match std::fs::metadata(target.typed()) {
+            Ok(found) if found.is_dir() => Ok(Directory { path: target.typed().into() }),
             Ok(_) => Err(format!(
                 "bench {target}: it is not a directory: name one of a mounted \
                 file system, or a simulated drive"
@@ -30,8 +31,8 @@ impl Directory {
     }
 
     /// True if the target is a directory.
-    pub(super) fn is(target: &str) -> bool {
-        Path::new(target).is_dir()
+    pub(super) fn is(target: &Target) -> bool {
+        Path::new(target.typed()).is_dir()
     }
 
     /// Runs a job once, after older dirty data has been written.

@@ -3,7 +3,8 @@
 use super::{Done, Job};
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::{target, write_target};
+use crate::target::{DiskOverrides, Source, Target, open};
+use crate::write_target;
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_lab::error::Error;
 use trueline_lab::rig::stored::Stored;
@@ -17,30 +18,30 @@ pub(in super::super) struct Memory {
 impl Memory {
     /// Allocates the memory; `None` if the target is of another kind. Errors: writes to zeroes.
     pub(super) fn open(
-        target: &str,
-        overrides: &target::DiskOverrides,
+        target: &Target,
+        overrides: &DiskOverrides,
         args: &Bench,
         writes: bool,
     ) -> Result<Option<Memory>, Failure> {
-        let Some((graph, provider)) = target::memory(target, overrides)? else { return Ok(None) };
+        let Some(graph) = open::memory(target, overrides)? else { return Ok(None) };
         if args.buffered {
             return Err(format!(
                 "bench {target}: memory has no page cache before it: leave --buffered away"
             )
             .into());
         }
-        if writes && target::split(target).0.iter().any(|disk| disk.starts_with("zero:")) {
+        if writes && target.sources().iter().any(Source::is_zeroes) {
             return Err(format!(
                 "bench {} on {target}: zero: takes no writes: use md:SIZE, which is memory",
                 args.workload
             )
             .into());
         }
-        let id = match &provider {
+        let id = match target.provider() {
             Some(name) => {
                 graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?
             }
-            None if target::split(target).0.len() < 2 => 0,
+            None if target.sources().len() < 2 => 0,
             None => return Err(super::several(target)),
         };
         Ok(Some(Memory { graph, id }))

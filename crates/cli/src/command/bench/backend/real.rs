@@ -4,7 +4,7 @@ use super::{Done, Job};
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
 use crate::failure::Failure;
-use crate::target::{self, DiskOverrides};
+use crate::target::{DiskOverrides, Source, Target};
 use crate::words::size;
 use crate::write_target::{WriteTarget, contents, shared};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(in super::super) struct Real {
 impl Real {
     /// Opens a target. Errors: a write without `--destructive` that would destroy contents.
     pub(super) fn open(
-        typed: &str,
+        typed: &Target,
         overrides: &DiskOverrides,
         args: &Bench,
         writes: bool,
@@ -54,13 +54,13 @@ impl Real {
             );
             return Err(Failure::Message(message));
         }
-        let disks = target::split(typed).0;
         let access = match (writes, args.allow_busy) {
             (false, _) => Access::Read,
             (true, false) => Access::Write,
             (true, true) => Access::WriteInUse,
         };
-        let paths: Vec<PathBuf> = disks.into_iter().map(PathBuf::from).collect();
+        let paths: Vec<PathBuf> =
+            typed.sources().iter().map(Source::typed).map(PathBuf::from).collect();
         let media: Result<Vec<Medium>, _> = paths
             .iter()
             .map(|path| file::open_for(path, access).map(|opened| opened.store))

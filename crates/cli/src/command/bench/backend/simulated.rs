@@ -4,7 +4,8 @@ use super::{Done, Job};
 use crate::command::bench::args::{Bench, Host};
 use crate::command::bench::task::Task;
 use crate::failure::Failure;
-use crate::{target, write_target};
+use crate::target::{Target, open};
+use crate::write_target;
 use std::sync::Arc;
 use trueline_geom::graph::{Id, Provider};
 use trueline_geom::mapping::geom::Geom;
@@ -23,7 +24,7 @@ use trueline_sim::world::{Schedule, World};
 
 /// A provider on simulated drives.
 pub(in super::super) struct Simulated {
-    drives: target::Simulated,
+    drives: open::Simulated,
     id: Id,
     buffered: bool,
     host: Host,
@@ -39,11 +40,11 @@ const MEMORY: u64 = 1 << 30;
 impl Simulated {
     /// The provider named after the `#`, or the only disk.
     pub(super) fn new(
-        target: &str,
-        drives: target::Simulated,
+        target: &Target,
+        drives: open::Simulated,
         args: &Bench,
     ) -> Result<Simulated, Failure> {
-        let id = match &drives.provider {
+        let id = match target.provider() {
             Some(name) => drives
                 .graph
                 .find(name)

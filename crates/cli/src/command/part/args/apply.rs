@@ -1,6 +1,7 @@
 //! The options of `part apply`.
 
 use crate::disk_options::DiskOptions;
+use crate::target::Target;
 use crate::writing::WriteOptions;
 use clap::Args;
 use std::path::PathBuf;
@@ -33,5 +34,5 @@ pub(crate) struct Apply {
     /// The layout, a file of TOML; -: from stdin
     pub layout: PathBuf,
     /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub target: Target,
 }

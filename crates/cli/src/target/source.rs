@@ -1,0 +1,137 @@
+//! One disk of a target: its kind, decided once, and the parts of its spelling.
+
+use super::{memory, remote, simulated};
+use std::path::Path;
+use trueline_geom::base::size;
+
+/// Prefix of a disk of zeroes; its size follows.
+pub(super) const ZERO: &str = "zero:";
+
+/// A disk as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    typed: String,
+    kind: Kind,
+    /// True if something of that name could be opened when it was parsed.
+    is_there: bool,
+}
+
+/// Kind of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file or device, or the name of neither.
+    Path,
+    /// Zeroes, with the text of their size.
+    Zero(String),
+    /// Memory, zero or with an image.
+    Memory(memory::Spelling),
+    /// A simulated drive.
+    Simulated(simulated::Spelling),
+    /// An export of an NBD server.
+    Remote,
+    /// A URI of a kind that is not read.
+    Uri,
+}
+
+impl Kind {
+    /// The kind of `text`, of which no file has the name.
+    fn of(text: &str) -> Kind {
+        if let Some(size) = text.strip_prefix(ZERO) {
+            Kind::Zero(size.into())
+        } else if let Some(spelling) = memory::Spelling::parse(text) {
+            Kind::Memory(spelling)
+        } else if let Some(spelling) = simulated::Spelling::parse(text) {
+            Kind::Simulated(spelling)
+        } else if remote::is_meant(text) {
+            Kind::Remote
+        } else if text.contains("://") {
+            Kind::Uri
+        } else {
+            Kind::Path
+        }
+    }
+
+    /// True if a disk of this kind, which is no file, can be made or connected to.
+    fn is_there(&self) -> bool {
+        match self {
+            Kind::Path | Kind::Uri => false,
+            Kind::Zero(size) => size::bytes(size).is_some(),
+            Kind::Memory(spelling) => spelling.is_whole(),
+            Kind::Simulated(spelling) => spelling.is_whole(),
+            Kind::Remote => true,
+        }
+    }
+}
+
+impl Source {
+    /// Parses the text of one disk; an existing file of that name comes first.
+    pub(super) fn parse(text: &str) -> Source {
+        if Path::new(text).exists() {
+            return Source::file(text);
+        }
+        let kind = Kind::of(text);
+        Source { typed: text.into(), is_there: kind.is_there(), kind }
+    }
+
+    /// The file or device of that path, which exists.
+    pub(crate) fn file(path: &str) -> Source {
+        Source { typed: path.into(), kind: Kind::Path, is_there: true }
+    }
+
+    /// The text as typed.
+    pub(crate) fn typed(&self) -> &str {
+        &self.typed
+    }
+
+    pub(super) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// True if something of that name could be opened when it was parsed.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// True if it is memory, zeroes or a simulated drive: each use makes a new one.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.is_there && (self.is_memory() || self.simulated().is_some())
+    }
+
+    /// True if it is memory (`md:`) or zeroes (`zero:`) that can be made.
+    pub(super) fn is_memory(&self) -> bool {
+        self.is_there && matches!(self.kind, Kind::Memory(_) | Kind::Zero(_))
+    }
+
+    /// True if it is zeroes (`zero:`), which take no writes.
+    pub(crate) fn is_zeroes(&self) -> bool {
+        matches!(self.kind, Kind::Zero(_))
+    }
+
+    /// True if it is an NBD export.
+    pub(super) fn is_remote(&self) -> bool {
+        self.kind == Kind::Remote
+    }
+
+    /// Parts of a simulated drive, whether or not its model and image exist.
+    pub(crate) fn simulated(&self) -> Option<&simulated::Spelling> {
+        match &self.kind {
+            Kind::Simulated(spelling) => Some(spelling),
+            _ => None,
+        }
+    }
+
+    /// Path of the file or device that is opened; what cannot be made is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        let is_path = !self.is_made_up() && !self.is_remote();
+        is_path.then(|| Path::new(&self.typed))
+    }
+
+    /// File that gives the disk its name: itself, its image or its model.
+    pub(super) fn named_by(&self) -> &str {
+        match &self.kind {
+            Kind::Simulated(spelling) => spelling.file(),
+            Kind::Memory(spelling) => spelling.image().unwrap_or(&self.typed),
+            _ => &self.typed,
+        }
+    }
+}
