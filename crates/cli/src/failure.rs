@@ -21,12 +21,27 @@ impl From<String> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::Message(match &error {
-            Error::Recording { path, cause: RecordingError::Os(why) } => {
-                format!("record {}: {}", path.display(), words::os(why))
-            }
-            _ => error.to_string(),
-        })
+        Failure::Message(worded(&error))
+    }
+}
+
+/// An error of a server with the options of `serve` that caused it, or that mend it.
+fn worded(error: &Error) -> String {
+    match error {
+        Error::Recording { path, cause: RecordingError::Os(why) } => {
+            format!("record {}: {}", path.display(), words::os(why))
+        }
+        Error::NoGrain { target } => {
+            format!("serve {target}: --strict: nothing is known of its units: say --physical 4096")
+        }
+        Error::Range(outside) => format!("--offset {}: {outside}", outside.written()),
+        Error::Listeners => {
+            "serve: the service manager passed sockets: leave out --nbd, or write it in the unit".into()
+        }
+        Error::NoCertificates => {
+            "serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported".into()
+        }
+        Error::Host(_) | Error::Recording { .. } | Error::OwnOverlay { .. } => error.to_string(),
     }
 }
 
@@ -46,4 +61,27 @@ pub(crate) fn complain(message: &str) {
     let mut line = Vec::new();
     let _ = columns::line(&text, Style::of_stderr().width, &mut line)
         .and_then(|()| anstream::stderr().write_all(&line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trueline_serve::export::Range;
+
+    /// The library speaks of facts, and the command line of its options.
+    #[test]
+    fn errors_of_a_server_name_options_here_alone() {
+        let range = |start, length| Range { start, length }.within(10).map(|_| ()).unwrap_err();
+        let errors = [
+            (Error::NoGrain { target: "a.img".into() }, "--strict"),
+            (Error::Range(range(10, Some(1))), "--offset 10: the target has 10 bytes"),
+            (Error::Range(range(4, Some(7))), "--offset 4+7: 6 bytes are there from byte 4 on"),
+            (Error::Listeners, "--nbd"),
+            (Error::NoCertificates, "--tls-certificates DIR"),
+        ];
+        for (error, wanted) in errors {
+            assert!(!error.to_string().contains("--"), "{error}");
+            assert!(worded(&error).contains(wanted), "{}", worded(&error));
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! Errors of putting a server together and of ending it: what was attempted, what was found, what
-//! to do.
+//! Errors of putting a server together and of ending it: what was attempted, what was found. They
+//! name no options: a command line words its own.
 
 use crate::export::Outside;
 use std::fmt;
@@ -58,13 +58,13 @@ impl fmt::Display for Error {
             Error::Host(error) => error.fmt(f),
             Error::Recording { path, cause } => write!(f, "record {}: {cause}", path.display()),
             Error::NoGrain { target } => {
-                write!(f, "serve {target}: --strict: nothing is known of its units: say --physical 4096")
+                write!(f, "serve {target}: requests off the grain cannot be refused: nothing is known of its units")
             }
-            Error::Range(outside) => outside.fmt(f),
+            Error::Range(outside) => write!(f, "serve bytes {}: {outside}", outside.written()),
             Error::OwnOverlay { disk } => write!(f, "put an overlay over {disk}: it is that disk itself: name a new file"),
-            Error::Listeners => f.write_str("serve: the service manager passed sockets: leave out --nbd, or write it in the unit"),
+            Error::Listeners => f.write_str("serve: the service manager passed sockets, and another address is given"),
             Error::NoCertificates => f.write_str(
-                "serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported",
+                "serve: TLS needs a directory with server-cert.pem and server-key.pem; pre-shared keys are not supported",
             ),
         }
     }

@@ -33,14 +33,29 @@ impl Range {
     }
 }
 
+impl Outside {
+    /// Bytes of the target from the start of the range on; `None` if it starts at the end or behind
+    /// it.
+    fn room(&self) -> Option<u64> {
+        self.length.checked_sub(self.range.start).filter(|&room| room > 0)
+    }
+
+    /// The range as a user writes it: `START+LENGTH`, or `START` alone where that is wrong already.
+    pub fn written(&self) -> String {
+        match (self.room(), self.range) {
+            (Some(_), Range { start, length: Some(length) }) => format!("{start}+{length}"),
+            (_, Range { start, .. }) => start.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Range { start, length } = self.range;
-        match (self.length.checked_sub(start).filter(|&room| room > 0), length) {
-            (Some(room), Some(length)) => {
-                write!(f, "--offset {start}+{length}: {room} bytes are there from byte {start} on")
+        match (self.room(), self.range) {
+            (Some(room), Range { start, length: Some(_) }) => {
+                write!(f, "{room} bytes are there from byte {start} on")
             }
-            _ => write!(f, "--offset {start}: the target has {} bytes", self.length),
+            _ => write!(f, "the target has {} bytes", self.length),
         }
     }
 }
@@ -61,8 +76,11 @@ mod tests {
             [None; 3]
         );
         assert_eq!(within(u64::MAX, Some(u64::MAX), 10), None);
-        let refused = |start, length| Range { start, length }.within(10).unwrap_err().to_string();
-        assert_eq!(refused(10, Some(1)), "--offset 10: the target has 10 bytes");
-        assert_eq!(refused(4, Some(7)), "--offset 4+7: 6 bytes are there from byte 4 on");
+        let refused = |start, length| {
+            let outside = Range { start, length }.within(10).unwrap_err();
+            format!("{}: {outside}", outside.written())
+        };
+        assert_eq!(refused(10, Some(1)), "10: the target has 10 bytes");
+        assert_eq!(refused(4, Some(7)), "4+7: 6 bytes are there from byte 4 on");
     }
 }
