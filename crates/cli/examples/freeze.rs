@@ -95,7 +95,7 @@ fn freeze(recipe: &Recipe) -> Result<String, String> {
         let length = file.metadata().map_err(|e| e.to_string())?.len();
         let sectors = sectors.lock().map_err(|_| "a reader panicked")?;
         let dump = dump(&file, length, &sectors).map_err(|e| e.to_string())?;
-        let disk = Sparse::from_hexdump(&dump)?;
+        let disk = Sparse::from_hexdump(&dump).map_err(|e| e.to_string())?;
         kept += disk.runs().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
         if !dumps.is_empty() {
             let _ = writeln!(text, "# disk: {name}");

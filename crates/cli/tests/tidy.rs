@@ -339,6 +339,64 @@ fn no_source_is_too_long() {
     }
 }
 
+/// Names of our command line: of the program, and of options that no other program has here.
+const OURS: [&str; 17] = [
+    "trueline ",
+    " --logical",
+    " --physical",
+    " --grain",
+    " --for ",
+    " --fault",
+    " --strict",
+    " --overwrite",
+    " --dry-run",
+    " --allow-busy",
+    " --destructive",
+    " --align ",
+    " --resume",
+    " --journal",
+    " --delete-others",
+    " --gpart-rules",
+    " --tls-certificates",
+];
+
+/// Sources of libraries that name them all the same, and why: the crate, and the beginning of the
+/// path under its `src/`.
+const NAME_THEM: [(&str, &str, &str); 6] = [
+    (
+        "geom",
+        "plan",
+        "a plan is made of commands, ours among them; refusals of a use list the uses",
+    ),
+    ("geom", "table/scheme.rs", "a refusal carries its advice in words"),
+    ("geom", "layout/sfdisk.rs", "a refusal carries its advice in words"),
+    ("geom", "layout.rs", "a refusal carries its advice in words"),
+    ("geom", "format/moving/mark.rs", "the mark on a disk tells its reader how to go on"),
+    ("serve", "layer/overlay/kept.rs", "the magic of a file begins with the name"),
+];
+
+#[test]
+fn libraries_say_nothing_of_the_command_line() {
+    let mut used = [false; NAME_THEM.len()];
+    for krate in ["geom", "serve"] {
+        let src = root().join("crates").join(krate).join("src");
+        for (path, text) in sources(&src).into_iter().filter(|(path, _)| !is_test(path)) {
+            let code = code(&text);
+            let Some(name) = OURS.iter().find(|name| code.contains(**name)) else { continue };
+            let inside = path.strip_prefix(&src).unwrap().to_string_lossy();
+            let is_exception =
+                |(of, start, _): &(&str, &str, &str)| *of == krate && inside.starts_with(start);
+            match NAME_THEM.iter().position(is_exception) {
+                Some(at) => used[at] = true,
+                None => panic!("{}: {name}: only the command line names it", path.display()),
+            }
+        }
+    }
+    for ((krate, start, _), used) in NAME_THEM.iter().zip(used) {
+        assert!(used, "{krate} {start} names nothing any more: leave it out of the list");
+    }
+}
+
 /// Columns of a line of code, at most.
 const WIDEST: usize = 100;
 

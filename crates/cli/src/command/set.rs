@@ -11,6 +11,7 @@ use crate::command::set::args::{
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
 use crate::style::Style;
+use crate::survey::cure::sentence;
 use crate::survey::survey;
 use crate::target::open::{open, open_for};
 use crate::target::{DiskOverrides, Source, Target};
@@ -99,8 +100,8 @@ impl Kind {
         let made: Vec<_> = labelled.iter().map(|l| l.member.clone()).collect();
         let found = objections(graph, self.class, &members.ids, &made);
         weigh(&found, args.force).map_err(refuse)?;
-        for Objection { said, .. } in &found {
-            complain(&format!("warning: {attempt}: {said}"));
+        for Objection { found, advice, .. } in &found {
+            complain(&format!("warning: {attempt}: {}", sentence::objection(found, advice)));
         }
         for (disk, component) in args.disks.iter().zip(&components) {
             let (used, has) = (made.iter().map(|m| m.length).min().unwrap_or(0), component.share());
@@ -372,14 +373,15 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
         return Ok(());
     }
     let mut reasons = String::new();
-    let mut reason = found.iter().filter(|o| o.weight == heaviest).map(|o| &o.said).peekable();
-    while let Some(refusal) = reason.next() {
-        reasons += &refusal.found;
+    let mut heavy = found.iter().filter(|o| o.weight == heaviest).peekable();
+    while let Some(objection) = heavy.next() {
+        reasons += &objection.found;
+        let advice = sentence::advice(&objection.advice);
         // Advice that several share is given once.
-        match reason.peek() {
-            Some(next) if next.advice == refusal.advice => reasons += "; ",
-            Some(_) => reasons += &format!(": {}; ", refusal.advice),
-            None => reasons += &format!(": {}", refusal.advice),
+        match heavy.peek() {
+            Some(next) if next.advice == objection.advice => reasons += "; ",
+            Some(_) => reasons += &format!(": {advice}; "),
+            None => reasons += &format!(": {advice}"),
         }
     }
     Err(reasons + if heaviest == Weight::Doubt { "; or insist with --force" } else { "" })

@@ -18,6 +18,7 @@ use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Request, Rules};
 
 mod room;
+pub(crate) mod sentence;
 
 /// Maker of cures for the findings on one target.
 pub(crate) struct Cures<'a> {
@@ -82,6 +83,16 @@ impl<'a> Cures<'a> {
                     None => cure.fix.push("trueline move --resume JOURNAL, the file that was named when the move began".into()),
                 },
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
+                Fix::ShowSectors(size) => cure.fix.push(sentence::show_sectors(*size)),
+                Fix::ShowSectorsOrRemake(size) => cure.fix.push(sentence::show_or_remake(*size)),
+                Fix::ChooseCopy => cure.fix.push(sentence::CHOOSE_COPY.into()),
+                Fix::NameMembers { missing, numbered_by } => {
+                    cure.fix.push(sentence::name_members(*missing, *numbered_by))
+                }
+                Fix::State(statement) => {
+                    let sector = self.graph.providers[id].topology.sector;
+                    cure.fix.push(sentence::state(statement, sector))
+                }
             }
         }
         if !cure.commands.is_empty() {

@@ -66,16 +66,17 @@ impl Kind {
 impl Source {
     /// Parses the text of one disk; an existing file of that name comes first.
     pub(super) fn parse(text: &str) -> Source {
-        if Path::new(text).exists() {
-            return Source::file(text);
+        let file = Source::file(text);
+        if file.is_there {
+            return file;
         }
         let kind = Kind::of(text);
         Source { typed: text.into(), is_there: kind.is_there(), kind }
     }
 
-    /// The file or device of that path, which exists.
+    /// The file or device of that path, whatever kind of disk it would read as.
     pub(crate) fn file(path: &str) -> Source {
-        Source { typed: path.into(), kind: Kind::Path, is_there: true }
+        Source { typed: path.into(), kind: Kind::Path, is_there: Path::new(path).exists() }
     }
 
     /// The text as typed.

@@ -10,7 +10,7 @@ use trueline_geom::base::store::{Sparse, Store};
 pub(crate) fn lay(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for (name, dump) in &recipe.dumps {
-        let disk = Sparse::from_hexdump(dump)?;
+        let disk = Sparse::from_hexdump(dump).map_err(|e| e.to_string())?;
         let file = File::create(directory.join(name)).map_err(|e| e.to_string())?;
         file.set_len(disk.length()).map_err(|e| e.to_string())?;
         for (offset, bytes) in disk.runs() {

@@ -1,7 +1,7 @@
 //! Rules about the formats on a provider: their blocks, their stripes, their size, their rivals.
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
-use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
 use crate::format::{Inside, Kind, Piece, Sign, StrayData};
 use crate::graph::{Graph, Id, Provider};
@@ -312,15 +312,8 @@ fn recorded_chunk(p: &Provider, sign: &Sign) -> Option<Finding> {
         on(p, sign),
         at(start)
     );
-    let near = [grain.previous(start), grain.next(start)]
-        .into_iter()
-        .flatten()
-        .map(at)
-        .collect::<Vec<_>>()
-        .join(" or ");
-    let fix = format!(
-        "start it at {near}; if there is no set beneath, nothing is lost; if there is one, say so: --grain chunk={chunk}"
-    );
+    let near = [grain.previous(start), grain.next(start)].into_iter().flatten().collect();
+    let fix = Fix::State(Statement::Chunk { size: chunk, starts: near });
     (past > 0).then(|| {
         Finding::new(&finding::STRIPE, Severity::Note, 0, message)
             .against(chunk, past, None)

@@ -33,7 +33,7 @@
 
 pub mod nvme;
 
-use crate::base::finding::{self, Finding, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{
     Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down,
 };
@@ -389,10 +389,10 @@ impl Gathered {
     }
 
     fn find(&mut self, severity: Severity, unit: u64, message: String) {
-        let fix =
-            "nothing is judged by it; say what the disk is with --physical or --grain if you know";
         self.findings.push(
-            Finding::new(&finding::LIMITS, severity, 0, message).against(unit, 0, None).fix(fix),
+            Finding::new(&finding::LIMITS, severity, 0, message)
+                .against(unit, 0, None)
+                .fix(Fix::State(Statement::Boundary)),
         );
     }
 

@@ -6,7 +6,6 @@ use crate::base::finding::Fix;
 use crate::base::topology::{Cost, Topology, Trust, Why, in_place_cost, is_whole, round_down};
 use crate::class::{Class, Member, metadata};
 use crate::graph::{Graph, Id, occupant};
-use crate::table::Refusal;
 
 /// Weight of an objection, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,13 +23,34 @@ pub enum Weight {
 pub struct Objection {
     /// Weight of the objection.
     pub weight: Weight,
-    /// Reason in words, and advice.
-    pub said: Refusal,
+    /// Reason in words.
+    pub found: String,
+    /// Action that mends it.
+    pub advice: Advice,
+}
+
+/// Action that mends an objection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Sentence about an action of the user or of another program.
+    Words(String),
+    /// Clearing the metadata of a set of this class.
+    Clear(&'static str),
+    /// As [`Advice::Words`], or stating what the drives are, where that is presumed.
+    StateDrives(String),
+    /// Partitions on the set, whose starts are placed on the boundary.
+    Partition,
+}
+
+impl Advice {
+    fn words(text: impl Into<String>) -> Advice {
+        Advice::Words(text.into())
+    }
 }
 
 impl Objection {
-    fn new(weight: Weight, found: impl Into<String>, advice: impl Into<String>) -> Objection {
-        Objection { weight, said: Refusal::new(found, advice) }
+    fn new(weight: Weight, found: impl Into<String>, advice: Advice) -> Objection {
+        Objection { weight, found: found.into(), advice }
     }
 }
 
@@ -55,7 +75,7 @@ pub fn objections(
         None => found.push(Objection::new(
             Weight::Bar,
             "the set would be larger than 2^64 bytes",
-            "use fewer or smaller members",
+            Advice::words("use fewer or smaller members"),
         )),
     }
     found.sort_by_key(|o| std::cmp::Reverse(o.weight));
@@ -92,7 +112,7 @@ fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
             } else {
                 format!("{} and {} share bytes", name(graph, a), name(graph, b))
             };
-            Objection::new(Weight::Bar, found, "name every member once")
+            Objection::new(Weight::Bar, found, Advice::words("name every member once"))
         })
         .collect()
 }
@@ -122,15 +142,15 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
         return Some(Objection::new(
             Weight::Bar,
             format!("the last sector of {name} cannot be read"),
-            "leave it out",
+            Advice::words("leave it out"),
         ));
     };
     if let Some(magic) = metadata::magic(&sector) {
         let advice = match magic.as_str() {
-            "GEOM::STRIPE" => "clear it first: trueline stripe clear",
-            "GEOM::MIRROR" => "clear it first: trueline mirror clear",
-            "GEOM::CONCAT" => "clear it first: trueline concat clear",
-            _ => "clear it first, with the tool that it belongs to",
+            "GEOM::STRIPE" => Advice::Clear("stripe"),
+            "GEOM::MIRROR" => Advice::Clear("mirror"),
+            "GEOM::CONCAT" => Advice::Clear("concat"),
+            _ => Advice::words("clear it first, with the tool that it belongs to"),
         };
         return Some(Objection::new(
             Weight::Bar,
@@ -141,7 +161,7 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     let gpt = sector.starts_with(b"EFI PART");
     gpt.then(|| {
         let found = format!("there is a GPT on {name}, and its backup header is in the last sector, which the label would take");
-        Objection::new(Weight::Doubt, found, "label a partition, not the disk")
+        Objection::new(Weight::Doubt, found, Advice::words("label a partition, not the disk"))
     })
 }
 
@@ -176,7 +196,11 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection>
             .map(|what| format!("{name}: {what}")),
     );
     let objection = |found| {
-        Objection::new(Weight::Doubt, format!("{found}: {fate}"), "use another, or wipe it first")
+        Objection::new(
+            Weight::Doubt,
+            format!("{found}: {fate}"),
+            Advice::words("use another, or wipe it first"),
+        )
     };
     found.into_iter().map(objection).collect()
 }
@@ -206,7 +230,7 @@ fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
         let advice = unit
             .checked_next_power_of_two()
             .map_or(String::new(), |size| format!("use -s {size} or a multiple of it"));
-        found.push(Objection::new(weight, said, advice));
+        found.push(Objection::new(weight, said, Advice::words(advice)));
     }
     found
 }
@@ -244,11 +268,11 @@ fn grains(
             }
             _ => finding.fix.iter().filter_map(Fix::words).collect::<Vec<_>>().join("; "),
         };
-        let or = if assumed { "; or say what the drives are: --physical 512" } else { "" };
+        let advice = if assumed { Advice::StateDrives(advice) } else { Advice::words(advice) };
         found.push(Objection::new(
             Weight::Doubt,
             format!("{}{}", finding.message, times(finding.cost)),
-            format!("{advice}{or}"),
+            advice,
         ));
     }
     for (fact, cost) in top.missed(super::PAGE) {
@@ -258,11 +282,7 @@ fn grains(
             super::name_of(&fact),
             times(cost).replacen(',', ": what uses it whole does", 1),
         );
-        found.push(Objection::new(
-            Weight::Warning,
-            said,
-            "partition it: trueline part add finds the boundary",
-        ));
+        found.push(Objection::new(Weight::Warning, said, Advice::Partition));
     }
     found
 }

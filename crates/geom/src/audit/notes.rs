@@ -3,7 +3,7 @@
 
 use super::start::{neighbours, starts};
 use super::{PAGE, Role, name_of};
-use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{Fact, Trust, Why};
 use crate::graph::{Graph, Provider};
 use crate::mapping::slices::place;
@@ -92,24 +92,22 @@ pub(super) fn off_hint(p: &Provider) -> Option<Finding> {
     let fact = p.topology.facts.iter().filter(hint).find(|f| !f.grain.contains(0))?;
     let at = place(p.base(), p.topology.sector);
     let past = fact.grain.remainder(0);
-    let (message, fix) = if unit(fact) {
+    let (message, statement) = if unit(fact) {
         let doubt = "nothing on this device, which claims smaller units; four times the operations on one that has them and does not say";
         (
             format!("starts at {at}, {past} bytes past a {}-byte unit: {doubt}", fact.grain.size()),
-            "if it is one: --physical 4096",
+            Statement::Physical(4096),
         )
     } else if fact.why == Why::Convention {
         let doubt = "right for 4096-byte units, perhaps not for a drive or set with larger ones";
-        (
-            format!("starts at {at}, not on a multiple of 1 MiB: {doubt}"),
-            "say what drive it is for: --for ssd-16k, --for sd-4m, --for raid64kx4",
-        )
+        (format!("starts at {at}, not on a multiple of 1 MiB: {doubt}"), Statement::Drive)
     } else {
         let doubt = "a boundary on a RAID controller, a transfer limit on many drives";
         (
             format!("starts at {at}, {past} bytes past the {}: {doubt}", name_of(fact)),
-            "if it is one, say so: --grain optimal=SIZE",
+            Statement::Optimal,
         )
     };
-    Some(Finding::new(&finding::HINT, Severity::Note, 0, message).against_fact(fact, None).fix(fix))
+    let found = Finding::new(&finding::HINT, Severity::Note, 0, message).against_fact(fact, None);
+    Some(found.fix(Fix::State(statement)))
 }

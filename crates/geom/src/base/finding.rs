@@ -5,7 +5,7 @@ use std::fmt;
 
 mod fix;
 
-pub use fix::Fix;
+pub use fix::{Fix, Statement};
 
 /// Weight of a finding; it follows the cost. Variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

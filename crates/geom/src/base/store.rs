@@ -3,6 +3,7 @@
 
 use crate::base::error::Errno;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::AtomicU8;
 
 pub mod filter;
@@ -216,11 +217,11 @@ impl Sparse {
     /// Reads `hexdump -C` text. Lines that begin with `#` are comments; `*` repeats the line before
     /// it up to the next offset; a last line with an offset alone is the length. `Err` names the
     /// first line that is none of these, goes back, or repeats more than 16 MiB that are not zero.
-    pub fn from_hexdump(text: &str) -> Result<Sparse, String> {
+    pub fn from_hexdump(text: &str) -> Result<Sparse, NotHexdump> {
         let mut disk = Sparse::new(u64::MAX);
         let (mut previous, mut repeat, mut end, mut repeatable) = (Vec::new(), false, 0, REPEAT);
         for (number, line) in text.lines().enumerate() {
-            let bad = || format!("line {}: not hexdump -C: {line}", number + 1);
+            let bad = || NotHexdump { line: number + 1, text: line.into() };
             let line = line.split('|').next().unwrap_or_default();
             if line.starts_with('#') || line.trim().is_empty() {
                 continue;
@@ -253,7 +254,7 @@ impl Sparse {
 
     /// Reads the dumps of a set, each as [`Sparse::from_hexdump`], and their names: a line `# disk:
     /// NAME` begins a further one after the first, which is called `disk`.
-    pub fn from_hexdumps(text: &str) -> Result<Vec<(String, Sparse)>, String> {
+    pub fn from_hexdumps(text: &str) -> Result<Vec<(String, Sparse)>, NotHexdump> {
         let (mut disks, mut name, mut rest) = (Vec::new(), "disk", text);
         while let Some((dump, next)) = rest.split_once("\n# disk: ") {
             disks.push((name.to_string(), Sparse::from_hexdump(dump)?));
@@ -263,6 +264,23 @@ impl Sparse {
         Ok(disks)
     }
 }
+
+/// A line of a text that is no `hexdump -C`, or goes back, or repeats too much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotHexdump {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// The line itself.
+    pub text: String,
+}
+
+impl fmt::Display for NotHexdump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: not hexdump -C: {}", self.line, self.text)
+    }
+}
+
+impl std::error::Error for NotHexdump {}
 
 /// An index into bytes that are in memory, so it fits.
 fn to_index(n: u64) -> usize {

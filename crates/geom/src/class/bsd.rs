@@ -27,7 +27,7 @@
 //! `block/partitions/msdos.c` (`parse_bsd`).
 
 use super::{Class, Taste};
-use crate::base::finding::{self, Finding, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::mapping::slices::{
     Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place,
 };
@@ -320,7 +320,7 @@ fn other_sector(probe: &Probe<'_>, label: &Label) -> Finding {
     );
     Finding::new(&finding::SECTOR, Severity::Error, label.at, message)
         .against(theirs, 0, None)
-        .fix(format!("attach the disk so that it shows {theirs}-byte sectors, or open the image with --logical {theirs}"))
+        .fix(Fix::ShowSectors(theirs))
 }
 
 #[cfg(test)]

@@ -168,9 +168,9 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
             "the GPT was written for {unit}-byte sectors; here they are {own} bytes: {}, cannot be reached in {own}-byte sectors",
             other.describe()
         );
-        let finding = Finding::new(&finding::SECTOR, Severity::Error, unit, message).against(unit, 0, None).fix(format!(
-            "attach the disk so that it shows {unit}-byte sectors (losetup --sector-size {unit}), or open the image with --logical {unit}; to use it with the sectors it has here, make the table anew"
-        ));
+        let finding = Finding::new(&finding::SECTOR, Severity::Error, unit, message)
+            .against(unit, 0, None)
+            .fix(Fix::ShowSectorsOrRemake(unit));
         return Taste::Refused(vec![finding]);
     }
     let remains = matches!(&copies.primary, Err(Flaw::Damaged(..)));
@@ -296,7 +296,7 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
                     "primary and backup are both valid and differ in {}; the primary is used",
                     differ.join(", ")
                 );
-                say(&finding::GPT, sector, message, vec![CHOOSE.into()]);
+                say(&finding::GPT, sector, message, vec![Fix::ChooseCopy]);
             }
         }
     }
@@ -331,7 +331,6 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
 
 const REPAIR: &str = "write both copies anew from the good one: gdisk, w";
 const BACK_UP: &str = "write a backup, if no partition is in the last sectors: gdisk, w";
-const CHOOSE: &str = "find out which one is right (gdisk, r, then c or e, p): trueline part recover writes both anew from the primary";
 const LENGTHEN: &str =
     "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
 const MOVE: &str = "move the backup to the end: sgdisk -e, or sfdisk --relocate gpt-bak-std";

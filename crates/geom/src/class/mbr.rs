@@ -26,7 +26,7 @@
 use self::ebr::Medium;
 use super::{Class, Recognises, Taste, gpt};
 use crate::assert_offsets;
-use crate::base::finding::{self, Finding, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::round_down;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
@@ -320,11 +320,10 @@ fn contradicted(probe: &Probe<'_>, record: &Record, recognises: Recognises) -> O
         place(first.start() * sector, sector),
         place(first.start() * made, made),
     );
-    let fix = format!(
-        "attach the disk so that it shows {made}-byte sectors, or open the image with --logical {made}"
-    );
     Some(
-        Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(made, 0, None).fix(fix),
+        Finding::new(&finding::SECTOR, Severity::Error, 0, message)
+            .against(made, 0, None)
+            .fix(Fix::ShowSectors(made)),
     )
 }
 
@@ -357,9 +356,11 @@ fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
         place(first.start() * 512, 512),
         place(first.start() * sector, sector),
     );
-    Some(Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(512, 0, None).fix(
-        "attach the disk so that it shows 512-byte sectors, or open the image with --logical 512",
-    ))
+    Some(
+        Finding::new(&finding::SECTOR, Severity::Error, 0, message)
+            .against(512, 0, None)
+            .fix(Fix::ShowSectors(512)),
+    )
 }
 
 /// The UUID that Linux makes of the disk's signature and the partition's number; `None` without a

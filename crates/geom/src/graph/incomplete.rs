@@ -1,7 +1,7 @@
 //! Sets with missing members, and their findings.
 
 use super::Id;
-use crate::base::finding::{self, Finding, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity};
 use std::fmt;
 
 /// Missing members that a message names one by one; the rest become "and more".
@@ -35,15 +35,9 @@ impl Incomplete {
         let Incomplete { class, .. } = self;
         let found = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, self.to_string());
         // Members of other sets are named by their own systems' tools.
-        let numbers = if self.is_numbered() && ["stripe", "concat"].contains(class) {
-            format!("; trueline {class} dump DISK says what number a member is")
-        } else {
-            String::new()
-        };
-        found.fix(format!(
-            "name the other {} in the same target, separated by commas{numbers}",
-            self.missing()
-        ))
+        let is_printed = self.is_numbered() && ["stripe", "concat"].contains(class);
+        let numbered_by = is_printed.then_some(*class);
+        found.fix(Fix::NameMembers { missing: self.missing(), numbered_by })
     }
 
     fn is_numbered(&self) -> bool {

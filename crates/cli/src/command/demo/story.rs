@@ -36,7 +36,7 @@ pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
     let overrides =
         DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
-    let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
+    let length = Sparse::from_hexdump(seed.hex).map_err(|e| failed(e.to_string()))?.length();
     let disk = lay_out(length, &overrides).map_err(failed)?;
     let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
     let graph = taste_stores(vec![(String::new(), Box::new(disk))], &overrides);

@@ -82,7 +82,7 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             dump.push('\n');
         }
         let first = dump.split_whitespace().next().and_then(|at| u64::from_str_radix(at, 16).ok());
-        let disk = Sparse::from_hexdump(&dump)?;
+        let disk = Sparse::from_hexdump(&dump).map_err(|e| e.to_string())?;
         let offset = first.ok_or("a saved write without bytes")?;
         let length = disk
             .length()

@@ -20,6 +20,42 @@ pub enum Fix {
     /// Making the named format anew, laid out for the provider's grain; its contents have to be
     /// saved before.
     Recreate(&'static str),
+    /// Showing the disk with the sectors that its table counts, of so many bytes.
+    ShowSectors(u64),
+    /// Showing the disk with sectors of so many bytes, or making its table anew for those it has.
+    ShowSectorsOrRemake(u64),
+    /// Writing both copies of a table from the right one, of two that are valid and differ.
+    ChooseCopy,
+    /// Naming the members of a set that are missing.
+    NameMembers {
+        /// Number of members that are missing.
+        missing: usize,
+        /// Class of the set, where a command prints the number of a member.
+        numbered_by: Option<&'static str>,
+    },
+    /// Stating what the disk is, in place of what is presumed of it.
+    State(Statement),
+}
+
+/// Property of a disk that its user may know, and the disk does not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Physical block of so many bytes.
+    Physical(u64),
+    /// Drive or set that the disk is for.
+    Drive,
+    /// Optimal I/O size, where the claim is no mere limit.
+    Optimal,
+    /// Chunk of a set beneath, in bytes; without one, starts of the provider on a boundary of it, in
+    /// bytes of its disk.
+    Chunk {
+        /// Bytes of the chunk that the contents record.
+        size: u64,
+        /// Starts before and behind that lie on a multiple of it.
+        starts: Vec<u64>,
+    },
+    /// Physical block or other boundary, where what is claimed cannot be true.
+    Boundary,
 }
 
 impl Fix {

@@ -170,7 +170,7 @@ impl Rule {
     fn fail(&mut self, failure: Failure, item: &str) -> Result<(), String> {
         match self.failure.replace(failure) {
             None => Ok(()),
-            Some(_) => Err(format!("'{item}': a request fails in one way: write another --fault")),
+            Some(_) => Err(format!("'{item}': a request fails in one way: write a rule for each")),
         }
     }
 

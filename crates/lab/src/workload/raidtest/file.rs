@@ -4,6 +4,7 @@
 //! # Limits
 //! The program transfers from a buffer of 128 KiB; no request is longer.
 
+use crate::error::Error;
 use crate::rig::Op;
 use std::fmt;
 use trueline_geom::base::topology::is_whole;
@@ -97,26 +98,26 @@ pub struct Shape {
 /// Makes requests as genfile does, from random numbers of our own: a length from a sector to 128
 /// KiB, all alike likely, at any sector of the first 2^32 at which it fits. Of a fixed length, as
 /// mav's patch had it, they lie at multiples of the length.
-pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, String> {
+pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, Error> {
     let Shape { medium, sector, fixed, op } = shape;
     if !(1..=LONGEST).contains(&sector) {
-        return Err(format!("sectors of {sector} bytes: from 1 to {LONGEST}"));
+        return Err(Error(format!("sectors of {sector} bytes: from 1 to {LONGEST}")));
     }
     if let Some(fixed) =
         fixed.filter(|&fixed| fixed == 0 || fixed > LONGEST || !is_whole(fixed, sector))
     {
-        return Err(format!(
+        return Err(Error(format!(
             "requests of {fixed} bytes: whole sectors of {sector} bytes, at most {LONGEST}"
-        ));
+        )));
     }
     if medium < fixed.unwrap_or(LONGEST) {
-        return Err(format!(
+        return Err(Error(format!(
             "a medium of {medium} bytes: requests have up to {} bytes",
             fixed.unwrap_or(LONGEST)
-        ));
+        )));
     }
     if !(1..=MOST).contains(&count) {
-        return Err(format!("{count} requests: from 1 to {MOST}"));
+        return Err(Error(format!("{count} requests: from 1 to {MOST}")));
     }
     let mut random = Random::new(seed);
     let mut records = Vec::new();
@@ -131,7 +132,8 @@ pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, Stri
             }
         };
         let drawn = if random.below(2) == 0 { Op::Read } else { Op::Write };
-        let length = u32::try_from(length).map_err(|_| format!("requests of {length} bytes"))?;
+        let length =
+            u32::try_from(length).map_err(|_| Error(format!("requests of {length} bytes")))?;
         records.push(Record { offset, length, op: op.unwrap_or(drawn) });
     }
     Ok(records)

@@ -106,7 +106,7 @@ fn what_is_no_rule_says_how_one_is_written() {
         "read:nonsense",
     ] {
         let said = Rule::parse(wrong).unwrap_err();
-        assert!(said.contains("WHAT") || said.contains("--fault"), "{wrong}: {said}");
+        assert!(said.contains("WHAT") || said.contains("a rule for each"), "{wrong}: {said}");
     }
     assert_eq!(Rule::parse("write:torn,every=1000").unwrap().to_string(), "write:torn,every=1000");
     assert!(Rule::parse("read:delay=3600s").unwrap().delays());
