@@ -370,7 +370,7 @@ const NAME_THEM: [(&str, &str, &str); 6] = [
     ),
     ("geom", "table/scheme.rs", "a refusal carries its advice in words"),
     ("geom", "layout/sfdisk.rs", "a refusal carries its advice in words"),
-    ("geom", "layout.rs", "a refusal carries its advice in words"),
+    ("geom", "layout/planning.rs", "a refusal carries its advice in words"),
     ("geom", "format/moving/mark.rs", "the mark on a disk tells its reader how to go on"),
     ("serve", "layer/overlay/kept.rs", "the magic of a file begins with the name"),
 ];

@@ -70,9 +70,12 @@ pub(crate) fn simulated(
     }
     let (mut opened, mut models) = (Vec::new(), Vec::new());
     for (source, name) in target.sources().iter().zip(names(target.sources())) {
-        let (disk, model) = simulated::open_disk(source, &name, overrides, Access::Read)?.ok_or_else(|| {
+        let opened_disk = simulated::open_disk(source, &name, overrides, Access::Read)?;
+        let (disk, model) = opened_disk.ok_or_else(|| {
             let disk = source.typed();
-            format!("open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one")
+            format!(
+                "open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one"
+            )
         })?;
         laid_out(target, &model)?;
         opened.push(disk);
@@ -172,7 +175,9 @@ pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Optio
             Kind::Memory(spelling) => image(name, spelling.open(disk)?, overrides),
             Kind::Zero(size) => zeroes(disk, size, name, overrides)?,
             _ => {
-                return Err(format!("open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"));
+                return Err(format!(
+                    "open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"
+                ));
             }
         });
     }
@@ -269,7 +274,11 @@ pub(super) fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<d
     let (unit, length) = (store.properties().unit, store.length());
     let view = Sectored::new(Arc::new(store), 1);
     Ok(Box::new(
-        view.ok_or_else(|| format!("open {disk}: it takes units of {unit} bytes and has {length} bytes, which is not whole units"))?,
+        view.ok_or_else(|| {
+            format!(
+                "open {disk}: it takes units of {unit} bytes and has {length} bytes, which is not whole units"
+            )
+        })?,
     ))
 }
 

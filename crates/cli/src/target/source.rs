@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Zero(String),
     /// Memory, zero or with an image.
     Memory(memory::Spelling),
-    /// A simulated drive.
+    /// A simulated drive with its model.
     Simulated(simulated::Spelling),
     /// An export of an NBD server.
     Remote,

@@ -23,7 +23,7 @@ pub enum Weight {
 pub struct Objection {
     /// Weight of the objection.
     pub weight: Weight,
-    /// Reason in words.
+    /// Reason, as a clause of a message.
     pub found: String,
     /// Action that mends it.
     pub advice: Advice,

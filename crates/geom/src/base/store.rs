@@ -270,7 +270,7 @@ impl Sparse {
 pub struct NotHexdump {
     /// Number of the line, from 1.
     pub line: usize,
-    /// The line itself.
+    /// Text of that line, unchanged.
     pub text: String,
 }
 
