@@ -1,8 +1,0 @@
-# RAID10 growing from four to five members, stopped half-way.
-# disks: 12M 12M 12M 12M 12M
-create r --level=10 --raid-devices=4 --chunk=64 --size=8M "$1" "$2" "$3" "$4"
-mdadm /dev/md/r --add "$5"
-fill /dev/md/r
-slowly
-mdadm --grow /dev/md/r --raid-devices=5
-reached 4096
