@@ -94,9 +94,7 @@ const FLOORS: [(&str, &[&str]); 6] = [
 const CRATES: [&str; 6] = ["geom", "sim", "host", "lab", "serve", "cli"];
 
 /// Imports that go up, and why each may: crate, importer, imported.
-const UP: [(&str, &str, &str, &str); 6] = [
-    ("geom", "table", "registry", "a table is read by the scheme that knows it"),
-    ("geom", "format", "registry", "metadata at the end may be a partition's and not the disk's"),
+const UP: [(&str, &str, &str, &str); 4] = [
     ("sim", "model", "drive", "a model makes its drive"),
     ("cli", "words", "report", "findings and providers have their words there"),
     ("cli", "remembered", "target", "which file an image is, its spelling says"),

@@ -15,8 +15,9 @@ use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
+use trueline_geom::registry;
 use trueline_geom::relocate::{Interrupted, Journal, Move, Sizes, Standing, Start, carry, ends};
-use trueline_geom::table::scheme::{self, New, Scheme, TableSite};
+use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 const SECTOR: u64 = 512;
@@ -123,7 +124,7 @@ fn disk() -> Result<Memory, Box<dyn Error>> {
 
 /// The scheme of the table.
 fn scheme() -> Result<&'static dyn Scheme, &'static str> {
-    scheme::named("gpt").ok_or("no scheme of this name")
+    registry::scheme_named("gpt").ok_or("no scheme of this name")
 }
 
 fn taste(disk: &Memory) -> Graph {

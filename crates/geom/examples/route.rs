@@ -57,7 +57,7 @@ fn read(slices: u64, count: u64) -> Result<(), Errno> {
     let mut route = Route::store(0, DISK);
     for _ in 0..slices {
         let length = route.length() - READ as u64;
-        let geom: Arc<dyn Geom> = Arc::new(Slices::one(READ as u64, length));
+        let geom: Arc<dyn Geom> = Arc::new(Slices::data_area(READ as u64, length));
         route = Route::new(&geom, 0, length, &[route]);
     }
     // The places asked for are the same whatever the depth, and so are the cache lines.

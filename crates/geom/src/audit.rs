@@ -247,6 +247,6 @@ fn block(graph: &Graph, id: Id) -> u64 {
 }
 
 /// The subject of a message about a sign: "ext4 on s1".
-fn on(p: &Provider, sign: &Sign) -> String {
+fn name_sign(p: &Provider, sign: &Sign) -> String {
     if p.name.is_empty() { sign.kind.to_string() } else { format!("{} on {}", sign.kind, p.name) }
 }

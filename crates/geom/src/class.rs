@@ -7,6 +7,7 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::format;
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
+use crate::table::scheme::Scheme;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +38,11 @@ pub trait Class: Sync {
     /// The geom, membership or refusal that this class finds on a provider. Never writes; damage is
     /// a result.
     fn taste(&self, probe: &Probe<'_>) -> Taste;
+
+    /// The scheme by which its tables are edited; `None` for a class whose tables are only read.
+    fn scheme(&self) -> Option<&'static dyn Scheme> {
+        None
+    }
 
     /// The finding that the contents of its slices contradict a table of this class, as far as
     /// `recognises` knows them. Asked where [`Class::taste`] found one.

@@ -8,10 +8,8 @@
 
 use crate::base::error::Errno;
 use crate::base::patch::Read;
-use crate::class::Taste;
 use crate::format::maker::Maker;
 use crate::probe::Probe;
-use crate::registry::CLASSES;
 use std::fmt;
 
 pub mod apfs;
@@ -63,6 +61,13 @@ pub trait Format: Sync {
     /// The sign of this format on a provider; `None` if it is not there. Reads stay within the
     /// probe's budget, and no number that was read is trusted.
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign>;
+
+    /// The sign of this format in another place, asked where the one that [`Format::recognise`]
+    /// found turns out to be a slice's ([`Sign::tail`]).
+    fn recognise_elsewhere(&self, probe: &Probe<'_>) -> Option<Sign> {
+        let _ = probe;
+        None
+    }
 
     /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev
     /// or lsblk reports; `None`: such a name is not passed on.
@@ -199,18 +204,6 @@ impl Format for NameOnly {
 
 /// The kind of a format that nothing here knows.
 const OTHER: Kind = Kind::new("other", &NameOnly);
-
-/// True if a table on this provider has a slice that covers `[from, to)`: a signature there,
-/// counted from the provider's end, is then the slice's, not the provider's.
-fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
-    let covers = |taste| match taste {
-        Taste::Geom(geom, _) => geom.table().is_some_and(|table| {
-            table.entries.iter().any(|s| s.start <= from && to <= s.start.saturating_add(s.length))
-        }),
-        _ => false,
-    };
-    CLASSES.iter().any(|class| covers(class.taste(probe)))
-}
 
 #[cfg(test)]
 pub(crate) mod tests {

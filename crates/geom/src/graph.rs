@@ -403,7 +403,7 @@ impl Graph {
             }
             let parent = &self.providers[id];
             let length = data.length.unwrap_or(room).min(room);
-            let geom: Arc<dyn Geom> = Arc::new(Slices::one(data.offset, length));
+            let geom: Arc<dyn Geom> = Arc::new(Slices::data_area(data.offset, length));
             let number = if nth == 0 { String::new() } else { (nth + 1).to_string() };
             let name = format!("{}.data{number}", parent.name);
             let topology = parent.topology.shift(data.offset, length);

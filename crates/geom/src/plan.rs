@@ -92,7 +92,7 @@ pub struct Price {
 
 impl Price {
     /// A price of that write amplification, without loss of space.
-    pub fn of(amplification: f64) -> Price {
+    pub fn amplified(amplification: f64) -> Price {
         Price { amplification, space: 0, what: String::new() }
     }
 
@@ -147,7 +147,7 @@ impl Choice {
         value: Value,
         why: impl Into<String>,
     ) -> Choice {
-        let price = Price::of(1.0);
+        let price = Price::amplified(1.0);
         Choice {
             layer: layer.into(),
             parameter,
@@ -193,7 +193,7 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of `wanted` on a disk.
-    pub fn of(wanted: &Use, disk: LayerBase) -> Plan {
+    pub fn make(wanted: &Use, disk: LayerBase) -> Plan {
         let mut plan = Plan::default();
         stack::lay(wanted, disk, &mut plan);
         plan
@@ -261,7 +261,7 @@ impl LayerBase {
 
     /// This base with commands for `host`.
     #[must_use]
-    pub fn on(self, host: Host) -> LayerBase {
+    pub fn with_host(self, host: Host) -> LayerBase {
         LayerBase { host, ..self }
     }
 

@@ -142,7 +142,7 @@ impl<'a> Probe<'a> {
 
     /// The route of the `length` bytes at `start`, for [`Probe::within`].
     pub fn route_within(&self, start: u64, length: u64) -> Route {
-        let slice: Arc<dyn Geom> = Arc::new(Slices::one(start, length));
+        let slice: Arc<dyn Geom> = Arc::new(Slices::data_area(start, length));
         Route::new(&slice, 0, length, std::slice::from_ref(self.route))
     }
 

@@ -83,6 +83,20 @@ pub static LAST: &dyn Format = &format::known::ByMagic;
 pub static SCHEMES: &[&dyn Scheme] =
     &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
 
+/// The scheme called `name` in any case; `None` for an unknown one. Linux's tools call an MBR
+/// `dos`, parted `msdos`.
+pub fn scheme_named(name: &str) -> Option<&'static dyn Scheme> {
+    let is_dos = ["dos", "msdos"].iter().any(|other| other.eq_ignore_ascii_case(name));
+    let name = if is_dos { "MBR" } else { name };
+    SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
+}
+
+/// The scheme that edits tables of the class called `class`; `None` for a class whose tables are
+/// only read.
+pub fn scheme_of(class: &str) -> Option<&'static dyn Scheme> {
+    CLASSES.iter().find(|known| known.name() == class)?.scheme()
+}
+
 /// The sign of a format that is not read: a kernel, udev, lsblk or a mount table calls it `name`,
 /// and may report that its blocks are of `block` bytes.
 pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
@@ -125,6 +139,15 @@ mod tests {
             (reported_sign("ext4", None).kind.name, reported_sign("drbd", None).kind.name),
             ("ext4", "other")
         );
+    }
+
+    /// A table that is edited is one that is tasted, but for the chain of an extended partition.
+    #[test]
+    fn every_scheme_but_the_ebr_belongs_to_one_class() {
+        let of_classes: Vec<_> =
+            CLASSES.iter().filter_map(|class| Some(class.scheme()?.name())).collect();
+        let edited: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name()).collect();
+        assert_eq!(edited, [&["EBR"], of_classes.as_slice()].concat());
     }
 
     /// Kinds are compared by name, so a name must lead to one format.

@@ -26,8 +26,8 @@ pub use refusal::Refusal;
 /// Partition table that can be edited.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Name of the scheme, such as `GPT`.
-    pub scheme: &'static str,
+    /// Scheme that reads and writes it; text shows its name, such as `GPT`.
+    pub scheme: &'static dyn Scheme,
     /// Logical sector in bytes.
     pub sector: u64,
     /// Length in bytes of the provider it lies on.
@@ -115,7 +115,7 @@ pub struct Wanted {
 
 impl Table {
     /// An empty table without room for entries, on a provider of `length` bytes.
-    pub fn new(scheme: &'static str, sector: u64, length: u64) -> Table {
+    pub fn new(scheme: &'static dyn Scheme, sector: u64, length: u64) -> Table {
         Table {
             scheme,
             sector,
@@ -225,9 +225,7 @@ impl Table {
         self.require_whole()?;
         let at = self.position(index)?;
         let entry = self.entries.remove(at);
-        if let Some(scheme) = scheme::named(self.scheme) {
-            scheme.settle(self);
-        }
+        self.scheme.settle(self);
         Ok(entry)
     }
 
@@ -353,8 +351,8 @@ impl Table {
     /// Sets gpart's geometry under gpart's rules, for the CHS fields of an MBR, which no kernel
     /// reads.
     fn follow(&mut self, rules: Rules) {
-        if rules != Rules::Aligned && matches!(self.scheme, "MBR" | "EBR") {
-            self.geometry.get_or_insert(Geometry::of(self.length, self.sector));
+        if rules != Rules::Aligned && matches!(self.scheme.name(), "MBR" | "EBR") {
+            self.geometry.get_or_insert(Geometry::derive(self.length, self.sector));
         }
     }
 
@@ -410,8 +408,7 @@ impl Table {
     /// Refuses `entry` unless it lies within the usable range and overlaps no other.
     fn require_apart(&self, entry: &Entry) -> Result<(), Refusal> {
         let (range, sector) = (entry.start..entry.end(), self.sector);
-        let usable = scheme::named(self.scheme)
-            .map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
+        let usable = self.scheme.bounds(self);
         let bounds = || {
             format!(
                 "partitions lie from {} up to {}",
@@ -463,7 +460,7 @@ mod tests {
 
     #[test]
     fn what_lies_in_another_partition_frees_nothing_of_it() {
-        let mut table = Table { usable: 0..100, ..Table::new("GPT", 1, 100) };
+        let mut table = Table { usable: 0..100, ..Table::new(&crate::class::gpt::Gpt, 1, 100) };
         table.taken = vec![10..60, 20..30, 70..80];
         assert_eq!(table.free(), [0..10, 60..70, 80..100]);
     }

@@ -10,7 +10,8 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::table::scheme::{self, New, Scheme, TableSite};
+use trueline_geom::registry;
+use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Wanted};
 
 /// The schemes of each case from the outside in; the types that hold the next one.
@@ -110,7 +111,7 @@ fn nest(
     let id = graph.find(on).unwrap_or_else(|| panic!("no provider '{on}'"));
     let p = &graph.providers[id];
     let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
-    let scheme = scheme::named(name).expect("a scheme");
+    let scheme = registry::scheme_named(name).expect("a scheme");
     let empty =
         scheme.create(&graph.probe(id), &ground, &New { random: [7; 16], ..New::default() })?;
     let mut table = empty.clone();

@@ -112,12 +112,12 @@ impl Stack {
         here.map_or((export.name.clone(), 0), |(name, start, _)| (name.clone(), *start))
     }
 
-    fn want(&self, export: &Export, deed: IoKind, offset: u64, length: u64) -> Vec<Want> {
+    fn want(&self, export: &Export, kind: IoKind, offset: u64, length: u64) -> Vec<Want> {
         // Runs of steps, of one copy each: disk, first byte, bytes, through what, bytes of the
         // request before it.
         let mut runs: Vec<(Spot, u64, u64)> = Vec::new();
         for byte in steps(offset, length) {
-            for spot in export.model.spots(byte, deed != IoKind::Read) {
+            for spot in export.model.spots(byte, kind != IoKind::Read) {
                 let next = runs.iter_mut().rev().find(|((store, start, by), bytes, _)| {
                     (*store, *start + *bytes, by) == (spot.0, spot.1, &spot.2)
                 });
@@ -146,10 +146,10 @@ impl Stack {
                 units.len() as u64,
                 steps(before, bytes).filter(|at| at.is_multiple_of(unit)).count() as u64,
             );
-            if deed == IoKind::Write {
+            if kind == IoKind::Write {
                 done += parts;
             }
-            if !matches!(deed, IoKind::Read | IoKind::Write) {
+            if !matches!(kind, IoKind::Read | IoKind::Write) {
                 (done, needed) = (0, 0);
             }
             let well_asked = (offset - layer).is_multiple_of(unit) && length.is_multiple_of(unit);
@@ -190,20 +190,20 @@ impl Stack {
                 let edges = [0, room, 63 * 512, 2048 * 512, 16 * KIB, SHARE];
                 let edge = edges[usize::try_from(nth).unwrap() % edges.len()];
                 let odd = nth * 2654 * STEP + length / STEP % 7 * STEP;
-                for (deed, at) in IoKind::ALL.into_iter().zip([
+                for (kind, at) in IoKind::ALL.into_iter().zip([
                     odd,
                     edge,
                     edge + odd % (64 * KIB),
                     (odd * 3).saturating_sub(length),
                 ]) {
                     let offset = at % (room + STEP) / STEP * STEP;
-                    let fit = self.one(export, &watch, (deed, offset, length), &mut tally);
-                    *expected.entry((deed, fit)).or_insert(0) += 1;
+                    let fit = self.one(export, &watch, (kind, offset, length), &mut tally);
+                    *expected.entry((kind, fit)).or_insert(0) += 1;
                     compared += 1;
                 }
             }
-            let counted = IoKind::ALL.into_iter().flat_map(|deed| {
-                Placement::ALL.map(|fit| ((deed, fit), tally.requests(deed, fit)))
+            let counted = IoKind::ALL.into_iter().flat_map(|kind| {
+                Placement::ALL.map(|fit| ((kind, fit), tally.requests(kind, fit)))
             });
             assert_eq!(
                 counted.filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
@@ -221,13 +221,13 @@ impl Stack {
         &self,
         export: &Export,
         watch: &IoAudit,
-        (deed, offset, length): (IoKind, u64, u64),
+        (kind, offset, length): (IoKind, u64, u64),
         tally: &mut Tally,
     ) -> Placement {
         let place =
-            format!("{}: {deed:?} of {length} bytes at {offset} of {}", self.what, export.name);
+            format!("{}: {kind:?} of {length} bytes at {offset} of {}", self.what, export.name);
         let (mut pieces, mut requests) = (Vec::new(), Vec::new());
-        watch.judge(deed, offset, length, &mut |cell, seen| {
+        watch.judge(kind, offset, length, &mut |cell, seen| {
             tally.add(seen);
             let (layer, medium) = watch.cell(cell);
             let layer = &watch.layers()[layer];
@@ -251,7 +251,7 @@ impl Stack {
             requests.extend(seen.request);
         });
         pieces.sort_unstable();
-        let want = self.want(export, deed, offset, length);
+        let want = self.want(export, kind, offset, length);
         assert_eq!(pieces, want, "{place}");
         let [request] = requests[..] else { panic!("{place}: {requests:?}") };
         let any = |fit| want.iter().any(|piece| piece.3 == fit);
@@ -260,8 +260,8 @@ impl Stack {
             .find(|&fit| any(fit))
             .unwrap_or(Placement::Aligned);
         assert_eq!(
-            (request.deed, request.fit, request.blamed),
-            (deed, worst, want.iter().any(|piece| piece.6)),
+            (request.kind, request.fit, request.blamed),
+            (kind, worst, want.iter().any(|piece| piece.6)),
             "{place}"
         );
         worst

@@ -16,7 +16,8 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits as TasteLimits;
-use trueline_geom::table::scheme::{self, New, TableSite};
+use trueline_geom::registry;
+use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Wanted};
 use trueline_host::disk::memory::Memory;
 use trueline_host::process::signal;
@@ -96,7 +97,7 @@ fn disk() -> Result<Graph, Box<dyn Error>> {
 
 /// Writes a GPT with [`PARTITIONS`] on the only disk of `graph`.
 fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
-    let gpt = scheme::named("gpt").ok_or("no scheme of this name")?;
+    let gpt = registry::scheme_named("gpt").ok_or("no scheme of this name")?;
     let ground = TableSite { topology: &graph.providers[0].topology, base: 0, kind: None };
     let empty = gpt.create(
         &graph.probe(0),

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     let needed = usize::try_from(wanted.disks()).unwrap_or(usize::MAX);
     asked.complete(needed)?;
     let grains = asked.base.topology.facts.clone();
-    let mut plan = Plan::of(&wanted, asked.base);
+    let mut plan = Plan::make(&wanted, asked.base);
     plan.notes.splice(0..0, asked.notes);
     plan.commands.splice(0..0, asked.commands);
     let document = Document::new(
@@ -106,7 +106,7 @@ impl Asked {
         let topology = described(overrides, length);
         let host = wanted.host(&topology, false);
         Asked {
-            base: LayerBase::disk(topology, Vec::new()).on(host),
+            base: LayerBase::disk(topology, Vec::new()).with_host(host),
             commands: Vec::new(),
             notes: Vec::new(),
         }
@@ -208,7 +208,7 @@ fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result
             LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }
         }
     };
-    Ok(Asked { base: base.on(host), commands, notes: Vec::new() })
+    Ok(Asked { base: base.with_host(host), commands, notes: Vec::new() })
 }
 
 /// Topology with the boundaries that all disks have in common.

@@ -1,6 +1,6 @@
 //! Rules about the formats on a provider: their blocks, their stripes, their size, their rivals.
 
-use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
+use super::{PAGE, Role, Verdict, boots, hides, name_of, name_sign, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
 use crate::format::{Inside, Kind, Piece, Sign, StrayData};
@@ -40,7 +40,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
                 &finding::OPAQUE,
                 Severity::Note,
                 0,
-                format!("{}: {why}", on(p, sign)),
+                format!("{}: {why}", name_sign(p, sign)),
             ));
         }
     }
@@ -142,7 +142,7 @@ fn outgrown<'a>(graph: &'a Graph, p: &Provider, sign: &Sign) -> Option<&'a Provi
 fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
     let message = format!(
         "{} covers {} bytes, but {} leaves it only the first {}: one of the two is stale",
-        on(p, sign),
+        name_sign(p, sign),
         sign.size.unwrap_or_default(),
         p.class,
         p.topology.length
@@ -165,7 +165,7 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     if let Some(size) = sign.size.filter(|&size| size > length) {
         let message = format!(
             "{} covers {size} bytes, its provider has {length}: the end is missing",
-            on(p, sign)
+            name_sign(p, sign)
         );
         let finding = Finding::new(&finding::SIZE, Severity::Error, 0, message);
         found.push(finding.fix("the disk or image was cut, or the partition made too small: restore its size before anything writes"));
@@ -173,7 +173,7 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     if let Some(sector) = sign.sector.filter(|&s| s < p.topology.sector) {
         let message = format!(
             "{} was written for {sector}-byte sectors, the device has {}-byte ones",
-            on(p, sign),
+            name_sign(p, sign),
             p.topology.sector
         );
         let finding = Finding::new(&finding::SECTOR, Severity::Error, 0, message);
@@ -223,7 +223,7 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
     let unit = fact.grain.size();
     let message = format!(
         "{} writes a {name} of {size} bytes on a {}: the device reads before it writes, even in place",
-        on(p, sign),
+        name_sign(p, sign),
         name_of(fact)
     );
     let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
@@ -270,7 +270,7 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
             Some(said) if said != set => {
                 let message = format!(
                     "{} is laid out for a {name} of {said} bytes, the set beneath has {set}",
-                    on(p, sign)
+                    name_sign(p, sign)
                 );
                 found.push(
                     Finding::new(&finding::STRIPE, Severity::Warning, 0, message)
@@ -281,7 +281,7 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
             None if name == "chunk" => {
                 let message = format!(
                     "{} does not know the {set}-byte {name} of the set beneath: its allocations are not spread by it",
-                    on(p, sign)
+                    name_sign(p, sign)
                 );
                 found.push(
                     Finding::new(&finding::STRIPE, Severity::Note, 0, message)
@@ -309,7 +309,7 @@ fn recorded_chunk(p: &Provider, sign: &Sign) -> Option<Finding> {
     let at = |x: u64| place(x, p.topology.sector);
     let message = format!(
         "{} records a chunk of {chunk} bytes and starts at {}, {past} bytes past a multiple of it: on the set it was made for, what it lays out for one member lies across two",
-        on(p, sign),
+        name_sign(p, sign),
         at(start)
     );
     let near = [grain.previous(start), grain.next(start)].into_iter().flatten().collect();

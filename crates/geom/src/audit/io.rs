@@ -105,7 +105,7 @@ pub struct Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JudgedPiece {
     /// Kind of the request.
-    pub deed: IoKind,
+    pub kind: IoKind,
     /// Index of the store it is on.
     pub store: usize,
     /// Verdict against the disk's unit.
@@ -124,7 +124,7 @@ pub struct JudgedPiece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JudgedRequest {
     /// Kind of the request.
-    pub deed: IoKind,
+    pub kind: IoKind,
     /// Worst verdict of its pieces.
     pub fit: Placement,
     /// Bytes that were asked for, however many copies of them there are.
@@ -246,7 +246,7 @@ impl IoAudit {
 
     /// Calls `see` with every piece of a request and the cell it belongs to, then with the request.
     /// A range outside the provider has no pieces and no request.
-    pub fn judge(&self, deed: IoKind, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
+    pub fn judge(&self, kind: IoKind, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
         let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
         let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else {
             return;
@@ -256,12 +256,12 @@ impl IoAudit {
         // A plain range of a disk has no copies: a piece as long as the request is all of it.
         let plain = self.route.medium().is_some();
         // The callback never fails. A request that fails has no pieces to judge.
-        let _ = self.route.extents(offset, length, deed.op(), &mut |before, piece| {
+        let _ = self.route.extents(offset, length, kind.op(), &mut |before, piece| {
             let Piece::Store { store, offset: byte, length: bytes } = piece else { return Ok(()) };
             if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
-                let mark = self.mark(deed, layer, medium, (byte, bytes), (before, offset, length));
+                let mark = self.mark(kind, layer, medium, (byte, bytes), (before, offset, length));
                 let cell = nth * self.media.len() + medium;
-                let request = JudgedRequest { deed, fit: mark.fit, length, blamed: mark.blamed };
+                let request = JudgedRequest { kind, fit: mark.fit, length, blamed: mark.blamed };
                 if plain && bytes == length {
                     see(cell, &Seen { piece: Some(mark), request: Some(request) });
                     return Ok(());
@@ -282,7 +282,7 @@ impl IoAudit {
     /// piece, first byte, bytes).
     fn mark(
         &self,
-        deed: IoKind,
+        kind: IoKind,
         layer: &Layer,
         medium: usize,
         piece: (u64, u64),
@@ -291,14 +291,14 @@ impl IoAudit {
         let ((offset, length), (before, from, bytes)) = (piece, request);
         let store = self.media[medium].store;
         let mark =
-            |fit, work, blamed| JudgedPiece { deed, store, fit, offset, length, work, blamed };
+            |fit, work, blamed| JudgedPiece { kind, store, fit, offset, length, work, blamed };
         let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else {
             return mark(Placement::Unknown, DeviceOps::default(), false);
         };
         let fit = grain.fit_piece(offset, length, bytes);
-        let moves = matches!(deed, IoKind::Read | IoKind::Write);
+        let moves = matches!(kind, IoKind::Read | IoKind::Write);
         let work = if moves {
-            grain.work_piece(offset, length, before, deed == IoKind::Write)
+            grain.work_piece(offset, length, before, kind == IoKind::Write)
         } else {
             DeviceOps::default()
         };

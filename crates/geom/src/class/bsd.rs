@@ -32,6 +32,7 @@ use crate::mapping::slices::{
     Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place,
 };
 use crate::probe::Probe;
+use crate::table::scheme::Scheme;
 use label::{Label, Part};
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,6 +60,10 @@ const REPAIR: &str = "look at it with the system that wrote it, and write it ane
 impl Class for Bsd {
     fn name(&self) -> &'static str {
         "bsd"
+    }
+
+    fn scheme(&self) -> Option<&'static dyn Scheme> {
+        Some(&Bsd)
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {

@@ -27,6 +27,7 @@ use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::ondisk::{self, Guid};
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
+use crate::table::scheme::Scheme;
 use copies::{Copies, Copy, Flaw, Header, header};
 use std::sync::Arc;
 
@@ -103,6 +104,10 @@ pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
 impl Class for Gpt {
     fn name(&self) -> &'static str {
         "gpt"
+    }
+
+    fn scheme(&self) -> Option<&'static dyn Scheme> {
+        Some(&Gpt)
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {

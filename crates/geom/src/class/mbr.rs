@@ -30,6 +30,7 @@ use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::round_down;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
+use crate::table::scheme::Scheme;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -176,6 +177,10 @@ impl Record {
 impl Class for Mbr {
     fn name(&self) -> &'static str {
         "mbr"
+    }
+
+    fn scheme(&self) -> Option<&'static dyn Scheme> {
+        Some(&Mbr)
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {

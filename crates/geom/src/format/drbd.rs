@@ -12,7 +12,7 @@
 //! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct
 //! md_on_disk_08`, `struct meta_data_on_disk_9`).
 
-use super::{Format, Kind, Sign, in_slice};
+use super::{Format, Kind, Sign};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
@@ -65,10 +65,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let bytes = |sectors: u64| sectors.checked_mul(512);
     let metadata = bytes(u64::from(md.md_size_sect.get())).filter(|&size| size >= SIZE)?;
     let start = end.checked_sub(metadata)?;
-    if in_slice(probe, start, end) {
-        return None;
-    }
-    let mut sign = Sign::new(KIND, at + 60);
+    let mut sign = Sign { tail: Some(start..end), ..Sign::new(KIND, at + 60) };
     sign.version = Some(version.to_string());
     sign.uuid = (uuid != 0).then(|| format!("{uuid:x}"));
     // The size both sides agreed on; before they ever met, all that is left of the metadata.

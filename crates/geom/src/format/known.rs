@@ -194,6 +194,16 @@ static COMPRESSED: &[Known] = &[
     Known { kind: by_magic("zip"), what: PACKED, magics: &[(Byte(0), b"PK\x03\x04")], check: alone },
 ];
 
+/// Kinds of compressed files, each with the ending of their names.
+pub static ENDINGS: [(Kind, &str); 6] = [
+    (by_magic("gzip"), "gz"),
+    (by_magic("xz"), "xz"),
+    (by_magic("zstd"), "zst"),
+    (by_magic("bzip2"), "bz2"),
+    (by_magic("lz4"), "lz4"),
+    (by_magic("zip"), "zip"),
+];
+
 const DDF: &[u8] = b"\xde\x11\xde\x11";
 const DDF_LE: &[u8] = b"\x11\xde\x11\xde";
 const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";

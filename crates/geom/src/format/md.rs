@@ -20,7 +20,7 @@
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,
 //! `super1.c`.
 
-use super::{Format, Inside, Kind, Sign, StrayData, in_slice};
+use super::{Format, Inside, Kind, Sign, StrayData};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::base::topology::round_down;
@@ -44,7 +44,12 @@ impl Format for Md {
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        recognise(probe)
+        let at = round_down(probe.length(), MD_RESERVED_BYTES).checked_sub(MD_RESERVED_BYTES);
+        at.and_then(|at| version_0(probe, at)).or_else(|| version_1_anywhere(probe))
+    }
+
+    fn recognise_elsewhere(&self, probe: &Probe<'_>) -> Option<Sign> {
+        version_1_anywhere(probe)
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
@@ -121,13 +126,11 @@ struct Mdp1 {
 }
 assert_offsets!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, data_offset @ 128, super_offset @ 144, dev_number @ 160, max_dev @ 220);
 
-fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    let length = probe.length();
-    let at_0_90 = round_down(length, MD_RESERVED_BYTES).checked_sub(MD_RESERVED_BYTES);
-    let at_1_0 = round_down(length, 4096).checked_sub(8192);
-    at_0_90
-        .and_then(|at| version_0(probe, at))
-        .or_else(|| at_1_0.and_then(|at| version_1(probe, at, "1.0")))
+/// The sign of a superblock of version 1, which records its own place.
+fn version_1_anywhere(probe: &Probe<'_>) -> Option<Sign> {
+    let at_1_0 = round_down(probe.length(), 4096).checked_sub(8192);
+    at_1_0
+        .and_then(|at| version_1(probe, at, "1.0"))
         .or_else(|| version_1(probe, 0, "1.1"))
         .or_else(|| version_1(probe, 4096, "1.2"))
 }
@@ -143,10 +146,8 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     let get = |word: U32| if big { word.get().swap_bytes() } else { word.get() };
     let size = u64::from(get(sb.size)) << 10;
     let before = at.checked_sub(size)?;
-    if in_slice(probe, before, at + MD_RESERVED_BYTES) {
-        return None;
-    }
-    let mut sign = Sign::new(KIND, at);
+    let tail = Some(before..at + MD_RESERVED_BYTES);
+    let mut sign = Sign { tail, ..Sign::new(KIND, at) };
     let minor = get(sb.minor_version);
     sign.version = Some(format!("{}.{minor}.{}", get(sb.major_version), get(sb.patch_version)));
     // Before 0.90 a set had one word of identity.
@@ -392,9 +393,25 @@ mod tests {
         // From 64 KiB to the end: the same last 64 KiB.
         table[6 + 8..6 + 16].copy_from_slice(&[128, 0, 0, 0, 128, 7, 0, 0]);
         table[70..].copy_from_slice(&[0x55, 0xaa]);
-        let sb = superblock(832, false);
-        assert_eq!(recognised(&Md, disk(1 << 20, &[(440, &table), (0xf0000, &sb)])), None);
-        assert!(recognised(&Md, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
+        let (sb, front) = (superblock(832, false), version_1_2(0, 2, 4, 0));
+        // Versions that a taste of the whole disk finds on it, and on the partition.
+        let versions = |parts: &[(u64, &[u8])]| {
+            let store = disk(1 << 20, parts);
+            let topology = Topology::new(512, store.length());
+            let disks = vec![Disk::new("", Box::new(store), topology)];
+            let graph = Graph::taste(disks, Limits::default());
+            let found = |name: &str| {
+                let provider = graph.providers.iter().find(|p| p.name == name)?;
+                provider.signs.first()?.version.clone()
+            };
+            (found(""), found("s1"))
+        };
+        let version = |text: &str| Some(text.to_string());
+        assert_eq!(versions(&[(440, &table), (0xf0000, &sb)]), (None, version("0.90.0")));
+        assert_eq!(versions(&[(0xf0000, &sb)]).0, version("0.90.0"));
+        // A set of the whole disk at its front is found all the same.
+        let both = versions(&[(440, &table), (4096, &front), (0xf0000, &sb)]);
+        assert_eq!(both, (version("1.2"), version("0.90.0")));
     }
 
     /// The first chunk of a stripe is not the member's own: only a copy is tasted.

@@ -2,6 +2,7 @@
 
 use super::{Kind, OTHER};
 use crate::probe::Probe;
+use std::ops::Range;
 
 /// Sign of a format: its kind, and the numbers that decide alignment inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +11,9 @@ pub struct Sign {
     pub kind: Kind,
     /// The byte of the provider at which the magic stands.
     pub magic: u64,
+    /// Bytes that it takes at the end, where its magic counts from there: in a slice that has all
+    /// of them it is the slice's.
+    pub tail: Option<Range<u64>>,
     /// Knowledge of the inside: the place of its blocks, or the reason for which that is unknown.
     pub inside: Inside,
     /// Its version, as its own tools print it.
@@ -46,6 +50,7 @@ impl Sign {
         Sign {
             kind,
             magic,
+            tail: None,
             inside: Inside::default(),
             version: None,
             label: None,

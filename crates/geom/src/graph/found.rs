@@ -34,10 +34,28 @@ impl Found {
                 Taste::Member(member) => found.member = Some((*class, member)),
             }
         }
+        let signs = std::mem::take(&mut found.signs);
+        found.signs = signs.into_iter().filter_map(|sign| found.own(sign, probe)).collect();
         if found.is_nothing() {
             found.signs.extend(LAST.recognise(probe));
         }
         found
+    }
+
+    /// The sign, unless a slice has all of its metadata at the end; then what its format finds in
+    /// another place.
+    fn own(&self, sign: Sign, probe: &Probe<'_>) -> Option<Sign> {
+        let mut slices = self
+            .tables
+            .iter()
+            .filter_map(|(_, geom)| geom.table())
+            .flat_map(|table| table.entries.iter());
+        match &sign.tail {
+            Some(tail) if slices.any(|slice| slice.covers(tail)) => {
+                sign.kind.format.recognise_elsewhere(probe)
+            }
+            _ => Some(sign),
+        }
     }
 
     /// True if neither a class nor a format has answered.

@@ -12,7 +12,7 @@ use crate::class::gpt::left;
 use crate::format::{Inside, Sign};
 use crate::mapping::slices::place;
 use crate::probe::{Blind, Probe};
-use crate::registry::SCHEMES;
+use crate::registry::{self, SCHEMES};
 use crate::table::scheme::{New, Scheme, TableSite};
 use crate::table::{Refusal, Table};
 use std::ops::Range;
@@ -52,7 +52,9 @@ impl Contents<'_> {
         SCHEMES.iter().find_map(|&scheme| {
             let table = scheme.read(probe)?;
             let agreed = match self.table {
-                Some(class) => scheme.name().eq_ignore_ascii_case(class),
+                Some(class) => {
+                    registry::scheme_of(class).is_some_and(|own| own.name() == scheme.name())
+                }
                 None => is_extended || !table.damage.is_empty() && self.holder().is_none(),
             };
             agreed.then_some((scheme, table))

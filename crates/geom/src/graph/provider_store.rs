@@ -58,7 +58,7 @@ impl Through {
     }
 
     /// Calls `each` on every piece of a range that is to be written.
-    fn each(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
+    fn visit_pieces(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
         self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
             Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
             Piece::Zero { .. } => Ok(()),
@@ -145,11 +145,15 @@ impl Store for Through {
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.each(offset, length, &mut |store, offset, length| store.discard(offset, length))
+        self.visit_pieces(offset, length, &mut |store, offset, length| {
+            store.discard(offset, length)
+        })
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.each(offset, length, &mut |store, offset, length| store.try_zero(offset, length, keep))
+        self.visit_pieces(offset, length, &mut |store, offset, length| {
+            store.try_zero(offset, length, keep)
+        })
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {

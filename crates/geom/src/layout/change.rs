@@ -103,7 +103,7 @@ impl Change {
         if inside.held.is_empty() {
             return Ok(inside.around(
                 None,
-                Stage::of(
+                Stage::unless_empty(
                     moved(outside(whole), offset),
                     rest.or_else(|| Some(format!("{table}: as the layout says"))),
                 ),
@@ -134,11 +134,11 @@ impl Change {
             "{table}: the {scheme} as the layout says, but without {}",
             names.collect::<Vec<_>>().join(", ")
         );
-        let whole = Stage::of(
+        let whole = Stage::unless_empty(
             moved(outside(last), offset),
             rest.or_else(|| Some(format!("{table}: as the layout says"))),
         );
-        Ok(inside.around(Stage::of(moved(first, offset), Some(without)), whole))
+        Ok(inside.around(Stage::unless_empty(moved(first, offset), Some(without)), whole))
     }
 }
 

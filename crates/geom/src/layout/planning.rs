@@ -45,7 +45,7 @@ impl Planning<'_> {
         } else {
             layout.clone()
         };
-        let change = self.one(layout, probe, site).map_err(refused)?;
+        let change = self.change_table(layout, probe, site).map_err(refused)?;
         let numbers = numbers(layout, &change.after).map_err(refused)?;
         let whole = change.writes(probe, &change.after).map_err(refused)?;
         self.steps.push(change.step(name, offset));
@@ -58,7 +58,7 @@ impl Planning<'_> {
             let own = own_of(entry, &whole)
                 .map(|p| Patch { offset: p.offset.saturating_add(offset), ..p.clone() })
                 .collect();
-            let mut stages = Vec::from_iter(Stage::of(own, None));
+            let mut stages = Vec::from_iter(Stage::unless_empty(own, None));
             if let Some(table) = &part.inside {
                 let name = called(layout.scheme, name, entry);
                 let route = written.route_within(entry.start, entry.length);
@@ -84,7 +84,7 @@ impl Planning<'_> {
     }
 
     /// The change of the table on one provider, of those inside it none.
-    fn one(
+    fn change_table(
         &mut self,
         layout: &Layout,
         probe: &Probe<'_>,

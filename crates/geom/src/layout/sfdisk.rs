@@ -26,8 +26,9 @@
 use crate::base::ondisk::Guid;
 use crate::base::size;
 use crate::layout::{Layout, Part, Size};
+use crate::registry;
 use crate::table::Refusal;
-use crate::table::scheme::{self, Id};
+use crate::table::scheme::Id;
 use std::fmt;
 
 pub use dump::dump;
@@ -272,7 +273,7 @@ impl Script {
 }
 
 fn empty(scheme: &str) -> Result<Layout, Refusal> {
-    let scheme = scheme::named(scheme)
+    let scheme = registry::scheme_named(scheme)
         .ok_or_else(|| Refusal::new(format!("{scheme} tables cannot be written"), ""))?;
     Ok(Layout {
         scheme,

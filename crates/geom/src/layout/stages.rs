@@ -28,7 +28,7 @@ pub struct Stage {
 
 impl Stage {
     /// A stage with the state in `leaves`; `None` where it writes nothing.
-    pub(super) fn of(patches: Vec<Patch>, leaves: Option<String>) -> Option<Stage> {
+    pub(super) fn unless_empty(patches: Vec<Patch>, leaves: Option<String>) -> Option<Stage> {
         (!patches.is_empty()).then_some(Stage { patches, leaves })
     }
 

@@ -5,7 +5,8 @@ use crate::base::store::{Sparse, Store};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use crate::mapping::route::Route;
 use crate::probe::{Budget, Limits};
-use crate::table::{Entry, scheme};
+use crate::registry;
+use crate::table::Entry;
 
 const M: u64 = 1 << 20;
 
@@ -23,7 +24,7 @@ fn part(kind: &str, size: Size) -> Part {
 }
 
 fn table(name: &str, parts: Vec<Part>) -> Layout {
-    let scheme = scheme::named(name).unwrap();
+    let scheme = registry::scheme_named(name).unwrap();
     Layout {
         scheme,
         id: None,

@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_slice_has_a_place_in_what_it_is_cut_from() {
         let cut = |start, length, from: &Route| {
-            let geom: Arc<dyn Geom> = Arc::new(Slices::one(start, length));
+            let geom: Arc<dyn Geom> = Arc::new(Slices::data_area(start, length));
             Route::new(&geom, 0, length, std::slice::from_ref(from))
         };
         let disk = Route::store(0, 1000);

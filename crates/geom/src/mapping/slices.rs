@@ -115,6 +115,11 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// True if all of `range`, bytes of the provider below, lies in it.
+    pub(crate) fn covers(&self, range: &Range<u64>) -> bool {
+        self.start <= range.start && range.end <= self.start.saturating_add(self.length)
+    }
+
     /// True if it lies within a provider of `length` bytes.
     pub(crate) fn is_within(&self, length: u64) -> bool {
         self.start.checked_add(self.length).is_some_and(|end| end <= length)
@@ -149,7 +154,7 @@ pub struct Slices {
 
 impl Slices {
     /// A table of one nameless slice, for an inner data area.
-    pub fn one(start: u64, length: u64) -> Slices {
+    pub fn data_area(start: u64, length: u64) -> Slices {
         let end = start.saturating_add(length);
         let slice = Slice {
             suffix: String::new(),

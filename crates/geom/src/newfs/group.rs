@@ -86,7 +86,7 @@ struct Free {
 }
 
 impl Free {
-    fn of(g: &Geometry, cg: u64) -> Free {
+    fn find(g: &Geometry, cg: u64) -> Free {
         let (data, ndblk) = (g.data(cg), g.ndblk(cg));
         let (first, end) = (up(data, g.frag), round_down(ndblk, g.frag));
         let whole = first + if cg == 0 { g.directories * g.frag } else { 0 };
@@ -115,7 +115,7 @@ fn len(range: &Range<u64>) -> u64 {
 
 /// The summary of group `cg`, as the superblock's area of summaries has it.
 pub(super) fn summary_of(g: &Geometry, cg: u64) -> Csum<LE> {
-    Free::of(g, cg).summary(g, cg)
+    Free::find(g, cg).summary(g, cg)
 }
 
 /// Offsets of the maps in a `struct cg`, in bytes.
@@ -127,7 +127,7 @@ struct Offsets {
 }
 
 impl Offsets {
-    fn of(g: &Geometry) -> Offsets {
+    fn lay_out(g: &Geometry) -> Offsets {
         let free = MAPS + g.ipg.div_ceil(8);
         let next = free + g.fpg.div_ceil(8);
         if g.contigsumsize == 0 {
@@ -142,7 +142,7 @@ impl Offsets {
 
 /// Writes the `struct cg` of group `cg` into `bytes`, which are `cgsize` long.
 pub(super) fn put(g: &Geometry, cg: u64, time: i64, hashes: u32, bytes: &mut [u8]) {
-    let (free, at) = (Free::of(g, cg), Offsets::of(g));
+    let (free, at) = (Free::find(g, cg), Offsets::lay_out(g));
     let mut head = Cg::new_zeroed();
     head.cg_magic = U32::new(CG_MAGIC);
     head.cg_cgx = word(cg);

@@ -37,15 +37,15 @@ impl Layer for Asm {
         let why = format!("no write of ASM's own is below it; {}", describe_unit(t));
         let choice = Choice::new("oracle-asm", "sector", Value::Bytes(sector), why)
             .typed(format!("'sector_size'='{sector}'"));
-        plan.choose(choice.costing(Price::of(written(t, sector, sector))));
+        plan.choose(choice.costing(Price::amplified(written(t, sector, sector))));
         let why = "a commit writes whole ones; the drive's 512-byte sectors would be read before they are written";
         let mut redo = Choice::new("oracle-asm", "redo block", Value::Bytes(sector), why)
             .typed(format!("BLOCKSIZE {sector}"));
-        redo = redo.costing(Price::of(written(t, sector, sector)));
+        redo = redo.costing(Price::amplified(written(t, sector, sector)));
         if sector > 512 {
             redo = redo.or(
                 Value::Bytes(512),
-                Price::of(written(t, 512, 512)),
+                Price::amplified(written(t, 512, 512)),
                 "less padding, parts of a unit",
             );
         }
@@ -54,7 +54,7 @@ impl Layer for Asm {
         plan.choose(
             Choice::new("oracle-asm", "data block", Value::Bytes(BLOCK), why)
                 .typed("db_block_size=8192")
-                .costing(Price::of(written(t, BLOCK, BLOCK))),
+                .costing(Price::amplified(written(t, BLOCK, BLOCK))),
         );
         let device = base.arguments();
         plan.run(format!(

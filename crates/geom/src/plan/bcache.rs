@@ -34,13 +34,13 @@ impl Layer for Bcache {
         );
         let mut choice = Choice::new("bcache", "data offset", Value::Bytes(start), why)
             .typed(format!("--data-offset {}", start / 512));
-        choice = choice.costing(Price::of(1.0).losing(start, "superblock"));
+        choice = choice.costing(Price::amplified(1.0).losing(start, "superblock"));
         if start != START {
             let off = t.shift(START, 1);
             let note = format!("make-bcache's own{}", super::partition::missing(t, START));
             choice = choice.or(
                 Value::Bytes(START),
-                Price::of(written(&off, PAGE, PAGE)).losing(START, "superblock"),
+                Price::amplified(written(&off, PAGE, PAGE)).losing(START, "superblock"),
                 note,
             );
         }

@@ -22,7 +22,7 @@ impl Layer for Bcachefs {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let block = t.sector.clamp(PAGE, 65536);
-        let price = |size| Price::of(written(t, size, size)).tail(size);
+        let price = |size| Price::amplified(written(t, size, size)).tail(size);
         let why = format!(
             "the page: the smallest write; larger ones are compressed and checksummed as one; {}",
             describe_unit(t)
@@ -53,7 +53,8 @@ impl Layer for Bcachefs {
         let choice = Choice::new("bcachefs", "bucket", Value::Bytes(bucket), why)
             .typed(format!("--bucket={bucket}"));
         plan.choose(
-            choice.costing(Price::of(1.0).losing(bucket / 2, "a bucket that is being filled")),
+            choice
+                .costing(Price::amplified(1.0).losing(bucket / 2, "a bucket that is being filled")),
         );
         plan.run(format!(
             "bcachefs format --block_size={block} --bucket={bucket} {}",

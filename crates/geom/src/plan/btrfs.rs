@@ -60,10 +60,11 @@ pub(super) fn choices(p: Parameters, base: &LayerBase, plan: &mut Plan) {
         format!("the page: other kernels may not mount another; {}", describe_unit(t)),
     )
     .typed(format!("-s {}", p.sector))
-    .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
+    .costing(Price::amplified(written(t, p.sector, p.sector)).tail(p.sector));
     plan.choose(sector);
     let price = |node: u64| {
-        Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full")
+        Price::amplified(written(t, node, node))
+            .losing(node / 4, "an average node, three quarters full")
     };
     let why = format!("trees are written in whole nodes, on the {}", describe_unit(t));
     let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why)

@@ -77,7 +77,7 @@ impl Layer for Raid {
             .typed(format!("-d {}", self.profile.name));
         plan.choose(
             choice.costing(
-                Price::of(times * written(t, STRIPE, STRIPE))
+                Price::amplified(times * written(t, STRIPE, STRIPE))
                     .losing(lost, if lost > 0 { "copies or parity" } else { "" }),
             ),
         );
@@ -86,7 +86,7 @@ impl Layer for Raid {
         plan.choose(
             Choice::new("btrfs", "metadata profile", Value::word(meta), why)
                 .typed(format!("-m {meta}"))
-                .costing(Price::of(written(t, p.node, p.node))),
+                .costing(Price::amplified(written(t, p.node, p.node))),
         );
         if self.profile.parity > 0 {
             plan.note(

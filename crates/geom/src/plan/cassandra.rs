@@ -31,7 +31,7 @@ impl Layer for Cassandra {
         for other in powers(4096, 64 << 10).filter(|&other| other != chunk) {
             choice = choice.or(
                 Value::Bytes(other),
-                Price::of(1.0),
+                Price::amplified(1.0),
                 if other < chunk { "small rows, read singly" } else { "better compression" },
             );
         }
@@ -39,7 +39,7 @@ impl Layer for Cassandra {
         let why = "allocated beforehand and synced every 10 s: what is synced in between is part of a unit only at its end";
         let log = Choice::new("cassandra", "commit log", Value::Bytes(SEGMENT), why)
             .typed("commitlog_segment_size: 32MiB");
-        plan.choose(log.costing(Price::of(written(
+        plan.choose(log.costing(Price::amplified(written(
             t,
             SEGMENT,
             base.files.as_ref().map_or(4096, |f| f.grid),

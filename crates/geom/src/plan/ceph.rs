@@ -20,7 +20,8 @@ impl Layer for Osd {
         let t = &base.topology;
         let size = power(unit_size(t), MOST).max(PAGE);
         let price = |size| {
-            Price::of(written(t, size, size)).losing(size / 2, "the end of an average object")
+            Price::amplified(written(t, size, size))
+                .losing(size / 2, "the end of an average object")
         };
         let why = format!(
             "the smallest piece that is written in place of none; fixed once the OSD is made; {}",

@@ -60,7 +60,7 @@ pub(super) fn grid(base: &LayerBase, page: u64) -> u64 {
 
 /// The price of writing one page of `page` bytes.
 pub(super) fn price(base: &LayerBase, page: u64) -> Price {
-    Price::of(written(&base.topology, page, grid(base, page)))
+    Price::amplified(written(&base.topology, page, grid(base, page)))
 }
 
 /// The choice of a page, with every other size from the least to the most; `sizes` is (size, least,
@@ -247,7 +247,7 @@ fn postgres(base: &LayerBase, plan: &mut Plan) {
     .typed("--wal-segsize=16");
     plan.choose(segment.or(
         Value::Bytes(64 << 20),
-        Price::of(1.0),
+        Price::amplified(1.0),
         "fewer files under heavy writing",
     ));
     if base.files.as_ref().is_some_and(|f| f.whole_blocks) {
@@ -306,7 +306,7 @@ fn rocksdb(base: &LayerBase, plan: &mut Plan) {
     plan.choose(
         choice
             .typed(format!("writable_file_max_buffer_size={buffer}"))
-            .costing(Price::of(written(&base.topology, buffer, buffer))),
+            .costing(Price::amplified(written(&base.topology, buffer, buffer))),
     );
     let why = "with the page cache out of the way the buffer is what the device sees";
     plan.choose(
@@ -317,7 +317,7 @@ fn rocksdb(base: &LayerBase, plan: &mut Plan) {
     let block = Choice::new("rocksdb", "block", Value::Bytes(16384), why).typed("block_size=16384");
     plan.choose(block.or(
         Value::Bytes(4096),
-        Price::of(1.0),
+        Price::amplified(1.0),
         "RocksDB's own: more index in memory",
     ));
     let log = unit_size(&base.topology).max(512);

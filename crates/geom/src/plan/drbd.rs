@@ -24,11 +24,11 @@ impl Layer for Drbd {
         let why = "at the end: data begin with the device below, so whatever is on the grain there is on it here";
         let choice = Choice::new("drbd", "metadata", Value::word("internal"), why)
             .typed("meta-disk internal");
-        let log =
-            Price::of(written(t, PAGE, PAGE)).losing(meta, "bitmap for one peer, activity log");
+        let log = Price::amplified(written(t, PAGE, PAGE))
+            .losing(meta, "bitmap for one peer, activity log");
         plan.choose(choice.costing(log).or(
             Value::word("external"),
-            Price::of(1.0),
+            Price::amplified(1.0),
             "on a device of small units: each change of what is active writes 4 KiB",
         ));
         let why = format!(
@@ -39,7 +39,7 @@ impl Layer for Drbd {
             .typed("al-extents 6433");
         plan.choose(extents.or(
             Value::Count(1237, "extents"),
-            Price::of(1.0),
+            Price::amplified(1.0),
             "drbd's own: less to copy after a crash",
         ));
         // In double quotes: the device may be a shell variable.

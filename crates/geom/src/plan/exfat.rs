@@ -65,7 +65,7 @@ impl Layer for Exfat {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        let price = |cluster| Price::amplified(written(t, cluster, cluster)).tail(cluster);
         let erase = fact(t, Why::Erase);
         let why = match erase {
             Some(_) => format!(
@@ -89,13 +89,13 @@ impl Layer for Exfat {
             Some(f) => format!("the table and the clusters begin on the {}", describe(f)),
             None => "the table and the clusters begin on it".to_owned(),
         };
-        let space = Price::of(1.0).losing(2 * p.boundary, "before and behind the table");
+        let space = Price::amplified(1.0).losing(2 * p.boundary, "before and behind the table");
         let mut boundary = Choice::new("exfat", "boundary", Value::Bytes(p.boundary), why)
             .typed(format!("-b {}", p.boundary))
             .costing(space);
         let unit = card(t.length).1;
         if erase.is_some() && unit != p.boundary {
-            let price = Price::of(1.0).losing(2 * unit, "before and behind the table");
+            let price = Price::amplified(1.0).losing(2 * unit, "before and behind the table");
             boundary = boundary.or(
                 Value::Bytes(unit),
                 price,

@@ -65,7 +65,7 @@ impl Layer for Ext4 {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
         // Writes are of blocks, whatever size is allocated; a cluster only costs space.
-        let price = |cluster| Price::of(written(t, p.block, p.block)).tail(cluster);
+        let price = |cluster| Price::amplified(written(t, p.block, p.block)).tail(cluster);
         let mut block = Choice::new(
             "ext4",
             "block",

@@ -49,7 +49,7 @@ impl Layer for F2fs {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let price = Price::of(written(t, PAGE, PAGE)).tail(PAGE);
+        let price = Price::amplified(written(t, PAGE, PAGE)).tail(PAGE);
         let block = Choice::new(
             "f2fs",
             "block",
@@ -76,9 +76,12 @@ impl Layer for F2fs {
         let section =
             Choice::new("f2fs", "section", Value::Count(p.section, "segments of 2 MiB"), why)
                 .typed(format!("-s {}", p.section));
-        plan.choose(section.costing(
-            Price::of(1.0).losing(6 * p.section * SEGMENT, "one open section for each of six logs"),
-        ));
+        plan.choose(
+            section.costing(
+                Price::amplified(1.0)
+                    .losing(6 * p.section * SEGMENT, "one open section for each of six logs"),
+            ),
+        );
         if t.sector > PAGE || unit_size(t) > SEGMENT {
             plan.note(format!(
                 "f2fs: blocks of {PAGE} bytes on sectors of {}, a unit of {}: not reached",

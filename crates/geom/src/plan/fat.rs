@@ -298,7 +298,7 @@ pub(super) fn lay_with(p: Parameters, base: &LayerBase, plan: &mut Plan) -> Laye
     );
     // The clusters lie behind the tables, on a boundary wherever the volume itself begins.
     let clusters = t.shift(p.data, t.length.saturating_sub(p.data));
-    let price = |cluster| Price::of(written(&clusters, cluster, cluster)).tail(cluster);
+    let price = |cluster| Price::amplified(written(&clusters, cluster, cluster)).tail(cluster);
     let why = format!(
         "at least the {}; what cameras and firmware expect of a volume of this size",
         describe_unit(t)
@@ -330,7 +330,9 @@ pub(super) fn lay_with(p: Parameters, base: &LayerBase, plan: &mut Plan) -> Laye
     };
     let reserved = Choice::new("vfat", "reserved", Value::Count(p.reserved, "sectors"), why)
         .typed(format!("-R {}", p.reserved));
-    plan.choose(reserved.costing(Price::of(1.0).losing(p.reserved * p.sector, "reserved sectors")));
+    plan.choose(
+        reserved.costing(Price::amplified(1.0).losing(p.reserved * p.sector, "reserved sectors")),
+    );
     if let Some(f) = erase.filter(|f| f.grain.size() != p.align) {
         plan.note(format!(
             "vfat: the data area is not on the {}: 16 bits of reserved sectors, or the volume, do not reach it",

@@ -22,7 +22,7 @@ impl Layer for Geli {
         let t = &base.topology;
         let sector = unit_size(t).clamp(t.sector.max(512), PAGE.max(t.sector));
         let sector = if sector.is_power_of_two() { sector } else { PAGE };
-        let price = |size| Price::of(written(t, size, size));
+        let price = |size| Price::amplified(written(t, size, size));
         let why = format!("no write below the {}, and fewer keys to set up", describe_unit(t));
         let mut choice = Choice::new("geli", "sector", Value::Bytes(sector), why)
             .typed(format!("-s {sector}"))

@@ -74,7 +74,7 @@ impl Layer for Set {
                 {
                     choice = choice.or(
                         Value::Bytes(other),
-                        Price::of(1.0),
+                        Price::amplified(1.0),
                         format!("rows of {} bytes", other.saturating_mul(self.disks)),
                     );
                 }
@@ -94,9 +94,12 @@ impl Layer for Set {
                 let copies = f64::from(u32::try_from(self.disks).unwrap_or(u32::MAX));
                 let why = "every write goes to all members; they begin alike, so what is on the grain of one is on that of all";
                 let choice = Choice::new("gmirror", "members", Value::Count(self.disks, ""), why);
-                plan.choose(choice.costing(
-                    Price::of(copies).losing(t.length.saturating_mul(self.disks - 1), "copies"),
-                ));
+                plan.choose(
+                    choice.costing(
+                        Price::amplified(copies)
+                            .losing(t.length.saturating_mul(self.disks - 1), "copies"),
+                    ),
+                );
                 plan.run(format!("gmirror label data {names}"));
                 (Topology::mirror(std::slice::from_ref(&member), member.length), "/dev/mirror/data")
             }

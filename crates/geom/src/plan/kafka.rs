@@ -25,14 +25,14 @@ impl Layer for Kafka {
         );
         let choice = Choice::new("kafka", "segment", Value::Bytes(segment), why)
             .typed(format!("log.segment.bytes={segment}"));
-        plan.choose(choice.costing(Price::of(written(
+        plan.choose(choice.costing(Price::amplified(written(
             t,
             segment,
             base.files.as_ref().map_or(4096, |f| f.grid),
         ))));
         let why = "the page cache writes neighbours together; a flush for every message writes the last unit again for each";
         let flush = Choice::new("kafka", "flush", Value::word("by the page cache"), why);
-        let each = Price::of(written(t, 4096, 4096));
+        let each = Price::amplified(written(t, 4096, 4096));
         plan.choose(flush.or(
             Value::word("every message"),
             each,

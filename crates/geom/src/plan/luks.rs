@@ -43,7 +43,7 @@ impl Layer for Luks {
         }
         let offset = grain.and_then(|g| g.next(header)).filter(|&o| o < t.length).unwrap_or(header);
         let sector = if self.version == 2 { unit_size(t).clamp(512, 4096) } else { 512 };
-        let price = |sector: u64| Price::of(written(t, sector, sector));
+        let price = |sector: u64| Price::amplified(written(t, sector, sector));
         let mut choice = Choice::new(
             "luks",
             "sector",
@@ -82,12 +82,12 @@ impl Layer for Luks {
             format!("{whose}: {}", describe_all(t)),
         )
         .typed(format!("--offset {}", offset / SECTOR))
-        .costing(Price::of(1.0).losing(offset, "header"));
+        .costing(Price::amplified(1.0).losing(offset, "header"));
         if offset != header {
             let off = t.shift(header, 1);
             data = data.or(
                 Value::Bytes(header),
-                Price::of(written(&off, STEP, STEP)).losing(header, "header"),
+                Price::amplified(written(&off, STEP, STEP)).losing(header, "header"),
                 format!("cryptsetup's own{}", super::partition::missing(t, header)),
             );
         }

@@ -74,10 +74,10 @@ fn start_choice(t: &Topology, start: u64) -> Choice {
         format!("{why} the {}", describe_all(t)),
     )
     .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
-    .costing(Price::of(1.0).losing(start, "label and metadata"));
+    .costing(Price::amplified(1.0).losing(start, "label and metadata"));
     if start != START {
         let off = t.shift(START, 1);
-        let price = Price::of(written(&off, 4096, 4096)).losing(START, "label and metadata");
+        let price = Price::amplified(written(&off, 4096, 4096)).losing(START, "label and metadata");
         choice = choice.or(
             Value::Bytes(START),
             price,
@@ -104,9 +104,10 @@ fn extent_choice(below: &Topology, extent: u64) -> Choice {
         format!("{why} the {}: every volume begins on them", describe_all(below)),
     )
     .typed(format!("-s {}k", extent / 1024))
-    .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
+    .costing(Price::amplified(1.0).losing(extent / 2, "the last extent of an average volume"));
     if extent != EXTENT {
-        let price = Price::of(1.0).losing(EXTENT / 2, "the last extent of an average volume");
+        let price =
+            Price::amplified(1.0).losing(EXTENT / 2, "the last extent of an average volume");
         choice = choice.or(
             Value::Bytes(EXTENT),
             price,

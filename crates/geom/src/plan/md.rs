@@ -160,7 +160,8 @@ impl Layer for Md {
             let bitmap = Choice::new("md", "bitmap chunk", Value::Bytes(BITMAP), why)
                 .typed(format!("--bitmap=internal --bitmap-chunk={}", short(BITMAP)));
             let bits = |chunk: u64| {
-                Price::of(1.0).losing((t.length / chunk).div_ceil(8), "the bitmap, on each member")
+                Price::amplified(1.0)
+                    .losing((t.length / chunk).div_ceil(8), "the bitmap, on each member")
             };
             let bitmap = bitmap.costing(bits(BITMAP)).or(
                 Value::Bytes(BITMAP * 4),
@@ -201,7 +202,7 @@ impl Md {
             _ => t.length.saturating_mul(self.parity()),
         };
         let price = || {
-            Price::of(whole).losing(
+            Price::amplified(whole).losing(
                 redundant,
                 if parity {
                     "parity"
@@ -240,5 +241,5 @@ fn offset_choice(t: &Topology, offset: u64) -> Choice {
     );
     let choice = Choice::new("md", "data offset", Value::Bytes(offset), why)
         .typed(format!("--data-offset={}K", offset / 1024));
-    choice.costing(Price::of(1.0).losing(offset, "on each member"))
+    choice.costing(Price::amplified(1.0).losing(offset, "on each member"))
 }

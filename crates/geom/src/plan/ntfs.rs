@@ -54,7 +54,7 @@ impl Layer for Ntfs {
             Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector")
                 .typed(format!("-s {}", p.sector)),
         );
-        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        let price = |cluster| Price::amplified(written(t, cluster, cluster)).tail(cluster);
         let mut cluster = Choice::new(
             "ntfs",
             "cluster",

@@ -66,12 +66,12 @@ pub(super) fn lay_own(base: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase
     );
     plan.choose(table.typed(format!("-s {}", own.scheme)).or(
         Value::word("GPT"),
-        Price::of(1.0),
+        Price::amplified(1.0),
         "computers read it, cameras do not",
     ));
     let choice = Choice::new("partition", "start", Value::Bytes(own.start), own.why.clone())
         .typed(format!("-b {}", own.start / t.sector));
-    plan.choose(choice.costing(Price::of(1.0).losing(own.start, "before the partition")));
+    plan.choose(choice.costing(Price::amplified(1.0).losing(own.start, "before the partition")));
     plan.choose(
         Choice::new(
             "partition",
@@ -173,7 +173,7 @@ pub(super) fn lay(base: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
     let unit = unit_size(t);
     let price = |at: u64| {
         let off = super::unit(t).map_or(0, |f| f.grain.shift(at).remainder(0));
-        Price::of(amplification(unit, unit, unit, off).unwrap_or(1.0))
+        Price::amplified(amplification(unit, unit, unit, off).unwrap_or(1.0))
     };
     let mut choice = Choice::new("partition", "start", Value::Bytes(start), why)
         .typed(format!("-b {}", start / t.sector))

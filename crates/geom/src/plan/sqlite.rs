@@ -43,7 +43,7 @@ impl Layer for Sqlite {
             Value::word("wal"),
             "pages are appended to the log and written in place at a checkpoint",
         );
-        let twice = |t| Price::of(2.0 * written(t, page, database::grid(base, page)));
+        let twice = |t| Price::amplified(2.0 * written(t, page, database::grid(base, page)));
         plan.choose(wal.typed("journal_mode=wal").costing(twice(t)).or(
             Value::word("delete"),
             twice(t),

@@ -35,7 +35,7 @@ impl Use {
         let (mut wanted, mut place) =
             (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
         for word in text.split('+').map(str::trim) {
-            let (kind, layer) = one(word)?;
+            let (kind, layer) = parse_layer(word)?;
             if wanted.layers.len() >= DEEPEST {
                 return Err(format!("more than {DEEPEST} layers"));
             }
@@ -45,7 +45,7 @@ impl Use {
                 && place != Place::Nothing
                 && !matches!(place, Place::Files | Place::Either);
             if files || kind.on == Place::Either && place == Place::Disks {
-                let (beneath, layer) = one(kind.beneath)?;
+                let (beneath, layer) = parse_layer(kind.beneath)?;
                 wanted.implied.push((beneath.name, kind.name));
                 wanted.layers.push((beneath, layer));
                 place = Place::Files;
@@ -87,7 +87,7 @@ impl Use {
     }
 }
 
-fn one(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
+fn parse_layer(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
     let found = USES.iter().find_map(|kind| Some((kind, kind.layer(word)?)));
     let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     found.ok_or_else(|| {

@@ -35,7 +35,7 @@ impl Layer for Swap {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let price = |size| Price::of(written(t, size, size));
+        let price = |size| Price::amplified(written(t, size, size));
         let page = Choice::new(
             "swap",
             "page",

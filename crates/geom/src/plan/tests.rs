@@ -18,7 +18,7 @@ fn disk(sector: u64, facts: &[(Why, u64, u64)]) -> Topology {
 fn plan(wanted: &str, topology: Topology) -> Plan {
     let wanted = Use::parse(wanted).unwrap();
     let names = (0..wanted.disks()).map(|i| format!("/dev/d{i}x")).collect();
-    Plan::of(&wanted, LayerBase::disk(topology, names))
+    Plan::make(&wanted, LayerBase::disk(topology, names))
 }
 
 /// The value of a parameter.
@@ -371,8 +371,8 @@ fn freebsds_stacks_are_typed_on_freebsd() {
     let wanted = Use::parse("gstripe2:16k+geli+ufs").unwrap();
     let topology = disk(512, &[(Why::Physical, 4096, 0)]);
     let base = LayerBase::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into())
-        .on(wanted.host(&topology, true));
-    let p = Plan::of(&wanted, base);
+        .with_host(wanted.host(&topology, true));
+    let p = Plan::make(&wanted, base);
     assert_eq!(
         p.commands[4..],
         [

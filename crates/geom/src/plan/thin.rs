@@ -27,7 +27,7 @@ impl Layer for Thin {
             .unwrap_or(STEP);
         let copies = |chunk: u64| {
             let pages = f64::from(u32::try_from(chunk / PAGE).unwrap_or(u32::MAX));
-            Price::of(pages).losing(chunk / 2, "the last chunk of what is written together")
+            Price::amplified(pages).losing(chunk / 2, "the last chunk of what is written together")
         };
         let why = format!(
             "whole units of the {}; the first 4096-byte write to a chunk after a snapshot copies all of it",

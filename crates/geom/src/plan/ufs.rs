@@ -55,7 +55,7 @@ impl Layer for Ufs {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let price = |size| Price::of(written(t, size, size));
+        let price = |size| Price::amplified(written(t, size, size));
         let block = Choice::new(
             "ufs",
             "block",

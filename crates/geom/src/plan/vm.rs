@@ -59,7 +59,7 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
     let cluster = (SUBCLUSTERS * physical).clamp(16 << 10, MOST);
     let first = |piece: u64| f64::from(u32::try_from(piece.max(PAGE) / PAGE).unwrap_or(u32::MAX));
     let tables = |cluster: u64, entry: u64, piece: u64| {
-        Price::of(first(piece))
+        Price::amplified(first(piece))
             .losing((length / cluster).saturating_mul(entry), "tables that map the whole image")
     };
     let why = format!(
@@ -82,7 +82,7 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
         );
     plan.choose(choice.or(
         Value::word("raw"),
-        Price::of(1.0),
+        Price::amplified(1.0),
         "qemu-img create -f raw -o preallocation=falloc: no tables, no copies, no snapshots",
     ));
     let why = "tables are written beforehand, so a write in place touches nothing else";
@@ -90,7 +90,7 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
         .typed("preallocation=metadata");
     plan.choose(preallocation.costing(tables(cluster, 16, PAGE)).or(
         Value::word("falloc"),
-        Price::of(1.0).losing(length, "taken at once"),
+        Price::amplified(1.0).losing(length, "taken at once"),
         "also keeps the file in one piece",
     ));
     cluster
@@ -113,7 +113,7 @@ fn guest(
     let told = super::amplification(512, 512, physical, 0).unwrap_or(1.0);
     plan.choose(choice.or(
         Value::Bytes(512),
-        Price::of(told),
+        Price::amplified(told),
         "QEMU's own: the guest may write single sectors",
     ));
     let why = "what the image lies on; 4096 would keep a guest from ever writing less, but not every one boots from it";

@@ -19,7 +19,7 @@ impl Layer for Vmfs {
         let t = &base.topology;
         let why = format!("VMFS6's only one; whole units of the {}", describe_all(t));
         let choice = Choice::new("vmfs", "block", Value::Bytes(BLOCK), why).typed("-C vmfs6");
-        plan.choose(choice.costing(Price::of(written(t, BLOCK, BLOCK)).tail(BLOCK)));
+        plan.choose(choice.costing(Price::amplified(written(t, BLOCK, BLOCK)).tail(BLOCK)));
         if unit_size(t) > 4096 {
             plan.note(format!(
                 "vmfs: a guest writes 4096 bytes in the middle of a block: parts of the unit of {}",

@@ -81,7 +81,7 @@ impl Layer for Xfs {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let p = Parameters::for_topology(t);
-        let price = |block| Price::of(written(t, block, block)).tail(block);
+        let price = |block| Price::amplified(written(t, block, block)).tail(block);
         let mut block = Choice::new(
             "xfs",
             "block",
@@ -105,11 +105,11 @@ impl Layer for Xfs {
             format!("no log or superblock write below the {}", describe_unit(t)),
         )
         .typed(format!("-s size={}", p.sector))
-        .costing(Price::of(written(t, p.sector, p.sector)));
+        .costing(Price::amplified(written(t, p.sector, p.sector)));
         if p.sector > 512 && t.sector == 512 {
             sector = sector.or(
                 Value::Bytes(512),
-                Price::of(written(t, 512, 512)),
+                Price::amplified(written(t, 512, 512)),
                 "what mkfs takes from a 512-byte logical sector in an image",
             );
         }
@@ -145,8 +145,9 @@ fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
             format!("whole log writes on the {}; a small one is filled up to it", describe_unit(t))
         }
     };
-    let price =
-        |su: u64| Price::of(written(t, su, su)).losing(su / 2, "an average log write, filled up");
+    let price = |su: u64| {
+        Price::amplified(written(t, su, su)).losing(su / 2, "an average log write, filled up")
+    };
     let mut choice = Choice::new("xfs", "log su", Value::Bytes(log), why)
         .typed(format!("-l su={log}"))
         .costing(price(log));

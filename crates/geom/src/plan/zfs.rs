@@ -116,15 +116,15 @@ impl Zfs {
         let amplification = share(sectors.saturating_mul(sector), size)
             * written(t, column.saturating_mul(sector), sector);
         if self.mirror {
-            let copies = Price::of(amplification * share(self.disks, 1));
+            let copies = Price::amplified(amplification * share(self.disks, 1));
             return copies.losing(size.saturating_mul(self.disks - 1), "copies of a record");
         }
         if self.parity == 0 {
-            return Price::of(amplification)
+            return Price::amplified(amplification)
                 .losing(sector / 2, "the last sector of an average compressed record");
         }
         let taken = allocated(size, ashift, self.disks, self.parity);
-        Price::of(amplification)
+        Price::amplified(amplification)
             .losing(taken.saturating_sub(size), "parity and padding of a record")
     }
 

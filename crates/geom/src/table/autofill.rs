@@ -207,7 +207,8 @@ fn taken(table: &Table) -> Vec<Range<u64>> {
 /// Bytes of a track, where the kernel puts partitions on tracks: always in an EBR, and up to
 /// release 9 in an MBR; otherwise `None`.
 fn track(table: &Table, rules: Rules) -> Option<u64> {
-    let rounds = table.scheme == "EBR" || (table.scheme == "MBR" && rules == Rules::Gpart9);
+    let rounds =
+        table.scheme.name() == "EBR" || (table.scheme.name() == "MBR" && rules == Rules::Gpart9);
     table
         .geometry
         .filter(|g| rounds && g.sectors > 0)
@@ -216,7 +217,7 @@ fn track(table: &Table, rules: Rules) -> Option<u64> {
 
 /// Bytes of the track before an EBR's partition; 0 in other tables.
 fn ebr_track(table: &Table) -> u64 {
-    if table.scheme == "EBR" { track(table, Rules::Gpart).unwrap_or(0) } else { 0 }
+    if table.scheme.name() == "EBR" { track(table, Rules::Gpart).unwrap_or(0) } else { 0 }
 }
 
 /// The start moved up to a track and the size cut to whole ones, where the kernel does that.

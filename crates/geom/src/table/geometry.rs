@@ -30,7 +30,7 @@ impl Geometry {
 
     /// The geometry that gpart(8) derives for a provider of `length` bytes without one from
     /// firmware: the one that covers the most.
-    pub fn of(length: u64, sector: u64) -> Geometry {
+    pub fn derive(length: u64, sector: u64) -> Geometry {
         let blocks = length / sector.max(1);
         let (mut most, mut best) = (0, Geometry::LBA);
         for sectors in SECTORS {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn geometry_is_what_leaves_out_least() {
-        let of = |blocks: u64| Geometry::of(blocks * 512, 512);
+        let of = |blocks: u64| Geometry::derive(blocks * 512, 512);
         // From a transcription of the kernel's function.
         for (blocks, sectors, heads) in [
             (1, 1, 1),
@@ -95,7 +95,7 @@ mod tests {
         }
         assert_eq!(of(488_397_168), Geometry::LBA, "nothing fits");
         assert_eq!(of(0), Geometry::LBA);
-        assert_eq!(Geometry::of(u64::MAX, 0), Geometry::LBA);
+        assert_eq!(Geometry::derive(u64::MAX, 0), Geometry::LBA);
         for blocks in [100, 5000, 20_480, 131_072, 2_097_152, 16_000_000] {
             let g = of(blocks);
             assert!(blocks / u64::from(g.heads) / u64::from(g.sectors) <= LAST, "{blocks}: {g:?}");

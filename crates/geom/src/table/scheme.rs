@@ -9,7 +9,6 @@ use crate::base::patch::Patch;
 use crate::base::topology::{Grain, Topology, is_whole};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::registry::SCHEMES;
 use crate::table::types::{self, ALIASES};
 use crate::table::{Entry, Refusal, Rules, Table};
 use std::fmt;
@@ -110,13 +109,16 @@ pub trait Scheme: Sync {
     }
 }
 
-/// The scheme called `name`, in upper or lower case; `None` for an unknown one.
-///
-/// Linux's tools call an MBR `dos`, parted `msdos`.
-pub fn named(name: &str) -> Option<&'static dyn Scheme> {
-    let is_dos = ["dos", "msdos"].iter().any(|other| other.eq_ignore_ascii_case(name));
-    let name = if is_dos { "MBR" } else { name };
-    SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
+impl fmt::Display for dyn Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for dyn Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID,

@@ -6,7 +6,7 @@ use crate::disk::{found, on, probe, written};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{Layout, May, Part, Planned, Size, in_order, plan};
-use trueline_geom::table::scheme;
+use trueline_geom::registry;
 
 const M: u64 = 1 << 20;
 
@@ -28,7 +28,7 @@ fn holding(kind: &str, size: Size, inside: Layout) -> Part {
 }
 
 fn table(name: &str, parts: Vec<Part>) -> Layout {
-    let scheme = scheme::named(name).unwrap();
+    let scheme = registry::scheme_named(name).unwrap();
     Layout {
         scheme,
         id: None,

@@ -355,8 +355,8 @@ impl Run {
 /// What is compared: an EBR numbers its partitions along the chain, and not every scheme has GUIDs.
 fn shape(table: &Table) -> (Vec<Entry>, Range<u64>, u64, u32, Option<Id>) {
     let entry = |e: &&Entry| Entry {
-        index: if table.scheme == "EBR" { 0 } else { e.index },
-        uuid: e.uuid.filter(|_| table.scheme == "GPT"),
+        index: if table.scheme.name() == "EBR" { 0 } else { e.index },
+        uuid: e.uuid.filter(|_| table.scheme.name() == "GPT"),
         from: None,
         ..(*e).clone()
     };

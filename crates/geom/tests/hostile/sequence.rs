@@ -186,7 +186,7 @@ impl Bench<'_> {
             dialect: pick(&dialects, numbers),
             random: [0x5a; 16],
             geometry: (numbers(4) == 0)
-                .then(|| Geometry::of(self.subject.disk.length(), self.subject.sector)),
+                .then(|| Geometry::derive(self.subject.disk.length(), self.subject.sector)),
             medium: (numbers(4) == 0).then(|| number(&self.subject, numbers)),
             rules: pick(&[Rules::Aligned, Rules::Gpart, Rules::Gpart9], numbers),
             usable,
@@ -318,7 +318,7 @@ impl Bench<'_> {
     /// and a usable range.
     fn shape(&self, table: &Table) -> (Vec<Entry>, Option<Range<u64>>, u64, u32) {
         let entry = |e: &&Entry| Entry {
-            index: if table.scheme == "EBR" { 0 } else { e.index },
+            index: if table.scheme.name() == "EBR" { 0 } else { e.index },
             uuid: e.uuid.filter(|_| self.scheme.has_guids()),
             label: e.label.clone().filter(|label| !label.is_empty()),
             from: None,

@@ -12,7 +12,8 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::newfs::{Newfs, Options};
 use trueline_geom::plan::{self, Plan, Use};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{self, New, TableSite};
+use trueline_geom::registry;
+use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Table, Wanted, types};
 
 const SECTOR: u64 = 512;
@@ -65,7 +66,7 @@ fn backup_holds(text: &str) {
         Err(mistake) => return line(text, &mistake.to_string()),
     };
     assert!(read.partitions.len() <= 4096);
-    let Some(scheme) = scheme::named(&read.scheme) else { return };
+    let Some(scheme) = registry::scheme_named(&read.scheme) else { return };
     let mut table: Table = match on(&Sparse::new(LENGTH), |probe, ground| {
         scheme.create(
             probe,
@@ -145,7 +146,7 @@ fn use_holds(text: &str) {
     for length in [0, 1 << 20, LENGTH, u64::MAX] {
         let mut topology = Topology::new(SECTOR, length);
         topology.facts = profile::assumed();
-        let plan = Plan::of(&wanted, plan::LayerBase::disk(topology, vec!["/dev/disk".into()]));
+        let plan = Plan::make(&wanted, plan::LayerBase::disk(topology, vec!["/dev/disk".into()]));
         assert!(plan.choices.len() <= 512 && plan.commands.len() <= 512 && plan.notes.len() <= 512);
         for choice in &plan.choices {
             assert!(choice.price.amplification.is_finite(), "{choice:?}");

@@ -8,8 +8,9 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
+use trueline_geom::registry;
 use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
-use trueline_geom::table::scheme::{self, New, TableSite};
+use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 pub(crate) const SECTOR: u64 = 512;
@@ -90,7 +91,7 @@ fn planned(
 /// A disk with a table of `name`, and the move of its partition of 30 sectors; places are in
 /// sectors.
 pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, Move) {
-    let scheme = scheme::named(name).unwrap();
+    let scheme = registry::scheme_named(name).unwrap();
     let length = sector * 30;
     let mut disk = numbers(sector * 96 + 67 * 512);
     disk.truncate(disk.len() / 4096 * 4096);

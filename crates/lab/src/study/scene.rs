@@ -73,7 +73,7 @@ impl Scene {
                 format!("offset = {offset}: the provider has whole sectors of {sector} bytes"),
             ));
         }
-        let shifted: Arc<dyn Geom> = Arc::new(Slices::one(offset, room - offset));
+        let shifted: Arc<dyn Geom> = Arc::new(Slices::data_area(offset, room - offset));
         let route = Route::new(&shifted, 0, room - offset, std::slice::from_ref(provider.route()));
         let processor = row.processor(&lab.form);
         Ok(Scene {

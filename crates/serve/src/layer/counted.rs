@@ -241,7 +241,7 @@ impl Counters {
             }
             let numbers = generation.cells[cell][shard]
                 .get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
-            seen.each(|slot, by| {
+            seen.visit_counts(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
                     // There is no other writer: one thread at a time empties a log.

@@ -7,19 +7,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use trueline_geom::base::finding::Severity;
+use trueline_geom::format::known::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const ENDINGS: [&str; 11] =
+const IMAGES: [&str; 11] =
     ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
-/// Signs of compressed files, each with the ending of their names.
-const PACKED: [(&str, &str); 6] = [
-    ("gzip", "gz"),
-    ("xz", "xz"),
-    ("zstd", "zst"),
-    ("bzip2", "bz2"),
-    ("lz4", "lz4"),
-    ("zip", "zip"),
-];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 
@@ -79,7 +71,7 @@ pub(super) fn passed_over(directory: &Path, others: &[Target]) -> String {
 /// name.
 pub(super) fn is_image(target: &Target) -> bool {
     let packed = |p: &Provider| {
-        p.sign.as_deref().is_some_and(|sign| PACKED.iter().any(|(kind, _)| *kind == sign))
+        p.sign.as_deref().is_some_and(|sign| ENDINGS.iter().any(|(kind, _)| kind.name == sign))
     };
     if matches!(target.providers.as_slice(), [file] if packed(file)) {
         return is_packed_image(Path::new(&target.target));
@@ -98,11 +90,11 @@ fn is_packed_image(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let stem = path.file_stem().map(Path::new);
     let plain = || stem.is_some_and(|stem| stem.extension().is_none() || is_named(stem));
-    is_named(path) || PACKED.iter().any(|(_, known)| known.eq_ignore_ascii_case(ending)) && plain()
+    is_named(path) || ENDINGS.iter().any(|(_, known)| known.eq_ignore_ascii_case(ending)) && plain()
 }
 
 /// True if the extension of the name says "image".
 fn is_named(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+    IMAGES.iter().any(|known| known.eq_ignore_ascii_case(ending))
 }

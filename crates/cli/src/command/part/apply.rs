@@ -231,7 +231,7 @@ impl TableNow<'_> {
         });
         TableNow {
             provider: &step.provider,
-            scheme: step.table.scheme,
+            scheme: step.table.scheme.name(),
             edits: &step.edits,
             partitions: partitions.collect(),
         }

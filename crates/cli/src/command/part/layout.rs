@@ -9,8 +9,8 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::size;
 use trueline_geom::layout::{self, Part, Size};
 use trueline_geom::mapping::slices::Dialect;
-use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme::{self, Id, Scheme};
+use trueline_geom::registry::{self, SCHEMES};
+use trueline_geom::table::scheme::{Id, Scheme};
 
 /// A table of the layout.
 #[derive(Deserialize)]
@@ -131,7 +131,7 @@ impl FromStr for SchemeName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SchemeName, String> {
-        scheme::named(text).map(SchemeName).ok_or_else(|| {
+        registry::scheme_named(text).map(SchemeName).ok_or_else(|| {
             let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
             format!("no scheme '{text}': there are {}", names.join(", "))
         })

@@ -13,7 +13,8 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::Occupant;
 use trueline_geom::layout::backup::{self, Backup};
-use trueline_geom::table::scheme::{self, New, Scheme};
+use trueline_geom::registry;
+use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
@@ -40,7 +41,7 @@ fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
     let backup = backup::parse(text, sector)
         .map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
     let refused = |r: Refusal| refuse(ATTEMPT, typed, &r);
-    let scheme = scheme::named(&backup.scheme).ok_or_else(|| {
+    let scheme = registry::scheme_named(&backup.scheme).ok_or_else(|| {
         refused(Refusal::new(
             format!("'{}' is no scheme here", escape::plain(&backup.scheme)),
             "use GPT, MBR, EBR or BSD",

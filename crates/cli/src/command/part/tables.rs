@@ -114,7 +114,7 @@ impl Bench {
             usable: first * SECTOR..(last + 1) * SECTOR,
             capacity: if scheme.0 == "GPT" { 128 } else { 8 },
             kept: if scheme.0 == "GPT" { Vec::new() } else { vec![3] },
-            ..Table::new(scheme.0, SECTOR, topology.length)
+            ..Table::new(scheme, SECTOR, topology.length)
         };
         Bench { name: Called::geom(name), topology, base, scheme, table }
     }

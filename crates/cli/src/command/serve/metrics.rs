@@ -129,7 +129,7 @@ fn client_requests(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
     let mut sums: BTreeMap<(&str, &str), Requests> = BTreeMap::new();
     for layer in &served.layers {
         let sum = sums.entry((&layer.export, &layer.provider)).or_default();
-        *sum = sum.and(layer.requests);
+        *sum = sum.merge(layer.requests);
     }
     let mut series = Vec::new();
     for ((export, provider), requests) in sums {

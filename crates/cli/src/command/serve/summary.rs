@@ -247,7 +247,7 @@ impl Verdicts {
     }
 
     /// The sums of both, for each verdict.
-    pub(crate) fn and(self, other: Verdicts) -> Verdicts {
+    pub(crate) fn merge(self, other: Verdicts) -> Verdicts {
         Verdicts {
             aligned: self.aligned + other.aligned,
             misaligned: self.misaligned + other.misaligned,
@@ -264,7 +264,7 @@ impl Deeds {
     }
 
     /// The sums of both, for each kind.
-    pub(crate) fn and(self, other: Deeds) -> Deeds {
+    pub(crate) fn merge(self, other: Deeds) -> Deeds {
         Deeds {
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,
@@ -277,16 +277,16 @@ impl Deeds {
 impl Requests {
     /// Requests of all kinds, by verdict.
     pub(crate) fn verdicts(self) -> Verdicts {
-        self.reads.and(self.writes).and(self.trims).and(self.zeroes)
+        self.reads.merge(self.writes).merge(self.trims).merge(self.zeroes)
     }
 
     /// The sums of both, for each kind and verdict.
-    pub(crate) fn and(self, other: Requests) -> Requests {
+    pub(crate) fn merge(self, other: Requests) -> Requests {
         Requests {
-            reads: self.reads.and(other.reads),
-            writes: self.writes.and(other.writes),
-            trims: self.trims.and(other.trims),
-            zeroes: self.zeroes.and(other.zeroes),
+            reads: self.reads.merge(other.reads),
+            writes: self.writes.merge(other.writes),
+            trims: self.trims.merge(other.trims),
+            zeroes: self.zeroes.merge(other.zeroes),
         }
     }
 
@@ -303,7 +303,7 @@ impl Requests {
 
 impl Operations {
     /// The sums of both, for each field.
-    pub(crate) fn and(self, other: Operations) -> Operations {
+    pub(crate) fn merge(self, other: Operations) -> Operations {
         Operations {
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,
@@ -322,7 +322,7 @@ impl Operations {
 impl Layer {
     /// All pieces, by verdict.
     pub(crate) fn verdicts(&self) -> Verdicts {
-        self.reads.and(self.writes).and(self.trims).and(self.zeroes)
+        self.reads.merge(self.writes).merge(self.trims).merge(self.zeroes)
     }
 
     /// Pieces of each kind.
@@ -338,16 +338,16 @@ impl Layer {
     /// Adds the counts through another export, or of another provider, on the same disk; the
     /// histogram stays.
     pub(crate) fn merge(&mut self, other: &Layer) {
-        self.requests = self.requests.and(other.requests);
-        self.request_bytes = self.request_bytes.and(other.request_bytes);
-        self.blamed_requests = self.blamed_requests.and(other.blamed_requests);
-        self.reads = self.reads.and(other.reads);
-        self.writes = self.writes.and(other.writes);
-        self.trims = self.trims.and(other.trims);
-        self.zeroes = self.zeroes.and(other.zeroes);
-        self.bytes = self.bytes.and(other.bytes);
-        self.blamed = self.blamed.and(other.blamed);
-        self.device_operations = self.device_operations.and(other.device_operations);
+        self.requests = self.requests.merge(other.requests);
+        self.request_bytes = self.request_bytes.merge(other.request_bytes);
+        self.blamed_requests = self.blamed_requests.merge(other.blamed_requests);
+        self.reads = self.reads.merge(other.reads);
+        self.writes = self.writes.merge(other.writes);
+        self.trims = self.trims.merge(other.trims);
+        self.zeroes = self.zeroes.merge(other.zeroes);
+        self.bytes = self.bytes.merge(other.bytes);
+        self.blamed = self.blamed.merge(other.blamed);
+        self.device_operations = self.device_operations.merge(other.device_operations);
         self.rmw_factor = self.device_operations.rmw_factor();
     }
 

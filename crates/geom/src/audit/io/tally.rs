@@ -15,47 +15,47 @@ const ASKED: usize = REQUESTS_BLAMED + IoKind::ALL.len();
 pub const SLOTS: usize = ASKED + IoKind::ALL.len();
 
 /// The slot of the histogram for these classes.
-fn place(deed: IoKind, fit: Placement, size: usize, alignment: usize) -> usize {
-    ((deed.index() * Placement::ALL.len() + fit.index()) * CLASSES + size) * CLASSES + alignment
+fn place(kind: IoKind, fit: Placement, size: usize, alignment: usize) -> usize {
+    ((kind.index() * Placement::ALL.len() + fit.index()) * CLASSES + size) * CLASSES + alignment
 }
 
 impl Seen {
     /// Calls `add` with every slot of a [`Tally`] that this call adds to, and the amount.
-    pub fn each(&self, mut add: impl FnMut(usize, u64)) {
+    pub fn visit_counts(&self, mut add: impl FnMut(usize, u64)) {
         if let Some(piece) = &self.piece {
-            piece.each(&mut add);
+            piece.visit_counts(&mut add);
         }
         if let Some(request) = &self.request {
-            request.each(&mut add);
+            request.visit_counts(&mut add);
         }
     }
 }
 
 impl JudgedRequest {
-    fn each(&self, mut add: impl FnMut(usize, u64)) {
-        add(REQUESTS + self.deed.index() * Placement::ALL.len() + self.fit.index(), 1);
-        add(ASKED + self.deed.index(), self.length);
+    fn visit_counts(&self, mut add: impl FnMut(usize, u64)) {
+        add(REQUESTS + self.kind.index() * Placement::ALL.len() + self.fit.index(), 1);
+        add(ASKED + self.kind.index(), self.length);
         if self.blamed {
-            add(REQUESTS_BLAMED + self.deed.index(), 1);
+            add(REQUESTS_BLAMED + self.kind.index(), 1);
         }
     }
 }
 
 impl JudgedPiece {
-    fn each(&self, mut add: impl FnMut(usize, u64)) {
-        let deed = self.deed.index();
-        if matches!(self.deed, IoKind::Read | IoKind::Write) {
-            add(place(self.deed, self.fit, class_of(self.length), alignment_of(self.offset)), 1);
-            add(NEEDED + deed, self.work.needed);
+    fn visit_counts(&self, mut add: impl FnMut(usize, u64)) {
+        let kind = self.kind.index();
+        if matches!(self.kind, IoKind::Read | IoKind::Write) {
+            add(place(self.kind, self.fit, class_of(self.length), alignment_of(self.offset)), 1);
+            add(NEEDED + kind, self.work.needed);
             if self.work.done > self.work.needed {
-                add(EXTRA + deed, self.work.done - self.work.needed);
+                add(EXTRA + kind, self.work.done - self.work.needed);
             }
         } else {
-            add(HISTOGRAM + (deed - 2) * Placement::ALL.len() + self.fit.index(), 1);
+            add(HISTOGRAM + (kind - 2) * Placement::ALL.len() + self.fit.index(), 1);
         }
-        add(MOVED + deed, self.length);
+        add(MOVED + kind, self.length);
         if self.blamed {
-            add(BLAMED + deed, 1);
+            add(BLAMED + kind, 1);
         }
     }
 }
@@ -74,7 +74,7 @@ impl Default for Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Kind of the requests, reads or writes.
-    pub deed: IoKind,
+    pub kind: IoKind,
     /// Verdict of the pieces.
     pub fit: Placement,
     /// Class of their size, as [`class_of`].
@@ -88,7 +88,7 @@ pub struct Bucket {
 impl Tally {
     /// Adds one piece, one request, or both.
     pub fn add(&mut self, seen: &Seen) {
-        seen.each(|slot, by| self.put(slot, by));
+        seen.visit_counts(|slot, by| self.put(slot, by));
     }
 
     /// Adds `by` to a slot; it saturates at 2^64.
@@ -102,33 +102,33 @@ impl Tally {
     }
 
     /// Number of pieces of a kind with that verdict.
-    pub fn count(&self, deed: IoKind, fit: Placement) -> u64 {
-        match deed {
+    pub fn count(&self, kind: IoKind, fit: Placement) -> u64 {
+        match kind {
             IoKind::Read | IoKind::Write => {
-                self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum()
+                self.0[place(kind, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum()
             }
             IoKind::Trim | IoKind::Zero => {
-                self.0[HISTOGRAM + (deed.index() - 2) * Placement::ALL.len() + fit.index()]
+                self.0[HISTOGRAM + (kind.index() - 2) * Placement::ALL.len() + fit.index()]
             }
         }
     }
 
     /// Number of pieces of a kind.
-    pub fn pieces(&self, deed: IoKind) -> u64 {
-        Placement::ALL.into_iter().map(|fit| self.count(deed, fit)).sum()
+    pub fn pieces(&self, kind: IoKind) -> u64 {
+        Placement::ALL.into_iter().map(|fit| self.count(kind, fit)).sum()
     }
 
     /// Bytes that pieces of a kind moved or concerned, every copy counted.
-    pub fn bytes(&self, deed: IoKind) -> u64 {
-        self.0[MOVED + deed.index()]
+    pub fn bytes(&self, kind: IoKind) -> u64 {
+        self.0[MOVED + kind.index()]
     }
 
     /// Operations of reads, or writes, on devices that read and write whole units; none for the
     /// other kinds.
-    pub fn work(&self, deed: IoKind) -> DeviceOps {
-        match deed {
+    pub fn work(&self, kind: IoKind) -> DeviceOps {
+        match kind {
             IoKind::Read | IoKind::Write => {
-                let (needed, extra) = (self.0[NEEDED + deed.index()], self.0[EXTRA + deed.index()]);
+                let (needed, extra) = (self.0[NEEDED + kind.index()], self.0[EXTRA + kind.index()]);
                 DeviceOps { done: needed.saturating_add(extra), needed }
             }
             IoKind::Trim | IoKind::Zero => DeviceOps::default(),
@@ -136,32 +136,32 @@ impl Tally {
     }
 
     /// The number of requests of a kind with that verdict.
-    pub fn requests(&self, deed: IoKind, fit: Placement) -> u64 {
-        self.0[REQUESTS + deed.index() * Placement::ALL.len() + fit.index()]
+    pub fn requests(&self, kind: IoKind, fit: Placement) -> u64 {
+        self.0[REQUESTS + kind.index() * Placement::ALL.len() + fit.index()]
     }
 
     /// The bytes that requests of a kind asked for; of a mirror's copies each byte once.
-    pub fn requested(&self, deed: IoKind) -> u64 {
-        self.0[ASKED + deed.index()]
+    pub fn requested(&self, kind: IoKind) -> u64 {
+        self.0[ASKED + kind.index()]
     }
 
     /// The number of misaligned requests of a kind that are the stack's doing.
-    pub fn requests_blamed(&self, deed: IoKind) -> u64 {
-        self.0[REQUESTS_BLAMED + deed.index()]
+    pub fn requests_blamed(&self, kind: IoKind) -> u64 {
+        self.0[REQUESTS_BLAMED + kind.index()]
     }
 
     /// Number of misaligned pieces of a kind that the stack is to blame for.
-    pub fn blamed(&self, deed: IoKind) -> u64 {
-        self.0[BLAMED + deed.index()]
+    pub fn blamed(&self, kind: IoKind) -> u64 {
+        self.0[BLAMED + kind.index()]
     }
 
     /// Reads and writes by verdict, size and alignment; empty buckets are left out.
     pub fn histogram(&self) -> impl Iterator<Item = Bucket> {
-        [IoKind::Read, IoKind::Write].into_iter().flat_map(move |deed| {
+        [IoKind::Read, IoKind::Write].into_iter().flat_map(move |kind| {
             Placement::ALL.into_iter().flat_map(move |fit| {
-                let counts = &self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES];
+                let counts = &self.0[place(kind, fit, 0, 0)..][..CLASSES * CLASSES];
                 let bucket = move |(nth, &count)| Bucket {
-                    deed,
+                    kind,
                     fit,
                     size: nth / CLASSES,
                     alignment: nth % CLASSES,

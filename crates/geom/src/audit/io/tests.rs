@@ -39,13 +39,13 @@ fn disk(name: &str, length: u64, fact: Option<Fact>, front: &[u8]) -> Disk {
 fn seen(
     graph: &Graph,
     watch: &IoAudit,
-    deed: IoKind,
+    kind: IoKind,
     offset: u64,
     length: u64,
 ) -> Vec<(String, usize, Placement, Option<String>)> {
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();
-    watch.judge(deed, offset, length, &mut |cell, seen| {
+    watch.judge(kind, offset, length, &mut |cell, seen| {
         let Some(mark) = seen.piece else { return };
         let (layer, medium) = watch.cell(cell);
         let layer = &watch.layers()[layer];
@@ -55,7 +55,7 @@ fn seen(
     all
 }
 
-fn on(
+fn verdict_on(
     layer: &str,
     fit: Placement,
     blamed: Option<&str>,
@@ -72,22 +72,22 @@ fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed(
     let whole = IoAudit::new(&graph, 0);
     let see = |offset, length| seen(&graph, &whole, IoKind::Write, offset, length);
     let start = 63 * 512;
-    assert_eq!(see(0, 4096), on("", Placement::Aligned, None));
-    assert_eq!(see(0, 512), on("", Placement::Partial, None));
+    assert_eq!(see(0, 4096), verdict_on("", Placement::Aligned, None));
+    assert_eq!(see(0, 512), verdict_on("", Placement::Partial, None));
     // Off by itself: the disk begins on the grain.
-    assert_eq!(see(512, 4096), on("", Placement::Misaligned, None));
+    assert_eq!(see(512, 4096), verdict_on("", Placement::Misaligned, None));
     // Would fit if the partition began on the grain.
-    assert_eq!(see(start, 4096), on("s1", Placement::Misaligned, Some("s1")));
-    assert_eq!(see(start + 8192, 65536), on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(see(start, 4096), verdict_on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(see(start + 8192, 65536), verdict_on("s1", Placement::Misaligned, Some("s1")));
     // Would not.
-    assert_eq!(see(start + 1024, 4096), on("s1", Placement::Misaligned, None));
-    assert_eq!(see(start, 4096 + 512), on("s1", Placement::Misaligned, None));
-    assert_eq!(see(start + 512, 4096), on("s1", Placement::Aligned, None));
-    assert_eq!(see(start, 2048), on("s1", Placement::Partial, None));
-    assert_eq!(see(2 * MIB, 4096), on("s2", Placement::Aligned, None));
-    assert_eq!(see(2 * MIB + 512, 4096), on("s2", Placement::Misaligned, None));
+    assert_eq!(see(start + 1024, 4096), verdict_on("s1", Placement::Misaligned, None));
+    assert_eq!(see(start, 4096 + 512), verdict_on("s1", Placement::Misaligned, None));
+    assert_eq!(see(start + 512, 4096), verdict_on("s1", Placement::Aligned, None));
+    assert_eq!(see(start, 2048), verdict_on("s1", Placement::Partial, None));
+    assert_eq!(see(2 * MIB, 4096), verdict_on("s2", Placement::Aligned, None));
+    assert_eq!(see(2 * MIB + 512, 4096), verdict_on("s2", Placement::Misaligned, None));
     // Behind the last partition is the disk again; behind the disk nothing.
-    assert_eq!(see(7 * MIB, 4096), on("", Placement::Aligned, None));
+    assert_eq!(see(7 * MIB, 4096), verdict_on("", Placement::Aligned, None));
     assert_eq!(
         (see(8 * MIB, 4096), see(u64::MAX, 4096), see(8 * MIB - 512, 4096)),
         (vec![], vec![], vec![])
@@ -96,9 +96,12 @@ fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed(
     let alone = IoAudit::new(&graph, graph.find("s1").unwrap());
     assert_eq!(
         seen(&graph, &alone, IoKind::Read, 0, 4096),
-        on("s1", Placement::Misaligned, Some("s1"))
+        verdict_on("s1", Placement::Misaligned, Some("s1"))
     );
-    assert_eq!(seen(&graph, &alone, IoKind::Read, 512, 4096), on("s1", Placement::Aligned, None));
+    assert_eq!(
+        seen(&graph, &alone, IoKind::Read, 512, 4096),
+        verdict_on("s1", Placement::Aligned, None)
+    );
 }
 
 /// The disk of a golden file, with units of 4096 bytes.
@@ -119,9 +122,9 @@ fn a_logical_partition_hides_the_extended_one_that_it_is_in() {
         Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &front)], Limits::default());
     let whole = IoAudit::new(&graph, 0);
     let see = |offset| seen(&graph, &whole, IoKind::Write, offset, 4096);
-    assert_eq!(see(64 * 512), on("s5", Placement::Aligned, None));
-    assert_eq!(see(65 * 512), on("s5", Placement::Misaligned, None));
-    assert_eq!(see(63 * 512), on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(see(64 * 512), verdict_on("s5", Placement::Aligned, None));
+    assert_eq!(see(65 * 512), verdict_on("s5", Placement::Misaligned, None));
+    assert_eq!(see(63 * 512), verdict_on("s1", Placement::Misaligned, Some("s1")));
 }
 
 #[test]
@@ -154,11 +157,11 @@ fn a_disk_off_its_own_grain_is_to_blame_and_one_of_which_nothing_is_known_is_unk
     let whole = IoAudit::new(&graph, 0);
     assert_eq!(
         seen(&graph, &whole, IoKind::Write, 4 * MIB, 4096),
-        on("", Placement::Misaligned, Some(""))
+        verdict_on("", Placement::Misaligned, Some(""))
     );
     assert_eq!(
         seen(&graph, &whole, IoKind::Write, 63 * 512, 4096),
-        on("s1", Placement::Aligned, None)
+        verdict_on("s1", Placement::Aligned, None)
     );
     // A partition could begin on its grain.
     let graph = Graph::taste(
@@ -167,12 +170,12 @@ fn a_disk_off_its_own_grain_is_to_blame_and_one_of_which_nothing_is_known_is_unk
     );
     assert_eq!(
         seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 64 * 512, 4096),
-        on("s1", Placement::Misaligned, Some("s1"))
+        verdict_on("s1", Placement::Misaligned, Some("s1"))
     );
     let graph = Graph::taste(vec![disk("", 8 * MIB, None, &[])], Limits::default());
     assert_eq!(
         seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 512, 4096),
-        on("", Placement::Unknown, None)
+        verdict_on("", Placement::Unknown, None)
     );
 }
 
@@ -250,23 +253,23 @@ fn a_tally_holds_what_was_marked() {
     let watch = IoAudit::new(&graph, graph.find("s1").unwrap());
     let mut tally = Tally::default();
     let mut add =
-        |deed, offset, length| watch.judge(deed, offset, length, &mut |_, seen| tally.add(seen));
+        |kind, offset, length| watch.judge(kind, offset, length, &mut |_, seen| tally.add(seen));
     (0..10).for_each(|i| add(IoKind::Write, i * 4096, 4096));
     add(IoKind::Write, 512, 8192);
     add(IoKind::Read, 0, 512);
     add(IoKind::Trim, 0, 65536);
     add(IoKind::Zero, 512, 4096);
-    let counts = IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.count(deed, fit)));
+    let counts = IoKind::ALL.map(|kind| Placement::ALL.map(|fit| tally.count(kind, fit)));
     assert_eq!(counts, [[0, 0, 1, 0], [1, 10, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]);
-    assert_eq!(IoKind::ALL.map(|deed| tally.bytes(deed)), [512, 10 * 4096 + 8192, 65536, 4096]);
-    assert_eq!(IoKind::ALL.map(|deed| tally.blamed(deed)), [0, 10, 1, 0]);
+    assert_eq!(IoKind::ALL.map(|kind| tally.bytes(kind)), [512, 10 * 4096 + 8192, 65536, 4096]);
+    assert_eq!(IoKind::ALL.map(|kind| tally.blamed(kind)), [0, 10, 1, 0]);
     assert_eq!(tally.work(IoKind::Write), DeviceOps { done: 42, needed: 12 });
     // On one disk without a set a request is one piece.
-    assert_eq!(IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.requests(deed, fit))), counts);
-    assert_eq!(IoKind::ALL.map(|deed| tally.requests_blamed(deed)), [0, 10, 1, 0]);
+    assert_eq!(IoKind::ALL.map(|kind| Placement::ALL.map(|fit| tally.requests(kind, fit))), counts);
+    assert_eq!(IoKind::ALL.map(|kind| tally.requests_blamed(kind)), [0, 10, 1, 0]);
     let all: Vec<_> = tally
         .histogram()
-        .map(|b| (b.deed, b.fit, class_start(b.size), class_start(b.alignment), b.count))
+        .map(|b| (b.kind, b.fit, class_start(b.size), class_start(b.alignment), b.count))
         .collect();
     // Sector 63 is divided by 512 alone; the ninth block, 9 × 4096 - 512 on, as well.
     let want = [

@@ -16,7 +16,7 @@ fn disk() -> Limits {
 }
 
 /// Size, phase and trust of the boundaries for `why`.
-fn of(t: &Topology, why: Why) -> Vec<(u64, u64, Trust)> {
+fn facts_for(t: &Topology, why: Why) -> Vec<(u64, u64, Trust)> {
     t.facts
         .iter()
         .filter(|f| f.why == why)
@@ -28,7 +28,7 @@ fn of(t: &Topology, why: Why) -> Vec<(u64, u64, Trust)> {
 fn lie(limits: &Limits, why: Why, size: u64, words: &str) {
     let (t, findings) = limits.topology(LENGTH);
     assert_eq!(
-        of(&t, why).iter().map(|f| (f.0, f.2)).collect::<Vec<_>>(),
+        facts_for(&t, why).iter().map(|f| (f.0, f.2)).collect::<Vec<_>>(),
         [(size, Trust::Untrusted)]
     );
     let found: Vec<&Finding> = findings.iter().filter(|f| f.rule == &LIMITS).collect();
@@ -42,7 +42,7 @@ fn lie(limits: &Limits, why: Why, size: u64, words: &str) {
 fn a_plain_512e_disk() {
     let (t, findings) = disk().topology(LENGTH);
     assert_eq!((t.sector, t.length, findings), (512, LENGTH, vec![]));
-    assert_eq!(of(&t, Why::Physical), [(4096, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Physical), [(4096, 0, Trust::Claimed)]);
     assert_eq!(t.facts.iter().map(|f| f.why).collect::<Vec<_>>(), [Why::Logical, Why::Physical]);
     assert!(t.facts.iter().all(|f| f.source == Source::Sysfs));
 }
@@ -58,10 +58,10 @@ fn the_jumper_moves_every_boundary_of_the_medium() {
     };
     let (t, findings) = limits.topology(LENGTH);
     assert_eq!(findings, []);
-    assert_eq!(of(&t, Why::Physical), [(4096, 3584, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Optimal), [(1 << 20, 3584, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Discard), [(4096, 3584, Trust::Claimed)]);
-    assert_eq!(of(&t.shift(63 * 512, 1 << 20), Why::Physical), [(4096, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Physical), [(4096, 3584, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Optimal), [(1 << 20, 3584, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Discard), [(4096, 3584, Trust::Claimed)]);
+    assert_eq!(facts_for(&t.shift(63 * 512, 1 << 20), Why::Physical), [(4096, 0, Trust::Claimed)]);
 }
 
 #[test]
@@ -106,7 +106,10 @@ fn an_atomic_write_keeps_within_its_boundary() {
         atomic_write_boundary_bytes: boundary,
         ..disk()
     };
-    assert_eq!(of(&atomic(65536).topology(LENGTH).0, Why::Atomic), [(8192, 0, Trust::Claimed)]);
+    assert_eq!(
+        facts_for(&atomic(65536).topology(LENGTH).0, Why::Atomic),
+        [(8192, 0, Trust::Claimed)]
+    );
     lie(&atomic(4096), Why::Atomic, 8192, "does not divide atomic_write_boundary_bytes 4096");
 }
 
@@ -114,7 +117,7 @@ fn an_atomic_write_keeps_within_its_boundary() {
 fn a_zone_is_no_chunk_and_what_does_not_discard_has_no_unit() {
     let limits = Limits { chunk_sectors: 524_288, discard_granularity: 4096, ..disk() };
     let found = |limits: &Limits| {
-        [Why::Chunk, Why::Discard].map(|why| of(&limits.topology(LENGTH).0, why).len())
+        [Why::Chunk, Why::Discard].map(|why| facts_for(&limits.topology(LENGTH).0, why).len())
     };
     assert_eq!(found(&limits), [1, 1]);
     let none =
@@ -129,7 +132,7 @@ fn a_zone_is_no_chunk_and_what_does_not_discard_has_no_unit() {
 #[test]
 fn a_drive_that_claims_pages_needs_no_hint() {
     let hints = |size| {
-        of(
+        facts_for(
             &Limits { logical_block_size: size, physical_block_size: size, ..Limits::default() }
                 .topology(LENGTH)
                 .0,
@@ -142,7 +145,7 @@ fn a_drive_that_claims_pages_needs_no_hint() {
 #[test]
 fn a_discard_may_be_smaller_than_a_physical_block() {
     let (t, findings) = Limits { discard_granularity: 512, ..disk() }.topology(LENGTH);
-    assert_eq!((of(&t, Why::Discard), findings), (vec![(512, 0, Trust::Claimed)], vec![]));
+    assert_eq!((facts_for(&t, Why::Discard), findings), (vec![(512, 0, Trust::Claimed)], vec![]));
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn a_lie_about_the_physical_block_is_not_what_the_rest_is_judged_by() {
     let (t, findings) =
         Limits { physical_block_size: 5120, optimal_io_size: 65536, minimum_io_size: 0, ..disk() }
             .topology(LENGTH);
-    assert_eq!(of(&t, Why::Optimal), [(65536, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Optimal), [(65536, 0, Trust::Claimed)]);
     assert_eq!((findings.len(), findings[0].severity), (1, Severity::Warning));
 }
 
@@ -161,7 +164,7 @@ fn an_impossible_phase_makes_what_depends_on_it_untrusted() {
             Limits { alignment_offset: offset, optimal_io_size: 65536, ..disk() }.topology(LENGTH);
         assert_eq!(findings.iter().map(|f| f.rule).collect::<Vec<_>>(), [rule], "{offset}");
         assert_eq!(
-            (of(&t, Why::Physical)[0].2, of(&t, Why::Optimal)[0].2),
+            (facts_for(&t, Why::Physical)[0].2, facts_for(&t, Why::Optimal)[0].2),
             (Trust::Untrusted, Trust::Untrusted)
         );
     }
@@ -170,7 +173,7 @@ fn an_impossible_phase_makes_what_depends_on_it_untrusted() {
         Limits { physical_block_size: 512, minimum_io_size: 65536, alignment_offset: -1, ..disk() }
             .topology(LENGTH);
     assert_eq!(
-        (of(&t, Why::Physical)[0].2, of(&t, Why::Preferred)[0].2),
+        (facts_for(&t, Why::Physical)[0].2, facts_for(&t, Why::Preferred)[0].2),
         (Trust::Claimed, Trust::Untrusted)
     );
 }
@@ -187,9 +190,9 @@ fn a_striped_set_says_chunk_and_row() {
     };
     let (t, findings) = limits.topology(LENGTH);
     assert_eq!(findings, []);
-    assert_eq!(of(&t, Why::Chunk), [(65536, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::FullStripe), [(131_072, 0, Trust::Claimed)]);
-    assert_eq!((of(&t, Why::Preferred), of(&t, Why::Optimal)), (vec![], vec![]));
+    assert_eq!(facts_for(&t, Why::Chunk), [(65536, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::FullStripe), [(131_072, 0, Trust::Claimed)]);
+    assert_eq!((facts_for(&t, Why::Preferred), facts_for(&t, Why::Optimal)), (vec![], vec![]));
     // The kernel's optimal size is the least common multiple with the members': with a liar among
     // them, nonsense.
     lie(
@@ -210,9 +213,9 @@ fn above_a_set_the_phase_of_the_row_is_unknown() {
         ..disk()
     };
     let (t, findings) = limits.topology(LENGTH);
-    assert_eq!(of(&t, Why::Preferred), [(65536, 4096, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Physical), [(4096, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Optimal), [(196_608, 0, Trust::Untrusted)]);
+    assert_eq!(facts_for(&t, Why::Preferred), [(65536, 4096, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Physical), [(4096, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Optimal), [(196_608, 0, Trust::Untrusted)]);
     assert_eq!((findings.len(), findings[0].severity), (1, Severity::Note));
 }
 
@@ -257,14 +260,14 @@ fn nvme_sizes_count_only_where_the_features_say_so() {
     assert_eq!((t.sector, t.length, t.facts.len(), findings), (4096, 1 << 40, 1, vec![]));
     let (t, findings) = Namespace { nsfeat: 0x12, ..fields.clone() }.topology().unwrap();
     assert_eq!(findings, []);
-    assert_eq!(of(&t, Why::Preferred), [(16384, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Optimal), [(262_144, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Discard), [(16384, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Atomic), [(16384, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Preferred), [(16384, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Optimal), [(262_144, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Discard), [(16384, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Atomic), [(16384, 0, Trust::Claimed)]);
     assert!(t.facts.iter().all(|f| f.source == Source::Nvme));
     // OPTPERF 10b: NPDG is not valid.
     let (t, _) = Namespace { nsfeat: 0x20, ..fields }.topology().unwrap();
-    assert_eq!((of(&t, Why::Discard), of(&t, Why::Preferred).len()), (vec![], 1));
+    assert_eq!((facts_for(&t, Why::Discard), facts_for(&t, Why::Preferred).len()), (vec![], 1));
 }
 
 #[test]
@@ -280,7 +283,10 @@ fn nvme_granularity_above_its_alignment_is_assumed() {
         ..namespace()
     };
     let (t, findings) = drive.topology().unwrap();
-    assert_eq!(of(&t, Why::Preferred), [(4096, 0, Trust::Claimed), (16384, 0, Trust::Assumed)]);
+    assert_eq!(
+        facts_for(&t, Why::Preferred),
+        [(4096, 0, Trust::Claimed), (16384, 0, Trust::Assumed)]
+    );
     assert_eq!(findings, []);
 }
 
@@ -289,17 +295,20 @@ fn nvme_boundaries() {
     let (t, findings) =
         Namespace { noiob: 32, nabspf: 7, nabo: 2, ..namespace() }.topology().unwrap();
     assert_eq!(findings, []);
-    assert_eq!(of(&t, Why::Chunk), [(131_072, 0, Trust::Claimed)]);
-    assert_eq!(of(&t, Why::Atomic), [(32768, 8192, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Chunk), [(131_072, 0, Trust::Claimed)]);
+    assert_eq!(facts_for(&t, Why::Atomic), [(32768, 8192, Trust::Claimed)]);
     // Linux ignores a boundary that is no power of two.
     let (t, findings) = Namespace { noiob: 255, ..namespace() }.topology().unwrap();
-    assert_eq!((of(&t, Why::Chunk), findings.len()), (vec![(255 * 4096, 0, Trust::Untrusted)], 1));
+    assert_eq!(
+        (facts_for(&t, Why::Chunk), findings.len()),
+        (vec![(255 * 4096, 0, Trust::Untrusted)], 1)
+    );
     assert!(findings[0].message.ends_with("not a power of two: Linux ignores it"), "{findings:?}");
     let (t, findings) =
         Namespace { nsfeat: 0x10, npwg: 2, npwa: 1, nows: 3, nabspf: 1, nabo: 9, ..namespace() }
             .topology()
             .unwrap();
-    assert_eq!((findings.len(), of(&t, Why::Atomic)[0].2), (4, Trust::Untrusted));
+    assert_eq!((findings.len(), facts_for(&t, Why::Atomic)[0].2), (4, Trust::Untrusted));
     assert_eq!(Namespace { lbads: 0, ..namespace() }.topology(), None);
     assert_eq!(Namespace { nsze: u64::MAX, ..namespace() }.topology(), None);
     assert_eq!(

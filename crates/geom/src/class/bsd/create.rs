@@ -41,7 +41,7 @@ impl Plan {
                 "offsets count from there",
             ));
         }
-        let geometry = new.geometry.unwrap_or_else(|| Geometry::of(length, sector));
+        let geometry = new.geometry.unwrap_or_else(|| Geometry::derive(length, sector));
         if !(1..=255).contains(&geometry.sectors) || !(1..=255).contains(&geometry.heads) {
             let found =
                 format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);

@@ -30,11 +30,10 @@ use crate::table::{Entry, Refusal, Table, types};
 use std::ops::Range;
 
 /// Name of the scheme.
-const NAME: &str = "BSD";
 
 impl Scheme for Bsd {
     fn name(&self) -> &'static str {
-        NAME
+        "BSD"
     }
 
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
@@ -302,7 +301,7 @@ fn held(probe: &Probe<'_>, new: Option<(u64, &[u8])>) -> Option<Sparse> {
 
 /// A table of `capacity` entries, of which none is in use and nothing else is known.
 fn bare(probe: &Probe<'_>, raw: Sparse, dialect: Dialect, origin: u64, capacity: u16) -> Table {
-    let table = Table::new(NAME, probe.sector(), probe.length());
+    let table = Table::new(&Bsd, probe.sector(), probe.length());
     Table { origin, capacity: u32::from(capacity), dialect: Some(dialect), raw, ..table }
 }
 
@@ -477,7 +476,7 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
         head.total = Some(end);
     }
     if geometry(label, dialect).is_some() {
-        let made = Geometry::of(table.length, table.sector);
+        let made = Geometry::derive(table.length, table.sector);
         head.tracks = Some((made.sectors, made.heads));
     }
     (head, slots)

@@ -304,7 +304,7 @@ impl Scheme for Gpt {
 
 /// An empty table with that usable range and room for entries.
 fn empty(length: u64, sector: u64, usable: Range<u64>, capacity: u32) -> Table {
-    Table { usable, capacity, ..Table::new("GPT", sector, length) }
+    Table { usable, capacity, ..Table::new(&Gpt, sector, length) }
 }
 
 /// The table that `copy` describes, with its damage.

@@ -56,7 +56,7 @@ impl Record {
     }
 
     /// The record at byte `at` of the bytes that were read.
-    pub(super) fn of(raw: &Sparse, at: u64) -> Option<Record> {
+    pub(super) fn read_at(raw: &Sparse, at: u64) -> Option<Record> {
         let mut bytes = [0; size_of::<Record>()];
         raw.read_at(&mut bytes, at).ok()?;
         Record::read_from_bytes(&bytes).ok()
@@ -178,7 +178,7 @@ fn entries(record: &Record, sector: u64) -> Vec<Entry> {
 }
 
 /// A table without entries on `length` bytes.
-pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
+pub(super) fn blank(scheme: &'static dyn Scheme, sector: u64, length: u64) -> Table {
     let end = (length / sector).min(u64::from(u32::MAX)) * sector;
     Table {
         usable: (TRACK * sector).min(end)..end,
@@ -214,7 +214,7 @@ impl Scheme for Mbr {
             Taste::No | Taste::Member(_) => return None,
         };
         let (record, sector, length) = (Record::read(probe)?, probe.sector(), probe.length());
-        let mut table = blank(Scheme::name(self), sector, length);
+        let mut table = blank(&Mbr, sector, length);
         table.raw.put(0, &probe.bytes(0, usize::try_from(sector).ok()?)?);
         table.entries = entries(&record, sector);
         table.id = Some(Id::Signature(record.unique_mbr_disk_signature.get()));
@@ -247,11 +247,13 @@ impl Scheme for Mbr {
                 "an MBR has 4; more fit an extended partition, or GPT",
             ));
         }
-        let mut table = blank(Scheme::name(self), probe.sector(), probe.length());
+        let mut table = blank(&Mbr, probe.sector(), probe.length());
         table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
-            (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
+            (None, Rules::Gpart | Rules::Gpart9) => {
+                Some(Geometry::derive(table.length, table.sector))
+            }
             (given, _) => given,
         };
         table.id = Some(Id::Signature(match new.id {
@@ -326,7 +328,7 @@ impl Scheme for Mbr {
 
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
         let (sector, raw) = (before.sector, &before.raw);
-        let Some(now) = Record::of(raw, 0) else { return Vec::new() };
+        let Some(now) = Record::read_at(raw, 0) else { return Vec::new() };
         let is_read = now.is_signed()
             && entries(&now, sector) == before.entries
             && id(before) == now.unique_mbr_disk_signature.get();
@@ -378,7 +380,7 @@ impl Scheme for Mbr {
     /// second copy.
     fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
         let Some(record) =
-            Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective))
+            Record::read_at(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective))
         else {
             return Err(Refusal::new(
                 "this MBR protects a GPT that is not there",
@@ -466,7 +468,7 @@ fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
         .entries
         .iter()
         .find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
-    let read = |at| Record::of(&table.raw, at);
+    let read = |at| Record::read_at(&table.raw, at);
     let medium = Medium { read: &read, sector: table.sector, length: table.length };
     let logicals = walk(&medium, &slice(was, table.length), 5).logicals;
     logicals.into_iter().map(|l| (l.suffix, l.start + l.length)).max_by_key(|(_, end)| *end)

@@ -41,7 +41,7 @@ fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chai
 
 /// The chain that a table was read from; empty for one that is not on the disk yet.
 fn chain_of(raw: &Sparse, table: &Table) -> Chain {
-    chain(&|at| Record::of(raw, at), table.sector, table.length)
+    chain(&|at| Record::read_at(raw, at), table.sector, table.length)
 }
 
 fn plan(raw: &Sparse, table: &Table) -> Result<Plan, Refusal> {
@@ -49,7 +49,7 @@ fn plan(raw: &Sparse, table: &Table) -> Result<Plan, Refusal> {
 }
 
 fn empty(sector: u64, length: u64, origin: u64) -> Table {
-    let table = blank("EBR", sector, length);
+    let table = blank(&Ebr, sector, length);
     Table {
         origin,
         capacity: LAST,
@@ -129,7 +129,9 @@ impl Scheme for Ebr {
         table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
-            (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
+            (None, Rules::Gpart | Rules::Gpart9) => {
+                Some(Geometry::derive(table.length, table.sector))
+            }
             (given, _) => given,
         };
         Ok(table)

@@ -47,6 +47,12 @@ fn every_magic_is_found_at_every_place() {
 }
 
 #[test]
+fn every_kind_of_compressed_file_has_an_ending() {
+    let compressed: Vec<Kind> = COMPRESSED.iter().map(|known| known.kind).collect();
+    assert_eq!(ENDINGS.map(|(kind, _)| kind).to_vec(), compressed);
+}
+
+#[test]
 fn a_short_magic_alone_is_nothing() {
     let names: BTreeSet<&str> = alone().map(|known| known.kind.name).collect();
     for known in KNOWN.iter().chain(RAIDS).filter(|known| !names.contains(known.kind.name)) {

@@ -25,7 +25,7 @@ fn write(
     device: &str,
 ) -> Option<std::fmt::Result> {
     let sector = table.sector.max(1);
-    let gpt = match table.scheme {
+    let gpt = match table.scheme.name() {
         "GPT" => true,
         "MBR" => false,
         _ => return None,

@@ -20,7 +20,7 @@ impl Numbers {
         self.next() % n
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::try_from(self.below(u64::try_from(of.len()).expect("small"))).expect("small")]
     }
 
@@ -31,7 +31,7 @@ impl Numbers {
     }
 
     fn options(&mut self) -> Options {
-        let block = self.one(&[4096, 8192, 16384, 32768, 65536]);
+        let block = self.pick(&[4096, 8192, 16384, 32768, 65536]);
         let sizes = self.below(3);
         let density = self.size(10, 22);
         let keep = self.below(100);
@@ -40,17 +40,17 @@ impl Numbers {
             fragment_size: (sizes > 1).then(|| (block >> self.below(4)).max(512)),
             density: (self.below(3) == 0).then_some(density),
             minfree: keep,
-            max_blocks_per_group: self.one(&[0x7fff_ffff, 0x7fff_ffff, 5000, 100_000]),
-            maxphys: self.one(&[131_072, 1 << 20, 4096]),
-            maxcontig: self.one(&[None, None, Some(1), Some(7), Some(256)]),
+            max_blocks_per_group: self.pick(&[0x7fff_ffff, 0x7fff_ffff, 5000, 100_000]),
+            maxphys: self.pick(&[131_072, 1 << 20, 4096]),
+            maxcontig: self.pick(&[None, None, Some(1), Some(7), Some(256)]),
             snap: self.below(4) != 0,
-            flavour: self.one(&[
+            flavour: self.pick(&[
                 Flavour::FreeBsd9,
                 Flavour::FreeBsd12,
                 Flavour::FreeBsd13,
                 Flavour::FreeBsd14,
             ]),
-            metaspace: self.one(&[None, Some(0), Some(100), Some(0x7fff_ffff)]),
+            metaspace: self.pick(&[None, Some(0), Some(100), Some(0x7fff_ffff)]),
             ..Options::default()
         }
     }
@@ -262,7 +262,7 @@ fn small_file_systems_agree_with_themselves() {
     let (mut made, mut refused) = (0, 0);
     while made < 400 {
         let (length, options) = (numbers.size(17, 27), numbers.options());
-        let sector = numbers.one(&[512, 512, 4096]);
+        let sector = numbers.pick(&[512, 512, 4096]);
         match Newfs::new(length, sector, None, &options) {
             Ok(newfs) => {
                 verify(&newfs);
@@ -300,7 +300,7 @@ fn large_file_systems_are_valid() {
     let mut numbers = Numbers(0x5eed_0002);
     for _ in 0..400 {
         let (length, options) = (numbers.size(30, 58), numbers.options());
-        let sector = numbers.one(&[512, 4096]);
+        let sector = numbers.pick(&[512, 4096]);
         let newfs = match Newfs::new(length, sector, None, &options) {
             Ok(newfs) => newfs,
             Err(Error::FirstGroup { .. } | Error::TooLarge(_)) if length > 1 << 38 => continue,

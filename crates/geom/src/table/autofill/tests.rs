@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::topology::{Fact, Source, Topology, Trust, Why};
 use crate::mapping::slices::Kind;
+use crate::registry;
 use crate::table::scheme::Geometry;
 
 /// The disk of FORMATS' worked example: 488397168 sectors of 512 bytes.
@@ -22,7 +23,7 @@ fn table(scheme: &'static str, first: u64, last: u64, entries: &[(u64, u64)]) ->
         usable,
         capacity: 128,
         entries: (0..).zip(entries).map(entry).collect(),
-        ..Table::new(scheme, 512, DISK * 512)
+        ..Table::new(registry::scheme_named(scheme).unwrap(), 512, DISK * 512)
     }
 }
 

@@ -137,7 +137,7 @@ impl Simulated {
             None => Err(Error(format!("from {place}: the target has {} bytes", own.length()))),
             Some(_) if place == 0 => Ok(own.clone()),
             Some(room) => {
-                let moved: Arc<dyn Geom> = Arc::new(Slices::one(place, room));
+                let moved: Arc<dyn Geom> = Arc::new(Slices::data_area(place, room));
                 Ok(Route::new(&moved, 0, room, std::slice::from_ref(own)))
             }
         }

@@ -10,14 +10,14 @@ use crate::words::escape;
 use crate::write_target::{named, partitions, refuse};
 use std::process::ExitCode;
 use trueline_geom::graph::occupant::Occupant;
-use trueline_geom::registry::SCHEMES;
+use trueline_geom::registry::{self, SCHEMES};
+use trueline_geom::table::Refusal;
 use trueline_geom::table::scheme::{Geometry, New};
-use trueline_geom::table::{Refusal, scheme};
 use trueline_host::random;
 
 pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let attempt = format!("make a table ({}) on", escape::plain(&args.scheme));
-    let scheme = scheme::named(&args.scheme).ok_or_else(|| {
+    let scheme = registry::scheme_named(&args.scheme).ok_or_else(|| {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
         format!(
             "{attempt} {}: no such scheme: use {}: nothing was written",

@@ -43,7 +43,7 @@ impl Export {
     /// Counts of an export, of which `layers` are the layers.
     fn new(counted: &ExportCounts, layers: &[Layer]) -> Export {
         let sum =
-            |of: fn(&Layer) -> Deeds| layers.iter().map(of).fold(Deeds::default(), Deeds::and);
+            |of: fn(&Layer) -> Deeds| layers.iter().map(of).fold(Deeds::default(), Deeds::merge);
         Export {
             provider: counted.provider.clone(),
             requests: sum(|layer| layer.requests.counts()),
@@ -159,7 +159,7 @@ fn blame(blame: &counting::Blame) -> Blame {
 
 fn bucket(bucket: io::Bucket) -> Bucket {
     Bucket {
-        op: bucket.deed.name(),
+        op: bucket.kind.name(),
         verdict: bucket.fit.name(),
         size: io::class_start(bucket.size),
         alignment: io::class_start(bucket.alignment),
