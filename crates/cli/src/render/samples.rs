@@ -352,7 +352,7 @@ pub(crate) fn served() -> (Served, Target) {
     let waited =
         Latency { count: 4, mean: 1_200_000, p50: 1_000_000, p99: 3_000_000, max: 3_100_000 };
     let latency_ns = Latencies { reads: Some(waited), ..Latencies::default() };
-    let bytes = swap.request_bytes.and(disk.request_bytes);
+    let bytes = swap.request_bytes.merge(disk.request_bytes);
     let export = Export {
         provider: String::new(),
         requests,

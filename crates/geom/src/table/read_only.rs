@@ -15,6 +15,10 @@ pub struct ReadOnly {
     slices: Vec<Slice>,
 }
 
+/// The scheme that a table itself knows, which lives longer than the names of one table's
+/// partitions do. It refuses every edit too.
+static UNNAMED: ReadOnly = ReadOnly { class: "this kind", slices: Vec::new() };
+
 impl ReadOnly {
     /// The scheme and the table of `slices`, which a class called `class` found on a provider of
     /// `length` bytes with sectors of `sector` bytes.
@@ -37,7 +41,7 @@ impl ReadOnly {
         let mut entries: Vec<Entry> = slices.entries.iter().map(entry).collect();
         entries.sort_by_key(|entry| entry.index);
         let table = Table {
-            scheme: class,
+            scheme: &UNNAMED,
             sector,
             length,
             origin: 0,

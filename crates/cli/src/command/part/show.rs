@@ -12,8 +12,9 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::class::mbr::Ebr;
 use trueline_geom::layout::{backup, sfdisk};
+use trueline_geom::registry;
 use trueline_geom::table::read_only::ReadOnly;
-use trueline_geom::table::scheme::{self, Scheme, TableSite};
+use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Rules, Table};
 use trueline_host::disk::file::Access;
 
@@ -43,7 +44,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             ..WriteTarget::open(typed, &args.common.disk, Access::Read)?
         };
         if let Some((scheme, table)) =
-            target.read_only().filter(|(scheme, _)| scheme::named(scheme.name()).is_none())
+            target.read_only().filter(|(scheme, _)| registry::scheme_named(scheme.name()).is_none())
         {
             found.push((target, ShownScheme::ReadOnly(scheme), table));
             continue;
