@@ -1,7 +1,8 @@
 //! Several drives under the classes of `trueline-geom`, and the clock that they share.
 //!
 //! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are
-//! one command, as gstripe and dm-stripe send it. The host keeps a queue for each drive, which is
+//! one command, as gstripe and dm-stripe send it; a write to a set with parity becomes the reads and
+//! writes of `stripes`. The host keeps a queue for each drive, which is
 //! given as many commands as it has tags. The processor is one server: the cost of layers is spent
 //! there, one request after another.
 
@@ -10,12 +11,14 @@ use crate::drive::{Command, Completion, Drive, Op};
 use crate::time::Ps;
 use elevator::Elevator;
 use std::collections::VecDeque;
+use stripes::{Next, Stripes};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
 use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, Route};
 
 mod elevator;
+mod stripes;
 
 pub use elevator::Schedule;
 
@@ -28,10 +31,19 @@ struct Port {
     in_flight: usize,
 }
 
+/// The origin of a request in progress.
+#[derive(Clone, Copy)]
+enum Owner {
+    /// The host, with its tag.
+    Host(u64),
+    /// A batch of stripes, of the set with that index.
+    Batch { set: usize, batch: usize },
+}
+
 /// A request in progress.
 #[derive(Clone, Copy)]
 struct Open {
-    tag: u64,
+    owner: Owner,
     commands: usize,
     /// The completion time of the last of its commands so far.
     at: Ps,
@@ -67,6 +79,10 @@ pub struct World {
     arriving: VecDeque<(Ps, usize, Command)>,
     processor: Ps,
     done: VecDeque<Completion>,
+    /// Sets with parity that were written to.
+    stripes: Vec<Stripes>,
+    /// Requests of the host that sets with parity hold.
+    held: usize,
     finished: Vec<Completion>,
     /// A vector reused for the pieces of a request: (drive, first byte, bytes).
     pieces: Vec<(usize, u64, u64)>,
@@ -86,6 +102,8 @@ impl World {
             arriving: VecDeque::new(),
             processor: 0,
             done: VecDeque::new(),
+            stripes: Vec::new(),
+            held: 0,
             finished: Vec::new(),
             pieces: Vec::with_capacity(4),
             digest: 0xcbf2_9ce4_8422_2325,
@@ -99,7 +117,7 @@ impl World {
 
     /// Requests in progress, or done and not yet collected.
     pub fn in_flight(&self) -> usize {
-        self.open.used + self.done.len()
+        self.open.used + self.held + self.done.len()
     }
 
     /// The counters of every drive up to [`World::now`].
@@ -117,16 +135,75 @@ impl World {
     /// outside the provider or not whole sectors of a drive; [`Errno::Io`] when virtual time is
     /// over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
+        match self.stripes_of(route).filter(|_| request.op == Op::Write) {
+            Some((set, base)) => self.write_rows(set, base, route, request, cost),
+            None => self.submit_for(Owner::Host(request.tag), route, request, cost),
+        }
+    }
+
+    fn submit_for(
+        &mut self,
+        owner: Owner,
+        route: &Route,
+        request: Request,
+        cost: Ps,
+    ) -> Result<(), Errno> {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
-        let sent = self.send(route, request, cost, &mut pieces);
+        let sent = self.send(owner, route, request, cost, &mut pieces);
         self.pieces = pieces;
         sent
+    }
+
+    /// The index in `stripes` of the set with parity that `route` is a range of, and its first byte
+    /// there.
+    fn stripes_of(&mut self, route: &Route) -> Option<(usize, u64)> {
+        let (geom, slot, below, base) = route.set()?;
+        if let Some(set) = self.stripes.iter().position(|stripes| stripes.is_of(geom, slot)) {
+            return Some((set, base));
+        }
+        self.stripes.push(Stripes::new(geom, slot, below)?);
+        Some((self.stripes.len() - 1, base))
+    }
+
+    fn write_rows(
+        &mut self,
+        set: usize,
+        base: u64,
+        route: &Route,
+        request: Request,
+        cost: Ps,
+    ) -> Result<(), Errno> {
+        let Request { tag, offset, length, fua, .. } = request;
+        if offset.checked_add(length).is_none_or(|end| end > route.length()) {
+            return Err(Errno::Range);
+        }
+        let through = self.processor.max(self.now).checked_add(cost);
+        self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
+        let next = self.stripes[set].write(tag, base + offset, length, fua);
+        self.held += 1;
+        self.go_on(set, next, self.processor)
+    }
+
+    /// Sends the commands of a set with parity, and ends the requests that it has done at `at`.
+    fn go_on(&mut self, set: usize, next: Next, at: Ps) -> Result<(), Errno> {
+        let below = self.stripes[set].below.clone();
+        for io in next.commands {
+            let owner = Owner::Batch { set, batch: io.batch };
+            let request =
+                Request { tag: 0, op: io.op, offset: io.offset, length: io.length, fua: io.fua };
+            let member = below.get(io.member).ok_or(Errno::NoDevice)?;
+            self.submit_for(owner, member, request, 0)?;
+        }
+        self.held -= next.done.len();
+        self.done.extend(next.done.into_iter().map(|tag| Completion { tag, at }));
+        Ok(())
     }
 
     /// Does the work of [`World::submit`], with a vector for the pieces of the request.
     fn send(
         &mut self,
+        owner: Owner,
         route: &Route,
         request: Request,
         cost: Ps,
@@ -157,8 +234,7 @@ impl World {
         }
         let through = self.processor.max(self.now).checked_add(cost);
         self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
-        let open =
-            self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
+        let open = self.open.put(Open { owner, commands: pieces.len(), at: self.processor });
         for &(port, offset, length) in &*pieces {
             let tag = self.commands.put(open) as u64;
             self.arriving.push_back((
@@ -275,8 +351,15 @@ impl World {
     }
 
     fn close(&mut self, open: usize) {
-        if let Some(Open { tag, at, .. }) = self.open.take(open) {
-            self.done.push_back(Completion { tag, at });
+        let Some(Open { owner, at, .. }) = self.open.take(open) else { return };
+        match owner {
+            Owner::Host(tag) => self.done.push_back(Completion { tag, at }),
+            Owner::Batch { set, batch } => {
+                let next = self.stripes[set].finish(batch);
+                // A command inside its member is sent, as the ones before it were.
+                let sent = self.go_on(set, next, at);
+                debug_assert_eq!(sent, Ok(()), "a member refuses a page of a stripe");
+            }
         }
     }
 }

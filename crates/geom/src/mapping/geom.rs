@@ -39,6 +39,13 @@ pub trait Geom: Send + Sync {
         Err(Errno::Io)
     }
 
+    /// The rows of the provider in `slot`, if it is a set with parity and all its members are there:
+    /// a model that writes them as a system would.
+    fn rows(&self, slot: usize) -> Option<&dyn Rows> {
+        let _ = slot;
+        None
+    }
+
     /// The reason for which the provider in `slot` cannot be written anywhere, in a few words; `None`
     /// where some of it can.
     fn read_only(&self, slot: usize) -> Option<&'static str> {
@@ -57,6 +64,24 @@ pub trait Geom: Send + Sync {
     fn table(&self) -> Option<&Slices> {
         None
     }
+}
+
+/// Rows of a set with parity: a chunk of every member, at one address.
+pub trait Rows {
+    /// Bytes of a chunk: a multiple of 4096.
+    fn chunk(&self) -> u64;
+
+    /// Chunks of data in a row, at least 1.
+    fn data(&self) -> u64;
+
+    /// The consumer that holds chunk `nth` of data in `row`.
+    fn member(&self, row: u64, nth: u64) -> usize;
+
+    /// Consumers that hold the parity of `row`: one, or of RAID6 two.
+    fn parity(&self, row: u64) -> [Option<usize>; 2];
+
+    /// Byte of consumer `member` at which row 0 begins.
+    fn begin(&self, member: usize) -> u64;
 }
 
 /// A reader of the consumers beneath a geom: index of the consumer, buffer, first byte there.

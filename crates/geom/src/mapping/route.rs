@@ -137,6 +137,15 @@ impl Route {
         }
     }
 
+    /// The set that this is a range of, its slot and its members, and the first byte of this on it;
+    /// `None` for a range of a disk.
+    pub fn set(&self) -> Option<(&Arc<dyn Geom>, usize, &Arc<[Route]>, u64)> {
+        match &self.end {
+            End::Store(_) => None,
+            End::Geom { geom, slot, below } => Some((geom, *slot, below, self.base)),
+        }
+    }
+
     /// The reason for which nothing of it can be written, in a few words: its own layer's, else that
     /// of any layer beneath.
     pub fn read_only(&self) -> Option<&'static str> {
