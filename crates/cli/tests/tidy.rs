@@ -13,7 +13,7 @@ const FLOORS: [(&str, &[&str]); 6] = [
     (
         "geom",
         &[
-            "base", "mapping", "probe", "table", "class", "format", "registry", "graph", "audit",
+            "base", "mapping", "probe", "table", "format", "class", "registry", "graph", "audit",
             "layout", "relocate", "plan", "newfs",
         ],
     ),

@@ -179,8 +179,11 @@ fn nothing_is_written_over_a_table_that_is_only_read() {
 /// and it is found no more once it has been written over.
 fn read_only(class: &str, name: &str, directory: &Path) -> Option<String> {
     let table = format!("\"scheme\": \"{class}\"");
+    let (code, said) = trueline("part show disk", directory);
+    if code != Some(0) || !said.contains(class) || !said.contains("[READ ONLY]") {
+        return Some(format!("part show disk ends with {code:?}: {said}"));
+    }
     for verb in [
-        "part show disk",
         "part add -t linux-data disk",
         "part delete -i 1 disk",
         "part resize -i 1 -s 5m disk",
