@@ -1,6 +1,8 @@
 //! `bench` of files, of memory, through either engine.
 
-use crate::{kill, list, program, run, scratch, wait_while_runs, zeroes};
+use crate::fuse::mounts;
+use crate::skip::skip;
+use crate::{kill, list, program, run, run_with, scratch, wait_while_runs, zeroes};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -327,10 +329,30 @@ fn either_engine_says_which_it_is() {
 
 #[test]
 fn what_was_finished_before_a_failure_is_shown() {
-    // Zeroes take no writes: memory comes first, and has its run.
-    let ran = run(
-        scratch().path(),
-        "bench random-write md:1m zero:1m --count 5 --runs 4 --warmup 0 --json",
+    if !mounts() {
+        return skip("mounting needs root, leave to mount, and /dev/fuse");
+    }
+    // Memory comes first, and has its run; the served file opens, and its writes fail.
+    let scratch = scratch();
+    fs::write(scratch.path().join("file"), "").expect("a file can be made");
+    let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
+    let command = format!(
+        "{program} bench random-write --destructive --allow-busy md:1m \"$file\" --count 5 --runs 4 \
+         --warmup 0 --json"
+    );
+    let ran = run_with(
+        scratch.path(),
+        &[
+            "serve",
+            "md:1m",
+            "--fault",
+            "write:error=eio",
+            "--fuse",
+            "file",
+            "--no-counters",
+            "--run",
+            &command,
+        ],
     );
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let document = ran.json();
