@@ -68,6 +68,8 @@ pub(crate) fn recognised(found: &Recognised) -> String {
         format!("in {set}")
     } else if let Some(kind) = &found.kind {
         format!("({kind})")
+    } else if found.class == "lvm" {
+        "LVM volume".into()
     } else if found.is_set {
         format!("{} set", found.class)
     } else if found.is_part {

@@ -17,6 +17,7 @@ pub mod bsd;
 pub mod bsd64;
 pub mod concat;
 pub mod gpt;
+pub mod lvm;
 pub mod mbr;
 pub mod metadata;
 pub mod minix;
@@ -57,8 +58,15 @@ pub trait Class: Sync {
         None
     }
 
+    /// True if a member of this class is none under a partition table with entries: what makes such
+    /// sets passes over a device that has one.
+    fn yields_to_tables(&self) -> bool {
+        false
+    }
+
     /// The providers that the members present make, or `None` while too few are there. Asked again
-    /// when there are more. With `degraded` it need not have all of them: no other is to come.
+    /// when there are more. With `degraded` it need not have all of them: no other is to come. Members
+    /// that do not say of which set they are come last, and by themselves if no set has taken them.
     ///
     /// By default the one set of [`Class::assemble`], of members chosen by [`chosen`].
     fn build(&self, present: &[Present<'_>], degraded: bool) -> Option<Assembly> {
@@ -104,7 +112,8 @@ pub enum Taste {
 /// Place of one provider in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Key that all members of one set share and no other set has.
+    /// Key that all members of one set share and no other set has. Empty for a member that does not
+    /// say which set it is of: every set of the class is asked.
     pub set: String,
     /// Name of the provider that the set makes: `stripe/data`.
     pub provider: String,
@@ -211,13 +220,18 @@ pub struct Layer {
     pub below: Vec<Below>,
     /// For each slot its place in a further set, for a provider that is a part of one and nothing
     /// else: it is not tasted. Empty for a layer without such parts.
+    /// A part of the class's own joins no set: another layer of the same assembly has it.
     pub parts: Vec<Option<(&'static dyn Class, Member)>>,
+    /// Findings about its first provider.
+    pub findings: Vec<Finding>,
+    /// False if it is not known where the bytes of its providers are, so that they are not tasted.
+    pub seen: bool,
 }
 
 impl Layer {
     /// A layer whose providers are tasted as any other.
     pub fn new(geom: Arc<dyn Geom>, below: Vec<Below>) -> Layer {
-        Layer { geom, below, parts: Vec::new() }
+        Layer { geom, below, parts: Vec::new(), findings: Vec::new(), seen: true }
     }
 }
 

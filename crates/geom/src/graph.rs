@@ -335,14 +335,16 @@ impl Graph {
         provider.signs = found.signs;
         provider.unknown = unknown;
         provider.table.clone_from(&table);
+        let mut is_stray = false;
         if let Some((class, member)) = found.member {
-            provider.member = Some((class.name(), member.clone()));
+            is_stray = member.set.is_empty();
+            provider.member = (!is_stray).then(|| (class.name(), member.clone()));
             assembly::join(sets, class, id, member);
         }
         match table {
             _ if deep => {}
             // A set shows what its member holds.
-            None if self.providers[id].member.is_some() => {}
+            None if is_stray || self.providers[id].member.is_some() => {}
             Some((class, geom)) => self.add_slices(id, class, &geom),
             None => self.add_data(id),
         }

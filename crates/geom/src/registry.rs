@@ -15,8 +15,8 @@ use crate::table::scheme::Scheme;
 /// checksum over their whole sector, which `mbr` lacks; `apm` declines a sector that ends as an MBR
 /// does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a
 /// label behind it is read by its MBR, as every kernel does. Tables that only an MBR's type
-/// announces exclude each other. Sets come last; their metadata is in the last sector and excludes
-/// no table at the front.
+/// announces exclude each other. Sets come last; GEOM's metadata are in the last sector and exclude no
+/// table at the front, LVM's label leaves room for an MBR.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::sgi::Sgi,
@@ -32,6 +32,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::stripe::Stripe,
     &class::mirror::Mirror,
     &class::concat::Concat,
+    &class::lvm::Lvm,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::concat::Linear;
+use trueline_geom::class::lvm::{Places, Segments};
 use trueline_geom::class::mirror::Raid1;
 use trueline_geom::class::nop::Nop;
 use trueline_geom::class::stripe::Raid0;
@@ -88,7 +89,7 @@ fn combinations(members: usize, sizes: &[u64]) -> Vec<Vec<Grain>> {
 }
 
 /// Classes that make one provider of several.
-const SETS: [&str; 3] = ["stripe", "mirror", "concat"];
+const SETS: [&str; 4] = ["stripe", "mirror", "concat", "lvm"];
 
 /// Classes that make several providers of one, in their order.
 fn tables() -> impl Iterator<Item = &'static str> {
@@ -157,7 +158,26 @@ fn cases() -> Vec<Case> {
             cases.push(Case::new("concat", set, lengths, &grains));
         }
     }
+    for grains in combinations(2, &[1, 2, 3, 4, 6]) {
+        let volumes = volumes().into_iter();
+        cases.extend(volumes.map(|volume| Case::new("lvm", volume, &[30, 30], &grains)));
+    }
     cases
+}
+
+/// Logical volumes of two physical ones with 30 bytes each: one range of each, stripes off their
+/// starts, copies in unlike places, and stripes before a range.
+fn volumes() -> Vec<Segments> {
+    let range = |consumer, from| Places::Striped(0, vec![(consumer, from)]);
+    let pieces = [
+        vec![(27, range(0, 3)), (27, range(1, 2))],
+        vec![(15, range(0, 0)), (24, range(1, 4)), (15, range(0, 15))],
+        vec![(48, Places::Striped(4, vec![(0, 4), (1, 2)]))],
+        vec![(29, Places::Copies(vec![(0, 0), (1, 1)]))],
+        vec![(24, Places::Striped(3, vec![(1, 0), (0, 3)])), (15, range(0, 15))],
+    ];
+    let volume = |pieces| Segments::new("v/l".into(), pieces).unwrap();
+    pieces.into_iter().map(volume).collect()
 }
 
 /// Where byte `x` lives: (member, byte) for every copy.

@@ -34,6 +34,9 @@ pub(super) fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
         "concat" => {
             "make every member of a whole number of units, on its boundary: label aligned partitions, not bare disks"
         }
+        "lvm" => {
+            "make the physical volumes anew, one after another, so that the data of each begin on its boundary: pvcreate --dataalignment"
+        }
         _ => {
             "begin the data of every member on its own boundary: label aligned partitions, not bare disks"
         }

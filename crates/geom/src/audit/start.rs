@@ -125,6 +125,28 @@ pub(super) fn starts(p: &Provider) -> String {
     }
 }
 
+/// Advice for a logical volume that begins off the boundary: the data area of its physical volume
+/// does, or an extent is no whole number of units.
+fn extent_fix(graph: &Graph, id: Id) -> String {
+    let p = &graph.providers[id];
+    let unit = p.topology.counting().map(|fact| fact.grain.size()).max().unwrap_or(1);
+    let area = p.parents.first().and_then(|&parent| {
+        let parent = &graph.providers[parent];
+        let data = parent.signs.iter().find_map(|sign| sign.data)?;
+        Some(parent.topology.shift(data.offset, parent.topology.length))
+    });
+    let area_is_on = area.is_some_and(|area| area.missed(1).is_empty());
+    if area_is_on {
+        format!(
+            "its extents are no whole number of {unit} bytes: make the group anew with vgcreate --physicalextentsize, a multiple of that"
+        )
+    } else {
+        format!(
+            "empty the physical volume (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend"
+        )
+    }
+}
+
 /// Other starts, in the addresses of the disk or set at its root, or advice where there is none to
 /// give.
 fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
@@ -136,6 +158,9 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
             .1
             .map_or_else(String::new, |later| format!("start it {later} bytes later; "));
         return vec![format!("{later}sfdisk --dump tells where it starts now").into()];
+    }
+    if p.class == "lvm" {
+        return vec![extent_fix(graph, id).into()];
     }
     let Some(&parent) = p.parents.first() else {
         return vec![

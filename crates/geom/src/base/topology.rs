@@ -365,7 +365,13 @@ impl Topology {
             }
         }
         // The convention for starts of partitions on a drive says nothing of a set.
-        for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention) {
+        // A boundary that one of them has lost to a clash is lost for all of them.
+        let lost = |why| {
+            below.iter().any(|t| {
+                t.clashes.iter().any(|clash| clash.why == why) && t.grains(why).next().is_none()
+            })
+        };
+        for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention && !lost(why)) {
             let of_why =
                 below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
             let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);

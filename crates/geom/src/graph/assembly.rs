@@ -4,7 +4,7 @@
 use super::{Graph, Id, Incomplete};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::Topology;
-use crate::class::{self, Assembly, Below, Class, Layer, Member, Present};
+use crate::class::{self, Assembly, Below, Claim, Class, Layer, Member, Present};
 use crate::graph::Provider;
 use crate::mapping::route::Route;
 use std::collections::BTreeMap;
@@ -70,24 +70,65 @@ impl Graph {
 
     fn build(&mut self, sets: &mut Sets, degraded: bool) {
         let mut parts = Vec::new();
-        for set in sets.values_mut().filter(|set| set.built.is_none()) {
+        let before = self.providers.len();
+        let named: Vec<_> = sets.keys().filter(|(_, set)| !set.is_empty()).cloned().collect();
+        for key in named {
+            let strays = sets.get(&(key.0, String::new())).map(|set| set.members.clone());
+            let Some(set) = sets.get_mut(&key).filter(|set| set.built.is_none()) else { continue };
+            let own = set.members.len();
+            let members = [set.members.clone(), strays.unwrap_or_default()].concat();
             let asked = &mut set.asked[usize::from(degraded)];
-            if *asked == set.members.len() || self.providers.len() >= self.limits.providers {
+            if *asked == members.len() || self.providers.len() >= self.limits.providers {
                 continue;
             }
-            *asked = set.members.len();
-            let present: Vec<Present<'_>> = set
-                .members
-                .iter()
-                .map(|(id, member)| Present { member, probe: self.probe(*id) })
-                .collect();
-            let Some(assembly) = set.class.build(&present, degraded) else { continue };
-            let ids: Vec<Id> = set.members.iter().map(|(id, _)| *id).collect();
-            set.built = Some(assembly.here.iter().filter_map(|&at| ids.get(at).copied()).collect());
+            *asked = members.len();
+            let Some(assembly) = self.ask(set.class, &members, degraded) else { continue };
+            let ids: Vec<Id> = members.iter().map(|(id, _)| *id).collect();
+            let here: Vec<Id> =
+                assembly.here.iter().filter_map(|&at| ids.get(at).copied()).collect();
+            let taken: Vec<Id> =
+                ids[own..].iter().copied().filter(|id| here.contains(id)).collect();
+            for &id in &taken {
+                let (_, first) = &members[0];
+                let member = Member { number: None, claim: Claim::default(), ..first.clone() };
+                self.providers[id].member = Some((set.class.name(), member.clone()));
+                set.members.push((id, member));
+            }
+            set.built = Some(here);
             self.add_layers(set.class.name(), &ids, assembly, &mut parts);
+            if let Some(strays) = sets.get_mut(&(key.0, String::new())) {
+                strays.members.retain(|(id, _)| !taken.contains(id));
+            }
+        }
+        if degraded && self.providers.len() == before && parts.is_empty() {
+            self.leave_strays(sets);
         }
         for (class, id, member) in parts {
             join(sets, class, id, member);
+        }
+    }
+
+    /// The answer of `class` about these members.
+    fn ask(
+        &self,
+        class: &'static dyn Class,
+        members: &[(Id, Member)],
+        degraded: bool,
+    ) -> Option<Assembly> {
+        let present: Vec<Present<'_>> =
+            members.iter().map(|(id, member)| Present { member, probe: self.probe(*id) }).collect();
+        class.build(&present, degraded)
+    }
+
+    /// Members that no set has taken stand by themselves: their findings, and their data areas.
+    fn leave_strays(&mut self, sets: &mut Sets) {
+        for set in sets.iter_mut().filter(|((_, set), _)| set.is_empty()).map(|(_, set)| set) {
+            for (id, member) in std::mem::take(&mut set.members) {
+                let answer = self.ask(set.class, &[(id, member)], true);
+                let findings = answer.into_iter().flat_map(|assembly| assembly.findings);
+                self.providers[id].findings.extend(findings.map(|(_, finding)| finding));
+                self.add_data(id);
+            }
         }
     }
 
@@ -120,6 +161,12 @@ impl Graph {
                 below.map_or(Vec::new(), |below| self.add_layer(class, &below, layer, parts)),
             );
         }
+        for id in assembly.here.into_iter().filter_map(|at| ids.get(at).copied()) {
+            // The first volume on it will begin where its data do.
+            if self.children(id).next().is_none() {
+                self.add_data(id);
+            }
+        }
     }
 
     fn add_layer(
@@ -143,6 +190,7 @@ impl Graph {
             parents.iter().map(|&id| self.providers[id].topology.clone()).collect();
         let routes: Vec<Route> =
             parents.iter().map(|&id| self.providers[id].route.clone()).collect();
+        let mut findings = layer.findings;
         let mut memberships = layer.parts.into_iter();
         let mut made = Vec::new();
         for (slot, offered) in layer.geom.providers().into_iter().enumerate() {
@@ -167,9 +215,12 @@ impl Graph {
             let id = self.providers.len();
             self.providers.push(Provider {
                 member: part.as_ref().map(|(class, member)| (class.name(), member.clone())),
+                findings: std::mem::take(&mut findings),
+                seen: provider.seen && layer.seen,
                 ..provider
             });
-            parts.extend(part.map(|(class, member)| (class, id, member)));
+            let elsewhere = part.filter(|(own, _)| own.name() != class);
+            parts.extend(elsewhere.map(|(class, member)| (class, id, member)));
             made.push(Some(id));
         }
         made
@@ -187,7 +238,7 @@ impl Graph {
 
     pub(super) fn report_incomplete(&mut self, sets: &Sets) {
         for ((class, _), set) in sets {
-            let (id, first) = &set.members[0];
+            let Some((id, first)) = set.members.first() else { continue };
             let here = set.here();
             if here.len() < first.count {
                 let provider = first.provider.clone();

@@ -76,6 +76,11 @@ impl Found {
             self.findings.clear();
             self.signs.retain(|sign| sign.inside == Inside::Moving);
         }
+        let entries =
+            |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| !t.entries.is_empty());
+        if self.tables.iter().any(entries) {
+            self.member = self.member.take().filter(|(class, _)| !class.yields_to_tables());
+        }
         let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
         if self.member.is_some() || holder.is_some() {
             self.tables.clear();
