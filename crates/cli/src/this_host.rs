@@ -170,11 +170,27 @@ fn target(
         let differs = kernel_differs(&graph, &parts);
         graph.providers[0].findings.extend(differs);
     }
+    leave_to_the_kernel(&mut graph, device, &parts);
     let mut target = survey_with(&Target::file(&device.path), Some(overrides), &graph, None)?;
     for provider in &mut target.providers {
         annotate(provider, device, &parts);
     }
     Ok(target)
+}
+
+/// Drops what is said of incomplete sets where the kernel has the set: the members are devices of
+/// their own, and so is the set.
+fn leave_to_the_kernel(graph: &mut Graph, device: &Device, parts: &[&Device]) {
+    for provider in &mut graph.providers {
+        let part = parts.iter().copied().find(|part| {
+            matches!(part.kind, Kind::Partition { start, .. } if start == provider.start)
+                && part.size == provider.topology.length
+        });
+        let here = if provider.parents.is_empty() { Some(device) } else { part };
+        if here.is_some_and(|here| !here.holders.is_empty()) {
+            provider.findings.retain(|finding| *finding.rule != finding::INCOMPLETE);
+        }
+    }
 }
 
 /// Findings for partitions of the kernel that the table on the disk does not have, and for a table

@@ -19,6 +19,7 @@ pub mod concat;
 pub mod gpt;
 pub mod lvm;
 pub mod mbr;
+pub mod md;
 pub mod metadata;
 pub mod minix;
 pub mod mirror;
@@ -61,6 +62,11 @@ pub trait Class: Sync {
     /// True if a member of this class is none under a partition table with entries: what makes such
     /// sets passes over a device that has one.
     fn yields_to_tables(&self) -> bool {
+        false
+    }
+
+    /// True if the data area of a member in use is judged by its own start, as a format's is.
+    fn judges_data_areas(&self) -> bool {
         false
     }
 

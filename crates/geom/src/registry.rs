@@ -33,6 +33,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::mirror::Mirror,
     &class::concat::Concat,
     &class::lvm::Lvm,
+    &class::md::Md,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.

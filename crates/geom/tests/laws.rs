@@ -26,6 +26,11 @@ use trueline_geom::mapping::route::{Piece, Route};
 use trueline_geom::mapping::slices::{Kind, Slice, Slices};
 use trueline_geom::registry::CLASSES;
 
+#[path = "laws/md.rs"]
+mod md;
+#[path = "laws/stacks.rs"]
+mod stacks;
+
 /// The boundary that members have; the laws are the same for all.
 const WHY: Why = Why::Physical;
 /// Prime factors of every grain that is tried.
@@ -50,6 +55,8 @@ struct Case {
     geom: Arc<dyn Geom>,
     lengths: Vec<u64>,
     grains: Vec<Grain>,
+    /// The chunk of a set whose writes change parity as well.
+    parity: Option<u64>,
 }
 
 impl Case {
@@ -66,6 +73,7 @@ impl Case {
             geom: Arc::new(geom),
             lengths: lengths.to_vec(),
             grains: grains.to_vec(),
+            parity: None,
         }
     }
 
@@ -89,7 +97,7 @@ fn combinations(members: usize, sizes: &[u64]) -> Vec<Vec<Grain>> {
 }
 
 /// Classes that make one provider of several.
-const SETS: [&str; 4] = ["stripe", "mirror", "concat", "lvm"];
+const SETS: [&str; 5] = ["stripe", "mirror", "concat", "lvm", "md"];
 
 /// Classes that make several providers of one, in their order.
 fn tables() -> impl Iterator<Item = &'static str> {
@@ -162,6 +170,7 @@ fn cases() -> Vec<Case> {
         let volumes = volumes().into_iter();
         cases.extend(volumes.map(|volume| Case::new("lvm", volume, &[30, 30], &grains)));
     }
+    md::cases(&mut cases);
     cases
 }
 
@@ -198,7 +207,10 @@ struct Whole {
 
 impl Whole {
     fn new(case: &Case, slot: usize, length: u64) -> Whole {
-        let bytes: Vec<_> = (0..length).map(|x| places(&*case.geom, slot, x)).collect();
+        let mut bytes: Vec<_> = (0..length).map(|x| places(&*case.geom, slot, x)).collect();
+        if let Some(chunk) = case.parity {
+            md::with_parity(&mut bytes, chunk, case.lengths.len());
+        }
         let length = bytes.len();
         let mut whole = vec![true; (length + 1) * (length + 1)];
         for x in 0..length {
@@ -206,9 +218,13 @@ impl Whole {
             // never fills.
             let mut units: Vec<Vec<u64>> =
                 case.lengths.iter().map(|&l| vec![0; index(l) + 2]).collect();
-            let mut partial = 0usize;
+            let (mut partial, mut written) = (0usize, HashSet::new());
             for (y, byte) in bytes.iter().enumerate().skip(x) {
                 for &(member, offset) in byte {
+                    // Parity is that of several bytes, and written once.
+                    if case.parity.is_some() && !written.insert((member, offset)) {
+                        continue;
+                    }
                     let g = case.grains[member];
                     let count =
                         &mut units[member][index((offset + g.size() - g.phase()) / g.size())];
@@ -329,7 +345,7 @@ fn promises_are_sound_and_tight_and_clashes_real() {
                 let row = top
                     .facts
                     .iter()
-                    .find(|f| f.why == Why::Row)
+                    .find(|f| matches!(f.why, Why::Row | Why::FullStripe))
                     .map_or(u64::MAX, |f| f.grain.size());
                 let shortest = case.lengths.iter().copied().min().unwrap();
                 for size in 1..row.min(shortest / 2 + 1) {
@@ -420,54 +436,9 @@ fn slice(start: u64, length: u64, below: Node) -> Node {
     Node::over(table(&[(start, length)]), 0, vec![below])
 }
 
-fn stacks() -> Vec<Node> {
-    let disk = Node::Disk;
-    let stripe = |chunk, share, below: Vec<Node>| {
-        Node::over(Raid0::new("s".into(), chunk, below.len(), share).unwrap(), 0, below)
-    };
-    let mirror = |length, below: Vec<Node>| {
-        Node::over(Raid1::new("m".into(), length, below.len()).unwrap(), 0, below)
-    };
-    let concat = |below: Vec<Node>| {
-        Node::over(Linear::new("c".into(), below.iter().map(Node::length)).unwrap(), 0, below)
-    };
-    let nop = |length, below: Node| Node::over(Nop::new(length, None, Vec::new()), 0, vec![below]);
-    let zero = |length| Node::over(Zero { length }, 0, Vec::new());
-    vec![
-        disk(0, 30),
-        slice(3, 20, slice(5, 60, nop(80, slice(1, 90, disk(2, 100))))),
-        slice(2, 25, stripe(3, 15, vec![slice(4, 16, disk(0, 20)), disk(1, 15)])),
-        stripe(
-            4,
-            16,
-            vec![
-                mirror(16, vec![disk(0, 20), slice(1, 17, disk(1, 18))]),
-                slice(2, 16, disk(2, 40)),
-                zero(16),
-            ],
-        ),
-        slice(
-            1,
-            30,
-            slice(
-                1,
-                40,
-                mirror(
-                    45,
-                    vec![concat(vec![disk(0, 20), zero(5), disk(1, 21)]), nop(47, disk(2, 50))],
-                ),
-            ),
-        ),
-        concat(vec![
-            stripe(5, 10, vec![disk(0, 11), disk(1, 12)]),
-            slice(7, 9, stripe(2, 10, vec![disk(2, 10), disk(3, 10)])),
-        ]),
-    ]
-}
-
 #[test]
 fn a_route_is_its_maps() {
-    for (nth, stack) in stacks().iter().enumerate() {
+    for (nth, stack) in stacks::stacks().iter().enumerate() {
         let (route, length) = (stack.route(), stack.length());
         assert_eq!(route.length(), length);
         for op in [Op::Read, Op::Write] {

@@ -270,3 +270,45 @@ fn a_block_of_no_bytes_cannot_be() {
         assert_eq!(limits, [(Severity::Warning, "")], "{size}");
     }
 }
+
+/// The first bytes of a member of an md RAID5 of three, its superblock at byte 4096.
+fn raid5_member() -> Vec<u8> {
+    let mut image = vec![0; 4096 + 512];
+    let mut put = |at: usize, bytes: &[u8]| {
+        image[4096 + at..4096 + at + bytes.len()].copy_from_slice(bytes);
+    };
+    let words = [(0, 0xa92b_4efc_u32), (4, 1), (72, 5), (76, 2), (88, 128), (92, 3), (144, 8)];
+    for (at, word) in words.into_iter().chain([(80, 4096), (128, 2048), (136, 4096), (220, 3)]) {
+        put(at, &word.to_le_bytes());
+    }
+    put(256, &[0, 0, 1, 0, 2, 0]);
+    let sum = image[4096..4096 + 264].chunks(4).fold(0u32, |sum, word| {
+        let word = [word[0], word[1], word[2], word[3]];
+        sum.wrapping_add(u32::from_le_bytes(word))
+    });
+    image[4096 + 216..4096 + 220].copy_from_slice(&sum.to_le_bytes());
+    image
+}
+
+#[test]
+fn a_member_whose_set_the_kernel_has_is_not_called_incomplete() {
+    let path = std::env::temp_dir().join(format!("trueline-member-{}", std::process::id()));
+    std::fs::write(&path, raid5_member()).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(8 << 20).unwrap();
+    let overrides = DiskOverrides::new(&DiskOptions::default()).unwrap();
+    let said = |holders: Vec<String>| {
+        let device = Device {
+            name: "sda".into(),
+            path: path.display().to_string(),
+            size: 8 << 20,
+            holders,
+            ..Device::default()
+        };
+        let target = targets(&[device], &overrides, true).unwrap().remove(0);
+        let rules = target.findings.iter().filter(|f| f.rule == "TL0020").count();
+        (target.verdict, rules)
+    };
+    let (held, free) = (said(vec!["md0".into()]), said(Vec::new()));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((held, free), ((Verdict::Aligned, 0), (Verdict::Unknown, 1)));
+}

@@ -15,5 +15,6 @@ mod random;
 mod recipe;
 mod round;
 mod seeds;
+mod sets;
 #[path = "../../../../tests/skip.rs"]
 mod skip;

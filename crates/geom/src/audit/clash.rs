@@ -37,6 +37,9 @@ pub(super) fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
         "lvm" => {
             "make the physical volumes anew, one after another, so that the data of each begin on its boundary: pvcreate --dataalignment"
         }
+        "md" => {
+            "begin the data of every member on its own boundary: partitions on it, and mdadm --create --data-offset on a multiple of it"
+        }
         _ => {
             "begin the data of every member on its own boundary: label aligned partitions, not bare disks"
         }

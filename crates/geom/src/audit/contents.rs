@@ -130,13 +130,16 @@ fn rivals(p: &Provider) -> Vec<&Sign> {
     p.signs.iter().filter(|sign| !included(sign)).collect()
 }
 
-/// The provider beneath the data area `p`, if the format in it fills all of that, as if the format
-/// around it were not there.
+/// The provider beneath the data area or set `p`, if the format in it fills all of that, as if the
+/// format around it were not there.
 fn outgrown<'a>(graph: &'a Graph, p: &Provider, sign: &Sign) -> Option<&'a Provider> {
-    let outer = &graph.providers[*p.parents.first().filter(|_| p.is_data_area())?];
+    let outer = &graph.providers[*p.parents.first().filter(|_| p.is_data_area() || p.is_set)?];
     let fills =
         sign.size.is_some_and(|size| p.topology.length < size && size <= outer.topology.length);
-    (fills && outer.base() == p.base()).then_some(outer)
+    let copied = |sign: &Sign| sign.data.is_some_and(|data| data.plain && data.offset == 0);
+    let at_its_start =
+        if p.is_set { outer.signs.iter().any(copied) } else { outer.base() == p.base() };
+    (fills && at_its_start).then_some(outer)
 }
 
 fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
@@ -148,7 +151,8 @@ fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
         p.topology.length
     );
     let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-    let both = outer.signs.iter().filter(|s| p.area_of == Some(s.kind)).chain([sign]);
+    let around = |s: &&Sign| p.is_set || p.area_of == Some(s.kind);
+    let both = outer.signs.iter().filter(around).chain([sign]);
     finding.fix = both.map(|s| wipe(s).into()).collect();
     finding
 }

@@ -22,11 +22,13 @@
 pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, units};
+pub use sets::Rows;
 use std::fmt;
 pub mod boundaries;
 mod cost;
 mod grain;
 pub(crate) mod placement;
+mod sets;
 
 /// Purpose of a boundary: the unit that it delimits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

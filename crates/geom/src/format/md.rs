@@ -13,20 +13,17 @@
 //!
 //! # Limits
 //! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be:
-//! it belongs to the partition. Checksums are not verified. Of several superblocks the first in the
-//! order 0.90, 1.0, 1.1, 1.2 counts.
+//! it belongs to the partition. A superblock with a wrong checksum is recognised; its set is not made
+//! ([`crate::class::md`]). Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2 counts.
 //!
 //! # Sources
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,
 //! `super1.c`.
 
 use super::{Format, Inside, Kind, Sign, StrayData};
-use crate::assert_offsets;
 use crate::base::ondisk;
-use crate::base::topology::round_down;
+use crate::class::md::superblock::{self, Superblock};
 use crate::probe::Probe;
-use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Md;
@@ -44,12 +41,11 @@ impl Format for Md {
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        let at = round_down(probe.length(), MD_RESERVED_BYTES).checked_sub(MD_RESERVED_BYTES);
-        at.and_then(|at| version_0(probe, at)).or_else(|| version_1_anywhere(probe))
+        Some(sign(probe, &superblock::find(probe)?))
     }
 
     fn recognise_elsewhere(&self, probe: &Probe<'_>) -> Option<Sign> {
-        version_1_anywhere(probe)
+        Some(sign(probe, &superblock::find_version_1(probe)?))
     }
 
     fn shift_data(&self, area: &StrayData<'_>) -> String {
@@ -60,150 +56,28 @@ impl Format for Md {
     }
 }
 
-const MD_SB_MAGIC: u32 = 0xa92b_4efc;
-const MD_RESERVED_BYTES: u64 = 64 << 10;
-const MD_DISK_SYNC: u32 = 1 << 2;
-/// A member that is being rebuilt: it has a role, and up to here the content.
-const MD_FEATURE_RECOVERY_OFFSET: u32 = 2;
-/// Roles from here on are none: faulty (0xfffe), spare (0xffff), journal (0xfffd).
-const ROLE_NONE: u16 = 0xfffd;
-
-/// On-disk superblock of version 0.90, `mdp_super_t`. The fields are declared little-endian, and
-/// swapped where the magic is big-endian.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Mdp0 {
-    md_magic: U32,
-    major_version: U32,
-    minor_version: U32,
-    patch_version: U32,
-    gvalid_words: U32,
-    set_uuid0: U32,
-    ctime: U32,
-    level: U32,
-    size: U32,
-    nr_disks: U32,
-    raid_disks: U32,
-    md_minor: U32,
-    not_persistent: U32,
-    set_uuid1: U32,
-    set_uuid2: U32,
-    set_uuid3: U32,
-    skip0: [U32; 48],
-    layout: U32,
-    chunk_size: U32,
-    skip1: [U32; 926],
-    this_disk: [U32; 5],
-    skip2: [U32; 27],
-}
-assert_offsets!(Mdp0, 4096, set_uuid0 @ 20, level @ 28, raid_disks @ 40, set_uuid1 @ 52, layout @ 256, chunk_size @ 260, this_disk @ 3968);
-
-/// On-disk superblock of version 1, `struct mdp_superblock_1`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Mdp1 {
-    magic: U32,
-    major_version: U32,
-    feature_map: U32,
-    pad0: U32,
-    set_uuid: [u8; 16],
-    set_name: [u8; 32],
-    ctime: U64,
-    level: U32,
-    layout: U32,
-    size: U64,
-    chunksize: U32,
-    raid_disks: U32,
-    skip0: [u8; 32],
-    data_offset: U64,
-    data_size: U64,
-    super_offset: U64,
-    recovery_offset: U64,
-    dev_number: U32,
-    skip1: [u8; 56],
-    max_dev: U32,
-    skip2: [u8; 32],
-}
-assert_offsets!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, data_offset @ 128, super_offset @ 144, dev_number @ 160, max_dev @ 220);
-
-/// The sign of a superblock of version 1, which records its own place.
-fn version_1_anywhere(probe: &Probe<'_>) -> Option<Sign> {
-    let at_1_0 = round_down(probe.length(), 4096).checked_sub(8192);
-    at_1_0
-        .and_then(|at| version_1(probe, at, "1.0"))
-        .or_else(|| version_1(probe, 0, "1.1"))
-        .or_else(|| version_1(probe, 4096, "1.2"))
-}
-
-fn version_0(probe: &Probe<'_>, at: u64) -> Option<Sign> {
-    // The magic first: every provider is asked, and a sector is less than a superblock.
-    let magic: U32 = probe.read(at)?;
-    let big = magic.get() == MD_SB_MAGIC.swap_bytes();
-    if magic.get() != MD_SB_MAGIC && !big {
-        return None;
-    }
-    let sb: Mdp0 = probe.read(at)?;
-    let get = |word: U32| if big { word.get().swap_bytes() } else { word.get() };
-    let size = u64::from(get(sb.size)) << 10;
-    let before = at.checked_sub(size)?;
-    let tail = Some(before..at + MD_RESERVED_BYTES);
-    let mut sign = Sign { tail, ..Sign::new(KIND, at) };
-    let minor = get(sb.minor_version);
-    sign.version = Some(format!("{}.{minor}.{}", get(sb.major_version), get(sb.patch_version)));
-    // Before 0.90 a set had one word of identity.
-    let words = [sb.set_uuid0, sb.set_uuid1, sb.set_uuid2, sb.set_uuid3]
-        .map(|word| get(word).to_be_bytes());
-    let mut uuid = [0; 16];
-    for (to, from) in uuid.chunks_exact_mut(4).zip(words).take(if minor >= 90 { 4 } else { 1 }) {
-        to.copy_from_slice(&from);
-    }
-    sign.uuid = ondisk::uuid(&uuid);
+/// The sign that a superblock is.
+fn sign(probe: &Probe<'_>, sb: &Superblock) -> Sign {
+    let mut sign = Sign { tail: sb.tail(), ..Sign::new(KIND, sb.at) };
     let set = Set {
-        level: get(sb.level).cast_signed(),
-        layout: get(sb.layout),
-        disks: get(sb.raid_disks),
-        chunk: u64::from(get(sb.chunk_size)),
-        in_sync: get(sb.this_disk[4]) & MD_DISK_SYNC != 0,
+        level: sb.shape.level,
+        layout: sb.shape.layout,
+        disks: sb.shape.disks,
+        chunk: sb.shape.chunk,
+        in_sync: sb.is_in_sync(),
     };
-    // Sets that use all of each member record no size.
-    let length = if size == 0 { at } else { size };
-    sign.data_at(probe, Some(0), Some(length), set.is_plain());
+    let (plain, used) = (set.is_plain(), Some(sb.size).filter(|&n| n > 0 && n < u64::MAX));
+    // A copy ends where the set ends: what is found from the end is found from there. So it is
+    // wherever the superblock comes last and says how much it leaves.
+    let length = if plain || sb.is_first_version() { used.or(sb.room) } else { sb.room };
+    let data_end = sb.data_offset.zip(sb.room).and_then(|(offset, room)| offset.checked_add(room));
+    sign.size = data_end.map(|end| end.max(sb.at + 4096)).filter(|_| !sb.is_first_version());
+    sign.version = Some(sb.version.clone());
+    sign.label.clone_from(&sb.name);
+    sign.uuid = ondisk::uuid(&sb.uuid);
+    sign.data_at(probe, sb.data_offset, length, plain);
     set.describe(&mut sign);
-    Some(sign)
-}
-
-fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Sign> {
-    let sb: Mdp1 = probe.read(at)?;
-    let here = sb.super_offset.get().checked_mul(512) == Some(at);
-    if sb.magic.get() != MD_SB_MAGIC || sb.major_version.get() != 1 || !here {
-        return None;
-    }
-    let mut sign = Sign::new(KIND, at);
-    sign.version = Some(version.to_string());
-    sign.label = ondisk::text(&sb.set_name);
-    sign.uuid = ondisk::uuid(&sb.set_uuid);
-    let role = u64::from(sb.dev_number.get()) * 2 + 256;
-    // The superblock and its roles fit 4 KiB.
-    let role: Option<U16> = if role < 4096 { probe.read(at + role) } else { None };
-    let set = Set {
-        level: sb.level.get().cast_signed(),
-        layout: sb.layout.get(),
-        disks: sb.raid_disks.get(),
-        chunk: u64::from(sb.chunksize.get()) * 512,
-        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE)
-            && sb.feature_map.get() & MD_FEATURE_RECOVERY_OFFSET == 0,
-    };
-    let plain = set.is_plain();
-    let bytes = |sectors: U64| sectors.get().checked_mul(512);
-    let (used, room) = (bytes(sb.size).filter(|&n| n > 0), bytes(sb.data_size));
-    // A copy ends where the set ends: what is found from the end is found from there.
-    let length = if plain { used.or(room) } else { room };
-    let offset = bytes(sb.data_offset);
-    let data_end = offset.zip(room).and_then(|(offset, room)| offset.checked_add(room));
-    sign.size = data_end.map(|end| end.max(at + 4096));
-    sign.data_at(probe, offset, length, plain);
-    set.describe(&mut sign);
-    Some(sign)
+    sign
 }
 
 /// Properties of the set that both versions record.
@@ -277,6 +151,7 @@ mod tests {
     use super::*;
     use crate::base::store::Store;
     use crate::base::topology::Topology;
+    use crate::class::md::superblock::MD_SB_MAGIC;
     use crate::graph::{Disk, Graph};
     use crate::probe::Limits;
 

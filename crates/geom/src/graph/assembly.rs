@@ -32,7 +32,11 @@ impl Set {
     /// Members in use, else those that would be, and their numbers.
     fn here(&self) -> Vec<(Id, Option<usize>)> {
         let members: Vec<&Member> = self.members.iter().map(|(_, member)| member).collect();
-        let chosen = class::chosen(&members);
+        let mut chosen = class::chosen(&members);
+        // Beside members with numbers, one without is a spare.
+        if chosen.iter().any(|&at| members[at].number.is_some()) {
+            chosen.retain(|&at| members[at].number.is_some());
+        }
         let would = chosen.into_iter().map(|at| (self.members[at].0, members[at].number));
         let Some(built) = &self.built else { return would.collect() };
         let number = |id: &Id| self.members.iter().find(|(own, _)| own == id)?.1.number;
@@ -94,8 +98,11 @@ impl Graph {
                 self.providers[id].member = Some((set.class.name(), member.clone()));
                 set.members.push((id, member));
             }
-            set.built = Some(here);
+            set.built = Some(here.clone());
             self.add_layers(set.class.name(), &ids, assembly, &mut parts);
+            if set.class.judges_data_areas() {
+                here.into_iter().for_each(|id| self.add_shown_data(id));
+            }
             if let Some(strays) = sets.get_mut(&(key.0, String::new())) {
                 strays.members.retain(|(id, _)| !taken.contains(id));
             }
@@ -130,6 +137,13 @@ impl Graph {
                 self.add_data(id);
             }
         }
+    }
+
+    /// Adds the data area of a member whose set shows what it holds: it is judged by its start alone.
+    fn add_shown_data(&mut self, id: Id) {
+        let first = self.providers.len();
+        self.add_data(id);
+        self.providers[first..].iter_mut().for_each(|area| area.seen = false);
     }
 
     /// Adds what `class` has made of the members `ids`; appends those of its providers that are

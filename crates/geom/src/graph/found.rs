@@ -34,8 +34,17 @@ impl Found {
                 Taste::Member(member) => found.member = Some((*class, member)),
             }
         }
+        let place = |found: &Found| {
+            let kind = found.member.as_ref().and_then(|(class, _)| class.sign())?;
+            Some(found.signs.iter().find(|sign| sign.kind == kind)?.magic)
+        };
+        let before = place(&found);
         let signs = std::mem::take(&mut found.signs);
         found.signs = signs.into_iter().filter_map(|sign| found.own(sign, probe)).collect();
+        if place(&found) != before {
+            // What said so is a slice's.
+            found.member = None;
+        }
         if found.is_nothing() {
             found.signs.extend(LAST.recognise(probe));
         }

@@ -37,7 +37,9 @@ impl Incomplete {
         // Members of other sets are named by their own systems' tools.
         let is_printed = self.is_numbered() && ["stripe", "concat"].contains(class);
         let numbered_by = is_printed.then_some(*class);
-        found.fix(Fix::NameMembers { missing: self.missing(), numbered_by })
+        let found = found.fix(Fix::NameMembers { missing: self.missing(), numbered_by });
+        let by_linux = *class == "md" && self.is_numbered();
+        if by_linux { found.fix("mdadm --examine DISK says what role a member has") } else { found }
     }
 
     fn is_numbered(&self) -> bool {

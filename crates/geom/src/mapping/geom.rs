@@ -25,7 +25,8 @@ pub trait Geom: Send + Sync {
     }
 
     /// Makes the bytes at `offset` of what other consumers hold, for a run that [`Geom::map`]
-    /// answered with [`Extent::Rebuilt`]; `buffer` is no longer than that run.
+    /// answered with [`Extent::Rebuilt`], or with [`Extent::At`] that could not be read; `buffer` is
+    /// no longer than that run.
     ///
     /// Errors: those of `read`, and [`Errno::Io`] where too little is left.
     fn rebuild(

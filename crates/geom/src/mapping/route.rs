@@ -255,7 +255,12 @@ impl Route {
             let (part, after) =
                 rest.split_at_mut_checked(step).filter(|_| step > 0).ok_or(Errno::Io)?;
             match extent {
-                Extent::At { consumer, offset, .. } => read(consumer, part, offset)?,
+                Extent::At { consumer, offset, .. } => {
+                    if let Err(error) = read(consumer, part, offset) {
+                        // Parity may know what this member no longer says.
+                        geom.rebuild(slot, at, part, &mut { read }).map_err(|_| error)?;
+                    }
+                }
                 Extent::Copies { count, .. } => {
                     let copy = |nth| {
                         let (consumer, offset) = geom.copy(slot, at, nth);

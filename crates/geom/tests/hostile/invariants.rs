@@ -291,7 +291,10 @@ fn pieces(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Piece> {
         found.push(piece);
         if found.len() < PIECES { Ok(()) } else { Err(Errno::Io) }
     });
-    if found.len() < PIECES {
+    // What a set with parity, or one that lacks members, does not give or take, it says.
+    let said = route.read_only().is_some()
+        && matches!((op, ended), (Op::Read, Err(Errno::Io)) | (Op::Write, Err(Errno::ReadOnly)));
+    if found.len() < PIECES && !said {
         assert_eq!(ended, Ok(()), "a request inside a provider failed");
     }
     found
@@ -317,7 +320,10 @@ fn route_holds(route: &Route, stores: &[Box<dyn Store>]) {
                 };
             }
             assert!(
-                op == Op::Write || found.len() == PIECES || answered == length,
+                op == Op::Write
+                    || found.len() == PIECES
+                    || route.read_only().is_some()
+                    || answered == length,
                 "{answered} bytes for {length}"
             );
         }

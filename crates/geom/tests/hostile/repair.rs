@@ -5,7 +5,7 @@ use trueline_geom::base::store::{Sparse, Store};
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
-/// Gives every GPT header, disklabel and gmirror label on the disk the checksum it should have.
+/// Gives every GPT header, disklabel, gmirror label and md superblock on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
     let sectors: Vec<u64> = disk
@@ -20,8 +20,24 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
             disklabel(disk, at);
         } else if head.starts_with(b"GEOM::MIRROR") {
             disk.put(at + 119, &*md5::compute(&head[..119]));
+        } else if number(&head, 0, 4) == 0xa92b_4efc {
+            md(disk, at);
         }
     }
+}
+
+/// The sum of all 32-bit words, its carries added once: of 4096 bytes at 152 (version 0.90), or of
+/// the superblock and its roles at 216 (version 1).
+fn md(disk: &mut Sparse, at: u64) {
+    let Some(head) = read(disk, at, 256) else { return };
+    let first = number(&head, 4, 4) == 0;
+    let (place, length) =
+        if first { (152, 4096) } else { (216, 256 + number(&head, 220, 4).min(1920) * 2) };
+    let Some(mut all) = read(disk, at, length) else { return };
+    all[place..place + 4].fill(0);
+    let sum = all.chunks(4).fold(0, |sum, word| sum + number(word, 0, word.len()));
+    let folded = (sum & 0xffff_ffff) + (sum >> 32);
+    disk.put(at + place as u64, &folded.to_le_bytes()[..4]);
 }
 
 /// The table's checksum at 88, then the header's at 16 (UEFI 2.10, 5.3.2). The header says where it

@@ -104,6 +104,10 @@ impl Grain {
     /// grain are whole: the class is stretched to whole rows. `None`: no row ever begins on the
     /// grain, so an I/O that leaves its chunk always cuts a unit.
     pub(super) fn stretch(self, chunk: u64, members: u64) -> Option<Grain> {
+        if members == 1 {
+            // The set's addresses are the member's.
+            return Some(self);
+        }
         if chunk.is_multiple_of(self.size) {
             return (self.phase == 0).then_some(self);
         }

@@ -1,0 +1,197 @@
+//! Sets that the real kernel made: every sector of every device of theirs names its own address, and
+//! is read back through our map of the member images.
+//!
+//! A few recipes of `tests/kernel/sets/` are made anew where QEMU and the tools are there. With
+//! `TRUELINE_SETS=DIRECTORY`, all that `tests/kernel/sets.sh DIRECTORY` has left there are compared.
+
+use crate::recipe::Scratch;
+use crate::skip::skip;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
+use trueline_geom::graph::{Disk, Graph, Id};
+use trueline_geom::probe::Limits;
+
+/// Recipes that are made where nothing else is asked for: as many disks as one boot has.
+const FEW: &[&str] = &[
+    "md-raid0-zones-original",
+    "md-raid1-0.90",
+    "md-raid10-f2-3",
+    "md-raid5-reshape-grow",
+    "md-raid6-two-gone-24",
+];
+
+/// Recipes of sets that Linux does not start without being told more, and neither are they made
+/// here.
+const REFUSED: &[&str] =
+    &["md-raid0-zones-0.90", "md-raid0-zones-unsaid-alternate", "md-raid0-zones-unsaid-original"];
+
+/// One line of `expect.txt`.
+struct Expected {
+    device: String,
+    first: u64,
+    count: u64,
+    tag: String,
+}
+
+/// A recipe's members, as the kernel left them.
+struct Made {
+    name: String,
+    images: Vec<Vec<u8>>,
+    expected: Vec<Expected>,
+}
+
+impl Made {
+    /// The recipe in `directory`; `None` if it did not go through.
+    fn read(directory: &Path) -> Option<Made> {
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
+        if text("status").trim() != "0" {
+            return None;
+        }
+        let image = |n: usize| fs::read(directory.join(format!("disk{n}.img"))).ok();
+        let lines = text("expect.txt");
+        let expected = lines.lines().map(|line| {
+            let mut words = line.splitn(4, ' ');
+            let mut next = || words.next().unwrap_or_default().to_string();
+            Expected {
+                device: next(),
+                first: next().parse().unwrap(),
+                count: next().parse().unwrap(),
+                tag: next(),
+            }
+        });
+        Some(Made {
+            name: directory.file_name()?.to_str()?.to_string(),
+            images: (0..).map_while(image).collect(),
+            expected: expected.collect(),
+        })
+    }
+
+    /// The members, without those in `gone`, tasted together.
+    fn graph(&self, gone: &[usize]) -> Graph {
+        let here = self.images.iter().enumerate().filter(|(n, _)| !gone.contains(n));
+        let disks = here.map(|(n, bytes)| {
+            let mut store = Sparse::new(bytes.len() as u64);
+            for (at, page) in (0..).step_by(4096).zip(bytes.chunks(4096)) {
+                if page.iter().any(|&byte| byte != 0) {
+                    store.put(at, page);
+                }
+            }
+            let topology = Topology::new(512, store.length());
+            Disk::new(format!("disk{n}"), Box::new(store), topology)
+        });
+        Graph::taste(disks.collect(), Limits::default())
+    }
+
+    /// Compares every device with what the kernel had there; says what differs first.
+    fn compare(&self, graph: &Graph) -> Result<u64, String> {
+        let mut compared = 0;
+        for Expected { device, first, count, tag } in &self.expected {
+            let at = format!("{}: {device}", self.name);
+            let id = provider(graph, device, &written(tag, *first), *first)
+                .ok_or_else(|| format!("{at}: no such provider"))?;
+            let length = graph.providers[id].topology.length;
+            if length < (first + count) * 512 {
+                return Err(format!("{at}: {length} bytes, the kernel had {count} sectors"));
+            }
+            for number in *first..first + count {
+                let mut sector = vec![0; 512];
+                graph
+                    .read_at(id, &mut sector, number * 512)
+                    .map_err(|error| format!("{at}: sector {number}: {error}"))?;
+                if sector != written(tag, number) {
+                    let found = String::from_utf8_lossy(&sector[..64]).into_owned();
+                    return Err(format!("{at}: sector {number} of {tag:?} is {found:?}"));
+                }
+            }
+            compared += count;
+        }
+        Ok(compared)
+    }
+}
+
+/// The sector that the recipe's `pattern` writes.
+fn written(tag: &str, number: u64) -> Vec<u8> {
+    match tag {
+        "-" => vec![0; 512],
+        _ => format!("{tag:<47.47} {number:>15}\n").into_bytes().repeat(8),
+    }
+}
+
+/// The provider that the kernel calls `device`, else the set that has `sector` as its `first`: one of
+/// version 0.90 has a number for a name, and the second of two of one name has a number behind it.
+fn provider(graph: &Graph, device: &str, sector: &[u8], first: u64) -> Option<Id> {
+    let holds = |id: Id| {
+        let mut found = vec![0; sector.len()];
+        graph.read_at(id, &mut found, first * 512).is_ok() && found == sector
+    };
+    let sets = || (0..graph.providers.len()).filter(|&id| graph.providers[id].is_set);
+    let named = graph.find(device.strip_prefix("/dev/")?);
+    let twins = sets().count() > 1;
+    named.filter(|&id| !twins || holds(id)).or_else(|| sets().find(|&id| holds(id)))
+}
+
+/// The directory with the recipes' results; `None` if they cannot be made here.
+fn results(scratch: &Scratch) -> Option<PathBuf> {
+    if let Some(given) = std::env::var_os("TRUELINE_SETS") {
+        return Some(given.into());
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel/sets.sh");
+    let made = Command::new("sh").arg(script).arg(scratch.path()).args(FEW).output().unwrap();
+    match made.status.code() {
+        Some(0) => Some(scratch.path().to_path_buf()),
+        // Something to boot with is missing.
+        Some(2) => {
+            skip(String::from_utf8_lossy(&made.stderr).trim());
+            None
+        }
+        _ => panic!("sets.sh: {}", String::from_utf8_lossy(&made.stdout)),
+    }
+}
+
+/// Pairs, and single ones, of `count` members.
+fn losses(count: usize) -> Vec<Vec<usize>> {
+    let one = (0..count).map(|n| vec![n]);
+    one.chain((0..count).flat_map(|n| (n + 1..count).map(move |other| vec![n, other]))).collect()
+}
+
+#[test]
+fn md_sets_of_the_kernel_read_as_it_wrote_them() {
+    let scratch = Scratch::new("sets");
+    let Some(directory) = results(&scratch) else { return };
+    let mut wrong = Vec::new();
+    let mut directories: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    directories.sort();
+    for made in directories.iter().filter_map(|path| Made::read(path)) {
+        if !made.name.starts_with("md-") {
+            continue;
+        }
+        let compared = made.compare(&made.graph(&[]));
+        if REFUSED.contains(&made.name.as_str()) {
+            assert!(compared.is_err(), "{}: it was made", made.name);
+            continue;
+        }
+        match compared {
+            Ok(sectors) => eprintln!("{}: {sectors} sectors are equal", made.name),
+            Err(why) => wrong.push(why),
+        }
+        // What is left of a set either reads the same, or is no set; unless all that is left is old.
+        let aged = made.expected.iter().any(|line| line.tag.ends_with(" new"));
+        for gone in losses(made.images.len()).into_iter().filter(|_| !aged) {
+            let graph = made.graph(&gone);
+            let sets: Vec<&str> =
+                graph.providers.iter().filter(|p| p.is_set).map(|p| p.name.as_str()).collect();
+            match made.compare(&graph) {
+                Ok(_) => eprintln!("{}: equal without {gone:?}", made.name),
+                Err(why) if !sets.is_empty() && made.expected.len() == 1 => {
+                    wrong.push(format!("without {gone:?}: {why}"));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

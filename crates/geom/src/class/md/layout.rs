@@ -1,0 +1,498 @@
+//! Places of a set's bytes on its members, as Linux computes them: roles and member addresses,
+//! without regard to which members are there.
+
+use super::superblock::Shape;
+use crate::base::topology::{Rows, Source, Topology, gcd, round_down};
+
+/// Parity before the data, and after them.
+const PARITY_0: u32 = 4;
+const PARITY_N: u32 = 5;
+/// DDF's rotations (RAID6).
+const ROTATING_ZERO_RESTART: u32 = 8;
+const ROTATING_N_RESTART: u32 = 9;
+const ROTATING_N_CONTINUE: u32 = 10;
+/// RAID5's layouts with Q on the last member (RAID6): 16 to 20.
+const WITH_LAST_Q: u32 = 16;
+/// Layouts of a RAID0 of several zones: original, alternate.
+const RAID0_ORIG: u32 = 1;
+const RAID0_ALT_MULTIZONE: u32 = 2;
+/// Smallest chunk of a set with parity or RAID10 copies: a page.
+const PAGE: u64 = 4096;
+
+/// Place of every byte of a set, for one shape of it.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// One member after another.
+    Linear(Linear),
+    /// Chunks on one member after another, in zones.
+    Zones(Zones),
+    /// The same on every member.
+    Mirror(Mirror),
+    /// Chunks, and their parity.
+    Parity(Parity),
+    /// Chunks in several copies (RAID10).
+    Copies(Copies),
+}
+
+/// Reason for which a superblock gives no layout, in words.
+pub type Wrong = String;
+
+impl Layout {
+    /// The layout of a set of `shape` over members of `rooms` bytes each by number, of which it
+    /// uses `size` (0: all of them).
+    pub fn new(shape: &Shape, size: u64, rooms: &[u64]) -> Result<Layout, Wrong> {
+        let Shape { level, layout, chunk, disks } = *shape;
+        let disks = u64::from(disks);
+        let power = |least: u64| chunk.is_power_of_two() && chunk >= least;
+        match level {
+            -1 => Linear::new(rooms, chunk).map(Layout::Linear),
+            0 if chunk == 0 || !chunk.is_multiple_of(512) => {
+                Err(format!("its chunk is {chunk} bytes"))
+            }
+            0 => Zones::new(rooms, chunk, layout).map(Layout::Zones),
+            1 => Ok(Layout::Mirror(Mirror { order: (0..rooms.len()).collect(), length: size })),
+            4..=6 if !power(PAGE) => Err(format!("its chunk is {chunk} bytes")),
+            4..=6 => Parity::new(level, layout, disks, chunk, size).map(Layout::Parity),
+            10 if !power(PAGE) => Err(format!("its chunk is {chunk} bytes")),
+            10 => Copies::new(layout, disks, chunk, size).map(Layout::Copies),
+            -4 | -5 => Err("its level is one of tests and paths, not of storage".into()),
+            _ => Err(format!("its level is {level}, which is not known")),
+        }
+    }
+
+    /// Length of the set in bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Layout::Linear(linear) => linear.ends.last().copied().unwrap_or(0),
+            Layout::Zones(zones) => zones.length,
+            Layout::Mirror(mirror) => mirror.length,
+            Layout::Parity(parity) => parity.length,
+            Layout::Copies(copies) => copies.length,
+        }
+    }
+
+    /// Copies of every byte.
+    pub fn copies(&self) -> usize {
+        match self {
+            Layout::Linear(_) | Layout::Zones(_) | Layout::Parity(_) => 1,
+            Layout::Mirror(mirror) => mirror.order.len(),
+            Layout::Copies(copies) => copies.count(),
+        }
+    }
+
+    /// Role, and byte of the data there, of copy `nth` of byte `x` of the set.
+    pub fn place(&self, x: u64, nth: usize) -> (usize, u64) {
+        match self {
+            Layout::Linear(linear) => linear.place(x),
+            Layout::Zones(zones) => zones.place(x),
+            Layout::Mirror(mirror) => (mirror.order.get(nth).copied().unwrap_or(0), x),
+            Layout::Parity(parity) => parity.place(x),
+            Layout::Copies(copies) => copies.place(x, nth),
+        }
+    }
+
+    /// Bytes from `x` on that lie one after another on the same members.
+    pub fn run(&self, x: u64) -> u64 {
+        let chunk = match self {
+            Layout::Linear(linear) => return linear.run(x),
+            Layout::Mirror(mirror) => return mirror.length.saturating_sub(x),
+            Layout::Zones(zones) => zones.chunk,
+            Layout::Parity(parity) => parity.chunk,
+            Layout::Copies(copies) => copies.chunk,
+        };
+        chunk - x % chunk
+    }
+
+    /// The topology of the set, given those of the data of all members in order of their roles.
+    pub fn topology(&self, below: &[Topology], length: u64) -> Topology {
+        match self {
+            Layout::Linear(linear) => {
+                let starts: Vec<u64> = std::iter::once(0)
+                    .chain(linear.ends.iter().copied())
+                    .take(below.len())
+                    .collect();
+                Topology::concat(below, &starts, length)
+            }
+            Layout::Zones(zones) => zones.topology(below),
+            Layout::Mirror(_) => Topology::mirror(below, length),
+            Layout::Parity(p) => Topology::parity(below, p.chunk, p.data(), length),
+            Layout::Copies(c) => Topology::copies(below, c.rows(), length),
+        }
+    }
+}
+
+/// Members one after another, each cut to whole chunks.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    /// Byte of the set at which each member ends.
+    ends: Vec<u64>,
+}
+
+impl Linear {
+    fn new(rooms: &[u64], chunk: u64) -> Result<Linear, Wrong> {
+        let mut end = 0u64;
+        let mut ends = Vec::new();
+        for &room in rooms {
+            end = end
+                .checked_add(round_down(room, chunk))
+                .filter(|&sum| sum > end)
+                .ok_or("a member has no room for a chunk")?;
+            ends.push(end);
+        }
+        Ok(Linear { ends })
+    }
+
+    fn member(&self, x: u64) -> usize {
+        self.ends.partition_point(|&end| end <= x)
+    }
+
+    fn place(&self, x: u64) -> (usize, u64) {
+        let at = self.member(x);
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        (at, x - start.unwrap_or(0))
+    }
+
+    fn run(&self, x: u64) -> u64 {
+        self.ends.get(self.member(x)).map_or(0, |end| end - x)
+    }
+}
+
+/// Chunks on one member after another: in the first zone on all members, up to the end of the
+/// shortest, in the next on those that are longer.
+#[derive(Clone, Debug)]
+pub struct Zones {
+    chunk: u64,
+    length: u64,
+    /// True if each zone counts its chunks from its own first; false if from the set's.
+    alternate: bool,
+    zones: Vec<Zone>,
+}
+
+#[derive(Clone, Debug)]
+struct Zone {
+    /// Byte of the set after its last.
+    end: u64,
+    /// Byte of each member at which it begins.
+    start: u64,
+    /// Roles of the members in it, in order.
+    members: Vec<usize>,
+}
+
+impl Zones {
+    /// The zones of members of `rooms` bytes each, with RAID0's number of a layout.
+    pub fn new(rooms: &[u64], chunk: u64, layout: u32) -> Result<Zones, Wrong> {
+        let whole: Vec<u64> = rooms.iter().map(|&room| round_down(room, chunk)).collect();
+        let (mut zones, mut start, mut end) = (Vec::new(), 0, 0u64);
+        loop {
+            let members: Vec<usize> =
+                (0..whole.len()).filter(|&member| whole[member] > start).collect();
+            let Some(next) = members.iter().map(|&member| whole[member]).min() else { break };
+            let length = (next - start).checked_mul(members.len() as u64);
+            end = length.and_then(|n| end.checked_add(n)).ok_or("it would be too large")?;
+            zones.push(Zone { end, start, members });
+            start = next;
+        }
+        if zones.first().is_none_or(|zone| zone.members.len() != rooms.len()) {
+            return Err("a member has no room for a chunk".into());
+        }
+        if zones.len() > 1 && ![RAID0_ORIG, RAID0_ALT_MULTIZONE].contains(&layout) {
+            return Err(UNSAID.into());
+        }
+        // Linux masks sectors with those of a chunk less one, whatever the chunk: where that is no
+        // power of two, the set ends before its last chunks.
+        let masked = |&room: &u64| (room / 512 & !(chunk / 512 - 1)) * 512;
+        let length = if chunk.is_power_of_two() { end } else { whole.iter().map(masked).sum() };
+        Ok(Zones { chunk, length, alternate: layout == RAID0_ALT_MULTIZONE, zones })
+    }
+
+    /// The zone of byte `x`, and the first byte of that on the set.
+    fn zone(&self, x: u64) -> (&Zone, u64) {
+        let at = self.zones.partition_point(|zone| zone.end <= x).min(self.zones.len() - 1);
+        let start = at.checked_sub(1).map_or(0, |before| self.zones[before].end);
+        (&self.zones[at], start)
+    }
+
+    fn place(&self, x: u64) -> (usize, u64) {
+        let (zone, first) = self.zone(x);
+        let members = zone.members.len() as u64;
+        let (n, within) = ((x - first) / self.chunk, x % self.chunk);
+        let counted = if self.alternate { n } else { x / self.chunk };
+        // Below the number of members.
+        let turn = usize::try_from(counted % members).unwrap_or(0);
+        (zone.members[turn], zone.start + n / members * self.chunk + within)
+    }
+
+    fn topology(&self, below: &[Topology]) -> Topology {
+        let (mut starts, mut parts, mut first) = (Vec::new(), Vec::new(), 0);
+        for zone in &self.zones {
+            let length = zone.end.min(self.length).saturating_sub(first);
+            if length == 0 {
+                break;
+            }
+            let turn = if self.alternate { 0 } else { first / self.chunk };
+            let members: Vec<Topology> = (0..zone.members.len() as u64)
+                .filter_map(|at| {
+                    let at = usize::try_from((turn + at) % zone.members.len() as u64).ok()?;
+                    let member = below.get(*zone.members.get(at)?)?;
+                    Some(member.shift(zone.start, member.length.saturating_sub(zone.start)))
+                })
+                .collect();
+            starts.push(first);
+            parts.push(Topology::stripe(&members, self.chunk, length, Source::Label));
+            first = zone.end;
+        }
+        match parts.as_slice() {
+            [one] => one.clone(),
+            _ => Topology::concat(&parts, &starts, self.length).without_clashing(),
+        }
+    }
+}
+
+/// Advice for a RAID0 of several zones that does not say which layout it has.
+pub const UNSAID: &str = "its members differ in length and it does not say in which of two layouts it was written: Linux refuses it too";
+
+/// The same bytes on every member.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// Roles in the order in which they are read.
+    pub order: Vec<usize>,
+    length: u64,
+}
+
+/// Chunks of data on all members but one or two, which hold their parity (RAID4, 5, 6).
+#[derive(Clone, Debug)]
+pub struct Parity {
+    /// RAID5's or RAID6's number of the layout, as Linux has it.
+    layout: u32,
+    six: bool,
+    disks: u64,
+    chunk: u64,
+    length: u64,
+}
+
+/// One row of a set with parity: which role holds what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Role of the sum.
+    pub p: usize,
+    /// Role of the weighted sum.
+    pub q: Option<usize>,
+}
+
+impl Parity {
+    /// A set of `disks` members of `size` bytes each, with the layout's number at its level.
+    pub fn new(
+        level: i32,
+        layout: u32,
+        disks: u64,
+        chunk: u64,
+        size: u64,
+    ) -> Result<Parity, Wrong> {
+        let six = level == 6;
+        // A RAID4's layout is not looked at: its parity is on the last member.
+        let layout = if level == 4 { PARITY_N } else { layout };
+        let known = match layout {
+            0..=PARITY_N => true,
+            ROTATING_ZERO_RESTART..=ROTATING_N_CONTINUE => six,
+            n => six && (WITH_LAST_Q..=WITH_LAST_Q + PARITY_0).contains(&n),
+        };
+        if !known {
+            return Err(format!("its layout is {layout}, which is not known"));
+        }
+        let least = if six { 4 } else { 2 };
+        if disks < least {
+            return Err(format!("it has {disks} members, and its level takes {least} at least"));
+        }
+        let length = round_down(size, chunk)
+            .checked_mul(disks - if six { 2 } else { 1 })
+            .ok_or("it would be too large")?;
+        Ok(Parity { layout, six, disks, chunk, length })
+    }
+
+    /// Chunks of data in a row.
+    pub fn data(&self) -> u64 {
+        self.disks - if self.six { 2 } else { 1 }
+    }
+
+    /// Row, and number of the chunk in it, of byte `x`.
+    pub fn row_of(&self, x: u64) -> (u64, u64) {
+        let n = x / self.chunk;
+        (n / self.data(), n % self.data())
+    }
+
+    /// The roles of parity in row number `row`.
+    pub fn row(&self, row: u64) -> Row {
+        let disks = self.disks;
+        let (p, q) = if !self.six {
+            (self.p_of_five(row, disks), None)
+        } else if self.layout >= WITH_LAST_Q {
+            let inner = Parity { layout: self.layout - WITH_LAST_Q, ..*self };
+            (inner.p_of_five(row, disks - 1), Some(disks - 1))
+        } else {
+            let back = disks - 1 - row % disks;
+            let (p, q) = match self.layout {
+                PARITY_0 => (0, 1),
+                PARITY_N => (disks - 2, disks - 1),
+                ROTATING_N_RESTART => {
+                    let p = disks - 1 - (row + 1) % disks;
+                    (p, (p + 1) % disks)
+                }
+                ROTATING_N_CONTINUE => (back, (back + disks - 1) % disks),
+                1 | 3 | ROTATING_ZERO_RESTART => (row % disks, (row % disks + 1) % disks),
+                _ => (back, (back + 1) % disks),
+            };
+            (p, Some(q))
+        };
+        let role = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Row { p: role(p), q: q.map(role) }
+    }
+
+    /// The role of parity in a RAID5 of `disks` members.
+    fn p_of_five(&self, row: u64, disks: u64) -> u64 {
+        match self.layout {
+            1 | 3 => row % disks,
+            PARITY_0 => 0,
+            PARITY_N => disks - 1,
+            _ => disks - 1 - row % disks,
+        }
+    }
+
+    /// The role of chunk number `index` of the data in `row`.
+    pub fn data_role(&self, row: Row, index: u64) -> usize {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        // The members among which the data rotate.
+        let around = usize::try_from(self.disks).unwrap_or(usize::MAX)
+            - usize::from(self.six && self.layout >= WITH_LAST_Q);
+        let follows = match self.layout {
+            ROTATING_N_CONTINUE => Some(row.p),
+            2 | 3 if self.six => row.q,
+            2 | 3 | 18 | 19 => Some(row.p),
+            _ => None,
+        };
+        if let Some(last) = follows {
+            return (last + 1 + index) % around;
+        }
+        // In order, past the parity.
+        let mut taken = [Some(row.p), row.q];
+        taken.sort_unstable();
+        taken.iter().flatten().fold(index, |role, &taken| role + usize::from(role >= taken))
+    }
+
+    /// The power of 2 by which Q counts what `role` holds in `row`.
+    pub fn weight(&self, row: Row, role: usize) -> usize {
+        let Some(q) = row.q else { return 0 };
+        if (ROTATING_ZERO_RESTART..=ROTATING_N_CONTINUE).contains(&self.layout) {
+            return role;
+        }
+        // Data are counted from the member after Q on, past P.
+        let disks = usize::try_from(self.disks).unwrap_or(usize::MAX);
+        let from_q = |role: usize| (role + disks - q - 1) % disks;
+        from_q(role) - usize::from(from_q(row.p) < from_q(role))
+    }
+
+    fn place(&self, x: u64) -> (usize, u64) {
+        let (row, index) = self.row_of(x);
+        (self.data_role(self.row(row), index), row * self.chunk + x % self.chunk)
+    }
+
+    /// Number of members, parity included.
+    pub fn disks(&self) -> usize {
+        usize::try_from(self.disks).unwrap_or(usize::MAX)
+    }
+}
+
+/// Chunks in several copies: near ones side by side, far ones further back (RAID10).
+#[derive(Clone, Debug)]
+pub struct Copies {
+    near: u64,
+    far: u64,
+    /// True if far copies follow in the next row, not in the next part of the member.
+    offset: bool,
+    /// Members among which far copies move on.
+    far_set: u64,
+    disks: u64,
+    chunk: u64,
+    /// Bytes of a member from one far copy to the next.
+    stride: u64,
+    length: u64,
+}
+
+impl Copies {
+    /// A set of `disks` members of `size` bytes each, with RAID10's number of a layout.
+    pub fn new(layout: u32, disks: u64, chunk: u64, size: u64) -> Result<Copies, Wrong> {
+        let (near, far) = (u64::from(layout & 0xff), u64::from(layout >> 8 & 0xff));
+        let offset = layout & 1 << 16 != 0;
+        let copies = near * far;
+        let far_set = match layout >> 17 {
+            0 => disks,
+            1 => disks.checked_div(far).unwrap_or(0),
+            2 => copies,
+            _ => 0,
+        };
+        if copies < 2 || copies > disks || far_set == 0 || far_set > disks {
+            return Err(format!("its layout is {layout:#x}, which is not known"));
+        }
+        if offset && !disks.is_multiple_of(near) && near > 1 {
+            // mdadm makes no such set; Linux would write one copy over another.
+            return Err(format!("in its layout, {layout:#x}, copies lie over each other"));
+        }
+        // As many chunks as fit, and what they take of each member.
+        let chunks = size / chunk / far;
+        let chunks = chunks.checked_mul(disks).ok_or("it would be too large")? / near;
+        let used = chunks.checked_mul(copies).ok_or("it would be too large")?.div_ceil(disks);
+        let stride = if offset { chunk } else { used / far * chunk };
+        let length = chunks.checked_mul(chunk).ok_or("it would be too large")?;
+        Ok(Copies { near, far, offset, far_set, disks, chunk, stride, length })
+    }
+
+    fn count(&self) -> usize {
+        usize::try_from(self.near * self.far).unwrap_or(usize::MAX)
+    }
+
+    fn place(&self, x: u64, nth: usize) -> (usize, u64) {
+        let nth = nth as u64;
+        let (near, far) = (nth / self.far, nth % self.far);
+        let first = x / self.chunk * self.near + near;
+        let (mut row, mut disk) = (first / self.disks, first % self.disks);
+        if self.offset {
+            row *= self.far;
+        }
+        let mut at = row * self.chunk + x % self.chunk;
+        for _ in 0..far {
+            disk = self.next_far(disk);
+            at += self.stride;
+        }
+        (usize::try_from(disk).unwrap_or(usize::MAX), at)
+    }
+
+    /// The member of the next far copy of what is on `disk`.
+    fn next_far(&self, disk: u64) -> u64 {
+        let (size, rest) = (self.far_set, self.disks % self.far_set);
+        let last = (self.disks / size - 1) * size;
+        let next = disk + self.near;
+        if rest != 0 && next > last {
+            (next - last) % (size + rest) + last
+        } else {
+            next % size + disk / size * size
+        }
+    }
+
+    /// True if every byte has a copy on a member for which `here` is true.
+    pub fn has_all(&self, here: impl Fn(usize) -> bool) -> bool {
+        (0..self.disks)
+            .all(|n| (0..self.count()).any(|nth| here(self.place(n * self.chunk, nth).0)))
+    }
+
+    fn rows(&self) -> Rows {
+        let common = gcd(self.near, self.disks);
+        let (data, rows) = (self.disks / common, self.near / common);
+        let together = if self.offset { self.far } else { 1 };
+        Rows {
+            chunk: self.chunk,
+            row: self.chunk * data,
+            span: self.chunk * rows * together,
+            places: if self.offset { 1 } else { self.far },
+            stride: self.stride,
+        }
+    }
+}
