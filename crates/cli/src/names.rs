@@ -2,11 +2,13 @@
 
 /// `title`, then a line for each name with its meaning; [`crate::words::after_help`] breaks lines
 /// that are too long.
+use crate::words::width::columns_of;
+
 pub(crate) fn listed<'a>(
     title: &str,
     names: impl Iterator<Item = (&'a str, &'a str)> + Clone,
 ) -> String {
-    let wide = names.clone().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let wide = names.clone().map(|(name, _)| columns_of(name)).max().unwrap_or(0);
     names.fold(format!("{title}:"), |text, (name, about)| {
         text + &format!("\n  {name:wide$}  {about}")
     })

@@ -9,6 +9,7 @@ pub(crate) mod markdown;
 pub(crate) mod metric;
 pub(crate) mod size;
 pub(crate) mod terminal;
+pub(crate) mod width;
 use crate::report::{Finding, Provider, Target, Verdict};
 use crate::style::Style;
 use std::io::{self, ErrorKind, Write};

@@ -21,8 +21,8 @@ const FLOORS: [(&str, &[&str]); 6] = [
     (
         "host",
         &[
-            "error", "errno", "random", "clock", "device", "disk", "engine", "process", "nbd",
-            "ublk",
+            "error", "errno", "random", "clock", "lock", "device", "disk", "engine", "process",
+            "nbd", "ublk",
         ],
     ),
     (

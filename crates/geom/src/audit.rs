@@ -6,6 +6,7 @@
 //! providers on it.
 
 use crate::base::finding::{self, Finding, Severity};
+use crate::base::size::PAGE;
 use crate::base::topology::{Cost, Fact, Trust, Why};
 use crate::format::{Inside, Sign};
 use crate::graph::{Graph, Id, Provider};
@@ -73,8 +74,6 @@ pub enum Role {
     Blank,
 }
 
-/// Size in bytes of a write where no format gives it: a page.
-const PAGE: u64 = 4096;
 /// Cost factor from which on misalignment is an error rather than a warning.
 const DEAR: f64 = 1.5;
 

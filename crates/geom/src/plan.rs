@@ -53,13 +53,11 @@ pub mod vmfs;
 pub mod xfs;
 pub mod zfs;
 
+pub use crate::base::size::PAGE;
 pub use stack::{Place, Use, edits};
 pub use uses::{Group, Kind, USES};
 
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
-
-/// Page in bytes of the processors and kernels that most layers run on.
-pub const PAGE: u64 = 4096;
 
 /// Value that a parameter is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,10 @@ pub fn now() -> u64 {
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
 }
 
+/// The interval in which a thread that waits for a call without an end looks whether it shall end:
+/// short for a user at the keyboard, and no load.
+pub const TICK: Duration = Duration::from_millis(20);
+
 /// The delay of a timer and of the wake-up of a processor in ns: a thread wakes this early and then
 /// polls the clock.
 const EARLY_NS: u64 = 60_000;

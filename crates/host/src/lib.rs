@@ -39,6 +39,7 @@ pub mod engine;
 pub(crate) mod errno;
 pub mod error;
 
+pub mod lock;
 pub mod nbd;
 pub mod process;
 pub mod random;

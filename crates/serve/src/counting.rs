@@ -12,6 +12,8 @@ mod stack;
 pub use history::{History, Sample};
 pub use server_counts::{Blame, ExportCounts, LayerCounts, ServerCounts};
 pub use stack::Stack;
+use trueline_host::clock::TICK;
+use trueline_host::lock::lock;
 
 use crate::layer::counted::{Counted, Counters, Counts, Place, Waits};
 use crate::notice::{Notice, Tell};
@@ -20,7 +22,7 @@ use crate::retaste::trigger::RetasteTrigger;
 use provider_registry::ProviderRegistry;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use trueline_geom::audit::audit;
 use trueline_geom::audit::io::{IoAudit, IoKind, Tally};
@@ -28,8 +30,6 @@ use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::{Graph, Id};
 
-/// Time between two looks at whether to stop.
-const TICK: Duration = Duration::from_millis(50);
 /// Quiet time after a write to a table before the disk is tasted again, if no flush comes.
 const QUIET: Duration = Duration::from_secs(1);
 /// The longest wait of a flush for tasting: milliseconds are enough for most disks.
@@ -297,11 +297,6 @@ fn blind(graph: &Graph) -> usize {
         .flat_map(|provider| &provider.findings)
         .filter(|found| *found.rule == finding::BLIND)
         .count()
-}
-
-/// A lock that a panic does not spoil: nothing is half done while it is held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts of a layer on a disk.

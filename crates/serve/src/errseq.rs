@@ -17,8 +17,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use trueline_geom::base::error::Errno;
+use trueline_host::lock::{lock, wait};
 
 /// The sequence of errors of a medium, in the order in which they happened.
 #[derive(Debug, Default)]
@@ -71,7 +72,7 @@ fn is_of_medium(errno: Errno) -> bool {
 
 impl ErrorSequence {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The state of a new client, which knows of all errors so far.
@@ -112,7 +113,7 @@ impl ErrorSequence {
         let next = self.end(own, done.err());
         let mut state = self.state();
         while done.is_ok() && state.running.first().is_some_and(|&other| other < next) {
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.ended, state);
         }
         done.and(state.advance(since))
     }

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use trueline_host::lock::{lock, wait};
 
 /// A queue of jobs with their threads, which borrow it and call [`Workers::work`].
 pub(crate) struct Workers<Job> {
@@ -51,7 +52,7 @@ impl<Job> Workers<Job> {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Job>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// The bytes of jobs that are not done.
@@ -71,7 +72,7 @@ impl<Job> Workers<Job> {
         while queue.jobs > 0
             && (queue.jobs >= self.most.jobs || queue.bytes + bytes > self.most.bytes)
         {
-            queue = self.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = wait(&self.room, queue);
         }
         if queue.idle <= queue.waiting.len() && queue.threads < self.most.threads && spawn() {
             queue.threads += 1;
@@ -110,7 +111,7 @@ impl<Job> Workers<Job> {
                 return;
             } else {
                 queue.idle += 1;
-                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = wait(&self.work, queue);
                 queue.idle -= 1;
             }
         }

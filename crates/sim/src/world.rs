@@ -15,7 +15,7 @@ use stripes::{Next, Stripes};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
 use trueline_geom::mapping::geom;
-use trueline_geom::mapping::route::{Piece, Route};
+use trueline_geom::mapping::route::{Piece, RangeOfSet, Route};
 
 mod elevator;
 mod stripes;
@@ -158,7 +158,7 @@ impl World {
     /// The index in `stripes` of the set with parity that `route` is a range of, and its first byte
     /// there.
     fn stripes_of(&mut self, route: &Route) -> Option<(usize, u64)> {
-        let (geom, slot, below, base) = route.set()?;
+        let RangeOfSet { geom, slot, below, base } = route.set()?;
         if let Some(set) = self.stripes.iter().position(|stripes| stripes.is_of(geom, slot)) {
             return Some((set, base));
         }

@@ -14,11 +14,11 @@ use pidfile::Pidfile;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use telemetry::Telemetry;
 use top::Top;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::probe::Limits;
+use trueline_host::clock::TICK;
 use trueline_host::disk::file::Access;
 use trueline_host::process::{signal, tree};
 use trueline_serve::front::Front;
@@ -47,9 +47,6 @@ pub(crate) mod summary;
 mod telemetry;
 pub(crate) mod text;
 mod top;
-
-/// Time between two checks whether to end.
-const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {

@@ -4,6 +4,7 @@
 //! the remainder by 1000 although it counts by 1024, and so prints `232G` for 232.9.
 
 use crate::words::escape;
+use crate::words::width::columns_of;
 use std::io;
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Table, types};
@@ -103,7 +104,7 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
         table.by_start().into_iter().map(|e| escape::plain(&shown.partition(e))).collect();
     let name = escape::plain(shown.name.text());
     let others = names.iter().filter(|_| format.names);
-    let wide = others.chain([&name]).map(|n| n.chars().count()).max().unwrap_or(0);
+    let wide = others.chain([&name]).map(|n| columns_of(n)).max().unwrap_or(0);
     let mark = match (table.damage.is_empty(), shown.scheme.is_editable()) {
         (false, _) => " [CORRUPT]",
         (true, false) => " [READ ONLY]",

@@ -4,6 +4,7 @@
 //! A command is broken only between words of a shell, and the line then ends in a backslash.
 
 use crate::words::columns;
+use crate::words::width::columns_of;
 use std::io;
 
 /// Columns of a page without a terminal.
@@ -50,7 +51,7 @@ pub(crate) fn write(text: &str, width: Option<usize>, out: &mut dyn io::Write) -
 
 /// Writes a command with its remark beside it, or beneath it if there is no room.
 fn write_example(example: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
-    if example.chars().count() + 2 <= width {
+    if columns_of(example) + 2 <= width {
         return writeln!(out, "  {example}");
     }
     let (command, remark) = example.split_once("  ").unwrap_or((example, ""));
@@ -68,7 +69,7 @@ fn write_entry(entry: &str, width: usize, out: &mut dyn io::Write) -> io::Result
     let (name, about) = entry.split_once("  ").unwrap_or((entry, ""));
     let at = entry.len() - about.trim_start().len() + 2;
     let indent = if at <= width / 2 { at } else { 2 + FURTHER };
-    let pad = at - 2 - name.chars().count();
+    let pad = at - 2 - columns_of(name);
     columns::wrap(&format!("  {name}{:pad$}", ""), at, about.trim_start(), indent, Some(width), out)
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn folded(command: &str, indent: usize, width: usize) -> String {
     let mut at = indent;
     let words = shell_words(command);
     for (nth, word) in words.iter().enumerate() {
-        let length = word.chars().count();
+        let length = columns_of(word);
         // Every word but the last needs room for the backslash behind it.
         let behind = if nth + 1 == words.len() { 0 } else { 2 };
         if nth > 0 && at + 1 + length + behind > width && at > indent + FURTHER {

@@ -1,5 +1,6 @@
 //! Rows of cells in aligned columns.
 
+use crate::words::width::columns_of;
 use anstyle::Style as Colour;
 use std::io;
 
@@ -47,7 +48,7 @@ impl Cell {
     }
 
     fn width(&self) -> usize {
-        self.text.chars().count()
+        columns_of(&self.text)
     }
 }
 
@@ -208,7 +209,7 @@ fn write_paragraphs(
             .zip(widths)
             .filter(|((cell, _), width)| **width > 0 && !cell.text.is_empty());
         let Some(((first, _), _)) = cells.next() else { continue };
-        let lead = first.width() - first.text.trim_start().chars().count();
+        let lead = first.width() - columns_of(first.text.trim_start());
         write!(out, "{:lead$}{}", "", first.colour)?;
         flow(lead, first.text.trim_start(), lead + 2, width, out)?;
         write!(out, "{:#}", first.colour)?;
@@ -216,7 +217,7 @@ fn write_paragraphs(
         for ((cell, heading), _) in cells {
             let name = heading.text.to_lowercase();
             let name = if name.is_empty() { name } else { name + " " };
-            let length = name.chars().count() + cell.width();
+            let length = columns_of(&name) + cell.width();
             // A comma may follow the cell.
             let before = at.filter(|at| width.is_none_or(|width| at + 2 + length < width));
             let begins = before.map_or(indent, |at| at + 2);
@@ -227,7 +228,7 @@ fn write_paragraphs(
             }
             write!(out, "{name}{}", cell.colour)?;
             at = Some(flow(
-                begins + name.chars().count(),
+                begins + columns_of(&name),
                 &cell.text,
                 indent + 2,
                 width.map(|width| width.saturating_sub(1)),
@@ -277,7 +278,7 @@ fn flow(
     out: &mut dyn io::Write,
 ) -> io::Result<usize> {
     for (nth, word) in words(text).into_iter().enumerate() {
-        let length = word.chars().count();
+        let length = columns_of(word);
         if nth > 0 && width.is_some_and(|width| at + 1 + length > width) {
             write!(out, "\n{:indent$}{word}", "")?;
             at = indent + length;

@@ -8,6 +8,7 @@ use super::columns::{self, Cell, Spare};
 use super::escape;
 use crate::style::Style;
 use crate::words::after_help;
+use crate::words::width::columns_of;
 use anstyle::Style as Colour;
 use std::io;
 
@@ -58,7 +59,7 @@ fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<(
     let line = escape::plain(line.trim_end());
     let code = line.trim_start();
     let indent = line.len() - code.len();
-    if line.chars().count() <= width {
+    if columns_of(&line) <= width {
         return writeln!(out, "{line}");
     }
     if PRINTED.iter().any(|begin| code.starts_with(begin)) {
@@ -136,13 +137,9 @@ fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Res
     };
     let rows: Vec<&Vec<String>> = rows.iter().filter(|row| !is_rule(row)).collect();
     let column = |nth: usize| rows.iter().filter_map(move |row| row.get(nth));
-    let long = |nth: usize| column(nth).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let long = |nth: usize| column(nth).map(|cell| columns_of(cell)).max().unwrap_or(0);
     let word = |nth: usize| {
-        column(nth)
-            .flat_map(|cell| cell.split_whitespace())
-            .map(|word| word.chars().count())
-            .max()
-            .unwrap_or(0)
+        column(nth).flat_map(|cell| cell.split_whitespace()).map(columns_of).max().unwrap_or(0)
     };
     let mut wide: Vec<usize> = (0..count).map(long).collect();
     let least: Vec<usize> = (0..count).map(|nth| word(nth).max(NARROW)).collect();
@@ -182,8 +179,8 @@ fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Res
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > width {
+        let line = lines.last_mut().map_or(0, |line| columns_of(line));
+        if line > 0 && line + 1 + columns_of(word) > width {
             lines.push(word.to_owned());
         } else if let Some(last) = lines.last_mut() {
             let space = if line > 0 { " " } else { "" };

@@ -45,7 +45,7 @@ fn killed_at_any_moment_it_goes_on() {
             let ran = run_with(directory, &["move", "--resume", "disk.img.journal", "--dry-run"]);
             if ran.code == Some(2) {
                 // The journal itself was not whole, or nothing had begun.
-                let nothing = ["no whole journal", "was not changed yet"]
+                let nothing = ["not a complete journal", "was not changed yet"]
                     .iter()
                     .any(|said| ran.stderr.contains(said));
                 assert!(nothing, "{}", ran.stderr);

@@ -34,15 +34,13 @@
 pub mod nvme;
 
 use crate::base::finding::{self, Finding, Fix, Severity, Statement};
+use crate::base::size::PAGE;
 use crate::base::topology::{
     Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down,
 };
 
 /// Block size in bytes where none is reported or believed.
 const SECTOR: u64 = 512;
-/// Unit in bytes that a drive may have without reporting it.
-const PAGE: u64 = 4096;
-
 /// Queue limits of a block device, under sysfs's own names; 0 (or `None`) is "not reported".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {

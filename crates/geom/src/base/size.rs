@@ -1,5 +1,9 @@
 //! Numbers in users' notation: sizes with a unit, decimals in fixed units.
 
+/// Bytes of a page of memory: the unit in which a kernel's page cache, swap and md do their I/O on
+/// machines with pages of 4096 bytes, and the block that is assumed where none is known.
+pub const PAGE: u64 = 4096;
+
 /// Bytes of a size such as `4096`, `4k`, `1MiB`, `90g`: binary unless written `kB`/`MB`; `8s` are
 /// sectors of 512 bytes. `None` for other text, or from 2^64 on.
 pub fn bytes(text: &str) -> Option<u64> {

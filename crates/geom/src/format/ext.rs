@@ -18,6 +18,7 @@ use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
+use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -130,8 +131,6 @@ struct Super {
 }
 assert_offsets!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
 
-/// The largest block that most systems mount, in bytes.
-const PAGE: u64 = 4096;
 const AT: u64 = 1024;
 const MAGIC_AT: u64 = AT + 56;
 const COMPAT_HAS_JOURNAL: u32 = 0x4;

@@ -20,6 +20,7 @@ use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
+use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -143,8 +144,6 @@ assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 pub(super) const LOG: &str =
     "a log of XFS on a device of its own: where its blocks lie is not known";
 const LOG_MAGIC: u32 = 0xfeed_babe;
-/// The largest block that kernels before 6.12 mount, in bytes.
-const PAGE: u64 = 4096;
 /// The kernel's basic block, in which a log is written that records nothing else.
 const BASIC_BLOCK: u64 = 512;
 

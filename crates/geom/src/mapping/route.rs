@@ -25,6 +25,19 @@ enum End {
     Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
 }
 
+/// A range of a provider that a set makes.
+#[derive(Clone, Copy)]
+pub struct RangeOfSet<'a> {
+    /// The set.
+    pub geom: &'a Arc<dyn Geom>,
+    /// The slot of the provider.
+    pub slot: usize,
+    /// The routes to its members, in order.
+    pub below: &'a Arc<[Route]>,
+    /// The first byte of the range on the provider.
+    pub base: u64,
+}
+
 /// A callback for every piece of a request; the first argument is the bytes of the request before
 /// the piece.
 pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
@@ -137,12 +150,13 @@ impl Route {
         }
     }
 
-    /// The set that this is a range of, its slot and its members, and the first byte of this on it;
-    /// `None` for a range of a disk.
-    pub fn set(&self) -> Option<(&Arc<dyn Geom>, usize, &Arc<[Route]>, u64)> {
+    /// The set that this is a range of; `None` for a range of a disk.
+    pub fn set(&self) -> Option<RangeOfSet<'_>> {
         match &self.end {
             End::Store(_) => None,
-            End::Geom { geom, slot, below } => Some((geom, *slot, below, self.base)),
+            End::Geom { geom, slot, below } => {
+                Some(RangeOfSet { geom, slot: *slot, below, base: self.base })
+            }
         }
     }
 

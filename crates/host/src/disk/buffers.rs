@@ -10,6 +10,7 @@ use crate::random;
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ptr::NonNull;
+use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::round_up;
 
 /// A mapping of anonymous memory, divided into places of equal size.
@@ -19,9 +20,6 @@ pub struct Buffers {
     bytes: usize,
     place: usize,
 }
-
-/// The alignment of every place in bytes.
-const PAGE: u64 = 4096;
 
 impl Buffers {
     /// A mapping of `count` places of at least `length` bytes each.

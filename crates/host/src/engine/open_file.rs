@@ -15,6 +15,7 @@ use rustix::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use trueline_geom::base::error::Errno;
+use trueline_geom::base::size::PAGE;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::is_whole;
 
@@ -37,10 +38,6 @@ pub struct OpenFile {
     cache: Cache,
     writable: bool,
 }
-
-/// The alignment of direct I/O in bytes if none is reported: a page, which suffices for every
-/// device.
-const PAGE: u64 = 4096;
 
 impl OpenFile {
     /// A second handle of an open medium, in the same access mode; `place` is its name in messages.

@@ -9,14 +9,13 @@
 //! # Sources
 //! credentials(7) (process groups, controlling terminal), proc_pid_stat(5), kill(2).
 
+use crate::clock::TICK;
 use rustix::process::{Pid, Signal};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// The interval between two checks for remaining processes.
-const TICK: Duration = Duration::from_millis(20);
 /// The time that processes have to end after a terminal's Ctrl-C, before they are sent SIGTERM.
 const TOLD: Duration = Duration::from_millis(500);
 

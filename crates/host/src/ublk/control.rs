@@ -7,6 +7,7 @@
 
 use super::wire::{self, INFO, command};
 use crate::error::{Cause, Error};
+use crate::lock::lock;
 use io_uring::types::{self, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::fs::{Mode, OFlags};
@@ -15,8 +16,8 @@ use rustix::process::{Pid, test_kill_process};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The device of the driver's commands.
 pub const CONTROL: &str = "/dev/ublk-control";
@@ -109,7 +110,7 @@ impl Control {
         limit: &SubmitArgs<'_, '_>,
     ) -> io::Result<()> {
         let arguments = wire::control(device, buffer.0, buffer.1, data);
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = lock(&self.ring);
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), command)
             .cmd(arguments)

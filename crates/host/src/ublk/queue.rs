@@ -11,13 +11,14 @@
 )]
 
 use super::wire::{self, DESCRIPTOR, MOST_DEPTH, command};
+use crate::lock::lock;
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{EventfdFlags, PollFlags};
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most requests in flight.
 pub const DEPTH: u16 = 64;
@@ -58,11 +59,11 @@ impl Queue {
 
     /// The data of the request `tag`.
     pub fn buffer(&self, tag: u16) -> MutexGuard<'_, Vec<u8>> {
-        self.buffers[usize::from(tag)].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.buffers[usize::from(tag)])
     }
 
     fn done(&self) -> MutexGuard<'_, Vec<(u16, i32)>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.done)
     }
 
     /// Notes the answer of another thread to the request `tag`.

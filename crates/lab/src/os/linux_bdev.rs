@@ -17,10 +17,8 @@
 use crate::rig::{Done, Op, Request, Rig};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use trueline_geom::base::error::Errno;
+use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{largest_grain, round_down, round_up};
-
-/// The size of a page, and so of the largest block, in bytes.
-const PAGE: u64 = 4096;
 
 /// The destination of a write with `O_SYNC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The stack of providers that requests are counted by.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use trueline_geom::audit::{Audit, Role};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
+use trueline_host::lock::lock;
 
 /// A tasted graph and what its audit found, as the last tasting that found something else left
 /// them.
@@ -30,7 +31,7 @@ impl Stack {
 
     fn own(&self) -> MutexGuard<'_, Graph> {
         // Reading leaves nothing half done.
-        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.graph)
     }
 
     /// True where a reader is told the same of another tasting's providers.

@@ -24,6 +24,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tree::Tree;
 use trueline_host::error::Error;
+use trueline_host::lock::lock;
 
 mod files;
 mod range;
@@ -179,23 +180,22 @@ impl Mounted {
 
     /// Ends the mount, even if a file is open; its client gets errors from then on.
     fn end(&self) -> Result<(), Error> {
-        let unmounted =
-            match self.unmounter.lock().unwrap_or_else(PoisonError::into_inner).unmount() {
-                // A file is open: no other can be opened, and the mount ends when this one is
-                // closed.
-                Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
-                    rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
-                }
-                // It is no mount point any more: another program has detached it.
-                Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-                done => done,
-            };
+        let unmounted = match lock(&self.unmounter).unmount() {
+            // A file is open: no other can be opened, and the mount ends when this one is
+            // closed.
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
+            }
+            // It is no mount point any more: another program has detached it.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            done => done,
+        };
         let end = Instant::now() + GRACE;
         while !self.has_ended() && Instant::now() < end {
             thread::sleep(TICK);
         }
         self.gate.close();
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = lock(&self.session);
         unmounted.map_err(|e| Error::os("unmount", &self.point, e))?;
         match session.take_if(|session| session.is_finished()).map(JoinHandle::join) {
             // The threads end with the program, and the kernel reports errors to clients with open

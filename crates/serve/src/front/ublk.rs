@@ -19,11 +19,12 @@ use service::Service;
 use shape::shape_of;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use trueline_host::clock::TICK;
 use trueline_host::device::users;
 use trueline_host::error::Error;
+use trueline_host::lock::lock;
 use trueline_host::ublk::control::{CONTROL, Control};
 use trueline_host::ublk::queue::{DEPTH, LARGEST};
 use trueline_host::ublk::wire::command;
@@ -34,9 +35,6 @@ mod shape;
 
 /// The most queues, each with a thread: the kernel assigns every processor one of them.
 const QUEUES: usize = 4;
-/// The interval between two checks for the end.
-const TICK: Duration = Duration::from_millis(20);
-
 /// A block device of the ublk driver.
 pub struct Disk {
     control: Control,
@@ -114,7 +112,7 @@ impl Disk {
     }
 
     fn served(&self) -> std::sync::MutexGuard<'_, Option<Served>> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.served)
     }
 
     /// Returns when `stop` is set, or the device is gone. Requests made by then have been answered.

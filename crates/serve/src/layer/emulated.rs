@@ -18,7 +18,7 @@
 use pace::Pace;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, Thread};
 use timeline::Timeline;
 use trueline_geom::base::error::Errno;
@@ -27,6 +27,7 @@ use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::base::topology::Grain;
 use trueline_geom::mapping::route::Route;
 use trueline_host::clock;
+use trueline_host::lock::lock;
 use trueline_lab::rig::{Op, Request};
 use trueline_sim::counters::Counters;
 use trueline_sim::world::World;
@@ -125,7 +126,7 @@ impl Drives {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Submits a request to the drives now.

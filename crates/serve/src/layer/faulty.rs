@@ -2,12 +2,13 @@
 //! here are the delays and the counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
+use trueline_host::lock::lock;
 
 /// Faults shared by several stores: the requests of all are numbered in one sequence.
 pub struct Faults {
@@ -44,7 +45,7 @@ impl Faults {
 
     /// The effects of each rule, in order.
     pub fn done(&self) -> Vec<Done> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.done).clone()
     }
 
     /// The number of requests that a rule is for.
@@ -67,7 +68,7 @@ impl Faults {
         };
         let Decision { delay_ns, failure, rules } = self.plan.decide(&asked);
         if !rules.is_empty() {
-            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = lock(&self.done);
             for rule in rules {
                 done[rule].count += 1;
                 if done[rule].first.len() < REMEMBERED {

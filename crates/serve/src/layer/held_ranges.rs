@@ -4,7 +4,8 @@
 //! # Limits
 //! A write waits for earlier ones that overlap it, so none waits for ever.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use trueline_host::lock::{lock, wait};
 
 /// The writes in flight on one store.
 #[derive(Debug, Default)]
@@ -53,7 +54,7 @@ impl Drop for Hold<'_> {
 
 impl Ranges {
     fn writes(&self) -> MutexGuard<'_, Writes> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writes)
     }
 
     /// Waits for earlier conflicting writes of bytes `start..end`, and holds the range. `partial`:
@@ -65,7 +66,7 @@ impl Ranges {
         writes.next += 1;
         writes.held.push(own);
         while writes.held.iter().any(|held| held.number < number && held.conflicts(&own)) {
-            writes = self.ended.wait(writes).unwrap_or_else(PoisonError::into_inner);
+            writes = wait(&self.ended, writes);
         }
         Hold { ranges: self, number }
     }

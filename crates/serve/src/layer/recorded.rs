@@ -15,11 +15,12 @@
 mod recording;
 
 pub use recording::Recording;
+use trueline_host::lock::lock;
 
 use crate::export::RefusalLog;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
@@ -99,7 +100,7 @@ impl Recorder {
     }
 
     fn trace(&self) -> MutexGuard<'_, Trace> {
-        self.trace.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.trace)
     }
 
     fn write(&self, trace: &mut Trace) {

@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::base::topology::Grain;
+use trueline_host::lock::lock;
 
 /// The refused requests of several stores.
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl fmt::Display for Refusal {
 impl Refused {
     /// The number of refused requests, and the first of them.
     pub fn told(&self) -> (u64, Option<Refusal>) {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let first = lock(&self.first).clone();
         (self.count.load(Ordering::Relaxed), first)
     }
 }
@@ -96,7 +97,7 @@ impl Strict {
             return Ok(());
         }
         self.refused.count.fetch_add(1, Ordering::Relaxed);
-        let mut first = self.refused.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = lock(&self.refused.first);
         first.get_or_insert_with(|| Refusal {
             what,
             provider: self.name.clone(),

@@ -24,11 +24,10 @@ use super::Slab;
 use crate::drive::Op;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use trueline_geom::base::size::PAGE;
 use trueline_geom::mapping::geom::{Geom, Rows};
 use trueline_geom::mapping::route::Route;
 
-/// Bytes of a stripe on one member: `RAID5_STRIPE_SIZE` where pages have 4096 bytes.
-const PAGE: u64 = 4096;
 /// Stripes in the cache: `NR_STRIPES`, md's `stripe_cache_size` by default.
 const STRIPES: usize = 256;
 

@@ -2,6 +2,7 @@
 
 use crate::style::Style;
 use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
+use crate::words::width::columns_of;
 use crate::words::{self, escape};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
@@ -31,14 +32,7 @@ pub(crate) fn write(
 pub(crate) fn list(labs: &[Lab], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for lab in labs {
         let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(lab.name()));
-        wrap(
-            &head,
-            lab.name().chars().count() + 2,
-            &escape::plain(lab.title()),
-            2,
-            style.width,
-            out,
-        )?;
+        wrap(&head, columns_of(lab.name()) + 2, &escape::plain(lab.title()), 2, style.width, out)?;
         wrap(
             "  ",
             2,
@@ -53,7 +47,7 @@ pub(crate) fn list(labs: &[Lab], out: &mut dyn io::Write, style: Style) -> io::R
 
 fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(&lab.lab));
-    wrap(&head, lab.lab.chars().count() + 2, &escape::plain(&lab.title), 2, style.width, out)?;
+    wrap(&head, columns_of(&lab.lab) + 2, &escape::plain(&lab.title), 2, style.width, out)?;
     if let Some(source) = &lab.source {
         wrap(&format!("{DIM}"), 0, &escape::plain(source), 2, style.width, out)?;
         write!(out, "{DIM:#}")?;
@@ -67,7 +61,7 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
     for (names, note) in notes(&lab.rows) {
         wrap(
             &format!("  {BOLD}{names}{BOLD:#}: "),
-            names.chars().count() + 4,
+            columns_of(&names) + 4,
             &escape::plain(note),
             4,
             Some(style.width.unwrap_or(LINE)),

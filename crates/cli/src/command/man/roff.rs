@@ -2,6 +2,7 @@
 //! and code keep their lines.
 
 use crate::style::Style;
+use crate::words::width::columns_of;
 use crate::words::{after_help, columns, terminal};
 use std::io::{self, Write};
 
@@ -98,7 +99,7 @@ fn code_lines(line: &str) -> Vec<String> {
 
 /// A line of output in lines that fit.
 fn fitting(line: &str) -> Vec<String> {
-    if line.chars().count() <= WIDTH || line.chars().any(|c| DRAWN.contains(&c)) {
+    if columns_of(line) <= WIDTH || line.chars().any(|c| DRAWN.contains(&c)) {
         return vec![line.to_owned()];
     }
     let mut set = Vec::new();
@@ -117,7 +118,7 @@ fn set(table: &str) -> io::Result<Vec<String>> {
 
 /// Lines that stay as they are, behind an empty one; those of a wide drawing begin at the edge.
 fn verbatim(lines: &[String], out: &mut Vec<u8>) -> io::Result<()> {
-    let wide = lines.iter().any(|line| line.chars().count() > WIDTH);
+    let wide = lines.iter().any(|line| columns_of(line) > WIDTH);
     let (begin, end) = if wide { (".in -7", ".in +7") } else { (".RS 2", ".RE") };
     writeln!(out, ".PP\n{begin}\n.nf\n{}\n.fi\n{end}", text(&lines.join("\n")))
 }

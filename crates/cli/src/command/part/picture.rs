@@ -10,6 +10,7 @@ use crate::render::draw::picture;
 use crate::render::draw::scale::{Range, Scale};
 use crate::render::gpart::Shown;
 use crate::style::Style;
+use crate::words::width::columns_of;
 use crate::words::{self, columns, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use ruler::Ruler;
@@ -287,16 +288,15 @@ fn write_starts(
     // Misses go first: they are what a reader looks for.
     let (off, on): (Vec<_>, Vec<_>) = starts.iter().partition(|s| s.remainder > 0);
     for (at, text) in off.into_iter().chain(on).map(label) {
-        let end = at + text.chars().count();
-        let free =
-            |(other, with): &(usize, String)| end < *other || other + with.chars().count() < at;
+        let end = at + columns_of(&text);
+        let free = |(other, with): &(usize, String)| end < *other || other + columns_of(with) < at;
         if end <= width && shown.len() < width && shown.iter().all(free) {
             shown.push((at, text));
         }
     }
     shown.sort();
     let line = shown.into_iter().fold(String::new(), |line, (at, text)| {
-        let gap = at - line.chars().count();
+        let gap = at - columns_of(&line);
         line + &" ".repeat(gap) + &text
     });
     if line.is_empty() { Ok(()) } else { writeln!(out, "{line}") }

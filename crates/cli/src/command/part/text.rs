@@ -2,14 +2,12 @@
 
 use crate::render::gpart::Shown;
 use crate::words;
+pub(super) use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::plan::card;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Rules};
-
-/// Size of a write where none is known, in bytes: a page, as in the audit.
-pub(super) const PAGE: u64 = 4096;
 
 /// A change to a table or to one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

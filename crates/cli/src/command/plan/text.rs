@@ -5,6 +5,7 @@ use crate::report::Grain;
 use crate::style::Style;
 use crate::survey;
 use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
+use crate::words::width::columns_of;
 use crate::words::{escape, size};
 use anstyle::Style as Colour;
 use serde::Serialize;
@@ -221,7 +222,7 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
         write_rows(&table, &Spare(&[2], "--json"), style.width, out)?;
         for row in rows {
             let head = format!("  {}: ", row.parameter);
-            wrap(&head, head.chars().count(), &row.why, 4, style.width, out)?;
+            wrap(&head, columns_of(&head), &row.why, 4, style.width, out)?;
         }
     }
     if !document.notes.is_empty() {

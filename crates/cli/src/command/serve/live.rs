@@ -3,8 +3,9 @@
 use super::telemetry::Telemetry;
 use crate::command::serve::summary::{Event, Sample};
 use crate::command::serve::{metrics, page};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
+use trueline_host::lock::lock;
 use trueline_host::random;
 use trueline_serve::counting::{self, History};
 use trueline_serve::front::http::{Answer, NOTHING, Site};
@@ -22,7 +23,7 @@ impl Live {
     }
 
     fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.history)
     }
 
     /// The page, whose script may run by the number `nonce`.

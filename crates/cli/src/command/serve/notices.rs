@@ -4,7 +4,8 @@ use crate::failure::complain;
 use crate::words;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use trueline_host::lock::lock;
 use trueline_serve::notice::Notice;
 
 /// Most lines that are kept while a table has the terminal; of more, the last ones.
@@ -19,7 +20,7 @@ pub(super) struct Notices {
 
 impl Notices {
     fn kept(&self) -> MutexGuard<'_, Option<VecDeque<String>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     /// Says what happened to a server of `target`.

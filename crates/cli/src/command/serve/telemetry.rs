@@ -5,7 +5,8 @@ use crate::command::serve::summary::Served;
 use crate::report;
 use crate::survey::survey_audited;
 use crate::target::{DiskOverrides, Target};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use trueline_host::lock::lock;
 use trueline_serve::counting::{Counting, Stack};
 
 /// The source of the summary, `--top`, the page and the metrics.
@@ -38,7 +39,7 @@ impl Telemetry {
     /// is made once for each stack, because cures are tried in memory.
     pub(super) fn report(&self) -> (Arc<report::Target>, Arc<Stack>) {
         let stack = self.counting.stack();
-        let mut last = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.report);
         let known = last
             .as_ref()
             .filter(|(generation, _)| *generation == stack.generation)

@@ -3,6 +3,7 @@
 use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};
+use crate::words::width::columns_of;
 use crate::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
@@ -23,7 +24,7 @@ pub(crate) fn write(served: &Served, style: Style, out: &mut dyn io::Write) -> i
         for (colour, line) in says(row) {
             let name = name(&row.all);
             let head = format!("{colour}{name}{colour:#}: ");
-            columns::wrap(&head, name.chars().count() + 2, &line, 2, style.width, out)?;
+            columns::wrap(&head, columns_of(&name) + 2, &line, 2, style.width, out)?;
         }
     }
     Ok(())
@@ -59,9 +60,7 @@ pub(crate) fn write_top(
     // A terminal breaks lines that are too long for it.
     let taken: usize = above
         .iter()
-        .map(|line| {
-            style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))
-        })
+        .map(|line| style.width.map_or(1, |width| columns_of(line).div_ceil(width.max(1)).max(1)))
         .sum();
     // The line that names columns left out may continue on a second line.
     let gone = style.width.map_or(0, |_| 2);

@@ -13,25 +13,7 @@ pub(super) const INNER: u64 = WIDTH - 2 * MARGIN;
 
 /// Styles in light and dark. Colours are written out twice because some viewers of SVG do not know
 /// custom properties. A mark, a line's kind or a word always repeats what a colour says.
-pub(crate) const STYLE: &str = "\
-.tl{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:14px}\
-.tl text{fill:#1f2933}.tl .tl-h{font-size:20px;font-weight:600}.tl .tl-b{font-weight:600}\
-.tl .tl-dim{fill:#5b6875;font-size:13px}.tl .tl-num{fill:#5b6875;font-size:12px;font-variant-numeric:tabular-nums}\
-.tl .tl-bad{fill:#b3261e}.tl .tl-good{fill:#246b4b}.tl .tl-warn{fill:#7a5600}.tl-bg{fill:#fff}\
-.tl-disk{fill:#e7ebf0;stroke:#8793a0}.tl-carrier{fill:#dce6f2;stroke:#7d93ad}\
-.tl-aligned{fill:#d3ecdf;stroke:#3b8f6a}.tl-misaligned{fill:#fbd9d6;stroke:#c5362c;stroke-width:2.5}.tl-unknown{fill:#f5e8c7;stroke:#a87b16;stroke-width:1.5;stroke-dasharray:5 3}\
-.tl-fan{fill:#f1f4f7;stroke:#d5dce3}.tl-grid{stroke:#5b6875;stroke-dasharray:2 3}.tl-cut{stroke:#8c1d16;stroke-width:2}\
-.tl-chunk0{fill:#cfe0f5;stroke:#6d8fb8}.tl-chunk1{fill:#e6d8f2;stroke:#9477b3}.tl-chunk2{fill:#d5ead9;stroke:#71a07c}.tl-chunk3{fill:#f4e3cd;stroke:#b58d58}\
-.tl-unit{fill:#e7ebf0;stroke:#8793a0}.tl-odd{fill:#f4f6f8}.tl-block{fill:#d3ecdf;stroke:#3b8f6a}.tl-cross{fill:#f7c1bc;stroke:#c5362c}\
-.tl-miss{fill:#c5362c}.tl-start{stroke:#c5362c;stroke-width:2.5}.tl-hit{stroke:#246b4b;stroke-width:2.5}.tl-tick{stroke:#5b6875}\
-@media (prefers-color-scheme:dark){\
-.tl text{fill:#e3e8ed}.tl .tl-dim,.tl .tl-num{fill:#9aa8b5}.tl .tl-bad{fill:#ff8a80}.tl .tl-good{fill:#6fd3a4}.tl .tl-warn{fill:#e2b54a}.tl-bg{fill:#12171d}\
-.tl-disk{fill:#252e37;stroke:#5d6b78}.tl-carrier{fill:#22364b;stroke:#56779c}\
-.tl-aligned{fill:#1b4433;stroke:#4fae83}.tl-misaligned{fill:#5b2226;stroke:#ff6b62}.tl-unknown{fill:#463917;stroke:#cfa03a}\
-.tl-fan{fill:#1b222a;stroke:#313c46}.tl-grid{stroke:#9aa8b5}.tl-cut{stroke:#ffb4ae}\
-.tl-chunk0{fill:#26405f;stroke:#6d95c7}.tl-chunk1{fill:#432f56;stroke:#a585c7}.tl-chunk2{fill:#274530;stroke:#76ab83}.tl-chunk3{fill:#4f3c22;stroke:#c49a61}\
-.tl-unit{fill:#252e37;stroke:#5d6b78}.tl-odd{fill:#1b222a}.tl-block{fill:#1b4433;stroke:#4fae83}.tl-cross{fill:#7a2a2a;stroke:#ff6b62}\
-.tl-miss{fill:#ff6b62}.tl-start{stroke:#ff6b62}.tl-hit{stroke:#6fd3a4}.tl-tick{stroke:#9aa8b5}}";
+pub(crate) const STYLE: &str = include_str!("canvas/drawing.css");
 
 /// A drawing that grows downwards.
 pub(super) struct Canvas {

@@ -8,12 +8,11 @@ use crate::report;
 use crate::report::{Finding, Provider, Target, Verdict};
 use crate::words::{self, size};
 use trueline_geom::base::finding::Severity;
+use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{Grain, Source, Trust, Why};
 
 /// Units of more bytes than this are not drawn: no device has one.
 const SANE: u64 = 1 << 48;
-/// Size of a write where none is known, in bytes: a page, as in the audit.
-const PAGE: u64 = 4096;
 /// Most characters of names in a title.
 const NAMES: usize = 30;
 

@@ -11,6 +11,7 @@ use super::{inset, miss};
 use crate::render::report::{group, text};
 use crate::report::{Provider, Report, Target, Verdict};
 use crate::style::Style;
+use crate::words::width::columns_of;
 use crate::words::{self, columns, escape, size};
 use anstyle::Style as Colour;
 use std::io;
@@ -76,7 +77,7 @@ fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Re
         .collect();
     let dim = Colour::new().dimmed();
     let line = shown.join("   ");
-    let fits = style.width.is_none_or(|width| line.chars().count() <= width);
+    let fits = style.width.is_none_or(|width| columns_of(&line) <= width);
     writeln!(out, "{dim}{}{dim:#}", if fits { line } else { shown.join("\n") })
 }
 
@@ -146,7 +147,7 @@ pub(crate) fn measure(
     style: Style,
 ) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
-    let fits = |s: &String| s.chars().count() + 2 <= width;
+    let fits = |s: &String| columns_of(s) + 2 <= width;
     match width {
         0 => (String::new(), false),
         1 => (style.glyph("│", "|").into(), false),
@@ -156,7 +157,7 @@ pub(crate) fn measure(
                 .find(fits)
                 .map_or((mark.to_owned(), false), |label| (label, true));
             let label = if fits(&label) { label } else { String::new() };
-            let rest = width - 2 - label.chars().count();
+            let rest = width - 2 - columns_of(&label);
             let before = rest.min(1);
             (
                 format!(
@@ -233,7 +234,7 @@ fn write_many(
             );
             columns::wrap(
                 &head,
-                head.chars().count(),
+                columns_of(&head),
                 &group::runs(names.into_iter()),
                 4,
                 style.width,

@@ -2,6 +2,7 @@
 //! lsblk expect it.
 
 use crate::report::{Provider, Report, Target};
+use crate::words::width::columns_of;
 use crate::words::{self, escape, size};
 use std::io;
 use trueline_geom::base::finding::Severity;
@@ -100,14 +101,13 @@ pub(crate) fn write(
         .chain(providers.map(|(t, p)| columns.iter().map(|column| value(column, t, p)).collect()))
         .collect();
     let wide: Vec<usize> = (0..columns.len())
-        .map(|nth| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0))
+        .map(|nth| rows.iter().map(|row| columns_of(&row[nth])).max().unwrap_or(0))
         .collect();
     for row in &rows {
-        let cells =
-            row.iter().zip(columns).zip(&wide).map(|((cell, column), &wide)| match column.right {
-                true => format!("{cell:>wide$}"),
-                false => format!("{cell:wide$}"),
-            });
+        let cells = row.iter().zip(columns).zip(&wide).map(|((cell, column), &wide)| {
+            let room = " ".repeat(wide.saturating_sub(columns_of(cell)));
+            if column.right { room + cell } else { cell.clone() + &room }
+        });
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())

@@ -15,24 +15,7 @@ use trueline_geom::base::finding::{Severity, rule};
 /// Most targets that are all unfolded; with more, those without errors and warnings are folded.
 const OPEN: usize = 8;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--bg:#fff;--ink:#1f2933;--dim:#5b6875;--line:#d5dce3;--soft:#f4f6f8;--bad:#b3261e;--warn:#7a5600;--good:#246b4b}\
-@media (prefers-color-scheme:dark){:root{--bg:#12171d;--ink:#e3e8ed;--dim:#9aa8b5;--line:#313c46;--soft:#1b222a;--bad:#ff8a80;--warn:#e2b54a;--good:#6fd3a4}}\
-*{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:24px 20px 60px;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\
-h1{font-size:25px;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:20px;line-height:1.3;margin:48px 0 10px;padding-top:14px;border-top:2px solid var(--line);overflow-wrap:anywhere}h3{font-size:15px;margin:24px 0 6px}h4{font-size:14px;margin:14px 0 4px}\
-p{margin:4px 0}.made{color:var(--dim);font-size:13px;overflow-wrap:anywhere}a{color:inherit}i{font-style:normal;margin-left:.17em}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
-.verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}table.wide{min-width:640px}\
-th{text-align:left;font-weight:600;color:var(--dim);border-bottom:2px solid var(--line)}td{border-bottom:1px solid var(--line);vertical-align:top}th,td{padding:5px 16px 5px 0}th:last-child,td:last-child{padding-right:0}\
-th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}.Targets td:first-child{min-width:11em;overflow-wrap:break-word}.where{white-space:nowrap}\
-.lead{display:flex;flex-wrap:wrap;margin:10px 0;border:1px solid var(--line);border-left:5px solid currentColor;border-radius:6px;background:var(--soft)}\
-.lead div{flex:1 1 150px;padding:8px 14px 10px}.lead div.do{flex:2 1 300px}.lead dt{font-size:12.5px}.lead dd{color:var(--ink);line-height:1.4}.lead dd b{font-size:18px}.lead .how{color:inherit}\
-figure{margin:12px 0;border:1px solid var(--line);border-radius:6px;overflow-x:auto}figure svg{display:block;width:100%;min-width:760px;height:auto}\
-ul.findings{list-style:none;padding:0;margin:0}ul.findings>li{border-left:5px solid currentColor;background:var(--soft);border-radius:0 6px 6px 0;padding:8px 14px;margin:8px 0}ul.findings>li>*{color:var(--ink)}ul.findings p.head b{text-transform:capitalize}\
-.error>p.head b{color:var(--bad)}.warning>p.head b{color:var(--warn)}.note>p.head b{color:var(--dim)}ul.findings p{overflow-wrap:anywhere}ul.findings td{padding-top:2px;padding-bottom:2px}ul.findings tr:last-child td{border-bottom:0}\
-dl{margin:4px 0}dl.pairs{display:grid;grid-template-columns:max-content 1fr;gap:2px 12px}dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}\
-details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid var(--line);padding:4px 0}pre{background:var(--soft);padding:10px 12px;border-radius:6px;overflow-x:auto;font-size:13px}code{background:var(--soft);padding:1px 4px;border-radius:3px;font-size:13px;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}\
-@media (max-width:600px){body{padding:16px 12px 40px}th,td{padding-right:10px}.where{white-space:normal}table.Places{min-width:0}table.Targets{min-width:0}.Targets thead{display:none}.Targets tr{display:block;border-bottom:1px solid var(--line);padding:7px 0}.Targets td{display:inline-block;border:0;padding:0 12px 0 0}.Targets td.long{display:block}}\
-@media print{body{max-width:none;padding:0;font-size:12px}table{font-size:11px}table.wide{min-width:0}.scroll,figure{overflow:visible}figure svg{min-width:0}figure,ul.findings>li,tr,.lead{break-inside:avoid}h2,h3,thead{break-after:avoid}.lead,ul.findings>li,figure svg{print-color-adjust:exact;-webkit-print-color-adjust:exact}details:not(.rule)::details-content{content-visibility:visible;height:auto}}";
+const STYLE: &str = include_str!("page/report.css");
 
 /// Writes the page of a report.
 pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {

@@ -9,6 +9,7 @@ use crate::render::draw::stack::Stack;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};
+use crate::words::width::columns_of;
 use crate::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
@@ -227,7 +228,7 @@ fn write_head(
         words::name(&f.provider)
     };
     let head = format!("{} {} {whom}: ", f.severity, f.rule);
-    let shown = indent + head.chars().count();
+    let shown = indent + columns_of(&head);
     let head = head.replacen(f.severity.name(), &format!("{colour}{}{colour:#}", f.severity), 1);
     columns::wrap(&head, shown, &escape::plain(&group.says), indent + 7, style.width, out)
 }
@@ -332,7 +333,7 @@ fn write_summary(
     };
     let name = escape::plain(&target.target);
     let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
-    let shown = 2 + verdict.len() + pad + 2 + name.chars().count() + 2;
+    let shown = 2 + verdict.len() + pad + 2 + columns_of(&name) + 2;
     let why = words::unjudged(target).map_or(String::new(), |why| format!("; {why}"));
     columns::wrap(
         &head,

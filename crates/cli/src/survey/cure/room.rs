@@ -4,6 +4,7 @@ use super::Cures;
 use crate::placed::{Placed, within};
 use trueline_geom::audit::{self, Role};
 use trueline_geom::base::patch::{self, Patch};
+use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Id;
 use trueline_geom::mapping::slices::Kind;
@@ -14,9 +15,6 @@ use trueline_geom::table::{Entry, Table};
 const ENTRIES: usize = 16;
 /// Powers of two that an image grows by: 1 MiB, twice as much, and so on.
 const GROWTH: std::ops::Range<u32> = 20..31;
-/// Unit, in bytes, to which a shrunk file system is rounded.
-const PAGE: u64 = 4096;
-
 /// A partition that is to move.
 pub(super) struct Room<'a> {
     cures: &'a Cures<'a>,

@@ -29,8 +29,6 @@ use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Table, types};
 use std::ops::Range;
 
-/// Name of the scheme.
-
 impl Scheme for Bsd {
     fn name(&self) -> &'static str {
         "BSD"

@@ -19,6 +19,7 @@ use super::copies::{Copies, Copy, SIGNATURE};
 use super::{FREEBSD, Gpt, Guard, damage, write};
 use crate::base::ondisk;
 use crate::base::patch::Patch;
+use crate::base::size::PAGE;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
 use crate::class::mbr::Record;
@@ -69,9 +70,6 @@ const FEWEST: u32 = 4;
 const MOST: u32 = 4096;
 /// Longest name in UTF-16 code units.
 const NAME: usize = 36;
-/// Alignment in bytes of the usable range, by FreeBSD since release 12.
-const PAGE: u64 = 4096;
-
 impl Scheme for Gpt {
     fn name(&self) -> &'static str {
         "GPT"

@@ -4,8 +4,9 @@
 //! restarted server is not the same. So every connection with writes is flushed itself, and one
 //! that broke before has lost its writes.
 
+use crate::lock::{lock, wait};
 use std::collections::BTreeSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use trueline_geom::base::error::Errno;
 
 /// Connections, each with its number.
@@ -60,7 +61,7 @@ impl<C> Pool<C> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// An idle connection, or a new one that `make` makes. Waits if all are in use and there are
@@ -79,7 +80,7 @@ impl<C> Pool<C> {
             if state.made < self.most {
                 break;
             }
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.freed, state);
         }
         (state.made, state.next) = (state.made + 1, state.next + 1);
         let number = state.next - 1;
@@ -126,7 +127,7 @@ impl<C> Pool<C> {
                 return due;
             }
             state.waiting += 1;
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.freed, state);
             state.waiting -= 1;
         }
     }

@@ -1,11 +1,12 @@
 //! A stream encrypted with TLS over another stream.
 
 use super::{Certificates, Credentials};
+use crate::lock::lock;
 use crate::nbd::stream::Stream;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, Read, Write};
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Bytes received at once: a few records.
@@ -29,10 +30,6 @@ pub struct Encrypted<P> {
     /// leave in the order of their numbers.
     leaving: Mutex<Vec<u8>>,
     patience: Mutex<Option<Duration>>,
-}
-
-fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
@@ -69,10 +66,10 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
         };
         // In a handshake the client sends first.
         stream.flush()?;
-        while locked(&stream.session).is_handshaking() {
+        while lock(&stream.session).is_handshaking() {
             let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
             stream.beneath.set_patience(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;
-            if !stream.take_records(&mut locked(&stream.arriving))? {
+            if !stream.take_records(&mut lock(&stream.arriving))? {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "TLS: it hung up in the middle of the handshake",
@@ -94,7 +91,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
             }
         }
         let mut records = &arriving.buffer[arriving.start..arriving.end];
-        let mut session = locked(&self.session);
+        let mut session = lock(&self.session);
         let took = session.read_tls(&mut records)?;
         arriving.start += took;
         if let Err(e) = session.process_new_packets() {
@@ -109,7 +106,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
 
     /// Sends the records that are ready.
     fn flush(&self) -> io::Result<()> {
-        self.flush_after(&mut locked(&self.leaving), &mut |_| Ok(()))
+        self.flush_after(&mut lock(&self.leaving), &mut |_| Ok(()))
     }
 
     fn flush_after(
@@ -117,7 +114,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
         leaving: &mut Vec<u8>,
         make: &mut dyn FnMut(&mut Connection) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut session = locked(&self.session);
+        let mut session = lock(&self.session);
         make(&mut session)?;
         while session.wants_write() {
             session.write_tls(leaving)?;
@@ -131,10 +128,10 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
 
 impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
     fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        let mut arriving = locked(&self.arriving);
+        let mut arriving = lock(&self.arriving);
         let mut begun: Option<Instant> = None;
         loop {
-            match locked(&self.session).reader().read(into) {
+            match lock(&self.session).reader().read(into) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 // Many clients leave without a goodbye. If that cuts a request off, the reader of
                 // requests notices.
@@ -142,7 +139,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
                 got => return got,
             }
             // Bytes without a complete record do not reset the timeout.
-            let patience = *locked(&self.patience);
+            let patience = *lock(&self.patience);
             if begun.zip(patience).is_some_and(|(begun, patience)| begun.elapsed() > patience) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -151,14 +148,14 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
             }
             begun.get_or_insert_with(Instant::now);
             // The session's own answer: a new key, or a goodbye.
-            if locked(&self.session).wants_write() {
+            if lock(&self.session).wants_write() {
                 self.flush()?;
             }
         }
     }
 
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut leaving = locked(&self.leaving);
+        let mut leaving = lock(&self.leaving);
         let mut rest = bytes;
         while !rest.is_empty() {
             self.flush_after(&mut leaving, &mut |session| {
@@ -171,13 +168,13 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
     }
 
     fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
-        *locked(&self.patience) = patience;
+        *lock(&self.patience) = patience;
         self.beneath.set_patience(patience)
     }
 
     fn waiting(&self) -> usize {
         // Counted encrypted, which is somewhat longer.
-        let arriving = locked(&self.arriving);
+        let arriving = lock(&self.arriving);
         self.beneath.waiting().saturating_add(arriving.end - arriving.start)
     }
 
@@ -187,7 +184,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
 
     fn end(&self) {
         // A client that has gone does not need a goodbye.
-        let _ = self.flush_after(&mut locked(&self.leaving), &mut |session| {
+        let _ = self.flush_after(&mut lock(&self.leaving), &mut |session| {
             session.send_close_notify();
             Ok(())
         });

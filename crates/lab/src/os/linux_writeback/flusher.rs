@@ -9,9 +9,8 @@ use crate::os::numbered::Numbered;
 use crate::os::queue::Queue;
 use crate::rig::Rig;
 use std::collections::VecDeque;
+pub(crate) use trueline_geom::base::size::PAGE;
 
-/// The size of a page in bytes.
-pub(crate) const PAGE: u64 = 4096;
 /// Pages of one inode that a pass writes at most (`MAX_WRITEBACK_PAGES`): 4 MiB.
 const PASS: u64 = 1024;
 /// The interval between searches for old pages, and the age of an old page, in ns

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use trueline_geom::base::error;
+use trueline_host::lock::lock;
 
 /// The time for which the kernel may cache attributes, which never change.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -96,7 +97,7 @@ impl Files {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.opened)
     }
 
     /// The error state of an open file.

@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trueline_host::lock::lock;
 
 /// The memory of every client itself in bytes: for a payload, for replies, and for requests that
 /// wait for a device, each.
@@ -52,7 +53,7 @@ impl MemoryBudget {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn has(&self, state: &State, bytes: usize) -> bool {

@@ -4,8 +4,9 @@
 use super::limits::Limits;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use trueline_host::lock::lock;
 
 /// A consumer of lines for people.
 pub type Tell = dyn Fn(&str) + Send + Sync;
@@ -37,7 +38,7 @@ impl<'a> Notices<'a> {
     }
 
     fn minute(&self) -> MutexGuard<'_, Minute> {
-        self.minute.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.minute)
     }
 
     /// Reports that the client `who` was cut off for the reason `why`.

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use trueline_host::error::Error;
+use trueline_host::lock::lock;
 use trueline_host::nbd::listener::Listener;
 pub use trueline_host::nbd::socket::Client;
 use trueline_host::nbd::stream::Stream;
@@ -34,7 +35,7 @@ struct Place<'a> {
 
 impl Clients {
     fn table(&self) -> MutexGuard<'_, HashMap<u64, Arc<Client>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// Waits at most `within` for no more than `count` clients. True if it is so.

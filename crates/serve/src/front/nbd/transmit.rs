@@ -22,8 +22,9 @@ use crate::front::nbd::reply::{LENT, Replies};
 use crate::workers::{Most, Workers};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
+use trueline_host::lock::lock;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::wire::{self, Headers, command, error};
@@ -180,7 +181,7 @@ impl<'a> Session<'a> {
     }
 
     fn send(&self, replies: &mut Replies<'_>) -> io::Result<()> {
-        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.sending);
         replies.send(self.stream, &|progress| self.is_in_time(progress, true)).map_err(|e| {
             let kind = e.kind();
             self.fail(e);

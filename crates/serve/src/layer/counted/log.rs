@@ -3,9 +3,10 @@
 //! One thread writes notes, without waiting. Any thread may take them out, one at a time; the
 //! writer does so before the log overflows.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use trueline_geom::audit::io::IoKind;
+use trueline_host::lock::lock;
 
 /// The capacity of a log: a power of two, so that counts may wrap around.
 const NOTES: usize = 32;
@@ -52,7 +53,7 @@ impl Log {
     /// Takes out all notes, in order, and calls `each` for them. Concurrent calls wait for each
     /// other.
     pub(super) fn take(&self, mut each: impl FnMut(IoKind, u64, u64)) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         let noted = self.noted.load(Ordering::Acquire);
         while *taken != noted {
             let note = &self.notes[*taken % NOTES];

@@ -24,12 +24,13 @@ use super::index::{self, Index, PAGE};
 use super::{BLOCK, Base};
 use std::fs::OpenOptions;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::round_up;
 use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::error::Error;
+use trueline_host::lock::lock;
 
 const MAGIC: &[u8; 16] = b"trueline overlay";
 const VERSION: u32 = 1;
@@ -276,7 +277,7 @@ impl Kept {
 
     /// Flushes all disks: first their blocks, then the changed states.
     pub(super) fn flush(&self) -> Result<(), Errno> {
-        let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.flushing);
         loop {
             let mut pages = Vec::new();
             for (nth, (index, _)) in self.indexes.iter().enumerate() {

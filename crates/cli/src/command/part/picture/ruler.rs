@@ -3,6 +3,7 @@
 use super::Start;
 use crate::render::gpart::Shown;
 use crate::style::Style;
+use crate::words::width::columns_of;
 use crate::words::{self, escape, size};
 use anstyle::AnsiColor;
 use std::cmp::Ordering;
@@ -123,7 +124,7 @@ impl Ruler {
             let (from, to) = (self.column(range.start), self.column(range.end));
             cells[from..to.max(from)].fill(with);
             let name = format!(" {name} ");
-            if name.len() > 2 && name.chars().count() + 2 <= to.saturating_sub(from) {
+            if name.len() > 2 && columns_of(&name) + 2 <= to.saturating_sub(from) {
                 name.chars().enumerate().for_each(|(i, c)| cells[from + 1 + i] = c);
             }
         };
@@ -137,7 +138,7 @@ impl Ruler {
         let (edge, end) = (self.start(), self.column(start.entry.end()));
         cells[edge] = glyph('╞', '|');
         let name = format!(" {} ", start.name);
-        if name.chars().count() + 1 < end.saturating_sub(edge) {
+        if columns_of(&name) + 1 < end.saturating_sub(edge) {
             name.chars().enumerate().for_each(|(i, c)| cells[edge + 2 + i] = c);
         }
         cells.into_iter().collect()

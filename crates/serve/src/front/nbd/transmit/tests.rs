@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
+use trueline_host::lock::lock;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::{IHAVEOPT, option};
 
@@ -49,7 +50,7 @@ impl Script {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The bytes after the greeting and the export.
