@@ -22,6 +22,7 @@
 
 use super::{Assembly, Claim, Class, Member, Present, Taste};
 use crate::base::finding::{self, Finding, Severity};
+use crate::format::lvm2::label;
 use crate::format::{self, lvm2};
 use crate::probe::Probe;
 use copies::Copy;
@@ -30,7 +31,6 @@ use std::cmp::Reverse;
 
 mod copies;
 mod group;
-pub mod label;
 mod segments;
 mod text;
 mod volumes;

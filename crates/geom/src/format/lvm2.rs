@@ -18,8 +18,9 @@
 
 use super::{Format, Inside, Kind, Sign, StrayData};
 use crate::base::ondisk;
-use crate::class::lvm::label;
 use crate::probe::Probe;
+
+pub mod label;
 
 /// The format, for the registry.
 pub struct Lvm2;

@@ -1,8 +1,8 @@
 //! Copies of a group's text on one physical volume.
 
 use super::group::Head;
-use super::label::{self, Label};
 use crate::base::finding::{self, Finding, Severity};
+use crate::format::lvm2::label::{self, Label};
 use crate::mapping::slices::place;
 use crate::probe::Probe;
 

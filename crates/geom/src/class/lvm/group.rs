@@ -133,9 +133,9 @@ pub(super) struct Place {
 /// Volume that a segment stands on, as an index in its list of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum On {
-    /// Physical volume.
+    /// Physical volume of the group.
     Physical(usize),
-    /// Logical volume.
+    /// Logical volume of the group.
     Logical(usize),
 }
 

@@ -19,13 +19,13 @@ const MOST: usize = 1 << 20;
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
-    /// Whole number.
+    /// Whole number, of either sign.
     Number(i64),
     /// String, or a number with a point.
     Text(Cow<'a, str>),
-    /// Values in brackets.
+    /// Values that stand in brackets.
     List(Vec<Value<'a>>),
-    /// Keys in braces.
+    /// Keys that stand in braces.
     Section(Section<'a>),
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Section<'a> {
 /// Place in a text from which it cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
-    /// Byte of the text.
+    /// Byte of the text, from 0.
     pub(super) at: usize,
-    /// Reason in words.
+    /// Reason of it in words.
     pub(super) why: &'static str,
 }
 

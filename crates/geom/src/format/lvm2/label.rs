@@ -56,7 +56,7 @@ assert_offsets!(MdaHeader, 64, magic @ 4, start @ 24, size @ 32, raw_locn @ 40);
 /// Bytes of a physical volume that its label sets aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// First byte.
+    /// First byte of the area.
     pub offset: u64,
     /// Length in bytes; 0 for "up to the end".
     pub size: u64,
