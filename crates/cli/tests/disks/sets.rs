@@ -57,8 +57,8 @@ impl Made {
             let mut next = || words.next().unwrap_or_default().to_string();
             Expected {
                 device: next(),
-                first: next().parse().unwrap(),
-                count: next().parse().unwrap(),
+                first: next().parse().expect("a number"),
+                count: next().parse().expect("a number"),
                 tag: next(),
             }
         });
@@ -139,7 +139,7 @@ fn results(scratch: &Scratch) -> Option<PathBuf> {
         return Some(given.into());
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel/sets.sh");
-    let made = Command::new("sh").arg(script).arg(scratch.path()).args(FEW).output().unwrap();
+    let made = Command::new("sh").arg(script).arg(scratch.path()).args(FEW).output().expect("sh");
     match made.status.code() {
         Some(0) => Some(scratch.path().to_path_buf()),
         // Something to boot with is missing.
@@ -169,7 +169,9 @@ fn md_sets_of_the_kernel_read_as_it_wrote_them() {
         if !made.name.starts_with("md-") {
             continue;
         }
-        let compared = made.compare(&made.graph(&[]));
+        let whole = made.graph(&[]);
+        let alone = whole.providers.iter().filter(|p| p.is_set).count() == 1;
+        let compared = made.compare(&whole);
         if REFUSED.contains(&made.name.as_str()) {
             assert!(compared.is_err(), "{}: it was made", made.name);
             continue;
@@ -186,7 +188,7 @@ fn md_sets_of_the_kernel_read_as_it_wrote_them() {
                 graph.providers.iter().filter(|p| p.is_set).map(|p| p.name.as_str()).collect();
             match made.compare(&graph) {
                 Ok(_) => eprintln!("{}: equal without {gone:?}", made.name),
-                Err(why) if !sets.is_empty() && made.expected.len() == 1 => {
+                Err(why) if alone && !sets.is_empty() && made.expected.len() == 1 => {
                     wrong.push(format!("without {gone:?}: {why}"));
                 }
                 Err(_) => {}

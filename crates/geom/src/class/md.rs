@@ -28,17 +28,17 @@ use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::format;
+use crate::format::md::superblock;
+use crate::format::md::superblock::{Role, Shape, Superblock, feature};
 use crate::probe::Probe;
 use layout::Layout;
 use set::{Half, Part, Set};
 use std::sync::Arc;
-use superblock::{Role, Shape, Superblock, feature};
 
 mod build;
 pub mod layout;
 pub mod parity;
 pub mod set;
-pub mod superblock;
 
 /// The class `md`, for Linux's sets.
 pub struct Md;

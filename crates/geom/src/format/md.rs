@@ -22,8 +22,10 @@
 
 use super::{Format, Inside, Kind, Sign, StrayData};
 use crate::base::ondisk;
-use crate::class::md::superblock::{self, Superblock};
 use crate::probe::Probe;
+use superblock::Superblock;
+
+pub mod superblock;
 
 /// The format, for the registry.
 pub struct Md;
@@ -148,10 +150,10 @@ impl Set {
 mod tests {
     use super::super::Inside;
     use super::super::tests::{disk, recognised};
+    use super::superblock::MD_SB_MAGIC;
     use super::*;
     use crate::base::store::Store;
     use crate::base::topology::Topology;
-    use crate::class::md::superblock::MD_SB_MAGIC;
     use crate::graph::{Disk, Graph};
     use crate::probe::Limits;
 

@@ -28,7 +28,7 @@ enum End {
 /// A range of a provider that a set makes.
 #[derive(Clone, Copy)]
 pub struct RangeOfSet<'a> {
-    /// The set.
+    /// The geom of the set.
     pub geom: &'a Arc<dyn Geom>,
     /// The slot of the provider.
     pub slot: usize,

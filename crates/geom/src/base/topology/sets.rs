@@ -5,7 +5,7 @@ use super::{Fact, Grain, Source, Topology, Trust, Why};
 /// Rows of a set with copies of each chunk (RAID10), as far as they decide alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// Chunk in bytes.
+    /// Chunk of the set in bytes.
     pub chunk: u64,
     /// Bytes of the set after which its rows repeat.
     pub row: u64,

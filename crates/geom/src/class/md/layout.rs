@@ -1,13 +1,17 @@
 //! Places of a set's bytes on its members, as Linux computes them: roles and member addresses,
 //! without regard to which members are there.
 
-use super::superblock::Shape;
-use crate::base::topology::{Rows, Source, Topology, gcd, round_down};
+use crate::base::size::PAGE;
+use crate::base::topology::{Source, Topology, round_down};
+use crate::format::md::superblock::Shape;
+use copies::Copies;
+
+pub mod copies;
 
 /// Parity before the data, and after them.
 const PARITY_0: u32 = 4;
 const PARITY_N: u32 = 5;
-/// DDF's rotations (RAID6).
+/// Rotations of RAID6 that DDF defines.
 const ROTATING_ZERO_RESTART: u32 = 8;
 const ROTATING_N_RESTART: u32 = 9;
 const ROTATING_N_CONTINUE: u32 = 10;
@@ -16,8 +20,6 @@ const WITH_LAST_Q: u32 = 16;
 /// Layouts of a RAID0 of several zones: original, alternate.
 const RAID0_ORIG: u32 = 1;
 const RAID0_ALT_MULTIZONE: u32 = 2;
-/// Smallest chunk of a set with parity or RAID10 copies: a page.
-const PAGE: u64 = 4096;
 
 /// Place of every byte of a set, for one shape of it.
 #[derive(Clone, Debug)]
@@ -200,7 +202,7 @@ impl Zones {
         }
         // Linux masks sectors with those of a chunk less one, whatever the chunk: where that is no
         // power of two, the set ends before its last chunks.
-        let masked = |&room: &u64| (room / 512 & !(chunk / 512 - 1)) * 512;
+        let masked = |&room: &u64| ((room / 512) & !(chunk / 512 - 1)) * 512;
         let length = if chunk.is_power_of_two() { end } else { whole.iter().map(masked).sum() };
         Ok(Zones { chunk, length, alternate: layout == RAID0_ALT_MULTIZONE, zones })
     }
@@ -395,104 +397,13 @@ impl Parity {
         (self.data_role(self.row(row), index), row * self.chunk + x % self.chunk)
     }
 
+    /// Bytes of a chunk, at least a page.
+    pub fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
     /// Number of members, parity included.
     pub fn disks(&self) -> usize {
         usize::try_from(self.disks).unwrap_or(usize::MAX)
-    }
-}
-
-/// Chunks in several copies: near ones side by side, far ones further back (RAID10).
-#[derive(Clone, Debug)]
-pub struct Copies {
-    near: u64,
-    far: u64,
-    /// True if far copies follow in the next row, not in the next part of the member.
-    offset: bool,
-    /// Members among which far copies move on.
-    far_set: u64,
-    disks: u64,
-    chunk: u64,
-    /// Bytes of a member from one far copy to the next.
-    stride: u64,
-    length: u64,
-}
-
-impl Copies {
-    /// A set of `disks` members of `size` bytes each, with RAID10's number of a layout.
-    pub fn new(layout: u32, disks: u64, chunk: u64, size: u64) -> Result<Copies, Wrong> {
-        let (near, far) = (u64::from(layout & 0xff), u64::from(layout >> 8 & 0xff));
-        let offset = layout & 1 << 16 != 0;
-        let copies = near * far;
-        let far_set = match layout >> 17 {
-            0 => disks,
-            1 => disks.checked_div(far).unwrap_or(0),
-            2 => copies,
-            _ => 0,
-        };
-        if copies < 2 || copies > disks || far_set == 0 || far_set > disks {
-            return Err(format!("its layout is {layout:#x}, which is not known"));
-        }
-        if offset && !disks.is_multiple_of(near) && near > 1 {
-            // mdadm makes no such set; Linux would write one copy over another.
-            return Err(format!("in its layout, {layout:#x}, copies lie over each other"));
-        }
-        // As many chunks as fit, and what they take of each member.
-        let chunks = size / chunk / far;
-        let chunks = chunks.checked_mul(disks).ok_or("it would be too large")? / near;
-        let used = chunks.checked_mul(copies).ok_or("it would be too large")?.div_ceil(disks);
-        let stride = if offset { chunk } else { used / far * chunk };
-        let length = chunks.checked_mul(chunk).ok_or("it would be too large")?;
-        Ok(Copies { near, far, offset, far_set, disks, chunk, stride, length })
-    }
-
-    fn count(&self) -> usize {
-        usize::try_from(self.near * self.far).unwrap_or(usize::MAX)
-    }
-
-    fn place(&self, x: u64, nth: usize) -> (usize, u64) {
-        let nth = nth as u64;
-        let (near, far) = (nth / self.far, nth % self.far);
-        let first = x / self.chunk * self.near + near;
-        let (mut row, mut disk) = (first / self.disks, first % self.disks);
-        if self.offset {
-            row *= self.far;
-        }
-        let mut at = row * self.chunk + x % self.chunk;
-        for _ in 0..far {
-            disk = self.next_far(disk);
-            at += self.stride;
-        }
-        (usize::try_from(disk).unwrap_or(usize::MAX), at)
-    }
-
-    /// The member of the next far copy of what is on `disk`.
-    fn next_far(&self, disk: u64) -> u64 {
-        let (size, rest) = (self.far_set, self.disks % self.far_set);
-        let last = (self.disks / size - 1) * size;
-        let next = disk + self.near;
-        if rest != 0 && next > last {
-            (next - last) % (size + rest) + last
-        } else {
-            next % size + disk / size * size
-        }
-    }
-
-    /// True if every byte has a copy on a member for which `here` is true.
-    pub fn has_all(&self, here: impl Fn(usize) -> bool) -> bool {
-        (0..self.disks)
-            .all(|n| (0..self.count()).any(|nth| here(self.place(n * self.chunk, nth).0)))
-    }
-
-    fn rows(&self) -> Rows {
-        let common = gcd(self.near, self.disks);
-        let (data, rows) = (self.disks / common, self.near / common);
-        let together = if self.offset { self.far } else { 1 };
-        Rows {
-            chunk: self.chunk,
-            row: self.chunk * data,
-            span: self.chunk * rows * together,
-            places: if self.offset { 1 } else { self.far },
-            stride: self.stride,
-        }
     }
 }

@@ -4,7 +4,7 @@ use super::layout::{Layout, Parity};
 use super::parity;
 use crate::base::error::Errno;
 use crate::base::topology::Topology;
-use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
+use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Rows, Slot};
 
 /// Largest number of bytes that are made of parity at once.
 const PIECE: usize = 64 << 10;
@@ -49,7 +49,7 @@ impl Half {
 pub struct Part {
     /// Byte of the set after its last.
     pub end: u64,
-    /// The layout.
+    /// The layout of these bytes.
     pub layout: Layout,
     /// True if the data begin at [`Half::new_offset`].
     pub moved: bool,
@@ -59,7 +59,7 @@ pub struct Part {
 pub struct Set {
     /// Name of its provider.
     pub name: String,
-    /// Length in bytes.
+    /// Length of the set in bytes.
     pub length: u64,
     /// Its parts in order.
     pub parts: Vec<Part>,
@@ -298,7 +298,55 @@ impl Geom for Set {
         Ok(())
     }
 
+    fn rows(&self, _slot: usize) -> Option<&dyn Rows> {
+        let whole =
+            |halves: &Vec<Half>| matches!(halves.as_slice(), [one] if one.recovered == u64::MAX);
+        let [Part { layout: Layout::Parity(_), .. }] = self.parts.as_slice() else { return None };
+        self.roles.iter().all(whole).then_some(self)
+    }
+
     fn read_only(&self, _slot: usize) -> Option<&'static str> {
         self.read_only
+    }
+}
+
+impl Set {
+    /// The layout of a set that has one shape, with parity, as every caller of [`Geom::rows`] has
+    /// it.
+    fn parity(&self) -> Option<&Parity> {
+        match &self.parts.first()?.layout {
+            Layout::Parity(parity) => Some(parity),
+            _ => None,
+        }
+    }
+
+    /// The consumer of the only holder of `role`.
+    fn holder(&self, role: usize) -> usize {
+        self.roles.get(role).and_then(|halves| halves.first()).map_or(usize::MAX, |h| h.consumer)
+    }
+}
+
+impl Rows for Set {
+    fn chunk(&self) -> u64 {
+        self.parity().map_or(u64::MAX, Parity::chunk)
+    }
+
+    fn data(&self) -> u64 {
+        self.parity().map_or(1, Parity::data)
+    }
+
+    fn member(&self, row: u64, nth: u64) -> usize {
+        self.parity()
+            .map_or(usize::MAX, |parity| self.holder(parity.data_role(parity.row(row), nth)))
+    }
+
+    fn parity(&self, row: u64) -> [Option<usize>; 2] {
+        let Some(row) = self.parity().map(|parity| parity.row(row)) else { return [None; 2] };
+        [Some(self.holder(row.p)), row.q.map(|q| self.holder(q))]
+    }
+
+    fn begin(&self, member: usize) -> u64 {
+        let own = self.roles.iter().flatten().find(|half| half.consumer == member);
+        own.map_or(0, |half| half.offset)
     }
 }

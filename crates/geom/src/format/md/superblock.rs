@@ -137,7 +137,7 @@ pub enum Role {
     Active(u32),
     /// Member that waits for another to fail.
     Spare,
-    /// Member that failed.
+    /// Member that failed or was removed.
     Faulty,
     /// Journal of a set with parity.
     Journal,
@@ -162,7 +162,7 @@ pub struct Superblock {
     pub number: u32,
     /// Shape of the set; of one that is being reshaped, the new one.
     pub shape: Shape,
-    /// Reshape under way.
+    /// Reshape that is under way.
     pub reshape: Option<Reshape>,
     /// Bytes that the set uses of every member; 0 if the members decide.
     pub size: u64,
@@ -287,7 +287,7 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Superblock> {
     let reshape = Reshape {
         position: long(word::RESHAPE_POSITION).saturating_mul(512),
         backwards: delta < 0,
-        old: Shape { disks: shape.disks.wrapping_sub_signed(delta), ..shape },
+        old: Shape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
         data_offset: 0,
     };
     let mut device = [0; 16];
@@ -366,7 +366,7 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Superblock> {
     let reshape = has(feature::RESHAPE).then(|| Reshape {
         position: bytes(sb.reshape_position).unwrap_or(u64::MAX),
         backwards: delta < 0 || delta == 0 && has(feature::RESHAPE_BACKWARDS),
-        old: Shape { disks: shape.disks.wrapping_sub_signed(delta), ..shape },
+        old: Shape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
         data_offset: data_offset
             .and_then(|at| at.checked_add_signed(if has(feature::NEW_OFFSET) { moved } else { 0 }))
             .unwrap_or(u64::MAX),
