@@ -267,7 +267,9 @@ fn what_is_not_known_is_not_built_on() {
 
 /// Data of a RAID5 of three members in layout left-symmetric, by member, and of the set.
 fn five() -> (Vec<Vec<u8>>, Vec<u8>) {
-    let chunk = |n: usize| -> Vec<u8> { (0..4096).map(|x| (x * 7 + n * 31) as u8).collect() };
+    let chunk = |n: usize| -> Vec<u8> {
+        (0..4096).map(|x| u8::try_from((x * 7 + n * 31) % 256).unwrap()).collect()
+    };
     let (mut members, mut set) = (vec![Vec::new(); 3], Vec::new());
     for row in 0..16 {
         let parity = 2 - row % 3;
@@ -316,7 +318,7 @@ fn a_member_that_fails_is_read_through_parity() {
 
 #[test]
 fn a_mirror_is_read_from_the_member_that_answers() {
-    let data = vec![vec![5; ROOM as usize]; 2];
+    let data = vec![vec![5; usize::try_from(ROOM).unwrap()]; 2];
     let (graph, switches) = taste_with(&[member(1, 2, 0), member(1, 2, 1)], &data);
     let id = graph.find("md/r").unwrap();
     let mut buffer = vec![0; 10_000];
@@ -378,7 +380,7 @@ fn hostile_numbers_are_survived() {
                 let members = good.iter().map(|sb| {
                     let mut sb = sb.clone();
                     // A reshape too, in whatever shape is there.
-                    sb[8] |= if at >= 100 && at < 128 { 4 } else { 0 };
+                    sb[8] |= if (100..128).contains(&at) { 4 } else { 0 };
                     sb[at..at + 4].copy_from_slice(&number.to_le_bytes());
                     seal(&mut sb);
                     let mut store = Sparse::new(LENGTH);

@@ -4,7 +4,7 @@
 use crate::base::size::PAGE;
 use crate::base::topology::{Source, Topology, round_down};
 use crate::format::md::superblock::Shape;
-use copies::Copies;
+pub use copies::Copies;
 
 pub mod copies;
 
