@@ -61,6 +61,12 @@ impl WriteTarget {
                 )));
             }
         };
+        let reason = graph.providers[id].route().read_only();
+        if let Some(reason) = reason.filter(|_| access.writes()) {
+            return Err(Failure::Message(format!(
+                "write to {typed}: {reason}: nothing was written"
+            )));
+        }
         let own = &graph.providers[id].name;
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);

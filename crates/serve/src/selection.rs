@@ -70,8 +70,10 @@ impl Selection {
             description: format!("{own} of {}: {content}", self.target),
             sizes: BlockSizes::of(&provider.topology, &*store),
             store,
-            // Zeroes stand on no disk that could be written.
-            read_only: self.read_only || !provider.route().has_stores(),
+            // Zeroes stand on no disk that could be written, and of some sets nothing is written.
+            read_only: self.read_only
+                || !provider.route().has_stores()
+                || provider.route().read_only().is_some(),
             rotational: layers.rotational(),
             boundaries: boundaries(&provider.topology),
             errors: layers.errors(),

@@ -77,8 +77,10 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let top = telemetry.as_ref().filter(|_| args.top);
     let top =
         top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
-    let notes =
-        notes::containers(&graph).chain(notes::members(&graph)).chain(notes::unsaid(&exports));
+    let notes = notes::containers(&graph)
+        .chain(notes::members(&graph))
+        .chain(notes::read_only(&graph, id).filter(|_| !args.read_only))
+        .chain(notes::unsaid(&exports));
     notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.

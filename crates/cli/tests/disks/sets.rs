@@ -7,8 +7,9 @@
 use crate::recipe::Scratch;
 use crate::skip::skip;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use trueline_geom::base::finding::UNREAD;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
@@ -24,6 +25,7 @@ const FEW: &[&str] = &[
     "md-raid6-two-gone-24",
     "lvm-linear",
     "lvm-striped",
+    "disk-server",
 ];
 
 /// Recipes of sets that Linux does not start without being told more, and neither are they made
@@ -120,6 +122,46 @@ impl Made {
     }
 }
 
+/// Differences of whole volumes from the kernel's devices: `sums.txt` has the SHA-256, the length in
+/// bytes and the name of each.
+fn compare_sums(name: &str, directory: &Path, graph: &Graph) -> Vec<String> {
+    let sums = fs::read_to_string(directory.join("sums.txt")).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for line in sums.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [sum, length, device] = words[..] else { panic!("{name}: {line}") };
+        // A partition's name there counts disks of one boot.
+        let Some(volume) = device.strip_prefix("/dev/").filter(|at| at.contains('/')) else {
+            continue;
+        };
+        let Some(id) = graph.find(volume) else {
+            wrong.push(format!("{name}: there is no {volume}"));
+            continue;
+        };
+        let mut bytes = vec![0; length.parse().expect("a length")];
+        if let Err(error) = graph.read_at(id, &mut bytes, 0) {
+            wrong.push(format!("{name}: {volume}: {error}"));
+            continue;
+        }
+        if sha256(&bytes) != sum {
+            wrong.push(format!("{name}: {volume} is not what the kernel had"));
+        }
+    }
+    wrong
+}
+
+/// The SHA-256 of `bytes`, as sha256sum(1) prints it.
+fn sha256(bytes: &[u8]) -> String {
+    let mut child = Command::new("sha256sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("sha256sum");
+    child.stdin.take().expect("a pipe").write_all(bytes).expect("sha256sum reads");
+    let said = child.wait_with_output().expect("sha256sum ends").stdout;
+    String::from_utf8_lossy(&said).split_whitespace().next().unwrap_or_default().to_string()
+}
+
 /// The sector that the recipe's `pattern` writes.
 fn written(tag: &str, number: u64) -> Vec<u8> {
     match tag {
@@ -171,9 +213,14 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
     let Some(directory) = results(&scratch) else { return };
     let mut wrong = Vec::new();
     let mut directories: Vec<PathBuf> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     directories.sort();
     for made in directories.iter().filter_map(|path| Made::read(path)) {
+        if made.name.starts_with("disk") {
+            let directory = directory.join(&made.name);
+            wrong.extend(compare_sums(&made.name, &directory, &made.graph(&[])));
+            continue;
+        }
         let is_md = made.name.starts_with("md-");
         if !is_md && !made.name.starts_with("lvm-") {
             continue;

@@ -45,7 +45,7 @@ fn requests_are_not_judged_by_a_grain_that_is_not_known() {
     assert!(matches!(&refused, Error::NoGrain { target } if target == "a disk"), "{refused}");
     assert_eq!(
         refused.to_string(),
-        "serve a disk: --strict: nothing is known of its units: say --physical 4096"
+        "serve a disk: nothing is known of its units, so none is refused"
     );
 }
 
@@ -95,7 +95,7 @@ fn a_range_is_inside_of_its_target_and_served_alone() {
     };
     let refused = exports(1 << 16, None).err().unwrap();
     assert!(matches!(refused, Error::Range(Outside { length: 65536, .. })), "{refused}");
-    assert_eq!(refused.to_string(), "--offset 65536: the target has 65536 bytes");
+    assert_eq!(refused.to_string(), "serve bytes 65536: the target has 65536 bytes");
     let Exports(exports) = exports(4096, Some(8192)).unwrap();
     assert_eq!((exports.len(), exports[0].store.length()), (1, 8192));
     assert_eq!(exports[0].description, "8192 bytes from byte 4096 of disk of a disk: disk");

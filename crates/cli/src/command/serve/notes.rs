@@ -3,7 +3,7 @@
 use crate::words;
 use trueline_geom::base::finding;
 use trueline_geom::format::Inside;
-use trueline_geom::graph::Graph;
+use trueline_geom::graph::{Graph, Id};
 use trueline_serve::export::Exports;
 
 /// Exports whose units begin where the protocol cannot say.
@@ -35,6 +35,14 @@ pub(super) fn containers(graph: &Graph) -> impl Iterator<Item = String> {
         let (rule, name, kind) = (finding::OPAQUE.id, words::name(&provider.name), sign.kind);
         format!("note {rule} {name}: {kind} container: its own bytes are served, not the disk in it; qemu-nbd serves that")
     })
+}
+
+/// The target, if nothing of it can be written.
+pub(super) fn read_only(graph: &Graph, id: Id) -> impl Iterator<Item = String> {
+    let provider = &graph.providers[id];
+    let name = words::name(&provider.name);
+    let reason = provider.route().read_only();
+    reason.map(|reason| format!("note: {name} is served read-only: {reason}")).into_iter()
 }
 
 /// Providers that are served as they are because members of their set are missing.

@@ -84,6 +84,8 @@ pub(super) struct Logical {
     pub(super) name: String,
     /// True if it is a volume of its own, not a part of another one.
     pub(super) is_visible: bool,
+    /// True if old snapshots of it exist: what a write to it replaces belongs to them.
+    pub(super) has_snapshots: bool,
     /// Segments in ascending order, without gaps; an `Err` says what is wrong with them.
     pub(super) segments: Result<Vec<Segment>, String>,
 }
@@ -173,31 +175,50 @@ impl Group {
             .map(|(name, lv)| Logical {
                 name: (*name).to_owned(),
                 is_visible: lv.has("status", "VISIBLE"),
+                has_snapshots: false,
                 segments: segments(lv, extent, &names),
             })
             .collect();
-        let stores: Vec<(usize, usize)> = volumes
+        let stores: Vec<Changes> = volumes
             .iter()
             .enumerate()
-            .filter_map(|(at, (_, lv))| Some((at, cow_store(lv, &names)?)))
+            .filter_map(|(at, (_, lv))| changes(at, lv, &names))
             .collect();
         Ok(Group { name: name.to_owned(), extent, physical, logical: snapshots(logical, stores) })
     }
 }
 
-/// The logical volume that holds the changes of a snapshot; `None` if `lv` is none.
-fn cow_store(lv: &Section<'_>, names: &HashMap<&str, On>) -> Option<usize> {
+/// Logical volumes of an old snapshot, by their places in the list.
+struct Changes {
+    /// The snapshot as the text has it.
+    snapshot: usize,
+    /// The volume that holds what was changed.
+    store: usize,
+    /// The volume that it is a snapshot of.
+    origin: Option<usize>,
+}
+
+/// The volumes of a snapshot; `None` if `lv`, the one in place `snapshot`, is none.
+fn changes(snapshot: usize, lv: &Section<'_>, names: &HashMap<&str, On>) -> Option<Changes> {
     let segment = lv.section("segment1").filter(|s| s.text("type") == Some("snapshot"))?;
-    match names.get(segment.text("cow_store").or(segment.text("merging_store"))?)? {
-        On::Logical(store) => Some(*store),
+    let volume = |name| match names.get(name)? {
+        On::Logical(volume) => Some(*volume),
         On::Physical(_) => None,
-    }
+    };
+    let store = segment.text("cow_store").or(segment.text("merging_store")).and_then(volume)?;
+    Some(Changes { snapshot, store, origin: segment.text("origin").and_then(volume) })
 }
 
 /// The volumes with snapshots as the kernel shows them: in the text the name is that of the store of
 /// changes, and the snapshot is hidden. The store becomes `NAME-cow`.
-fn snapshots(mut logical: Vec<Logical>, stores: Vec<(usize, usize)>) -> Vec<Logical> {
-    for (snapshot, store) in stores.into_iter().filter(|(snapshot, store)| snapshot != store) {
+fn snapshots(mut logical: Vec<Logical>, stores: Vec<Changes>) -> Vec<Logical> {
+    for Changes { snapshot, store, origin } in stores {
+        if let Some(origin) = origin {
+            logical[origin].has_snapshots = true;
+        }
+        if snapshot == store {
+            continue;
+        }
         logical[snapshot].name = logical[store].name.clone();
         logical[snapshot].is_visible = true;
         logical[store].name.push_str("-cow");

@@ -8,6 +8,7 @@ pub struct Segments {
     name: String,
     pieces: Vec<Piece>,
     length: u64,
+    read_only: Option<&'static str>,
 }
 
 /// Run of bytes of a volume.
@@ -57,7 +58,13 @@ impl Segments {
             }
             start = end;
         }
-        (start > 0).then_some(Segments { name, pieces, length: start })
+        (start > 0).then_some(Segments { name, pieces, length: start, read_only: None })
+    }
+
+    /// The same volume, which is not written for this reason; it then folds no more.
+    #[must_use]
+    pub fn read_only_for(self, reason: Option<&'static str>) -> Segments {
+        Segments { read_only: reason, ..self }
     }
 
     fn at(&self, offset: u64) -> &Piece {
@@ -134,7 +141,10 @@ impl Geom for Segments {
         top
     }
 
-    fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
+    fn map(&self, _slot: usize, offset: u64, length: u64, op: Op) -> Extent {
+        if op == Op::Write && self.read_only.is_some() {
+            return Extent::ReadOnly { length };
+        }
         let piece = self.at(offset);
         let within = offset - piece.start;
         let length = length.min(piece.length - within);
@@ -168,8 +178,36 @@ impl Geom for Segments {
 
     fn shift(&self, _slot: usize) -> Option<u64> {
         match &self.pieces[..] {
-            [Piece { on: Places::Striped(_, one), .. }] if one.len() == 1 => Some(one[0].1),
+            [Piece { on: Places::Striped(_, one), .. }]
+                if one.len() == 1 && self.read_only.is_none() =>
+            {
+                Some(one[0].1)
+            }
             _ => None,
         }
+    }
+
+    fn read_only(&self, _slot: usize) -> Option<&'static str> {
+        self.read_only
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A volume that folded would be written past its own word.
+    #[test]
+    fn a_volume_that_is_not_written_does_not_fold() {
+        let volume = || {
+            let runs = [(8192, Places::Striped(0, vec![(0, 4096)]))];
+            Segments::new("vg/lv".into(), runs).unwrap()
+        };
+        assert_eq!((volume().shift(0), volume().read_only(0)), (Some(4096), None));
+        let kept = volume().read_only_for(Some("of its snapshots"));
+        assert_eq!((kept.shift(0), kept.read_only(0)), (None, Some("of its snapshots")));
+        assert_eq!(kept.map(0, 0, 512, Op::Write), Extent::ReadOnly { length: 512 });
+        let place = Extent::At { consumer: 0, offset: 4096, length: 512 };
+        assert_eq!(kept.map(0, 0, 512, Op::Read), place);
     }
 }

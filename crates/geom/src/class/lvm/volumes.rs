@@ -200,10 +200,27 @@ impl Maker<'_> {
             draft.below.extend(self.at.iter().flatten().next().map(|&at| Below::Member(at)));
         }
         let parts = vec![self.part(volume)];
+        let torn = draft.runs.iter().any(|(_, places)| *places == Places::Fail);
+        let unwritten = self.unwritten(own, segments, torn);
         let geom = Segments::new(name.clone(), draft.runs)
-            .ok_or(format!("{name}: its segments are of no possible size"))?;
+            .ok_or(format!("{name}: its segments are of no possible size"))?
+            .read_only_for(unwritten);
         let layer = Layer::new(Arc::new(geom), draft.below);
         Ok(Layer { parts, findings: draft.findings, seen: !unseen, ..layer })
+    }
+
+    /// The reason for which a volume is not written, in a few words.
+    fn unwritten(&self, own: &Logical, segments: &[Segment], torn: bool) -> Option<&'static str> {
+        let copied = segments.iter().any(|segment| matches!(segment.kind, Kind::Copies(_)));
+        if own.has_snapshots {
+            Some("its old snapshots would have to keep what a write replaces")
+        } else if torn {
+            Some("parts of it are missing, or not followed")
+        } else if copied && self.at.iter().any(Option::is_none) {
+            Some("a physical volume of its group is missing, and a copy on it would be stale")
+        } else {
+            None
+        }
     }
 
     /// The membership of a hidden volume in the one that stands on it; `None` for one that is there
