@@ -147,7 +147,11 @@ fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
     } else {
         c
     };
-    if own.end.checked_sub(own.start) == Some(probe.length()) {
+    // A slice longer than the label can say is cut there.
+    let said = own.end.saturating_sub(own.start);
+    let most = bytes(label.most());
+    let is_cut = said < probe.length() && (said == most || own.end == most);
+    if said == probe.length() || said > 0 && is_cut {
         return own.start;
     }
     let fits = |&origin: &u64| {

@@ -93,10 +93,9 @@ fn fill(
         let found = format!("{} is not free", at(start, table.sector));
         return Err(Refusal::new(found, free_ranges(table)));
     };
-    let end = site
-        .grains(align)
-        .into_iter()
-        .find_map(|g| g.previous(free.end).filter(|&end| end > start));
+    let end = site.grains(align).into_iter().find_map(|g| {
+        g.previous(free.end).filter(|&end| end > start && is_whole(end, table.sector))
+    });
     Ok(start..end.unwrap_or(free.end))
 }
 
@@ -142,7 +141,7 @@ pub(super) fn resize(
     let best = site
         .grains(request.align)
         .into_iter()
-        .find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
+        .find_map(|g| g.previous(end).filter(|&e| e > entry.end() && is_whole(e, table.sector)));
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 

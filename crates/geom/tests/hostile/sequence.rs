@@ -9,7 +9,7 @@ use std::ops::Range;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, changes, undo};
 use trueline_geom::base::store::{Sparse, Store};
-use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why, round_down};
+use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why};
 use trueline_geom::class::Taste;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::{Dialect, Kind};
@@ -65,14 +65,7 @@ pub fn sequences_hold(subject: &Subject, numbers: &mut Numbers<'_>) {
             }];
         }
         let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(5));
-        // Near the 48 bits of sectors that an OpenBSD label counts, an edit is not read back as it was
-        // decided: docs/PLAN.md, "Known limits".
-        if scheme.name() == "BSD" && subject.disk.length() >> 56 > 0 {
-            continue;
-        }
-        // What a table stands on begins on a whole sector.
-        let base = round_down(number(subject, numbers), subject.sector.max(512));
-        let ground = TableSite { topology: &topology, base, kind };
+        let ground = TableSite { topology: &topology, base: number(subject, numbers) & !511, kind };
         let mut disk = Bench { scheme: *scheme, subject: subject.clone(), ground };
         for _ in 0..=numbers(3) {
             disk.round(numbers);

@@ -62,11 +62,11 @@ impl Plan {
         let (own, medium) = (sectors(self.length), sectors(self.medium));
         let start = sectors(self.origin);
         // FreeBSD's kernel cuts numbers that have no room; the field can hold no more.
-        let cut = |n: u64| n.min(u64::from(u32::MAX));
-        let whole = |offset, size| Slot::Put { offset, size, fstype: UNUSED, from: None };
         let wide = self.dialect == Dialect::OpenBsd;
+        let cut = |n: u64| n.min(label::most(wide));
+        let whole = |offset, size| Slot::Put { offset, size, fstype: UNUSED, from: None };
         let (c, d, total) = match self.dialect {
-            Dialect::OpenBsd => (whole(0, medium), Slot::Clear, medium),
+            Dialect::OpenBsd => (whole(0, cut(medium)), Slot::Clear, cut(medium)),
             Dialect::NetBsd => (whole(cut(start), cut(own)), whole(0, cut(medium)), cut(medium)),
             Dialect::FreeBsd | Dialect::DragonFly => (whole(0, cut(own)), Slot::Clear, cut(own)),
         };
@@ -75,7 +75,7 @@ impl Plan {
         let head = Head {
             tracks: Some((self.geometry.sectors, self.geometry.heads)),
             uid: self.uid,
-            bounds: wide.then(|| (start, start.saturating_add(own))),
+            bounds: wide.then(|| (start, cut(start.saturating_add(own)))),
             total: Some(total),
         };
         let (rpm, interleave, sbsize) = match self.dialect {

@@ -209,6 +209,11 @@ pub(super) struct Head {
     pub total: Option<u64>,
 }
 
+/// The largest number of sectors that a label holds: 48 bits in OpenBSD's (`wide`), 32 in others.
+pub(super) fn most(wide: bool) -> u64 {
+    if wide { (1 << 48) - 1 } else { u64::from(u32::MAX) }
+}
+
 impl Label {
     /// The size of the label in bytes.
     pub(super) fn size(&self) -> usize {
@@ -218,6 +223,11 @@ impl Label {
     /// True if sizes and offsets have 48 bits.
     pub(super) fn is_wide(&self) -> bool {
         self.version == 1
+    }
+
+    /// The largest number that its fields hold.
+    pub(super) fn most(&self) -> u64 {
+        most(self.is_wide())
     }
 
     /// Writes `head` and `slots` into the label's `bytes`, with a right checksum.

@@ -106,7 +106,7 @@ impl Scheme for Bsd {
         let label = in_table(&table.raw, table.sector)
             .ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;
         let start = entry.start.checked_add(table.origin).filter(|&s| is_whole(s, table.sector));
-        let most = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
+        let most = label.most();
         let fits = |bytes: u64| bytes / table.sector <= most;
         match start {
             Some(start)
@@ -455,7 +455,7 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     let mut head = Head::default();
     match dialect {
         Dialect::OpenBsd if label.is_wide() && label.bounds.start == start => {
-            head.bounds = Some((start, end))
+            head.bounds = Some((start, end.min(label.most())))
         }
         Dialect::FreeBsd | Dialect::NetBsd if is_own => {
             slots.splice(C..=C, whole(C, start, own));
@@ -465,7 +465,7 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     }
     // The disk does not end before this slice of it.
     let disk = if dialect == Dialect::OpenBsd { C } else { D };
-    let reach = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
+    let reach = label.most();
     let short = label.entries.get(disk).is_some_and(|d| {
         d.offset == 0 && d.fstype == UNUSED && d.length / table.sector < end && end <= reach
     });

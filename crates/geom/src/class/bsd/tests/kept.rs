@@ -379,3 +379,25 @@ fn a_label_grows_with_its_slice_when_asked() {
         assert!(larger.head() == head, "{dialect:?}: not as if made at this size");
     }
 }
+
+#[test]
+fn a_slice_longer_than_a_label_can_say_is_still_where_it_begins() {
+    for base in [0, 63 * 512] {
+        let mut slice = Slice::new(1 << 62, 512, base, None);
+        let new = New { dialect: Some(Dialect::OpenBsd), ..New::default() };
+        let made = slice.create(&new);
+        let patches = Bsd.render(&made, &made);
+        slice.apply(patches);
+        let mut table = slice.read().unwrap();
+        assert_eq!((table.origin, table.damage.len()), (made.origin, 0), "{base}");
+
+        // The largest partition that the label can say, from byte 0 of the slice.
+        let before = table.clone();
+        let reach = ((1 << 48) - 1) * 512 - base;
+        slice.add(&mut table, "4.2BSD", Some(0), Some(reach)).unwrap();
+        slice.apply(Bsd.render(&before, &table));
+        let again = slice.read().unwrap();
+        let placed = |t: &Table| t.entries.iter().map(|e| (e.start, e.length)).collect::<Vec<_>>();
+        assert_eq!(placed(&again), placed(&table), "{base}");
+    }
+}
