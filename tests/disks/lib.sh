@@ -208,3 +208,19 @@ members() {
     done
     rm -r made
 }
+
+# kernel_set NAME: the members of a set that tests/kernel/sets.sh has made in the directory that TRUELINE_SETS names.
+kernel_set() {
+    kernel_set_number=''
+    for kernel_set_disk in "$TRUELINE_SETS/$1"/disk?.img; do
+        cp --sparse=always "$kernel_set_disk" "disk$kernel_set_number"
+        kernel_set_number=$((${kernel_set_number:-0} + 1))
+    done
+}
+
+# without_data OFFSET: those disks without their bytes from there on, where the pattern of their set is.
+without_data() {
+    for without_data_disk in disk*; do
+        fallocate --punch-hole --offset "$1" --length 1G "$without_data_disk"
+    done
+}

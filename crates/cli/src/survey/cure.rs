@@ -107,9 +107,10 @@ impl<'a> Cures<'a> {
         Some(shell(&if name.is_empty() { disks.to_string() } else { format!("{disks}#{name}") }))
     }
 
-    /// Provider `id` as a target.
+    /// Provider `id` as the target of a command that writes; `None` if nothing of it is written.
     fn target(&self, id: Id) -> Option<String> {
-        self.named(&self.graph.providers[id].name)
+        let p = &self.graph.providers[id];
+        self.named(&p.name).filter(|_| p.route().read_only().is_none())
     }
 
     /// Other starts of a partition, in words.
@@ -143,6 +144,11 @@ impl<'a> Cures<'a> {
     /// Advice where no command is sure to work.
     fn moved_by_hand(&self, id: Id) -> Option<String> {
         let p = &self.graph.providers[id];
+        if let Some(why) = p.route().read_only().filter(|_| p.kind.is_some()) {
+            return Some(format!(
+                "trueline move cannot, from images: {why}; it can on the device of the running set"
+            ));
+        }
         let target = self.target(id).filter(|_| p.kind.is_some())?;
         let options = &self.options;
         match Placed::find(self.graph, id) {

@@ -1,7 +1,7 @@
 //! The files `tests/disks/*.hex`: a head that says how the disk was made, and the dump of what is
 //! read of it.
 //!
-//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`),
+//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`, `sets`),
 //! `check:` (options of `trueline check`, one line for each run) and, after `$`, the script. Behind
 //! it stands `hexdump -C` text; a set's further disks each begin with a line `# disk: NAME`.
 

@@ -3,6 +3,7 @@
 use super::contents;
 use super::{name_of, severity};
 use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::size::PAGE;
 use crate::base::topology::{Cost, Fact, Why};
 use crate::format::{Inside, Piece};
 use crate::graph::{Graph, Id, Provider};
@@ -45,8 +46,8 @@ pub(super) fn off_start(
             .fix(format!("nothing to do: {why}"));
     }
     if cost.is_none_or(|c| c.rmw_factor < LITTLE) {
-        message
-            .push_str("; small I/O hardly notices, I/O as large as that always touches one more");
+        message.push_str("; small I/O hardly notices, I/O as large as that ");
+        message.push_str(&full_stripe(p, &fact).unwrap_or("always touches one more".into()));
     }
     // The factor is that of whole blocks; the end of a file may be written in smaller pieces, and
     // cost more.
@@ -63,6 +64,22 @@ pub(super) fn off_start(
         _ => start_fixes(graph, id),
     };
     finding
+}
+
+/// The bytes that members of a parity set read and write for a full stripe that begins off the
+/// boundary `fact`; `None` for other boundaries.
+fn full_stripe(p: &Provider, fact: &Fact) -> Option<String> {
+    let rows = p.route().parity_rows().filter(|_| fact.why == Why::FullStripe)?;
+    let remainder = fact.grain.remainder(0);
+    let (off, on) = (rows.full_write(remainder)?, rows.full_write(0)?);
+    let bytes = |pages: u64| pages * PAGE;
+    Some(format!(
+        "reads {} bytes of old data or parity and writes {}, instead of none and {}: {:.2} x",
+        bytes(off.reads),
+        bytes(off.writes),
+        bytes(on.writes),
+        rows.factor(remainder)?
+    ))
 }
 
 /// The smallest piece of data in bytes that is written by itself though it is less than a block;

@@ -24,11 +24,13 @@ pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, units};
 pub use sets::Rows;
 use std::fmt;
+pub use stripe_write::{ParityRows, StripeWrite};
 pub mod boundaries;
 mod cost;
 mod grain;
 pub(crate) mod placement;
 mod sets;
+mod stripe_write;
 
 /// Purpose of a boundary: the unit that it delimits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

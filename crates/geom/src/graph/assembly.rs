@@ -7,7 +7,7 @@ use crate::base::topology::Topology;
 use crate::class::{self, Assembly, Below, Claim, Class, Layer, Member, Present};
 use crate::graph::Provider;
 use crate::mapping::route::Route;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Members found so far, by class and set.
 pub(super) type Sets = BTreeMap<(&'static str, String), Set>;
@@ -41,6 +41,14 @@ impl Set {
         let Some(built) = &self.built else { return would.collect() };
         let number = |id: &Id| self.members.iter().find(|(own, _)| own == id)?.1.number;
         built.iter().map(|id| (*id, number(id))).collect()
+    }
+
+    /// Numbers of members that are present, and of which none is among those in use, `here`.
+    fn left_out(&self, here: &[(Id, Option<usize>)]) -> Vec<usize> {
+        let numbers = self.members.iter().filter_map(|(_, member)| member.number);
+        let unused: BTreeSet<usize> =
+            numbers.filter(|number| here.iter().all(|(_, own)| own != &Some(*number))).collect();
+        unused.into_iter().collect()
     }
 }
 
@@ -141,6 +149,10 @@ impl Graph {
 
     /// Adds the data area of a member whose set shows what it holds: it is judged by its start alone.
     fn add_shown_data(&mut self, id: Id) {
+        // A member of which no set was made shows its own already.
+        if self.children(id).any(|child| self.providers[child].is_data_area()) {
+            return;
+        }
         let first = self.providers.len();
         self.add_data(id);
         self.providers[first..].iter_mut().for_each(|area| area.seen = false);
@@ -256,7 +268,8 @@ impl Graph {
             let here = set.here();
             if here.len() < first.count {
                 let provider = first.provider.clone();
-                let set = Incomplete { class, provider, here, count: first.count };
+                let left_out = set.left_out(&here);
+                let set = Incomplete { class, provider, here, left_out, count: first.count };
                 self.providers[*id].findings.push(set.finding());
                 self.incomplete.push(set);
             }

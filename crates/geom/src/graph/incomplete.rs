@@ -16,6 +16,8 @@ pub struct Incomplete {
     pub provider: String,
     /// Members that are present, and their numbers from 0, if members of the class have any.
     pub here: Vec<(Id, Option<usize>)>,
+    /// Numbers of members that are present and not in use, because they are stale or damaged.
+    pub left_out: Vec<usize>,
     /// Number of members in the whole set.
     pub count: usize,
 }
@@ -23,7 +25,7 @@ pub struct Incomplete {
 impl Incomplete {
     /// Number of members that are missing.
     pub fn missing(&self) -> usize {
-        self.count.saturating_sub(self.here.len())
+        self.count.saturating_sub(self.here.len()).saturating_sub(self.left_out.len())
     }
 
     /// True if `name` is the name of its provider, or of one that would stand on it.
@@ -37,9 +39,21 @@ impl Incomplete {
         // Members of other sets are named by their own systems' tools.
         let is_printed = self.is_numbered() && ["stripe", "concat"].contains(class);
         let numbered_by = is_printed.then_some(*class);
-        let found = found.fix(Fix::NameMembers { missing: self.missing(), numbered_by });
+        let found = match self.missing() {
+            0 => found,
+            missing => found.fix(Fix::NameMembers { missing, numbered_by }),
+        };
         let by_linux = *class == "md" && self.is_numbered();
-        if by_linux { found.fix("mdadm --examine DISK says what role a member has") } else { found }
+        let found = match self.missing() {
+            1.. if by_linux => found.fix("mdadm --examine DISK says what role a member has"),
+            _ => found,
+        };
+        match self.left_out.as_slice() {
+            [_, ..] if by_linux => found.fix(
+                "mdadm ARRAY --re-add DISK, or else --add, rebuilds a member that is left out",
+            ),
+            _ => found,
+        }
     }
 
     fn is_numbered(&self) -> bool {
@@ -50,23 +64,35 @@ impl Incomplete {
 /// `stripe set stripe/data has 2 of its 3 members here: number 2 of 0 to 2 is missing`.
 impl fmt::Display for Incomplete {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Incomplete { class, provider, here, count } = self;
+        let Incomplete { class, provider, here, left_out, count } = self;
         write!(f, "{class} set {provider} has {} of its {count} members here", here.len())?;
         if !self.is_numbered() {
             return Ok(());
         }
         // A label may claim any count: the walk stops at the last number that is named.
-        let numbers =
-            (0..*count).filter(|number| !here.iter().any(|(_, own)| own == &Some(*number)));
-        let named: Vec<String> = numbers.take(NAMED).map(|number| number.to_string()).collect();
-        let more = if self.missing() > named.len() { " and more" } else { "" };
-        let (noun, verb) = if self.missing() == 1 { ("number", "is") } else { ("numbers", "are") };
-        write!(
-            f,
-            ": {noun} {}{more} of 0 to {} {verb} missing",
-            named.join(", "),
-            count.saturating_sub(1)
-        )
+        let is_missing = |number: &usize| {
+            !left_out.contains(number) && !here.iter().any(|(_, own)| own == &Some(*number))
+        };
+        let missing: Vec<usize> = match self.missing() {
+            0 => Vec::new(),
+            _ => (0..*count).filter(is_missing).take(NAMED).collect(),
+        };
+        let last = count.saturating_sub(1);
+        let mut before = ":";
+        for (numbers, all, state) in [
+            (left_out.iter().take(NAMED).copied().collect(), left_out.len(), "left out"),
+            (missing, self.missing(), "missing"),
+        ] {
+            let named: Vec<String> = numbers.iter().map(usize::to_string).collect();
+            if named.is_empty() {
+                continue;
+            }
+            let more = if all > named.len() { " and more" } else { "" };
+            let (noun, verb) = if all == 1 { ("number", "is") } else { ("numbers", "are") };
+            write!(f, "{before} {noun} {}{more} of 0 to {last} {verb} {state}", named.join(", "))?;
+            before = ",";
+        }
+        Ok(())
     }
 }
 
@@ -79,6 +105,7 @@ mod tests {
             class: "stripe",
             provider: "stripe/data".into(),
             here: here.iter().copied().enumerate().collect(),
+            left_out: Vec::new(),
             count,
         }
     }
@@ -95,6 +122,18 @@ mod tests {
             "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are missing"
         );
         assert_eq!(said(&[None], 2), "stripe set stripe/data has 1 of its 2 members here");
+        let stale = |left_out: &[usize]| {
+            let left_out = left_out.to_vec();
+            Incomplete { left_out, ..set(&[Some(0), Some(2)], 4) }.to_string()
+        };
+        assert_eq!(
+            stale(&[1, 3]),
+            "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are left out"
+        );
+        assert_eq!(
+            stale(&[3]),
+            "stripe set stripe/data has 2 of its 4 members here: number 3 of 0 to 3 is left out, number 1 of 0 to 3 is missing"
+        );
         let many = said(&[Some(1)], usize::MAX);
         assert!(many.contains(": numbers 0, 2, 3, 4, 5, 6, 7, 8 and more of 0 to "), "{many}");
     }

@@ -3,6 +3,7 @@
 
 use crate::base::error::Errno;
 use crate::base::store::Store;
+use crate::base::topology::ParityRows;
 use crate::mapping::geom::{Extent, Geom, Op};
 use std::ops::Range;
 use std::sync::Arc;
@@ -165,6 +166,22 @@ impl Route {
     pub fn read_only(&self) -> Option<&'static str> {
         let End::Geom { geom, slot, below } = &self.end else { return None };
         geom.read_only(*slot).or_else(|| below.iter().find_map(Route::read_only))
+    }
+
+    /// The shape of the parity set beneath; `None` without one, or if the members of a set lie on
+    /// different ones.
+    pub fn parity_rows(&self) -> Option<ParityRows> {
+        let End::Geom { geom, slot, below } = &self.end else { return None };
+        if let Some(rows) = geom.rows(*slot) {
+            let parity = rows.parity(0).into_iter().flatten().count();
+            return Some(ParityRows {
+                chunk: rows.chunk(),
+                data: rows.data(),
+                parity: u64::try_from(parity).ok()?,
+            });
+        }
+        let (first, others) = below.split_first()?;
+        first.parity_rows().filter(|rows| others.iter().all(|r| r.parity_rows() == Some(*rows)))
     }
 
     /// Calls `visit` with every piece of `[offset, offset + length)` and the bytes of the request

@@ -1,9 +1,7 @@
 //! Linux md: `md5x4`, `md0x2:64k`: chunk, data offset of the members, the bitmap's chunk.
 //!
 //! # Topology
-//! A set's address class is that of a stripe over its data disks: parity and copies move chunks
-//! between members, never within one. Members are alike, so an address on the grain of one is on
-//! that of all.
+//! That of the class (`class/md.rs`), over members that are all alike.
 //!
 //! # Sources
 //! mdadm(8): `--chunk` (a multiple of 4 KiB, a power of two with parity and on RAID10; 512K by
@@ -18,8 +16,13 @@ use super::{
     unit_size, up,
 };
 use crate::base::size;
-use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
+use crate::base::topology::{Topology, is_whole, round_down};
+use crate::class::md::layout::Layout;
+use crate::format::md::superblock::Shape;
 
+/// Default layouts of mdadm: of RAID5 and RAID6, and of RAID10 with two near copies.
+const LEFT_SYMMETRIC: u32 = 2;
+const NEAR_2: u32 = 0x102;
 /// Default chunk of mdadm, in bytes.
 const CHUNK: u64 = 512 << 10;
 /// Largest space in bytes that mdadm leaves before the data.
@@ -88,24 +91,23 @@ impl Md {
         }
     }
 
-    /// The topology that the set offers over members like `member`.
+    /// The topology that the set offers over members like `member`: that of its class, in the layout
+    /// that mdadm chooses.
     fn topology(&self, member: &Topology, chunk: u64) -> Topology {
-        let count = usize::try_from(self.data()).unwrap_or(1);
-        if self.level == 1 {
-            return Topology::mirror(std::slice::from_ref(member), member.length);
-        }
-        let (members, share) = (vec![member.clone(); count], round_down(member.length, chunk));
-        let share = if self.level == 10 && !is_whole(self.disks, 2) { share / 2 } else { share };
-        let mut top =
-            Topology::stripe(&members, chunk, share.saturating_mul(self.data()), Source::Label);
-        if self.parity() > 0 {
-            // The kernel passes atomic writes through stripes and mirrors only.
-            top.facts.retain(|f| f.why != Why::Atomic);
-            for fact in top.facts.iter_mut().filter(|f| f.why == Why::Row) {
-                fact.why = Why::FullStripe;
-            }
-        }
-        top
+        let layout = match self.level {
+            5 | 6 => LEFT_SYMMETRIC,
+            10 => NEAR_2,
+            _ => 0,
+        };
+        let (Ok(level), Ok(disks)) = (i32::try_from(self.level), u32::try_from(self.disks)) else {
+            return member.clone();
+        };
+        let members = vec![member.clone(); disks as usize];
+        let rooms = vec![member.length; disks as usize];
+        let shape = Shape { level, layout, chunk, disks };
+        // Members without room for a chunk make no set.
+        Layout::new(&shape, round_down(member.length, chunk), &rooms)
+            .map_or_else(|_| member.clone(), |layout| layout.topology(&members, layout.length()))
     }
 }
 

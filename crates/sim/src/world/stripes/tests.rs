@@ -1,5 +1,5 @@
 use super::*;
-use trueline_geom::base::topology::Topology;
+use trueline_geom::base::topology::{ParityRows, Topology};
 use trueline_geom::mapping::geom::{Extent, Op as Way, Slot};
 
 const CHUNK: u64 = 64 << 10;
@@ -155,4 +155,22 @@ fn a_stripe_under_way_takes_further_writes_together() {
 fn a_request_larger_than_the_cache_ends() {
     let length = 40 * 7 * CHUNK;
     assert_eq!(write(&mut stripes(8, 1), 0, length), ((0, 0), (8 * 3, 40 * 8 * CHUNK)));
+}
+
+/// Findings on a full stripe off its place say what is carried out here.
+#[test]
+fn full_stripes_off_their_place_take_what_the_topology_says() {
+    for (members, parity) in [(3, 1), (4, 1), (6, 1), (4, 2), (7, 2)] {
+        let rows = ParityRows { chunk: CHUNK, data: members - parity, parity };
+        let row = rows.full_stripe().unwrap();
+        for remainder in (0..row).step_by(24 << 9).chain([512, CHUNK - 512, row - PAGE]) {
+            let ((_, read), (_, written)) = write(&mut stripes(members, parity), remainder, row);
+            let said = rows.full_write(remainder).unwrap();
+            assert_eq!(
+                (read, written),
+                (said.reads * PAGE, said.writes * PAGE),
+                "{rows:?} {remainder}"
+            );
+        }
+    }
 }
