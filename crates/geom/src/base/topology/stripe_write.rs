@@ -27,7 +27,7 @@ pub struct ParityRows {
 /// Pages of the members that one write of the set takes, nothing of it in the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StripeWrite {
-    /// Pages read before.
+    /// Pages read before anything is written.
     pub reads: u64,
     /// Pages written, those of the parity among them.
     pub writes: u64,
