@@ -2,7 +2,8 @@
 # sets.sh DIRECTORY [RECIPE...]
 #
 # Makes the sets of md arrays and LVM volumes that the recipes sets/NAME.sh describe (all of them
-# if none is named), with the Debian kernel that is installed here, booted by boot.sh.
+# if none is named; one that is named with its directory is read from there), with the Debian
+# kernel that is installed here, booted by boot.sh.
 # DIRECTORY/NAME/ has then:
 #
 #   disk0.img, disk1.img ...  the members, sparse, as that kernel left them after all was stopped
@@ -17,7 +18,7 @@
 #   lsblk.json, dmtable.txt, dmstatus.txt, dminfo.txt, sysfs.txt, kernel.txt   the kernel's words
 #   log.txt, status           what the recipe ran, and 0 if it did so to its end
 #
-# A recipe's head says which disks it is given: `# disks: 8M 8M 16M`. Recipes share a boot as far
+# A recipe's head says which disks it is given: `# disks: 8M 8M 16M`, or files to copy. Recipes share a boot as far
 # as disks can be attached.
 #
 # Exit status: 0, 1 if a recipe failed (the end of its log is printed), 2 if something to boot with
@@ -92,7 +93,13 @@ boot() {
 
 begin
 for recipe; do
-    sizes=$(sed -n 's/^# disks: //p' "$here/sets/$recipe.sh")
+    case $recipe in
+        */*)
+            cp "$recipe" "$work/oracle/sets/"
+            recipe=$(basename "$recipe" .sh)
+            ;;
+    esac
+    sizes=$(sed -n 's/^# disks: //p' "$work/oracle/sets/$recipe.sh")
     [ -n "$sizes" ] || missing "$recipe is no recipe, or says no disks"
     # shellcheck disable=SC2086 # words
     if [ $((number + $(echo $sizes | wc -w))) -gt $slots ]; then
@@ -104,7 +111,10 @@ for recipe; do
     line="sh /oracle/sets-guest.sh /results $recipe" index=0
     for size in $sizes; do
         image=$out/$recipe/disk$index.img
-        truncate -s "$size" "$image"
+        case $size in
+            /*) cp --sparse=always "$size" "$image" ;;
+            *) truncate -s "$size" "$image" ;;
+        esac
         disks="$disks $image,rw"
         line="$line $(device $number)"
         number=$((number + 1)) index=$((index + 1))

@@ -11,6 +11,7 @@ mod lay;
 mod lsblk;
 mod mbr;
 mod oracle;
+mod planned;
 mod random;
 mod recipe;
 mod round;
