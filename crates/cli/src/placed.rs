@@ -3,14 +3,13 @@
 
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
-use trueline_geom::table::scheme::{Scheme, TableSite};
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Refusal, Table};
 
 /// A partition, with the table that holds its entry.
 pub(crate) struct Placed {
     /// The provider that holds the table.
     pub(crate) on: Id,
-    pub(crate) scheme: &'static dyn Scheme,
     pub(crate) table: Table,
     pub(crate) entry: Entry,
 }
@@ -26,10 +25,10 @@ impl Placed {
             )
         };
         let &[on] = p.parents.as_slice() else { return Err(none()) };
-        let (scheme, table) = table_on(graph, on).ok_or_else(none)?;
+        let table = table_on(graph, on).ok_or_else(none)?;
         let named = |entry: &&Entry| {
-            graph.providers[on].base().saturating_add(entry.start) == p.base()
-                && p.name.ends_with(&scheme.suffix(entry))
+            graph.providers[on].base().saturating_add(entry.partition.start) == p.base()
+                && p.name.ends_with(&table.scheme.suffix(entry))
         };
         let entry =
             table.entries.iter().find(named).cloned().ok_or_else(|| match extended(graph, id) {
@@ -65,8 +64,8 @@ impl Placed {
         let inner = (0..graph.providers.len())
             .filter(|&inner| within(graph, id, inner))
             .filter_map(|id| table_on(graph, id));
-        if let Some((_, label)) =
-            inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0)
+        if let Some(label) =
+            inner.into_iter().find(|table| table.scheme.name() == "BSD" && table.origin != 0)
         {
             let found = format!("a BSD label in it counts from byte {} before it", label.origin);
             return Err(Refusal::new(
@@ -74,7 +73,7 @@ impl Placed {
                 "make it again where the partition is to be: part backup, part destroy, part restore",
             ));
         }
-        Ok(Placed { on, scheme, table, entry })
+        Ok(Placed { on, table, entry })
     }
 
     /// Site of the table: topology, base and type of the provider that holds it.
@@ -108,8 +107,8 @@ pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
     (0..graph.providers.len()).find(|&other| other != id && around(&graph.providers[other]))
 }
 
-/// The table on provider `id`, whole or damaged, with its scheme.
-pub(crate) fn table_on(graph: &Graph, id: Id) -> Option<(&'static dyn Scheme, Table)> {
+/// The table on provider `id`, whole or damaged.
+pub(crate) fn table_on(graph: &Graph, id: Id) -> Option<Table> {
     graph.providers[id].tasted().table(&graph.probe(id))
 }
 

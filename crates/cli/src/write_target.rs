@@ -100,8 +100,8 @@ impl WriteTarget {
         self.graph.providers[self.graph.root(self.id)].topology.length
     }
 
-    /// The table on it, whole or damaged, with its scheme.
-    pub(crate) fn table(&self) -> Option<(&'static dyn Scheme, Table)> {
+    /// The table on it, whole or damaged.
+    pub(crate) fn table(&self) -> Option<Table> {
         self.table_on(self.id)
     }
 
@@ -114,13 +114,13 @@ impl WriteTarget {
     }
 
     /// The table on another provider of the target.
-    pub(crate) fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
+    pub(crate) fn table_on(&self, id: Id) -> Option<Table> {
         table_on(&self.graph, id)
     }
 
     /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited;
     /// `attempt` begins the message.
-    pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
+    pub(crate) fn edited(&self, attempt: &str) -> Result<Table, Failure> {
         self.require_settled(attempt)?;
         self.readable(attempt)
     }
@@ -133,7 +133,7 @@ impl WriteTarget {
 
     /// The table to show. Errors: no table, or one that cannot be edited; `attempt` begins the
     /// message.
-    pub(crate) fn readable(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
+    pub(crate) fn readable(&self, attempt: &str) -> Result<Table, Failure> {
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
             let found = match (tasted.table, tasted.holder(), tasted.unread()) {
@@ -169,14 +169,16 @@ impl WriteTarget {
         let p = &self.graph.providers[self.id];
         let &[parent] = p.parents.as_slice() else { return None };
         let start = p.base().checked_sub(self.graph.providers[parent].base())?;
-        let (scheme, table) = self.table_on(parent)?;
+        let table = self.table_on(parent)?;
         let shared = |patch: &Patch| {
             let range = patch.offset.saturating_sub(start)
                 ..patch.end().saturating_sub(start).min(p.topology.length);
             (range.start < range.end).then_some(range)
         };
-        let within: Vec<Range<u64>> = scheme.erase(&table).iter().filter_map(shared).collect();
-        (!within.is_empty()).then(|| (scheme, self.graph.providers[parent].name.clone(), within))
+        let within: Vec<Range<u64>> =
+            table.scheme.erase(&table).iter().filter_map(shared).collect();
+        (!within.is_empty())
+            .then(|| (table.scheme, self.graph.providers[parent].name.clone(), within))
     }
 
     /// The occupant that a new table would replace.
@@ -205,7 +207,12 @@ impl WriteTarget {
         }
         let read = scheme.read(&self.graph.probe(self.id));
         let places = |t: &Table| {
-            t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect::<Vec<_>>()
+            t.entries
+                .iter()
+                .map(|e| {
+                    (e.partition.index, e.partition.start, e.partition.length, e.partition.kind)
+                })
+                .collect::<Vec<_>>()
         };
         if after.map(places) != read.as_ref().map(places) && after.is_some() {
             let message = format!(
@@ -228,10 +235,14 @@ impl WriteTarget {
 
 /// Contents of the provider, in words, that an overwrite would destroy, a table included.
 pub(crate) fn contents(target: &WriteTarget) -> Option<String> {
-    let table = target.table().filter(|(_, table)| !table.is_bare_chain());
+    let table = target.table().filter(|table| !table.is_bare_chain());
     table
-        .map(|(scheme, table)| {
-            format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len()))
+        .map(|table| {
+            format!(
+                "there is {} with {}",
+                named(table.scheme.name()),
+                partitions(table.entries.len())
+            )
         })
         .or_else(|| target.holds())
         .or_else(|| target.remains())

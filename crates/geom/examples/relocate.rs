@@ -110,7 +110,6 @@ fn disk() -> Result<Memory, Box<dyn Error>> {
     let kind = gpt.kind("linux-data").ok_or("no type of this name")?;
     let uuid = Some(Guid([1; 16]));
     full.add(
-        gpt,
         &ground,
         Wanted { kind, place, index: None, label: None, uuid, attributes: 0 },
         Rules::Aligned,
@@ -150,7 +149,7 @@ fn decide(disk: &Memory) -> Result<Move, Box<dyn Error>> {
     let gpt = scheme()?;
     let before = gpt.read(&graph.probe(0)).ok_or("no table")?;
     let mut after = before.clone();
-    after.relocate(gpt, &ground(&graph), 1, Some(TO))?;
+    after.relocate(&ground(&graph), 1, Some(TO))?;
     let table = changes(gpt.render(&before, &after), &mut |at, out| disk.read_at(out, at))?;
     let was = |patch: &Patch| {
         disk.read(patch.offset, patch.bytes.len() as u64)

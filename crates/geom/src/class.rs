@@ -286,8 +286,14 @@ pub(crate) mod tests {
                 (geom.table().expect("a table").entries.clone(), findings)
             }
         };
-        assert!(slices.iter().all(|slice| slice.length > 0
-            && slice.start.checked_add(slice.length).is_some_and(|end| end <= length)));
+        assert!(slices.iter().all(|slice| {
+            slice.partition.length > 0
+                && slice
+                    .partition
+                    .start
+                    .checked_add(slice.partition.length)
+                    .is_some_and(|end| end <= length)
+        }));
         Some((slices, findings.into_iter().map(|finding| finding.message).collect()))
     }
 

@@ -260,9 +260,9 @@ impl Graph {
                 .into_iter()
                 .zip(reported.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
             let (inside, outside): (Vec<_>, Vec<_>) =
-                reported.partition(|(slice, _)| slice.is_within(length));
+                reported.partition(|(slice, _)| slice.partition.is_within(length));
             let left_out = outside.iter().map(|(slice, _)| {
-                out_of_range(&slice.suffix, slice.start, length, sector, "left out")
+                out_of_range(&slice.suffix, slice.partition.start, length, sector, "left out")
             });
             self.providers[id].findings.extend(bounded(left_out.collect()));
             let signs: Vec<Vec<Sign>>;
@@ -382,9 +382,10 @@ impl Graph {
                 continue;
             }
             let parent = &self.providers[id];
-            let entry = geom.table().and_then(|t| t.entries.get(slot));
+            let table = geom.table();
+            let entry = table.and_then(|t| t.entries.get(slot)).map(|slice| &slice.partition);
             let (label, uuid) =
-                (entry.and_then(|e| e.label.clone()), entry.and_then(|e| e.uuid.clone()));
+                (entry.and_then(|e| e.label.clone()), entry.and_then(|e| table?.uuid(e)));
             let name = format!("{}{}", parent.name, offered.name);
             let topology = geom.topology(slot, std::slice::from_ref(&parent.topology));
             let route = Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route));

@@ -113,8 +113,6 @@ pub struct Step {
     pub provider: String,
     /// First byte of that provider on the target.
     pub offset: u64,
-    /// Scheme of the table.
-    pub scheme: &'static dyn Scheme,
     /// Table after the edits.
     pub table: Table,
     /// Edits in words; empty if the table agrees already.

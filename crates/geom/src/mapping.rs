@@ -2,5 +2,6 @@
 //! several geoms.
 
 pub mod geom;
+pub mod partition;
 pub mod route;
 pub mod slices;

@@ -5,6 +5,7 @@
 
 use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, Kind, free_within, place};
 use crate::table::scheme::{Attribute, Geometry, Id, Scheme, TableSite};
 use std::ops::Range;
@@ -62,21 +63,11 @@ pub struct Table {
     pub raw: Sparse,
 }
 
-/// One partition of a table.
+/// One partition of a table as it is edited: in a damaged table it may lie anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Number as users count, from 1.
-    pub index: u32,
-    /// First byte on the provider.
-    pub start: u64,
-    /// Length of the partition in bytes.
-    pub length: u64,
-    /// Type of the partition.
-    pub kind: Kind,
-    /// Name; `None` where it or the scheme has none.
-    pub label: Option<String>,
-    /// GUID; `None` where it or the scheme has none.
-    pub uuid: Option<Guid>,
+    /// Facts that the table records of it.
+    pub partition: Partition,
     /// Attribute bits of the scheme, as they are on the disk.
     pub attributes: u64,
     /// Index it was read at, whose bytes it keeps; `None` for a new one.
@@ -84,11 +75,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Offset of the byte after the last.
-    pub fn end(&self) -> u64 {
-        self.start.saturating_add(self.length)
-    }
-
     /// Names of the attributes that are set on it.
     pub fn marks(&self, scheme: &dyn Scheme) -> Vec<&'static str> {
         let set = |a: &&Attribute| !a.of_table && self.attributes & a.bit == a.bit;
@@ -138,27 +124,27 @@ impl Table {
 
     /// The entry with number `index`, if it is in use.
     pub fn entry(&self, index: u32) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.index == index)
+        self.entries.iter().find(|e| e.partition.index == index)
     }
 
     /// Entries in the order of their starts.
     pub fn by_start(&self) -> Vec<&Entry> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
-        entries.sort_by_key(|e| (e.start, e.index));
+        entries.sort_by_key(|e| (e.partition.start, e.partition.index));
         entries
     }
 
     /// Ranges of `usable` that neither a partition nor the table takes, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
-        let entries = self.entries.iter().map(|entry| entry.start..entry.end());
+        let entries = self.entries.iter().map(|entry| entry.partition.range());
         free_within(&self.usable, entries.chain(self.taken.iter().cloned()))
     }
 
     /// The bytes of `entry` as gpart(8) counts them: in an EBR with the range before it that
     /// belongs to the table.
     pub fn counted(&self, entry: &Entry) -> Range<u64> {
-        let own = self.taken.iter().find(|r| self.lead > 0 && r.end == entry.start);
-        own.map_or(entry.start, |r| r.start)..entry.end()
+        let own = self.taken.iter().find(|r| self.lead > 0 && r.end == entry.partition.start);
+        own.map_or(entry.partition.start, |r| r.start)..entry.partition.end()
     }
 
     /// True for the chain of an extended partition before it has a link: no table that could be
@@ -175,7 +161,6 @@ impl Table {
     /// Adds a partition; returns its index.
     pub fn add(
         &mut self,
-        scheme: &dyn Scheme,
         site: &TableSite<'_>,
         wanted: Wanted,
         rules: Rules,
@@ -201,14 +186,21 @@ impl Table {
         let range = place::place(self, site, &wanted.place, rules)?;
         let (label, uuid, attributes) = (wanted.label, wanted.uuid, wanted.attributes);
         let (start, length) = (range.start, range.end - range.start);
-        let entry =
-            Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
+        let entry = Entry {
+            partition: Partition { index, start, length, kind: wanted.kind, label, guid: uuid },
+            attributes,
+            from: None,
+        };
         self.require_apart(&entry)?;
-        scheme.accept(self, &entry)?;
+        self.scheme.accept(self, &entry)?;
         let mut next = self.clone();
         next.put(entry);
-        scheme.settle(&mut next);
-        let given = next.entries.iter().find(|e| e.start == start).map_or(index, |e| e.index);
+        self.scheme.settle(&mut next);
+        let given = next
+            .entries
+            .iter()
+            .find(|e| e.partition.start == start)
+            .map_or(index, |e| e.partition.index);
         if wanted.index.is_some_and(|wanted| wanted != given) {
             let found = format!(
                 "a partition at {} gets index {given}, by its place",
@@ -232,14 +224,13 @@ impl Table {
     /// Changes the type or the name of the partition with number `index`.
     pub fn modify(
         &mut self,
-        scheme: &dyn Scheme,
         index: u32,
         kind: Option<Kind>,
         label: Option<String>,
     ) -> Result<(), Refusal> {
-        self.change(scheme, index, |entry| {
-            entry.kind = kind.unwrap_or(entry.kind);
-            entry.label = label.or(entry.label.take());
+        self.change(index, |entry| {
+            entry.partition.kind = kind.unwrap_or(entry.partition.kind);
+            entry.partition.label = label.or(entry.partition.label.take());
         })
     }
 
@@ -247,7 +238,6 @@ impl Table {
     /// free behind it.
     pub fn resize(
         &mut self,
-        scheme: &dyn Scheme,
         site: &TableSite<'_>,
         index: u32,
         place: &Request,
@@ -257,9 +247,9 @@ impl Table {
         self.follow(rules);
         let entry = self.entries[self.position(index)?].clone();
         let length = place::resize(self, site, &entry, place, rules)?;
-        self.require_apart(&Entry { length, ..entry })?;
-        self.change(scheme, index, |entry| entry.length = length)?;
-        scheme.settle(self);
+        self.require_apart(&Entry { partition: Partition { length, ..entry.partition }, ..entry })?;
+        self.change(index, |entry| entry.partition.length = length)?;
+        self.scheme.settle(self);
         Ok(())
     }
 
@@ -268,19 +258,17 @@ impl Table {
     /// where they are: [`crate::relocate`] moves them.
     pub fn relocate(
         &mut self,
-        scheme: &dyn Scheme,
         site: &TableSite<'_>,
         index: u32,
         to: Option<u64>,
     ) -> Result<u64, Refusal> {
-        self.relocate_inside(scheme, site, index, to, 0)
+        self.relocate_inside(site, index, to, 0)
     }
 
     /// As [`Table::relocate`], for the byte at offset `inside` of the partition, which comes out on
     /// the grain: that of a slice or of a data area in it.
     pub fn relocate_inside(
         &mut self,
-        scheme: &dyn Scheme,
         site: &TableSite<'_>,
         index: u32,
         to: Option<u64>,
@@ -299,10 +287,13 @@ impl Table {
         self.require_apart(&entry)?;
         let start = place::relocate(self, site, &entry, to, inside)?;
         // The new range may overlap only the partition's own old one.
-        self.require_apart(&Entry { start, ..entry.clone() })?;
-        self.change(scheme, index, |entry| entry.start = start)?;
-        scheme.settle(self);
-        match self.entry(index).is_some_and(|moved| moved.start == start) {
+        self.require_apart(&Entry {
+            partition: Partition { start, ..entry.partition.clone() },
+            ..entry.clone()
+        })?;
+        self.change(index, |entry| entry.partition.start = start)?;
+        self.scheme.settle(self);
+        match self.entry(index).is_some_and(|moved| moved.partition.start == start) {
             true => Ok(start),
             false => Err(Refusal::new(
                 format!("at {} it would not keep its index", place(start, self.sector)),
@@ -314,12 +305,12 @@ impl Table {
     /// Sets or unsets `attribute` on the partition with number `index`, or on the table.
     pub fn mark(
         &mut self,
-        scheme: &dyn Scheme,
         index: Option<u32>,
         attribute: &Attribute,
         on: bool,
     ) -> Result<(), Refusal> {
         self.require_whole()?;
+        let scheme = self.scheme;
         let set = |bits: &mut u64| {
             *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit }
         };
@@ -342,7 +333,7 @@ impl Table {
                 if on && attribute.exclusive {
                     self.entries.iter_mut().for_each(|e| e.attributes &= !attribute.bit);
                 }
-                self.change(scheme, index, |entry| set(&mut entry.attributes))?;
+                self.change(index, |entry| set(&mut entry.attributes))?;
             }
         }
         Ok(())
@@ -375,8 +366,9 @@ impl Table {
     }
 
     fn position(&self, index: u32) -> Result<usize, Refusal> {
-        self.entries.iter().position(|e| e.index == index).ok_or_else(|| {
-            let used: Vec<String> = self.entries.iter().map(|e| e.index.to_string()).collect();
+        self.entries.iter().position(|e| e.partition.index == index).ok_or_else(|| {
+            let used: Vec<String> =
+                self.entries.iter().map(|e| e.partition.index.to_string()).collect();
             let used = if used.is_empty() { "none".into() } else { used.join(", ") };
             Refusal::new(
                 format!("there is no partition with index {index}"),
@@ -385,29 +377,24 @@ impl Table {
         })
     }
 
-    fn change(
-        &mut self,
-        scheme: &dyn Scheme,
-        index: u32,
-        change: impl FnOnce(&mut Entry),
-    ) -> Result<(), Refusal> {
+    fn change(&mut self, index: u32, change: impl FnOnce(&mut Entry)) -> Result<(), Refusal> {
         self.require_whole()?;
         let at = self.position(index)?;
         let mut entry = self.entries[at].clone();
         change(&mut entry);
-        scheme.accept(self, &entry)?;
+        self.scheme.accept(self, &entry)?;
         self.entries[at] = entry;
         Ok(())
     }
 
     fn put(&mut self, entry: Entry) {
-        let at = self.entries.partition_point(|e| e.index < entry.index);
+        let at = self.entries.partition_point(|e| e.partition.index < entry.partition.index);
         self.entries.insert(at, entry);
     }
 
     /// Refuses `entry` unless it lies within the usable range and overlaps no other.
     fn require_apart(&self, entry: &Entry) -> Result<(), Refusal> {
-        let (range, sector) = (entry.start..entry.end(), self.sector);
+        let (range, sector) = (entry.partition.range(), self.sector);
         let usable = self.scheme.bounds(self);
         let bounds = || {
             format!(
@@ -422,16 +409,16 @@ impl Table {
         if range.start < usable.start || range.end > usable.end {
             let found = format!(
                 "{} bytes at {} do not lie where partitions may",
-                entry.length,
-                place(entry.start, sector)
+                entry.partition.length,
+                place(entry.partition.start, sector)
             );
             return Err(Refusal::new(found, bounds()));
         }
         let others = self
             .entries
             .iter()
-            .filter(|e| e.index != entry.index)
-            .map(|e| (format!("index {}", e.index), e.start..e.end()));
+            .filter(|e| e.partition.index != entry.partition.index)
+            .map(|e| (format!("index {}", e.partition.index), e.partition.range()));
         let own = self.taken.iter().map(|r| ("the table itself".to_string(), r.clone()));
         // The bytes before an existing entry that belong to the table are its own.
         let lead = range.start.saturating_sub(if entry.from.is_none() { self.lead } else { 0 });
@@ -440,8 +427,8 @@ impl Table {
             Some((name, other)) => {
                 let found = format!(
                     "{} bytes at {} overlap {name}",
-                    entry.length,
-                    place(entry.start, sector)
+                    entry.partition.length,
+                    place(entry.partition.start, sector)
                 );
                 let advice = format!(
                     "it takes {} up to {}",

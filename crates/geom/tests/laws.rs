@@ -22,6 +22,7 @@ use trueline_geom::class::nop::Nop;
 use trueline_geom::class::stripe::Raid0;
 use trueline_geom::class::zero::Zero;
 use trueline_geom::mapping::geom::{Extent, Geom, Op};
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::{Piece, Route};
 use trueline_geom::mapping::slices::{Kind, Slice, Slices};
 use trueline_geom::registry::CLASSES;
@@ -107,14 +108,9 @@ fn tables() -> impl Iterator<Item = &'static str> {
 fn table(ranges: &[(u64, u64)]) -> Slices {
     let slice = |&(start, length): &(u64, u64)| Slice {
         suffix: format!("@{start}"),
-        index: 1,
-        start,
-        length,
-        kind: Kind::Mbr(0),
-        label: None,
-        uuid: None,
+        partition: Partition::new(1, start, length, Kind::Mbr(0)),
     };
-    Slices { usable: 0..100, entries: ranges.iter().map(slice).collect() }
+    Slices::new(0..100, ranges.iter().map(slice).collect())
 }
 
 fn cases() -> Vec<Case> {

@@ -118,7 +118,7 @@ fn nest(
     let kind = scheme.kind(&kind(scheme, inner)).expect("a type");
     let wanted =
         Wanted { kind, place, index: None, label: None, uuid: Some(Guid([9; 16])), attributes: 0 };
-    let index = table.add(scheme, &ground, wanted, Rules::Aligned)?;
+    let index = table.add(&ground, wanted, Rules::Aligned)?;
     let base = p.base();
     for patch in scheme.render(&empty, &empty).into_iter().chain(scheme.render(&empty, &table)) {
         disk.put(base + patch.offset, &patch.bytes);
@@ -126,7 +126,9 @@ fn nest(
     let entry: Entry = table.entry(index).expect("what was added").clone();
     let graph = taste(disk, topology);
     let found = graph.providers.iter().find(|p| {
-        p.base() == base + entry.start && p.topology.length == entry.length && p.kind == Some(kind)
+        p.base() == base + entry.partition.start
+            && p.topology.length == entry.partition.length
+            && p.kind == Some(kind)
     });
     Ok(found
         .unwrap_or_else(|| panic!("{name} on '{on}': what was written is not seen"))

@@ -72,8 +72,8 @@ fn wipe(target: &WriteTarget) -> Vec<Patch> {
     let of_sign = |magic: u64| Patch::new(round_down(magic, sector), vec![0; size], "old magic");
     let table = target
         .table()
-        .filter(|(_, table)| !table.is_bare_chain())
-        .map(|(scheme, table)| scheme.erase(&table))
+        .filter(|table| !table.is_bare_chain())
+        .map(|table| table.scheme.erase(&table))
         .unwrap_or_default();
     let signs = p.signs.iter().map(|s| of_sign(s.magic));
     let mut patches: Vec<Patch> =

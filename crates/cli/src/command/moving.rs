@@ -61,30 +61,30 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         placed.on,
     )?;
     let site = placed.site(&target.graph);
-    let Placed { on, scheme, table, entry } = placed;
+    let Placed { on, table, entry } = placed;
     let p = &target.graph.providers[on];
-    if args.align && (entry.kind.is_extended() || target.table().is_some()) {
+    if args.align && (entry.partition.kind.is_extended() || target.table().is_some()) {
         return align_container(&target, typed);
     }
-    let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.start));
+    let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.partition.start));
     if args.align && is_aligned {
-        let at = place(entry.start, table.sector);
+        let at = place(entry.partition.start, table.sector);
         say(&format!("{typed}: begins on the grain, at {at}; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
     let mut after = table.clone();
-    let start = after.relocate(scheme, &site, entry.index, to);
+    let start = after.relocate(&site, entry.partition.index, to);
     let start = start.map_err(|refusal| {
         refused(if to.is_none() { with_room(args, typed, &target, refusal) } else { refusal })
     })?;
-    if start == entry.start {
+    if start == entry.partition.start {
         return Err(refused(Refusal::new(
             format!("it begins at {} already", place(start, table.sector)),
             "",
         )));
     }
-    let (plan, left) = decide(&target, on, &entry, start, scheme.render(&table, &after))
+    let (plan, left) = decide(&target, on, &entry, start, table.scheme.render(&table, &after))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     plan.check().map_err(refused)?;
     for line in left {
@@ -123,7 +123,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     }
     let moving = Moving { typed, on, plan: &plan, journal: path.as_deref() };
     let done = moving.carry(&target, store.as_ref(), Start::default());
-    moving.finish(target, scheme, done, args.json)
+    moving.finish(target, table.scheme, done, args.json)
 }
 
 /// A refusal to align for want of room, with the commands that make room and then move it, as
@@ -194,7 +194,8 @@ fn decide(
     };
     // A scheme makes a chain for an extended partition that is new to it; this one brings its own.
     let own_chain = |patch: &Patch| {
-        entry.kind.is_extended() && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector)
+        entry.partition.kind.is_extended()
+            && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector)
     };
     let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
     let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
@@ -202,15 +203,17 @@ fn decide(
         Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() })
     });
     let was = was.collect::<Result<_, Errno>>()?;
-    let (front, back) = ends(entry.length, SIZES.end);
-    let (front, back) =
-        (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
+    let (front, back) = ends(entry.partition.length, SIZES.end);
+    let (front, back) = (
+        bytes(entry.partition.start, front)?,
+        bytes(entry.partition.start + entry.partition.length - back, back)?,
+    );
     let (mut rebased, mut left) = (Vec::new(), Vec::new());
     for (id, p) in
         graph.providers.iter().enumerate().filter(|(id, _)| within(graph, target.id, *id))
     {
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
-        let to = (from - entry.start).saturating_add(start);
+        let to = (from - entry.partition.start).saturating_add(start);
         for sign in p.in_use() {
             let moved = Moved { from, to, length: p.topology.length };
             let found =
@@ -225,7 +228,8 @@ fn decide(
         }
     }
     let id = random::bytes().map_err(|_| Errno::Io)?;
-    let (medium, sector, from, length) = (disk.length, disk.sector, entry.start, entry.length);
+    let (medium, sector, from, length) =
+        (disk.length, disk.sector, entry.partition.start, entry.partition.length);
     Ok((
         Move {
             id,
@@ -357,7 +361,9 @@ impl Moving<'_> {
         let read =
             scheme.read(&target.graph.probe(self.on)).filter(|table| table.damage.is_empty());
         let is_there = read.is_some_and(|table| {
-            table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length))
+            table.entries.iter().any(|entry| {
+                (entry.partition.start, entry.partition.length) == (plan.to, plan.length)
+            })
         });
         if !is_there {
             let message = format!(

@@ -127,19 +127,21 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
         if at < range.start {
             free(at, range.start, out)?;
         }
-        let id = if format.names { name } else { entry.index.to_string() };
+        let id = if format.names { name } else { entry.partition.index.to_string() };
         let what = match format.what {
-            What::Type => match types::gpart_name(entry.kind) {
-                unnamed if format.ours && unnamed.starts_with('!') => types::name(entry.kind),
+            What::Type => match types::gpart_name(entry.partition.kind) {
+                unnamed if format.ours && unnamed.starts_with('!') => {
+                    types::name(entry.partition.kind)
+                }
                 name => name,
             },
-            What::Label => entry.label.as_deref().map_or("(null)".into(), escape::plain),
-            What::Raw => types::raw_name(entry.kind),
+            What::Label => entry.partition.label.as_deref().map_or("(null)".into(), escape::plain),
+            What::Raw => types::raw_name(entry.partition.kind),
         };
         let marks = entry.marks(shown.scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };
         let (start, sectors, size) =
-            (lba(range.start), lba(range.end - range.start), size(entry.length));
+            (lba(range.start), lba(range.end - range.start), size(entry.partition.length));
         writeln!(
             out,
             "  {start:>digits$}  {sectors:>digits$}  {id:>wide$}  {what} {marks} ({size})"

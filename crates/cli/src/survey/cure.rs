@@ -153,7 +153,7 @@ impl<'a> Cures<'a> {
         let options = &self.options;
         match Placed::find(self.graph, id) {
             Ok(placed) => {
-                let (table, index) = (self.target(placed.on)?, placed.entry.index);
+                let (table, index) = (self.target(placed.on)?, placed.entry.partition.index);
                 Some(format!(
                     "make room: shrink what is in it, then trueline part resize -i {index} -s SECTORS {table}, then trueline move --align{options} {target}"
                 ))
@@ -171,15 +171,14 @@ impl<'a> Cures<'a> {
 
     /// The command that lengthens the partition by `by` bytes, to the end of its last unit.
     fn lengthen(&self, id: Id, by: u64) -> Option<String> {
-        let Placed { on, scheme, mut table, entry } = Placed::find(self.graph, id).ok()?;
+        let Placed { on, mut table, entry } = Placed::find(self.graph, id).ok()?;
         let p = &self.graph.providers[on];
         let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
-        let size = entry.length.checked_add(by)?;
+        let size = entry.partition.length.checked_add(by)?;
         table
             .resize(
-                scheme,
                 &site,
-                entry.index,
+                entry.partition.index,
                 &Request { size: Some(size), ..Request::default() },
                 Rules::Aligned,
             )
@@ -187,7 +186,7 @@ impl<'a> Cures<'a> {
         let sectors = size / table.sector.max(1);
         Some(format!(
             "trueline part resize -i {} -s {sectors}{} {}",
-            entry.index,
+            entry.partition.index,
             self.options,
             self.target(on)?
         ))
@@ -195,10 +194,10 @@ impl<'a> Cures<'a> {
 
     /// The command that writes the table on `id` anew from its good copy.
     fn recover(&self, id: Id) -> Option<String> {
-        let (scheme, table) = table_on(self.graph, id)?;
+        let table = table_on(self.graph, id)?;
         let p = &self.graph.providers[id];
         let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
-        scheme.recover(&table, &site).ok().filter(|_| !table.damage.is_empty())?;
+        table.scheme.recover(&table, &site).ok().filter(|_| !table.damage.is_empty())?;
         Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
     }
 

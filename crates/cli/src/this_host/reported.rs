@@ -3,6 +3,7 @@
 use trueline_geom::base::topology::round_down;
 use trueline_geom::format::{Data, Inside, Sign};
 use trueline_geom::graph::{Reported, Unplaced};
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::slices::{self, Slice, Slices};
 use trueline_geom::registry::reported_sign;
 use trueline_host::device::{Device, Kind, Signs};
@@ -45,12 +46,14 @@ pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Re
             let index = number(part)?;
             let slice = Slice {
                 suffix: format!("{letter}{index}"),
-                index,
-                start: *start,
-                length: part.size,
-                kind: kind(part),
-                label: part.signs.partlabel.clone(),
-                uuid: None,
+                partition: Partition {
+                    index,
+                    start: *start,
+                    length: part.size,
+                    kind: kind(part),
+                    label: part.signs.partlabel.clone(),
+                    guid: None,
+                },
             };
             Some((slice, signs(part)))
         })
@@ -60,7 +63,7 @@ pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Re
     // partition, free ranges are unknown.
     let usable =
         if unplaced.is_empty() { 0..round_down(device.size, device.sector()) } else { 0..0 };
-    let slices = Slices { usable, entries };
+    let slices = Slices::new(usable, entries);
     let table = (!parts.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
     Reported { table, signs: signs(device), entries: on_entries, unplaced }
 }

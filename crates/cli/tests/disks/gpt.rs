@@ -66,7 +66,7 @@ fn ours(
     let mut after = before.clone();
     for (part, uuid) in parts.iter().zip(&guids[1..]) {
         after
-            .add(&Gpt, &site, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned)
+            .add(&site, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned)
             .expect("as the test laid it");
     }
     Gpt.render(&before, &after).iter().for_each(|p| disk.put(p.offset, &p.bytes));

@@ -68,14 +68,14 @@ impl Ours {
         let site = TableSite { topology: &topology, base: 0, kind: None };
         let primary = PRIMARY.map(|(kind, start, size)| wanted(kind, start * MIB, size * MIB));
         for wanted in primary.into_iter().chain([wanted("5", at, EXTENDED)]) {
-            after.add(&Mbr, &site, wanted, Rules::Aligned).expect("as the test laid it");
+            after.add(&site, wanted, Rules::Aligned).expect("as the test laid it");
         }
-        after.mark(&Mbr, Some(1), &Mbr.attributes()[0], true).expect("as the test laid it");
+        after.mark(Some(1), &Mbr.attributes()[0], true).expect("as the test laid it");
         ours.write(0, &Mbr.render(&before, &after));
         ours.logical(|table, site| {
             for (kind, start, size) in LOGICAL {
                 table
-                    .add(&Ebr, site, wanted(kind, start * MIB, size * MIB), Rules::Aligned)
+                    .add(site, wanted(kind, start * MIB, size * MIB), Rules::Aligned)
                     .expect("as the test laid it");
             }
         });
@@ -262,11 +262,9 @@ fn a_chain_that_parted_wrote_is_edited_in_its_place() {
     ours.logical(|table, site| {
         assert!(table.delete(7).is_ok() && table.delete(5).is_ok());
         table
-            .add(&Ebr, site, wanted("82", 30 * MIB, 4 * MIB), Rules::Aligned)
+            .add(site, wanted("82", 30 * MIB, 4 * MIB), Rules::Aligned)
             .expect("as the test laid it");
-        table
-            .add(&Ebr, site, wanted("83", 2 * MIB, MIB), Rules::Aligned)
-            .expect("as the test laid it");
+        table.add(site, wanted("83", 2 * MIB, MIB), Rules::Aligned).expect("as the test laid it");
     });
     let edited = Image::new("parted-edited", sector, &ours.disk);
     let said =

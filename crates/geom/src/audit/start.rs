@@ -207,9 +207,9 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
 /// the slice at `own`; in the addresses of its disk or set.
 pub(super) fn neighbours(parent: &Provider, own: u64) -> impl Iterator<Item = (u64, u64)> {
     let entries = parent.slices().map(|t| t.entries.as_slice()).unwrap_or_default();
-    let ranges = entries.iter().filter(|s| !s.kind.is_extended()).map(|s| {
-        let start = parent.base().saturating_add(s.start);
-        (start, start.saturating_add(s.length))
+    let ranges = entries.iter().filter(|s| !s.partition.kind.is_extended()).map(|s| {
+        let start = parent.base().saturating_add(s.partition.start);
+        (start, start.saturating_add(s.partition.length))
     });
     ranges.filter(move |&(start, _)| start != own)
 }

@@ -26,6 +26,7 @@ use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::text;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -152,12 +153,14 @@ fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
             let kind = Kind::Tag(named(entry.kind, &kind));
             listing.add(Slice {
                 suffix: format!("s{index}"),
-                index,
-                start,
-                length,
-                kind,
-                label: text(&entry.name),
-                uuid: None,
+                partition: Partition {
+                    index,
+                    start,
+                    length,
+                    kind,
+                    label: text(&entry.name),
+                    guid: None,
+                },
             });
         }
     }
@@ -213,13 +216,16 @@ mod tests {
             let unit = block as u64;
             let places: Vec<_> = slices
                 .iter()
-                .map(|s| (s.suffix.as_str(), s.start / unit, s.length / unit))
+                .map(|s| (s.suffix.as_str(), s.partition.start / unit, s.partition.length / unit))
                 .collect();
             assert_eq!(places, [("s2", 64, 32), ("s3", 128, 512), ("s6", 740, 10)]);
             let kinds: Vec<String> =
-                slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
+                slices.iter().map(|s| crate::table::types::name(s.partition.kind)).collect();
             assert_eq!(kinds, ["apple-driver", "apple-hfs", "!Tivo_Ext2"]);
-            assert_eq!((slices[1].label.as_deref(), messages.len()), (Some("Macintosh HD"), 0));
+            assert_eq!(
+                (slices[1].partition.label.as_deref(), messages.len()),
+                (Some("Macintosh HD"), 0)
+            );
         }
     }
 

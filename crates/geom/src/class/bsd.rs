@@ -28,6 +28,7 @@
 
 use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{
     Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place,
 };
@@ -248,12 +249,7 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
         let kind = Kind::Bsd(dialect, part.fstype);
         entries.push(Slice {
             suffix: letter.to_string(),
-            index,
-            start,
-            length: part.length,
-            kind,
-            label: None,
-            uuid: None,
+            partition: Partition::new(index, start, part.length, kind),
         });
     }
     if is_remains(label, dialect, &slice) {
@@ -262,7 +258,7 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
     findings.extend(overlaps(&ranges, sector));
     findings.extend(damage(label, dialect));
     Taste::Geom(
-        Arc::new(Slices { usable: usable(label, dialect, origin, length), entries }),
+        Arc::new(Slices::new(usable(label, dialect, origin, length), entries)),
         bounded(findings),
     )
 }

@@ -18,6 +18,7 @@ use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::Guid;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -123,19 +124,21 @@ fn slices(probe: &Probe<'_>, label: &Disklabel64, table: &[u8]) -> Taste {
             continue;
         };
         ranges.push((suffix.clone(), start..end));
-        let uuid = (!p.p_stor_uuid.is_nil()).then(|| p.p_stor_uuid.to_string());
+        let guid = (!p.p_stor_uuid.is_nil()).then_some(p.p_stor_uuid);
         entries.push(Slice {
             suffix,
-            index,
-            start,
-            length: size,
-            kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype),
-            label: None,
-            uuid,
+            partition: Partition {
+                index,
+                start,
+                length: size,
+                kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype),
+                label: None,
+                guid,
+            },
         });
     }
     findings.extend(overlaps(&ranges, sector));
     let end = label.d_pstop.get().min(length);
     let usable = label.d_pbase.get().min(end)..end;
-    Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
+    Taste::Geom(Arc::new(Slices::new(usable, entries)), bounded(findings))
 }

@@ -25,6 +25,7 @@ use super::mbr::{self, Record};
 use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::ondisk::{self, Guid};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
@@ -242,13 +243,15 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
         ranges.push((suffix.clone(), start..end));
         entries.push(Slice {
             suffix,
-            index,
-            start,
-            length: end - start,
-            kind: Kind::Gpt(entry.partition_type_guid),
-            label: ondisk::text_utf16(&entry.partition_name),
-            uuid: (!entry.unique_partition_guid.is_nil())
-                .then(|| entry.unique_partition_guid.to_string()),
+            partition: Partition {
+                index,
+                start,
+                length: end - start,
+                kind: Kind::Gpt(entry.partition_type_guid),
+                label: ondisk::text_utf16(&entry.partition_name),
+                guid: (!entry.unique_partition_guid.is_nil())
+                    .then_some(entry.unique_partition_guid),
+            },
         });
     }
     findings.extend(overlaps(&ranges, sector));
@@ -260,7 +263,7 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
         }
     }
     let usable = byte(first)..byte(last.saturating_add(1));
-    Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
+    Taste::Geom(Arc::new(Slices::new(usable, entries)), bounded(findings))
 }
 
 /// Findings about the copies themselves.
@@ -385,9 +388,10 @@ fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
 fn hybrid(record: &Record, entries: &[Slice], sector: u64) -> Option<Finding> {
     let (mut same, mut other) = (Vec::new(), Vec::new());
     for (number, entry) in record.used() {
-        let twin = entries
-            .iter()
-            .find(|s| s.start == entry.start() * sector && s.length == entry.size() * sector);
+        let twin = entries.iter().find(|s| {
+            s.partition.start == entry.start() * sector
+                && s.partition.length == entry.size() * sector
+        });
         match twin {
             Some(twin) => same.push(format!("{number} is {}", twin.suffix)),
             None => other.push(format!(

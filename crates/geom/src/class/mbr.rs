@@ -28,6 +28,7 @@ use super::{Class, Recognises, Taste, gpt};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::round_down;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
@@ -122,6 +123,11 @@ impl Record {
     /// The record in sector 0, if it ends as a boot sector does.
     pub(super) fn read(probe: &Probe<'_>) -> Option<Record> {
         probe.read::<Record>(0).filter(Record::is_signed)
+    }
+
+    /// Signature of the disk, of which Linux makes the UUIDs of its partitions; `None` for 0.
+    fn disk_signature(&self) -> Option<u32> {
+        Some(self.unique_mbr_disk_signature.get()).filter(|&signature| signature != 0)
     }
 
     fn is_signed(&self) -> bool {
@@ -233,38 +239,36 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
         }
         primaries.push((suffix.clone(), start..end));
         let length = end.min(length) - start;
-        let uuid = partuuid(record, number);
-        entries.push(Slice {
-            suffix,
-            index: number,
-            start,
-            length,
-            kind: entry.kind(),
-            label: None,
-            uuid,
-        });
+        entries
+            .push(Slice { suffix, partition: Partition::new(number, start, length, entry.kind()) });
     }
     findings.extend(overlaps(&primaries, sector));
     let mut inner = Vec::new();
     let extended: Vec<Slice> =
-        entries.iter().filter(|s: &&Slice| s.kind.is_extended()).cloned().collect();
+        entries.iter().filter(|s: &&Slice| s.partition.kind.is_extended()).cloned().collect();
     for extended in extended {
-        let number = entries.last().map_or(5, |s| s.index.max(4) + 1);
+        let number = entries.last().map_or(5, |s| s.partition.index.max(4) + 1);
         let read = |at| probe.read(at);
-        let chain = ebr::walk(&Medium { read: &read, sector, length }, &extended, number);
-        inner.extend(chain.tables());
+        let chain =
+            ebr::walk(&Medium { read: &read, sector, length }, &extended.partition.range(), number);
+        inner.extend(chain.tables(&extended.suffix));
         findings.extend(chain.findings);
-        for mut slice in chain.logicals {
-            inner.push((slice.suffix.clone(), slice.start..slice.start + slice.length));
-            slice.uuid = partuuid(record, slice.index);
+        for slice in chain.logicals {
+            inner.push((slice.suffix.clone(), slice.partition.range()));
             entries.push(slice);
         }
     }
     findings.extend(overlaps(&inner, sector));
-    let early = entries.iter().any(|s| s.start < TRACK * sector);
+    let early = entries.iter().any(|s| s.partition.start < TRACK * sector);
     let first = if early { sector } else { TRACK * sector };
     let end = (length / sector).min(u64::from(u32::MAX)) * sector;
-    Taste::Geom(Arc::new(Slices { usable: first..end.max(first), entries }), bounded(findings))
+    Taste::Geom(
+        Arc::new(Slices {
+            signature: record.disk_signature(),
+            ..Slices::new(first..end.max(first), entries)
+        }),
+        bounded(findings),
+    )
 }
 
 /// The answer to a sector with `55 AA` that holds no partition: an empty table, a table for a
@@ -288,10 +292,7 @@ fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
         return Taste::Refused(record.used().map(out).collect());
     }
     let end = round_down(length, sector);
-    Taste::Geom(
-        Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }),
-        Vec::new(),
-    )
+    Taste::Geom(Arc::new(Slices::new((TRACK * sector).min(end)..end, Vec::new())), Vec::new())
 }
 
 /// Sector sizes in bytes that drives show, and that an MBR may have been written for.
@@ -366,11 +367,4 @@ fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
             .against(512, 0, None)
             .fix(Fix::ShowSectors(512)),
     )
-}
-
-/// The UUID that Linux makes of the disk's signature and the partition's number; `None` without a
-/// signature.
-fn partuuid(record: &Record, number: u32) -> Option<String> {
-    let id = record.unique_mbr_disk_signature.get();
-    (id != 0).then(|| format!("{id:08x}-{number:02x}"))
 }

@@ -17,6 +17,7 @@
 
 use super::mbr::Record;
 use super::{Class, Taste};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Listing, Slice};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -53,12 +54,7 @@ fn slices(probe: &Probe<'_>, record: &Record) -> Taste {
             base,
             Slice {
                 suffix: format!("s{index}"),
-                index,
-                start,
-                length,
-                kind,
-                label: None,
-                uuid: None,
+                partition: Partition::new(index, start, length, kind),
             },
         );
     }

@@ -27,6 +27,7 @@ use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::text;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -226,12 +227,14 @@ impl Part {
         let kind = Kind::Tag(named(self.de_dos_type));
         Slice {
             suffix: format!("p{index}"),
-            index,
-            start,
-            length,
-            kind,
-            label: text(&self.pb_drive_name[1..=name]),
-            uuid: None,
+            partition: Partition {
+                index,
+                start,
+                length,
+                kind,
+                label: text(&self.pb_drive_name[1..=name]),
+                guid: None,
+            },
         }
     }
 }
@@ -323,13 +326,13 @@ mod tests {
                 read(&Rdb, disk(64 << 20, &[(0, &chain(place, PARTS))]), None).expect("a block");
             let places: Vec<_> = slices
                 .iter()
-                .map(|s| (s.suffix.as_str(), s.start / 65536, s.length / 65536))
+                .map(|s| (s.suffix.as_str(), s.partition.start / 65536, s.partition.length / 65536))
                 .collect();
             assert_eq!(places, [("p1", 16, 304), ("p2", 320, 81), ("p3", 500, 101)]);
             let kinds: Vec<String> =
-                slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
+                slices.iter().map(|s| crate::table::types::name(s.partition.kind)).collect();
             assert_eq!(kinds, ["amiga-ffs", "amiga-ofs", "!XYZ\\1"]);
-            assert_eq!((slices[0].label.as_deref(), messages.len()), (Some("DH0"), 0));
+            assert_eq!((slices[0].partition.label.as_deref(), messages.len()), (Some("DH0"), 0));
         }
         assert!(read(&Rdb, disk(64 << 20, &[(0, &chain(16, PARTS))]), None).is_none());
     }
@@ -362,7 +365,7 @@ mod tests {
         let (slices, messages) = read(&Rdb, disk(64 << 20, &[(0, &image)]), None).expect("a block");
         assert!(
             slices.len() == 2
-                && slices[1].label.as_deref() == Some("SYS")
+                && slices[1].partition.label.as_deref() == Some("SYS")
                 && messages[0].contains("wrong checksum"),
             "{messages:?}"
         );

@@ -20,6 +20,7 @@
 use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub struct Sgi;
 /// On-disk `struct partition_table` of `dvh.h`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Partition {
+struct PartitionTable {
     pt_nblks: U32,
     pt_firstlbn: U32,
     pt_type: U32,
@@ -48,7 +49,7 @@ struct Header {
     vh_bootfile: [u8; 16],
     vh_dp: [u8; 48],
     vh_vd: [[u8; 16]; 15],
-    vh_pt: [Partition; 16],
+    vh_pt: [PartitionTable; 16],
     vh_csum: U32,
     vh_fill: U32,
 }
@@ -117,12 +118,7 @@ impl Class for Sgi {
             ));
             listing.add(Slice {
                 suffix: format!("p{index}"),
-                index,
-                start,
-                length,
-                kind,
-                label: None,
-                uuid: None,
+                partition: Partition::new(index, start, length, kind),
             });
         }
         let (slices, findings) = listing.finish(0..probe.length());
@@ -189,22 +185,24 @@ mod tests {
     fn partitions_are_numbered_from_1_and_the_volume_is_none() {
         let (slices, messages) =
             read(&Sgi, disk(64 << 20, &[(0, &header(PARTITIONS))]), None).expect("a header");
-        let places: Vec<_> =
-            slices.iter().map(|s| (s.suffix.as_str(), s.start / BLOCK, s.length / BLOCK)).collect();
+        let places: Vec<_> = slices
+            .iter()
+            .map(|s| (s.suffix.as_str(), s.partition.start / BLOCK, s.partition.length / BLOCK))
+            .collect();
         assert_eq!(
             places,
             [("p1", 8192, 65536), ("p2", 4096, 4096), ("p8", 73728, 100), ("p9", 0, 4096)]
         );
         let purposes: Vec<_> = slices
             .iter()
-            .map(|s| if let Kind::Tag(tag) = s.kind { Some(tag.purpose) } else { None })
+            .map(|s| if let Kind::Tag(tag) = s.partition.kind { Some(tag.purpose) } else { None })
             .collect();
         assert_eq!(
             purposes,
             [Purpose::Data, Purpose::Swap, Purpose::Data, Purpose::Boot].map(Some)
         );
         assert_eq!(
-            (crate::table::types::name(slices[0].kind), messages.len()),
+            (crate::table::types::name(slices[0].partition.kind), messages.len()),
             ("sgi-xfs".into(), 0)
         );
     }

@@ -21,6 +21,7 @@
 use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -33,13 +34,13 @@ pub struct Solaris;
 /// On-disk slice, `struct partition` of `vtoc.h`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Partition {
+struct DklPartition {
     p_tag: U16,
     p_flag: U16,
     p_start: U32,
     p_size: U32,
 }
-assert_offsets!(Partition, 12, p_start @ 4, p_size @ 8);
+assert_offsets!(DklPartition, 12, p_start @ 4, p_size @ 8);
 
 /// On-disk VTOC of `struct dk_label` on x86, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -52,7 +53,7 @@ struct Vtoc {
     v_sectorsz: U16,
     v_nparts: U16,
     v_reserved: [U32; 10],
-    v_part: [Partition; 16],
+    v_part: [DklPartition; 16],
 }
 assert_offsets!(Vtoc, 264, v_sanity @ 12, v_nparts @ 30, v_part @ 72);
 
@@ -136,12 +137,7 @@ fn slices(probe: &Probe<'_>, vtoc: &Vtoc) -> Taste {
             let kind = Kind::Tag(tag("solaris", part.p_tag.get()));
             listing.add(Slice {
                 suffix: letter.to_string(),
-                index,
-                start,
-                length: size,
-                kind,
-                label: None,
-                uuid: None,
+                partition: Partition::new(index, start, size, kind),
             });
         }
     }
@@ -180,7 +176,7 @@ mod tests {
             read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(Kind::Mbr(0xbf)))
                 .expect("a VTOC");
         let tags = slices.iter().filter_map(|s| {
-            if let Kind::Tag(tag) = s.kind {
+            if let Kind::Tag(tag) = s.partition.kind {
                 Some((s.suffix.as_str(), tag.name, tag.purpose))
             } else {
                 None
@@ -194,7 +190,7 @@ mod tests {
         ];
         assert_eq!(tags.collect::<Vec<_>>(), want);
         assert!(messages.len() == 1 && messages[0].contains("does not lie within"), "{messages:?}");
-        assert_eq!(crate::table::types::name(slices[3].kind), "!99");
+        assert_eq!(crate::table::types::name(slices[3].partition.kind), "!99");
     }
 
     #[test]

@@ -20,6 +20,7 @@
 
 use super::{Class, Taste};
 use crate::assert_offsets;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -32,13 +33,13 @@ pub struct UnixWare;
 /// On-disk slice, `struct unixware_slice`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Partition {
+struct UnixwareSlice {
     s_label: U16,
     s_flags: U16,
     start_sect: U32,
     nr_sects: U32,
 }
-assert_offsets!(Partition, 12, start_sect @ 4, nr_sects @ 8);
+assert_offsets!(UnixwareSlice, 12, start_sect @ 4, nr_sects @ 8);
 
 /// On-disk `struct unixware_disklabel`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -53,7 +54,7 @@ struct Disklabel {
     v_nslices: U16,
     v_unknown1: U16,
     v_reserved: [U32; 10],
-    v_slice: [Partition; 16],
+    v_slice: [UnixwareSlice; 16],
 }
 assert_offsets!(Disklabel, 408, d_magic @ 4, v_magic @ 156, v_slice @ 216);
 
@@ -133,12 +134,7 @@ fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
             base,
             Slice {
                 suffix: letter.to_string(),
-                index,
-                start,
-                length,
-                kind,
-                label: None,
-                uuid: None,
+                partition: Partition::new(index, start, length, kind),
             },
         );
     }

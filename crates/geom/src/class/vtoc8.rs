@@ -21,6 +21,7 @@
 use super::{Class, Taste, solaris};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
@@ -161,12 +162,7 @@ impl Label {
                 (u64::from(map.nblks.get()) * SECTOR, Kind::Tag(named(tag.unwrap_or_default())));
             listing.add(Slice {
                 suffix: letter.to_string(),
-                index,
-                start,
-                length,
-                kind,
-                label: None,
-                uuid: None,
+                partition: Partition::new(index, start, length, kind),
             });
         }
         let (slices, findings) = listing.finish(0..probe.length());
@@ -225,8 +221,10 @@ mod tests {
     fn slices_begin_at_cylinders_and_the_whole_disk_is_none() {
         let (slices, messages) =
             read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), None).expect("a label");
-        let places: Vec<_> =
-            slices.iter().map(|s| (s.suffix.as_str(), s.index, s.start, s.length)).collect();
+        let places: Vec<_> = slices
+            .iter()
+            .map(|s| (s.suffix.as_str(), s.partition.index, s.partition.start, s.partition.length))
+            .collect();
         let (cylinder, sector) = (4 * 32 * 512, 512);
         assert_eq!(
             places,
@@ -236,7 +234,8 @@ mod tests {
                 ("h", 8, 192 * cylinder, 65536 * sector)
             ]
         );
-        let kinds: Vec<String> = slices.iter().map(|s| crate::table::types::name(s.kind)).collect();
+        let kinds: Vec<String> =
+            slices.iter().map(|s| crate::table::types::name(s.partition.kind)).collect();
         assert_eq!(
             (kinds, messages.len()),
             (["solaris-root", "solaris-swap", "linux-data"].map(String::from).to_vec(), 0)

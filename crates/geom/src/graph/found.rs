@@ -60,7 +60,7 @@ impl Found {
             .filter_map(|(_, geom)| geom.table())
             .flat_map(|table| table.entries.iter());
         match &sign.tail {
-            Some(tail) if slices.any(|slice| slice.covers(tail)) => {
+            Some(tail) if slices.any(|slice| slice.partition.covers(tail)) => {
                 sign.kind.format.recognise_elsewhere(probe)
             }
             _ => Some(sign),

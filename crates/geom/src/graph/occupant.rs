@@ -38,16 +38,16 @@ pub enum Occupant {
     /// new table stay.
     Remains(String),
     /// A table, whole or damaged.
-    Table(&'static dyn Scheme, Box<Table>),
+    Table(Box<Table>),
     /// Another format or set, in words, and the offsets of magic by which it would be recognised
     /// again.
     Data(String, Vec<u64>),
 }
 
 impl Contents<'_> {
-    /// The table on the provider, whole or damaged, and its scheme. A table that tasting does not
-    /// see is not edited: a kernel would not see it either.
-    pub fn table(&self, probe: &Probe<'_>) -> Option<(&'static dyn Scheme, Table)> {
+    /// The table on the provider, whole or damaged. A table that tasting does not see is not edited:
+    /// a kernel would not see it either.
+    pub fn table(&self, probe: &Probe<'_>) -> Option<Table> {
         let is_extended = probe.kind().is_some_and(|kind| kind.is_extended());
         SCHEMES.iter().find_map(|&scheme| {
             let table = scheme.read(probe)?;
@@ -57,7 +57,7 @@ impl Contents<'_> {
                 }
                 None => is_extended || !table.damage.is_empty() && self.holder().is_none(),
             };
-            agreed.then_some((scheme, table))
+            agreed.then_some(table)
         })
     }
 
@@ -94,8 +94,8 @@ impl Contents<'_> {
 
     /// Contents that a new table would replace.
     pub fn occupant(&self, probe: &Probe<'_>) -> Occupant {
-        match self.table(probe).filter(|(_, table)| !table.is_bare_chain()) {
-            Some((scheme, table)) => Occupant::Table(scheme, Box::new(table)),
+        match self.table(probe).filter(|table| !table.is_bare_chain()) {
+            Some(table) => Occupant::Table(Box::new(table)),
             None => match self.holds() {
                 Some(what) => Occupant::Data(what, self.signs.iter().map(|s| s.magic).collect()),
                 None => remains(probe, &[]).map_or(Occupant::Nothing, Occupant::Remains),
@@ -144,7 +144,7 @@ impl Occupant {
     fn gone(&self, probe: &Probe<'_>) -> Vec<Patch> {
         match self {
             Occupant::Nothing | Occupant::Remains(_) => Vec::new(),
-            Occupant::Table(scheme, table) => scheme.erase(table),
+            Occupant::Table(table) => table.scheme.erase(table),
             Occupant::Data(_, magic) => patch::blank(probe.length(), magic, probe.sector()),
         }
     }
@@ -160,7 +160,7 @@ impl Occupant {
         new: &New,
     ) -> Result<Table, Refusal> {
         let bare = match self {
-            Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => {
+            Occupant::Table(old) if !scheme.is_guest() || old.scheme.name() == scheme.name() => {
                 probe.after(&[])
             }
             _ => probe.after(&self.gone(probe)),

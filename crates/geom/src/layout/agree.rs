@@ -2,36 +2,37 @@
 //! its place never does.
 
 use super::lay::{percent, whole};
-use super::{Layout, Part, Size};
+use super::{Part, Size};
 use crate::base::topology::{Grain, round_up};
 use crate::mapping::slices::{Kind, place};
 use crate::table::{Refusal, Table, scheme, types};
 
 /// The type called `name` in the scheme.
-pub(super) fn kind(layout: &Layout, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    scheme::typed_kind(layout.scheme, table, name).map(|(kind, _)| kind)
+pub(super) fn kind(table: &Table, name: &str) -> Result<Kind, Refusal> {
+    scheme::typed_kind(table, name).map(|(kind, _)| kind)
 }
 
 /// Changes the type, name, GUID and attributes of an existing partition to the layout's; refuses
 /// another start or size. A partition that does not exist is left to the caller.
 pub(super) fn agree(
-    layout: &Layout,
     table: &mut Table,
     part: &Part,
     index: u32,
     grains: &[Grain],
     edits: &mut Vec<String>,
 ) -> Result<(), Refusal> {
-    let Some(at) = table.entries.iter().position(|e| e.index == index) else { return Ok(()) };
+    let Some(at) = table.entries.iter().position(|e| e.partition.index == index) else {
+        return Ok(());
+    };
     let (mut entry, sector) = (table.entries[at].clone(), table.sector);
     let advice = || {
         "a partition is not moved or resized here: correct the layout, or delete or resize it first"
             .to_string()
     };
-    if let Some(start) = part.start.filter(|&start| start != entry.start) {
+    if let Some(start) = part.start.filter(|&start| start != entry.partition.start) {
         let found = format!(
             "partition {index} begins at {}, the layout says {}",
-            place(entry.start, sector),
+            place(entry.partition.start, sector),
             place(start, sector)
         );
         return Err(Refusal::new(found, advice()));
@@ -41,43 +42,52 @@ pub(super) fn agree(
         Size::Percent(p) => {
             grains.iter().map(|&grain| percent(whole(&table.usable, grain), p, grain)).collect()
         }
-        Size::Rest => vec![entry.length],
+        Size::Rest => vec![entry.partition.length],
     };
     // A share includes the bytes that the table needs before the partition.
     let is_size = |&size: &u64| {
-        size == entry.length
-            || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length)
+        size == entry.partition.length
+            || (table.lead > 0
+                && matches!(part.size, Size::Percent(_))
+                && size > entry.partition.length)
     };
     if !sizes.iter().any(is_size) {
         let wanted = sizes.first().copied().unwrap_or(u64::MAX);
         return Err(Refusal::new(
-            format!("partition {index} has {} bytes, the layout says {wanted}", entry.length),
+            format!(
+                "partition {index} has {} bytes, the layout says {wanted}",
+                entry.partition.length
+            ),
             advice(),
         ));
     }
     let mut changed = Vec::new();
-    let kind = kind(layout, table, &part.kind)?;
-    if entry.kind != kind {
-        changed.push(format!("type {} to {}", types::name(entry.kind), types::name(kind)));
-        entry.kind = kind;
+    let kind = kind(table, &part.kind)?;
+    if entry.partition.kind != kind {
+        changed.push(format!(
+            "type {} to {}",
+            types::name(entry.partition.kind),
+            types::name(kind)
+        ));
+        entry.partition.kind = kind;
     }
     // No name at all and an empty one are the same.
     if let Some(label) =
-        part.label.as_ref().filter(|&l| l != entry.label.as_deref().unwrap_or_default())
+        part.label.as_ref().filter(|&l| l != entry.partition.label.as_deref().unwrap_or_default())
     {
         changed.push(format!("label to {label}"));
-        entry.label = Some(label.clone());
+        entry.partition.label = Some(label.clone());
     }
-    if let Some(uuid) = part.uuid.filter(|&uuid| entry.uuid != Some(uuid)) {
+    if let Some(uuid) = part.uuid.filter(|&uuid| entry.partition.guid != Some(uuid)) {
         changed.push(format!("uuid to {uuid}"));
-        entry.uuid = Some(uuid);
+        entry.partition.guid = Some(uuid);
     }
     if let Some(attributes) = part.attributes.filter(|&a| a != entry.attributes) {
         changed.push("attributes".into());
         entry.attributes = attributes;
     }
     if !changed.is_empty() {
-        layout.scheme.accept(table, &entry)?;
+        table.scheme.accept(table, &entry)?;
         table.entries[at] = entry;
         edits.push(format!("modify {index}: {}", changed.join(", ")));
     }

@@ -16,7 +16,6 @@
 
 use crate::base::size;
 use crate::base::topology::is_whole;
-use crate::table::scheme::Scheme;
 use crate::table::{Table, types};
 use std::fmt;
 
@@ -71,7 +70,8 @@ impl fmt::Display for Mistake {
 impl std::error::Error for Mistake {}
 
 /// The backup text of `table`, byte for byte gpart's.
-pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
+pub fn write(table: &Table) -> String {
+    let scheme = table.scheme;
     let sectors = |bytes: u64| bytes / table.sector.max(1);
     // gpart has one name for several numbers of an MBR: a restored table must have the same number.
     let same = |name: &String, kind| scheme.kind_in(table, name) == Some(kind);
@@ -80,7 +80,7 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
             .filter(|name| same(name, kind))
             .unwrap_or_else(|| format!("!{}", types::raw_name(kind)))
     };
-    let types: Vec<String> = table.entries.iter().map(|e| name(e.kind)).collect();
+    let types: Vec<String> = table.entries.iter().map(|e| name(e.partition.kind)).collect();
     let widest = types.iter().map(String::len).max().unwrap_or(0);
     let digits = sectors(table.usable.end.saturating_sub(1)).to_string().len();
     let entries = table.capacity.to_string();
@@ -89,10 +89,11 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
         let range = table.counted(entry);
         let (start, size) = (sectors(range.start), sectors(range.end - range.start));
         // A label must not break its line.
-        let label = entry.label.as_deref().unwrap_or_default().replace(char::is_control, "?");
+        let label =
+            entry.partition.label.as_deref().unwrap_or_default().replace(char::is_control, "?");
         let marks = entry.marks(scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };
-        let (wide, index) = (entries.len(), entry.index);
+        let (wide, index) = (entries.len(), entry.partition.index);
         text.push_str(&format!(
             "{index:<wide$} {kind:>widest$} {start:>digits$} {size:>digits$} {label} {marks}\n"
         ));

@@ -7,13 +7,11 @@ use super::stages::{Inside, Stage, When, meet, shown};
 use crate::base::patch::{Patch, changes};
 use crate::graph::occupant::Occupant;
 use crate::probe::Probe;
-use crate::table::scheme::Scheme;
 use crate::table::{Entry, Refusal, Table};
 use std::ops::Range;
 
 /// Change of one table.
 pub(super) struct Change {
-    pub(super) scheme: &'static dyn Scheme,
     /// The table that is edited: the one that was read, or an empty one.
     pub(super) before: Table,
     /// Contents that the table replaces, where it is made anew.
@@ -27,13 +25,7 @@ pub(super) struct Change {
 impl Change {
     /// The step as it is reported: `name` and first byte of its provider.
     pub(super) fn step(&self, name: &str, offset: u64) -> Step {
-        Step {
-            provider: name.into(),
-            offset,
-            scheme: self.scheme,
-            table: self.after.clone(),
-            edits: self.edits.clone(),
-        }
+        Step { provider: name.into(), offset, table: self.after.clone(), edits: self.edits.clone() }
     }
 
     /// The writes that turn the table into `after`, in addresses of its provider, without those
@@ -42,7 +34,7 @@ impl Change {
         let made = if self.edits.is_empty() {
             Vec::new()
         } else {
-            self.scheme.render(&self.before, after)
+            after.scheme.render(&self.before, after)
         };
         let patches = match &self.over {
             Some(there) => there.replaced(probe, made),
@@ -70,7 +62,7 @@ impl Change {
         let shown = match &self.over {
             None => shown(&self.before),
             Some(Occupant::Nothing | Occupant::Remains(_)) => Vec::new(),
-            Some(Occupant::Table(_, table)) => shown(table),
+            Some(Occupant::Table(table)) => shown(table),
             Some(Occupant::Data(..)) => std::iter::once(0..u64::MAX).collect(),
         };
         if meet(stages, offset, &shown) { When::Between } else { When::Before }
@@ -86,7 +78,8 @@ impl Change {
         name: &str,
         offset: u64,
     ) -> Result<Vec<Stage>, Refusal> {
-        let (table, scheme) = (if name.is_empty() { "the disk" } else { name }, self.scheme.name());
+        let (table, scheme) =
+            (if name.is_empty() { "the disk" } else { name }, self.after.scheme.name());
         // The first sectors of a new partition are written with its contents.
         let outside = |patches: Vec<Patch>| -> Vec<Patch> {
             let inner = |p: &Patch| {
@@ -110,7 +103,7 @@ impl Change {
             ));
         }
         let mut less = self.after.clone();
-        less.entries.retain(|e| !inside.held.contains(&e.index));
+        less.entries.retain(|e| !inside.held.contains(&e.partition.index));
         let first = outside(self.writes(probe, &less)?);
         let probe = probe.after(&first);
         let unread = || {
@@ -119,17 +112,21 @@ impl Change {
                 "make the outer table first, then the inner ones",
             )
         };
-        let now = self.scheme.read(&probe).ok_or_else(unread)?;
-        let read_at =
-            |entry: &Entry| now.entries.iter().find(|e| e.start == entry.start).map(|e| e.index);
+        let now = self.after.scheme.read(&probe).ok_or_else(unread)?;
+        let read_at = |entry: &Entry| {
+            now.entries
+                .iter()
+                .find(|e| e.partition.start == entry.partition.start)
+                .map(|e| e.partition.index)
+        };
         let entries =
             self.after.entries.iter().map(|e| Entry { from: read_at(e), ..e.clone() }).collect();
-        let last = changed(self.scheme.render(&now, &Table { entries, ..now.clone() }), &probe)?;
+        let last = changed(now.scheme.render(&now, &Table { entries, ..now.clone() }), &probe)?;
         let names = inside
             .held
             .iter()
             .filter_map(|&index| self.after.entry(index))
-            .map(|e| called(self.scheme, name, e));
+            .map(|e| called(&self.after, name, e));
         let without = format!(
             "{table}: the {scheme} as the layout says, but without {}",
             names.collect::<Vec<_>>().join(", ")
@@ -150,9 +147,9 @@ pub(super) fn own_of<'a>(
 ) -> impl Iterator<Item = &'a Patch> {
     let within = |p: &&Patch| {
         entry.from.is_none()
-            && entry.kind.is_extended()
-            && p.offset >= entry.start
-            && p.end() <= entry.end()
+            && entry.partition.kind.is_extended()
+            && p.offset >= entry.partition.start
+            && p.end() <= entry.partition.end()
     };
     patches.iter().filter(within).filter(|p| p.bytes.iter().any(|&byte| byte != 0))
 }

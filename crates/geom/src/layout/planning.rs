@@ -12,7 +12,7 @@ use crate::graph::Found;
 use crate::graph::occupant::{Contents, Occupant, require_readable};
 use crate::mapping::slices::{Kind, place};
 use crate::probe::Probe;
-use crate::table::scheme::{New, Scheme, TableSite};
+use crate::table::scheme::{New, TableSite};
 use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
 
 /// Planning of one layout: what it may do, and the steps so far.
@@ -60,21 +60,21 @@ impl Planning<'_> {
                 .collect();
             let mut stages = Vec::from_iter(Stage::unless_empty(own, None));
             if let Some(table) = &part.inside {
-                let name = called(layout.scheme, name, entry);
-                let route = written.route_within(entry.start, entry.length);
-                let inner = written.within(&route, entry.start, &entry.kind);
-                let topology = site.topology.shift(entry.start, entry.length);
+                let name = called(&change.after, name, entry);
+                let route = written.route_within(entry.partition.start, entry.partition.length);
+                let inner = written.within(&route, entry.partition.start, &entry.partition.kind);
+                let topology = site.topology.shift(entry.partition.start, entry.partition.length);
                 let site = TableSite {
                     topology: &topology,
-                    base: site.base.saturating_add(entry.start),
-                    kind: Some(entry.kind),
+                    base: site.base.saturating_add(entry.partition.start),
+                    kind: Some(entry.partition.kind),
                 };
                 stages.extend(self.table(
                     table,
                     &inner,
                     &site,
                     &name,
-                    offset.saturating_add(entry.start),
+                    offset.saturating_add(entry.partition.start),
                     offset,
                 )?);
             }
@@ -93,16 +93,16 @@ impl Planning<'_> {
         let there = occupant(probe);
         require_readable(probe)?;
         let (before, after, edits) = match &there {
-            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => {
+            Occupant::Table(table) if table.scheme.name() == layout.scheme.name() => {
                 match self.edited(layout, table, site) {
                     Err(_) if self.may.replace => return self.replaced(layout, there, probe, site),
                     edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
                 }
             }
-            Occupant::Table(scheme, table) if !self.may.replace => {
+            Occupant::Table(table) if !self.may.replace => {
                 let found = format!(
                     "there is a table of another scheme, {}, with {} partitions",
-                    scheme.name(),
+                    table.scheme,
                     table.entries.len()
                 );
                 return Err(Refusal::new(
@@ -118,7 +118,7 @@ impl Planning<'_> {
             }
             _ => return self.replaced(layout, there, probe, site),
         };
-        Ok(Change { scheme: layout.scheme, before, over: None, after, edits })
+        Ok(Change { before, over: None, after, edits })
     }
 
     /// A table made anew, in the place of `there`.
@@ -140,18 +140,18 @@ impl Planning<'_> {
         };
         let empty = there.create(probe, site, layout.scheme, &new)?;
         let mut edits = Vec::new();
-        if let Occupant::Table(scheme, table) = &there {
+        if let Occupant::Table(table) = &there {
             let count = table.entries.len();
             edits.push(format!(
                 "destroy {} of {count} partition{}",
-                scheme.name(),
+                table.scheme,
                 if count == 1 { "" } else { "s" }
             ));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, site, &mut edits)?;
-        Ok(Change { scheme: layout.scheme, before: empty, over: Some(there), after, edits })
+        Ok(Change { before: empty, over: Some(there), after, edits })
     }
 
     /// The table on the disk, edited to agree with the layout, and the edits in words.
@@ -214,8 +214,12 @@ impl Planning<'_> {
         edits: &mut Vec<String>,
     ) -> Result<(), Refusal> {
         let numbers = numbers(layout, table)?;
-        let others: Vec<u32> =
-            table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
+        let others: Vec<u32> = table
+            .entries
+            .iter()
+            .map(|e| e.partition.index)
+            .filter(|i| !numbers.contains(i))
+            .collect();
         if !others.is_empty() && !self.may.delete {
             let list: Vec<String> = others.iter().map(u32::to_string).collect();
             let found = format!(
@@ -228,8 +232,8 @@ impl Planning<'_> {
             let gone = table.delete(index)?;
             edits.push(format!(
                 "delete {index}: {} bytes at {}",
-                gone.length,
-                place(gone.start, table.sector)
+                gone.partition.length,
+                place(gone.partition.start, table.sector)
             ));
         }
         if layout.align == Some(0) {
@@ -237,7 +241,7 @@ impl Planning<'_> {
         }
         let grains = site.grains(layout.align);
         for (part, &index) in layout.parts.iter().zip(&numbers) {
-            agree(layout, table, part, index, &grains, edits)?;
+            agree(table, part, index, &grains, edits)?;
         }
         let items: Vec<Item> = layout
             .parts
@@ -248,7 +252,7 @@ impl Planning<'_> {
         let ranges = laid(table, &items, &grains, layout, &numbers)?;
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
-            let kind = kind(layout, table, &part.kind)?;
+            let kind = kind(table, &part.kind)?;
             let uuid = part
                 .uuid
                 .or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
@@ -269,7 +273,7 @@ impl Planning<'_> {
             let of_part = |why: Refusal| {
                 Refusal::new(format!("partition {index}: {}", why.found), why.advice)
             };
-            table.add(layout.scheme, site, wanted, Rules::Aligned).map_err(of_part)?;
+            table.add(site, wanted, Rules::Aligned).map_err(of_part)?;
             edits.push(format!(
                 "add {index}: {}, {} bytes at {}",
                 types::name(kind),
@@ -288,7 +292,7 @@ fn occupant(probe: &Probe<'_>) -> Occupant {
         // An extended partition is read by the EBR alone, and is an empty chain until it has one.
         return nothing
             .table(probe)
-            .map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
+            .map_or(Occupant::Nothing, |table| Occupant::Table(Box::new(table)));
     }
     let mut found = Found::ask(probe);
     found.settle();
@@ -297,16 +301,16 @@ fn occupant(probe: &Probe<'_>) -> Occupant {
     Contents { table, member, signs: &found.signs, findings: &found.findings }.occupant(probe)
 }
 
-/// The name of the partition `entry` on the provider `name`.
-pub(super) fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
+/// The name of the partition `entry` of `table`, which is on the provider `name`.
+pub(super) fn called(table: &Table, name: &str, entry: &Entry) -> String {
     // A logical partition is named after the disk, not after the extended one.
     let digits = |c: char| c.is_ascii_digit();
-    let name = if scheme.name() == "EBR" {
+    let name = if table.scheme.name() == "EBR" {
         name.trim_end_matches(digits).trim_end_matches('s')
     } else {
         name
     };
-    format!("{name}{}", scheme.suffix(entry))
+    format!("{name}{}", table.scheme.suffix(entry))
 }
 
 /// The layout with its starts counted from its own provider, which begins `distance` bytes later.
@@ -354,7 +358,7 @@ fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
 /// The partition as an item to be placed; `there` is the existing one.
 fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal> {
     if let Some(entry) = there {
-        return Ok(Item::Occupant(entry.end()));
+        return Ok(Item::Occupant(entry.partition.end()));
     }
     let size = match part.size {
         Size::Bytes(size) => Size::Bytes(round_up(size, sector).ok_or_else(|| {

@@ -103,7 +103,10 @@ impl Inside {
 pub(super) fn shown(table: &Table) -> Vec<Range<u64>> {
     // The table itself lies outside the range for partitions, or right before one.
     let own = [0..table.usable.start, table.usable.end..u64::MAX];
-    let entries = table.entries.iter().map(|e| e.start.saturating_sub(table.lead)..e.end());
+    let entries = table
+        .entries
+        .iter()
+        .map(|e| e.partition.start.saturating_sub(table.lead)..e.partition.end());
     own.into_iter().chain(table.taken.iter().cloned()).chain(entries).collect()
 }
 

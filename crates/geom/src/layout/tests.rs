@@ -81,8 +81,13 @@ impl Disk {
 
 fn places(steps: &[Step]) -> Vec<(String, u64, u64)> {
     let of = |step: &Step| {
-        let entry =
-            |e: &Entry| (called(step.scheme, &step.provider, e), step.offset + e.start, e.length);
+        let entry = |e: &Entry| {
+            (
+                called(&step.table, &step.provider, e),
+                step.offset + e.partition.start,
+                e.partition.length,
+            )
+        };
         step.table.entries.iter().map(entry).collect::<Vec<_>>()
     };
     steps.iter().flat_map(of).collect()

@@ -4,6 +4,7 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{Guid, text};
 use crate::base::topology::Topology;
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
+use crate::mapping::partition::Partition;
 use std::ops::Range;
 
 /// Flavour of a BSD label; flavours differ in the origin of offsets.
@@ -95,35 +96,13 @@ pub enum Purpose {
     Boot,
 }
 
-/// One entry of a table.
+/// One partition of a table as tasting shows it: it lies within its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Suffix to the parent's name: `s1`, `p2`, `a`.
     pub suffix: String,
-    /// Number of the entry as users count, from 1.
-    pub index: u32,
-    /// First byte on the provider below.
-    pub start: u64,
-    /// Length of the slice in bytes.
-    pub length: u64,
-    /// Type in the table.
-    pub kind: Kind,
-    /// Name in the table; `None` if it has none.
-    pub label: Option<String>,
-    /// UUID in the table; `None` if it has none.
-    pub uuid: Option<String>,
-}
-
-impl Slice {
-    /// True if all of `range`, bytes of the provider below, lies in it.
-    pub(crate) fn covers(&self, range: &Range<u64>) -> bool {
-        self.start <= range.start && range.end <= self.start.saturating_add(self.length)
-    }
-
-    /// True if it lies within a provider of `length` bytes.
-    pub(crate) fn is_within(&self, length: u64) -> bool {
-        self.start.checked_add(self.length).is_some_and(|end| end <= length)
-    }
+    /// Facts that the table records of it.
+    pub partition: Partition,
 }
 
 /// The ranges of `usable` that none of `taken` covers, in order; `taken` may overlap.
@@ -150,30 +129,35 @@ pub struct Slices {
     pub usable: Range<u64>,
     /// Entries in use, in the table's order.
     pub entries: Vec<Slice>,
+    /// Disk signature of an MBR, of which UUIDs of its partitions are made; `None` without one.
+    pub signature: Option<u32>,
 }
 
 impl Slices {
+    /// A table of partitions that have GUIDs or no UUID.
+    pub fn new(usable: Range<u64>, entries: Vec<Slice>) -> Slices {
+        Slices { usable, entries, signature: None }
+    }
+
     /// A table of one nameless slice, for an inner data area.
     pub fn data_area(start: u64, length: u64) -> Slices {
         let end = start.saturating_add(length);
         let slice = Slice {
             suffix: String::new(),
-            index: 1,
-            start,
-            length,
-            kind: Kind::Mbr(0),
-            label: None,
-            uuid: None,
+            partition: Partition::new(1, start, length, Kind::Mbr(0)),
         };
-        Slices { usable: start..end, entries: vec![slice] }
+        Slices::new(start..end, vec![slice])
     }
 
     /// Ranges of `usable` that no entry covers, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
-        free_within(
-            &self.usable,
-            self.entries.iter().map(|slice| slice.start..slice.start.saturating_add(slice.length)),
-        )
+        free_within(&self.usable, self.entries.iter().map(|slice| slice.partition.range()))
+    }
+
+    /// UUID of `partition` as Linux prints it: its GUID, or the disk's signature with its number.
+    pub fn uuid(&self, partition: &Partition) -> Option<String> {
+        let signed = |id| format!("{id:08x}-{:02x}", partition.index);
+        partition.guid.map(|guid| guid.to_string()).or_else(|| self.signature.map(signed))
     }
 }
 
@@ -196,12 +180,12 @@ impl Listing {
     /// Adds an entry, or the finding that it does not lie on the provider. An entry of no bytes is
     /// not in use.
     pub(crate) fn add(&mut self, slice: Slice) {
-        if slice.is_within(self.length) {
-            self.entries.extend(Some(slice).filter(|slice| slice.length > 0));
+        if slice.partition.is_within(self.length) {
+            self.entries.extend(Some(slice).filter(|slice| slice.partition.length > 0));
         } else {
             self.findings.push(out_of_range(
                 &slice.suffix,
-                slice.start,
+                slice.partition.start,
                 self.length,
                 self.sector,
                 "left out",
@@ -212,14 +196,17 @@ impl Listing {
     /// As [`Listing::add`], of an entry whose start is counted in bytes of the medium, on a
     /// provider that begins at its byte `base`. A finding names the start as the table has it.
     pub(crate) fn add_from(&mut self, base: u64, slice: Slice) {
-        let here = slice.start.checked_sub(base).map(|start| Slice { start, ..slice.clone() });
-        match here.filter(|here| here.is_within(self.length)) {
+        let here = slice.partition.start.checked_sub(base).map(|start| Slice {
+            partition: Partition { start, ..slice.partition.clone() },
+            ..slice.clone()
+        });
+        match here.filter(|here| here.partition.is_within(self.length)) {
             Some(here) => self.add(here),
             // One of no bytes is in use nowhere.
-            None if slice.length == 0 => {}
+            None if slice.partition.length == 0 => {}
             None => self.findings.push(out_of_range(
                 &slice.suffix,
-                slice.start,
+                slice.partition.start,
                 self.length,
                 self.sector,
                 "left out",
@@ -236,9 +223,9 @@ impl Listing {
     /// partitions may lie, in bytes.
     pub(crate) fn finish(mut self, usable: Range<u64>) -> (Slices, Vec<Finding>) {
         let ranges: Vec<_> =
-            self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();
+            self.entries.iter().map(|s| (s.suffix.clone(), s.partition.range())).collect();
         self.findings.extend(overlaps(&ranges, self.sector));
-        (Slices { usable, entries: self.entries }, bounded(self.findings))
+        (Slices::new(usable, self.entries), bounded(self.findings))
     }
 }
 
@@ -314,26 +301,34 @@ impl Geom for Slices {
     fn providers(&self) -> Vec<Slot> {
         self.entries
             .iter()
-            .map(|s| Slot { name: s.suffix.clone(), length: s.length, kind: Some(s.kind) })
+            .map(|s| Slot {
+                name: s.suffix.clone(),
+                length: s.partition.length,
+                kind: Some(s.partition.kind),
+            })
             .collect()
     }
 
     fn topology(&self, slot: usize, below: &[Topology]) -> Topology {
         match (self.entries.get(slot), below.first()) {
-            (Some(slice), Some(below)) => below.shift(slice.start, slice.length),
+            (Some(slice), Some(below)) => {
+                below.shift(slice.partition.start, slice.partition.length)
+            }
             _ => Topology::new(1, 0),
         }
     }
 
     fn map(&self, slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
         match self.entries.get(slot) {
-            Some(slice) => Extent::At { consumer: 0, offset: slice.start + offset, length },
+            Some(slice) => {
+                Extent::At { consumer: 0, offset: slice.partition.start + offset, length }
+            }
             None => Extent::Fail { length },
         }
     }
 
     fn shift(&self, slot: usize) -> Option<u64> {
-        self.entries.get(slot).map(|s| s.start)
+        self.entries.get(slot).map(|s| s.partition.start)
     }
 
     fn table(&self) -> Option<&Slices> {

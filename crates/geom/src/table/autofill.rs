@@ -48,13 +48,15 @@ pub(super) fn resize(
     request: &Request,
     rules: Rules,
 ) -> Result<u64, Refusal> {
-    let lead = ebr_track(table).min(entry.start);
-    let (start, length) = (entry.start - lead, entry.length.saturating_add(lead));
+    let lead = ebr_track(table).min(entry.partition.start);
+    let (start, length) =
+        (entry.partition.start - lead, entry.partition.length.saturating_add(lead));
     let size = match *request {
         Request { size: Some(size), align: None, .. } => size,
         _ => {
             let unit = Unit::new(table, site, request.align);
-            refill(table, &unit, start..entry.end(), request.size).ok_or_else(|| no_space(table))?
+            refill(table, &unit, start..entry.partition.end(), request.size)
+                .ok_or_else(|| no_space(table))?
         }
     };
     let size = track(table, rules).map_or(size, |track| round_down(size, track));
@@ -71,7 +73,7 @@ pub(super) fn resize(
         ));
     }
     let end = start.checked_add(size).ok_or_else(|| invalid(table, "size", size))?;
-    kernel_checks(table, &(start..end), Some(entry.index))?;
+    kernel_checks(table, &(start..end), Some(entry.partition.index))?;
     Ok(size - lead)
 }
 
@@ -198,8 +200,12 @@ fn refill(table: &Table, unit: &Unit, now: Range<u64>, size: Option<u64>) -> Opt
 
 /// Ranges in use, in the order of their starts.
 fn taken(table: &Table) -> Vec<Range<u64>> {
-    let mut taken: Vec<Range<u64>> =
-        table.entries.iter().map(|e| e.start..e.end()).chain(table.taken.iter().cloned()).collect();
+    let mut taken: Vec<Range<u64>> = table
+        .entries
+        .iter()
+        .map(|e| e.partition.range())
+        .chain(table.taken.iter().cloned())
+        .collect();
     taken.sort_by_key(|r| (r.start, r.end));
     taken
 }
@@ -245,8 +251,8 @@ fn kernel_checks(table: &Table, range: &Range<u64>, own: Option<u32>) -> Result<
     let clash = |what: &str, byte: u64| {
         Err(Refusal::new(format!("{what} '{}': No space left on device", sectors(table, byte)), ""))
     };
-    for entry in table.entries.iter().filter(|e| own != Some(e.index)) {
-        let other = entry.start..entry.end();
+    for entry in table.entries.iter().filter(|e| own != Some(e.partition.index)) {
+        let other = entry.partition.range();
         if other.contains(&start) {
             return clash("start", start);
         }

@@ -133,16 +133,19 @@ pub(super) fn resize(
     if let Some(size) = request.size {
         return Ok(size);
     }
-    let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
-    let end =
-        next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
+    let next =
+        table.entries.iter().map(|e| e.partition.start).chain(table.taken.iter().map(|r| r.start));
+    let end = next
+        .filter(|&s| s >= entry.partition.end())
+        .min()
+        .unwrap_or(table.usable.end)
+        .min(table.usable.end);
     // Growing never shrinks: where the range up to the grain is less than the partition has,
     // nothing changes.
-    let best = site
-        .grains(request.align)
-        .into_iter()
-        .find_map(|g| g.previous(end).filter(|&e| e > entry.end() && is_whole(e, table.sector)));
-    Ok(best.unwrap_or(entry.end()) - entry.start)
+    let best = site.grains(request.align).into_iter().find_map(|g| {
+        g.previous(end).filter(|&e| e > entry.partition.end() && is_whole(e, table.sector))
+    });
+    Ok(best.unwrap_or(entry.partition.end()) - entry.partition.start)
 }
 
 /// The new first byte of `entry`: `to`, or the nearest at which its byte `inside` is on the best
@@ -156,18 +159,18 @@ pub(super) fn relocate(
 ) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
-        return range(to, entry.length).map(|range| range.start);
+        return range(to, entry.partition.length).map(|range| range.start);
     }
     let mut others = table.clone();
-    others.entries.retain(|other| other.index != entry.index);
+    others.entries.retain(|other| other.partition.index != entry.partition.index);
     let found = site
         .grains(None)
         .into_iter()
         .find_map(|grain| nearest(&others, grain.shift(inside), entry));
     // The last grain is a sector, which every start is on already.
-    found.filter(|&start| start != entry.start).ok_or_else(|| {
-        let (here, free) = (at(entry.start, table.sector), free_ranges(table));
-        let found = format!("there is no better place for {} bytes than {here} ({free})", entry.length);
+    found.filter(|&start| start != entry.partition.start).ok_or_else(|| {
+        let (here, free) = (at(entry.partition.start, table.sector), free_ranges(table));
+        let found = format!("there is no better place for {} bytes than {here} ({free})", entry.partition.length);
         Refusal::new(found, "make room first: shrink what is in it and then the partition (part resize), or the one in its way")
     })
 }
@@ -176,9 +179,9 @@ pub(super) fn relocate(
 /// room.
 fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
     let near = others.free().into_iter().flat_map(|free| {
-        let last = free.end.checked_sub(entry.length).filter(|&last| last >= free.start);
+        let last = free.end.checked_sub(entry.partition.length).filter(|&last| last >= free.start);
         let places = last.map(|last| {
-            let at = entry.start.clamp(free.start, last);
+            let at = entry.partition.start.clamp(free.start, last);
             [
                 grain.previous(at).filter(|&start| start >= free.start),
                 grain.next(at).filter(|&start| start <= last),
@@ -186,7 +189,7 @@ fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
         });
         places.into_iter().flatten().flatten()
     });
-    near.min_by_key(|start| (start.abs_diff(entry.start), *start))
+    near.min_by_key(|start| (start.abs_diff(entry.partition.start), *start))
 }
 
 fn no_room(table: &Table, request: &Request) -> Refusal {

@@ -1,6 +1,5 @@
 //! A table that is read and never written, in the form in which tables are shown.
 
-use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
 use crate::mapping::slices::{Kind, Slice, Slices};
@@ -29,24 +28,19 @@ impl ReadOnly {
         length: u64,
     ) -> (ReadOnly, Table) {
         let entry = |slice: &Slice| Entry {
-            index: slice.index,
-            start: slice.start,
-            length: slice.length,
-            kind: slice.kind,
-            label: slice.label.clone(),
-            uuid: slice.uuid.as_deref().and_then(|uuid| uuid.parse::<Guid>().ok()),
+            partition: slice.partition.clone(),
             attributes: 0,
-            from: Some(slice.index),
+            from: Some(slice.partition.index),
         };
         let mut entries: Vec<Entry> = slices.entries.iter().map(entry).collect();
-        entries.sort_by_key(|entry| entry.index);
+        entries.sort_by_key(|entry| entry.partition.index);
         let table = Table {
             scheme: &UNNAMED,
             sector,
             length,
             origin: 0,
             usable: slices.usable.clone(),
-            capacity: entries.last().map_or(0, |entry| entry.index),
+            capacity: entries.last().map_or(0, |entry| entry.partition.index),
             kept: Vec::new(),
             entries,
             id: None,
@@ -84,7 +78,10 @@ impl Scheme for ReadOnly {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        let same = |slice: &&Slice| (slice.index, slice.start) == (entry.index, entry.start);
+        let same = |slice: &&Slice| {
+            (slice.partition.index, slice.partition.start)
+                == (entry.partition.index, entry.partition.start)
+        };
         self.slices.iter().find(same).map_or_else(String::new, |slice| slice.suffix.clone())
     }
 

@@ -123,11 +123,8 @@ impl fmt::Debug for dyn Scheme {
 
 /// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID,
 /// or a file system. A file system gets the type that holds it, and that alias besides.
-pub fn typed_kind(
-    scheme: &dyn Scheme,
-    table: &Table,
-    name: &str,
-) -> Result<(Kind, Option<&'static str>), Refusal> {
+pub fn typed_kind(table: &Table, name: &str) -> Result<(Kind, Option<&'static str>), Refusal> {
+    let scheme = table.scheme;
     let held = || {
         types::holding(name)
             .iter()
@@ -137,11 +134,12 @@ pub fn typed_kind(
         .kind_in(table, name)
         .map(|kind| (kind, None))
         .or_else(held)
-        .ok_or_else(|| unknown(scheme, table, name))
+        .ok_or_else(|| unknown(table, name))
 }
 
 /// The refusal of a type, with the names that look like it.
-fn unknown(scheme: &dyn Scheme, table: &Table, name: &str) -> Refusal {
+fn unknown(table: &Table, name: &str) -> Refusal {
+    let scheme = table.scheme;
     let valid =
         || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
     let typed = name.to_lowercase();

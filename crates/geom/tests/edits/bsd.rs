@@ -19,7 +19,13 @@ type Model = BTreeMap<u32, (u64, u64, u8)>;
 
 fn model(table: &Table) -> Model {
     let byte = |kind| if let Kind::Bsd(_, byte) = kind { byte } else { 0 };
-    table.entries.iter().map(|e| (e.index, (e.start, e.length, byte(e.kind)))).collect()
+    table
+        .entries
+        .iter()
+        .map(|e| {
+            (e.partition.index, (e.partition.start, e.partition.length, byte(e.partition.kind)))
+        })
+        .collect()
 }
 
 /// Numbers that are the same every time.
@@ -59,7 +65,7 @@ fn edit(
             let place = Request { start: Some(start), size: Some(length), align: None };
             let (kind, index) = (Kind::Bsd(dialect, byte), Some(index));
             let wanted = Wanted { kind, place, index, label: None, uuid: None, attributes: 0 };
-            let done = on(disk, sector, |ground| table.add(&Bsd, ground, wanted, Rules::Aligned));
+            let done = on(disk, sector, |ground| table.add(ground, wanted, Rules::Aligned));
             let index = index.unwrap();
             let free = (1..=table.capacity).contains(&index)
                 && !reserved.contains(&index)
@@ -74,13 +80,12 @@ fn edit(
         _ if random.below(2) == 0 => {
             let good = known.is_some();
             model.entry(index).and_modify(|e| e.2 = byte);
-            (table.modify(&Bsd, index, Some(Kind::Bsd(dialect, byte)), None).is_ok(), good)
+            (table.modify(index, Some(Kind::Bsd(dialect, byte)), None).is_ok(), good)
         }
         _ => {
             let place = Request { size: Some(length), ..Request::default() };
-            let done = on(disk, sector, |ground| {
-                table.resize(&Bsd, ground, index, &place, Rules::Aligned)
-            });
+            let done =
+                on(disk, sector, |ground| table.resize(ground, index, &place, Rules::Aligned));
             let good = known.is_some_and(|(start, ..)| !clashes(model, index, start, length));
             if good {
                 model.entry(index).and_modify(|e| e.1 = length);

@@ -59,15 +59,11 @@ pub(crate) fn wanted(scheme: &dyn Scheme, kind: &str, start: u64, size: u64, uui
 }
 
 /// Adds partitions to a table.
-pub(crate) fn add(
-    scheme: &dyn Scheme,
-    table: &mut Table,
-    wanted: impl IntoIterator<Item = Wanted>,
-) {
+pub(crate) fn add(table: &mut Table, wanted: impl IntoIterator<Item = Wanted>) {
     let topology = Topology::new(table.sector, table.length);
     let ground = TableSite { topology: &topology, base: 0, kind: None };
     for wanted in wanted {
-        table.add(scheme, &ground, wanted, Rules::Aligned).unwrap();
+        table.add(&ground, wanted, Rules::Aligned).unwrap();
     }
 }
 

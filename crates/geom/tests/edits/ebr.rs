@@ -82,7 +82,7 @@ impl Chain {
 
     fn add(&mut self, start: u64, size: u64) -> Vec<Patch> {
         self.edit(|table| {
-            try_add(&Ebr, table, part("83", start, size), Rules::Aligned).unwrap();
+            try_add(table, part("83", start, size), Rules::Aligned).unwrap();
         })
     }
 
@@ -91,7 +91,7 @@ impl Chain {
         self.table()
             .entries
             .iter()
-            .map(|e| (e.start / self.sector, e.length / self.sector))
+            .map(|e| (e.partition.start / self.sector, e.partition.length / self.sector))
             .collect()
     }
 
@@ -137,7 +137,10 @@ fn a_new_partition_is_written_where_no_link_leads_and_then_linked() {
             chain.places(),
             [(grain, 4 * grain), (6 * grain, 4 * grain), (10 * grain + 1, 4 * grain)]
         );
-        assert_eq!(chain.table().entries.iter().map(|e| e.index).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!(
+            chain.table().entries.iter().map(|e| e.partition.index).collect::<Vec<_>>(),
+            [5, 6, 7]
+        );
         assert_eq!(found(&chain.disk, sector).len(), 5);
     }
 }
@@ -147,7 +150,7 @@ fn partitions_by_default_begin_on_the_grain_and_fill_what_is_free() {
     let mut chain = Chain::new(4096);
     for size in [Some(10 * MIB), Some(MIB / 2), None] {
         let wanted = Wanted { place: Request { size, ..Request::default() }, ..part("83", 0, 0) };
-        chain.edit(|table| assert!(try_add(&Ebr, table, wanted, Rules::Aligned).is_ok()));
+        chain.edit(|table| assert!(try_add(table, wanted, Rules::Aligned).is_ok()));
     }
     let grain = MIB / 4096;
     assert_eq!(
@@ -164,7 +167,7 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
         for n in 0..4 {
             chain.add((1 + 10 * n) * MIB, 4 * MIB);
         }
-        chain.edit(|t| t.mark(&Ebr, Some(7), &Ebr.attributes()[0], true).unwrap());
+        chain.edit(|t| t.mark(Some(7), &Ebr.attributes()[0], true).unwrap());
         assert_eq!(chain.edit(|t| assert!(t.delete(6).is_ok())).len(), 1);
         assert_eq!(
             chain.places(),
@@ -191,9 +194,7 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
         // That sector is kept for it, whoever else there is.
         let mut kept = chain.after(&[]);
         kept.edit(|t| assert!(t.delete(5).is_ok()));
-        assert!(
-            try_add(&Ebr, &mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err()
-        );
+        assert!(try_add(&mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err());
         // The last, the only one: an empty EBR is left.
         for index in [7, 6, 5] {
             chain.edit(|t| assert!(t.delete(index).is_ok()));
@@ -215,19 +216,18 @@ fn no_partition_takes_the_sector_another_needs() {
         (63 * MIB, MIB + 512, "do not lie"),
     ] {
         let refused =
-            try_add(&Ebr, &mut chain.table(), part("83", start, size), Rules::Aligned).unwrap_err();
+            try_add(&mut chain.table(), part("83", start, size), Rules::Aligned).unwrap_err();
         assert!(refused.found.contains(why), "{start} {size}: {refused}");
     }
     for kind in ["ebr", "extended-lba", "85", "ee"] {
         assert!(
-            try_add(&Ebr, &mut chain.table(), part(kind, 20 * MIB, MIB), Rules::Aligned).is_err(),
+            try_add(&mut chain.table(), part(kind, 20 * MIB, MIB), Rules::Aligned).is_err(),
             "{kind}"
         );
     }
     // A number is where a partition is in the chain, and nobody's choice.
     let numbered = |index, start| {
         try_add(
-            &Ebr,
             &mut chain.table(),
             Wanted { index: Some(index), ..part("83", start, MIB) },
             Rules::Aligned,
@@ -288,7 +288,6 @@ fn what_others_wrote_stays_as_it_is() {
     assert_eq!(grown.places(), places);
     let patches = grown.edit(|t| {
         t.resize(
-            &Ebr,
             &ground(&grown_topology()),
             7,
             &Request { size: Some(3_000 * 512), ..Request::default() },
@@ -380,10 +379,10 @@ fn more_links_than_anybody_follows_are_not_made() {
     let before = table.clone();
     for n in 0..128 {
         let index =
-            try_add(&Ebr, &mut table, part("83", (2 * n + 2) * MIB, MIB), Rules::Aligned).unwrap();
+            try_add(&mut table, part("83", (2 * n + 2) * MIB, MIB), Rules::Aligned).unwrap();
         assert_eq!(u64::from(index), n + 5);
     }
-    assert!(try_add(&Ebr, &mut table, part("83", 300 * MIB, MIB), Rules::Aligned).is_err());
+    assert!(try_add(&mut table, part("83", 300 * MIB, MIB), Rules::Aligned).is_err());
     let patches = Ebr.render(&before, &table);
     assert_eq!((patches.len(), patches.iter().filter(|p| p.after_flush).count()), (128, 1));
     chain = chain.after(&patches);
@@ -403,8 +402,8 @@ fn a_new_chain_replaces_what_is_no_chain() {
     assert!(probe(&chain.inside(), 4096, Some(Kind::Mbr(5)), |p| Ebr.read(p)).is_none());
     let table = create(&chain, &New::default()).unwrap();
     let mut after = table.clone();
-    try_add(&Ebr, &mut after, part("83", MIB, MIB), Rules::Aligned).unwrap();
-    try_add(&Ebr, &mut after, part("83", 3 * MIB, MIB), Rules::Aligned).unwrap();
+    try_add(&mut after, part("83", MIB, MIB), Rules::Aligned).unwrap();
+    try_add(&mut after, part("83", 3 * MIB, MIB), Rules::Aligned).unwrap();
     assert_eq!(steps(&Ebr.render(&table, &table), 4096), [(0, "EBR that leads to it", false)]);
     let patches = Ebr.render(&table, &after);
     every_state(&chain.disk, &outside(&patches), 4096, Cut::Sector);
@@ -423,7 +422,7 @@ fn by_gparts_rules_an_ebr_lies_a_track_before_its_partition() {
     for _ in 0..2 {
         chain.edit(|table| {
             let place = Request { size: Some(63 * 100 * 512), ..Request::default() };
-            try_add(&Ebr, table, Wanted { place, ..part("freebsd", 0, 0) }, Rules::Gpart).unwrap();
+            try_add(table, Wanted { place, ..part("freebsd", 0, 0) }, Rules::Gpart).unwrap();
         });
     }
     assert_eq!(chain.places(), [(63, 63 * 99), (63 * 101, 63 * 99)]);

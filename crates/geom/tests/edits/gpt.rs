@@ -50,7 +50,6 @@ fn three(sector: u64, new: &New) -> Sparse {
     let mut after = before.clone();
     let parts = [("efi", 1, 1), ("freebsd", 2, 10), ("linux", 20, 4)];
     add(
-        &Gpt,
         &mut after,
         (1..)
             .zip(parts)
@@ -66,7 +65,6 @@ fn a_new_table_is_whole_or_nothing() {
         let before = create(&Gpt, &disk, sector, &new()).unwrap();
         let mut after = before.clone();
         add(
-            &Gpt,
             &mut after,
             [wanted(&Gpt, "efi", MIB, MIB, 1), wanted(&Gpt, "freebsd", 2 * MIB, MIB, 2)],
         );
@@ -92,8 +90,8 @@ fn an_edit_is_made_or_not() {
         let before = read(&Gpt, &disk, sector).unwrap();
         let mut after = before.clone();
         after.delete(2).unwrap();
-        add(&Gpt, &mut after, [wanted(&Gpt, "swap", 30 * MIB, MIB, 9)]);
-        after.modify(&Gpt, 3, None, Some("Daten äöü".into())).unwrap();
+        add(&mut after, [wanted(&Gpt, "swap", 30 * MIB, MIB, 9)]);
+        after.modify(3, None, Some("Daten äöü".into())).unwrap();
         after.attributes = 3;
         let patches = edit(&disk, &before, &after);
         assert_eq!(patches.iter().filter(|p| p.after_flush).count(), 1);
@@ -171,7 +169,7 @@ fn a_new_table_takes_the_place_of_an_mbr_at_once() {
         assert_eq!(found(&disk, sector).len(), 2);
         let before = create(&Gpt, &disk, sector, &new()).unwrap();
         let mut after = before.clone();
-        add(&Gpt, &mut after, [wanted(&Gpt, "efi", MIB, MIB, 1)]);
+        add(&mut after, [wanted(&Gpt, "efi", MIB, MIB, 1)]);
         let patches = edit(&disk, &before, &after);
         assert_eq!(patches.last().map(|p| (p.what, p.after_flush)), Some(("protective MBR", true)));
         every_state(&disk, &patches, sector, Cut::Sector);
@@ -248,17 +246,12 @@ fn what_nobody_reads_stays_byte_for_byte() {
             before.damage
         );
         let mut after = before.clone();
-        after.modify(&Gpt, 1, Gpt.kind("freebsd-zfs"), Some("new name".into())).unwrap();
+        after.modify(1, Gpt.kind("freebsd-zfs"), Some("new name".into())).unwrap();
         after
-            .mark(
-                &Gpt,
-                Some(3),
-                Gpt.attributes().iter().find(|a| a.name == "bootonce").unwrap(),
-                true,
-            )
+            .mark(Some(3), Gpt.attributes().iter().find(|a| a.name == "bootonce").unwrap(), true)
             .unwrap();
         after.delete(2).unwrap();
-        add(&Gpt, &mut after, [wanted(&Gpt, "swap", 40 * MIB, MIB, 9)]);
+        add(&mut after, [wanted(&Gpt, "swap", 40 * MIB, MIB, 9)]);
         let patches = edit(&disk, &before, &after);
         every_state(&disk, &patches, sector, Cut::Byte);
         let made = written(&disk, &patches);
@@ -300,7 +293,7 @@ fn attributes_of_the_table_are_the_protective_entrys() {
         {
             let attribute = Gpt.attributes().iter().find(|a| a.name == name).unwrap();
             let mut after = before.clone();
-            after.mark(&Gpt, None, attribute, on).unwrap();
+            after.mark(None, attribute, on).unwrap();
             let patches = edit(&now, &before, &after);
             every_state(&now, &patches, 512, Cut::Sector);
             now = written(&now, &patches);
@@ -325,15 +318,23 @@ fn what_a_gpt_cannot_hold_is_refused() {
         change(&mut entry);
         Gpt.accept(&table, &entry).map_err(|refusal| refusal.found)
     };
-    assert_eq!(refused(&|e| e.label = Some("ä".repeat(36))), Ok(()));
-    assert_eq!(refused(&|e| e.label = Some("\u{1f600}".repeat(18))), Ok(()));
-    assert!(refused(&|e| e.label = Some("\u{1f600}".repeat(18) + "x")).unwrap_err().contains("37"));
-    assert!(refused(&|e| e.label = Some("a\tb".into())).is_err());
-    assert!(refused(&|e| e.kind = Kind::Mbr(0x83)).is_err());
-    assert!(refused(&|e| e.kind = Kind::Gpt(Guid::default())).is_err());
-    assert!(refused(&|e| e.length += 1).is_err());
-    assert!(refused(&|e| e.uuid = table.entries[1].uuid).unwrap_err().contains("index 2"));
-    assert!(refused(&|e| (e.from, e.uuid) = (None, None)).is_err());
+    assert_eq!(refused(&|e| e.partition.label = Some("ä".repeat(36))), Ok(()));
+    assert_eq!(refused(&|e| e.partition.label = Some("\u{1f600}".repeat(18))), Ok(()));
+    assert!(
+        refused(&|e| e.partition.label = Some("\u{1f600}".repeat(18) + "x"))
+            .unwrap_err()
+            .contains("37")
+    );
+    assert!(refused(&|e| e.partition.label = Some("a\tb".into())).is_err());
+    assert!(refused(&|e| e.partition.kind = Kind::Mbr(0x83)).is_err());
+    assert!(refused(&|e| e.partition.kind = Kind::Gpt(Guid::default())).is_err());
+    assert!(refused(&|e| e.partition.length += 1).is_err());
+    assert!(
+        refused(&|e| e.partition.guid = table.entries[1].partition.guid)
+            .unwrap_err()
+            .contains("index 2")
+    );
+    assert!(refused(&|e| (e.from, e.partition.guid) = (None, None)).is_err());
 }
 
 #[test]

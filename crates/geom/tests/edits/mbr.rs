@@ -6,6 +6,7 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::Mbr;
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
@@ -51,7 +52,7 @@ pub(crate) fn disk(length: u64, sector: u64, parts: impl IntoIterator<Item = Wan
     let blank = Sparse::new(length);
     let before = create(&Mbr, &blank, sector, &new()).unwrap();
     let mut after = before.clone();
-    add(&Mbr, &mut after, parts);
+    add(&mut after, parts);
     written(&blank, &edit(&blank, &before, &after))
 }
 
@@ -79,8 +80,8 @@ fn an_edit_is_one_sector_and_keeps_what_it_does_not_know() {
         let before = read(&Mbr, &disk, sector).unwrap();
         let mut after = before.clone();
         after.delete(2).unwrap();
-        after.mark(&Mbr, Some(3), &Mbr.attributes()[0], true).unwrap();
-        after.modify(&Mbr, 1, Kind::Mbr(0x0b).into(), None).unwrap();
+        after.mark(Some(3), &Mbr.attributes()[0], true).unwrap();
+        after.modify(1, Kind::Mbr(0x0b).into(), None).unwrap();
         let patches = edit(&disk, &before, &after);
         assert_eq!(
             patches.iter().map(|p| (p.offset, p.bytes.len() as u64)).collect::<Vec<_>>(),
@@ -99,35 +100,30 @@ fn one_entry_is_active_and_one_extended() {
     let disk = disk(64 * MIB, 512, [part("ebr", MIB, MIB), part("83", 2 * MIB, MIB)]);
     let mut table = read(&Mbr, &disk, 512).unwrap();
     for index in [1, 2] {
-        table.mark(&Mbr, Some(index), &Mbr.attributes()[0], true).unwrap();
+        table.mark(Some(index), &Mbr.attributes()[0], true).unwrap();
     }
     assert_eq!(table.entries.iter().map(|e| e.attributes).collect::<Vec<_>>(), [0, 0x80]);
     for kind in ["extended", "extended-lba", "X"] {
-        let refused = try_add(&Mbr, &mut table.clone(), part(kind, 9 * MIB, MIB), Rules::Aligned);
+        let refused = try_add(&mut table.clone(), part(kind, 9 * MIB, MIB), Rules::Aligned);
         assert_eq!(refused.unwrap_err().found, "s1 is an extended partition already");
     }
     assert_eq!(
-        table.modify(&Mbr, 2, Some(Kind::Mbr(5)), None).unwrap_err().found,
+        table.modify(2, Some(Kind::Mbr(5)), None).unwrap_err().found,
         "s2 would become an extended partition"
     );
     assert_eq!(
-        table.modify(&Mbr, 1, Some(Kind::Mbr(0x83)), None).unwrap_err().found,
+        table.modify(1, Some(Kind::Mbr(0x83)), None).unwrap_err().found,
         "s1 would no longer be an extended partition"
     );
-    table.modify(&Mbr, 1, Some(Kind::Mbr(0x0f)), None).unwrap();
+    table.modify(1, Some(Kind::Mbr(0x0f)), None).unwrap();
     for byte in [0, 0xee] {
-        assert!(table.modify(&Mbr, 2, Some(Kind::Mbr(byte)), None).is_err());
+        assert!(table.modify(2, Some(Kind::Mbr(byte)), None).is_err());
     }
 }
 
-pub(crate) fn try_add(
-    scheme: &dyn Scheme,
-    table: &mut Table,
-    wanted: Wanted,
-    rules: Rules,
-) -> Result<u32, Refusal> {
+pub(crate) fn try_add(table: &mut Table, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
     let topology = Topology::new(table.sector, table.length);
-    table.add(scheme, &TableSite { topology: &topology, base: 0, kind: None }, wanted, rules)
+    table.add(&TableSite { topology: &topology, base: 0, kind: None }, wanted, rules)
 }
 
 #[test]
@@ -142,7 +138,7 @@ fn an_extended_partition_begins_with_an_empty_ebr() {
         }
         let before = read(&Mbr, &disk, sector).unwrap();
         let mut after = before.clone();
-        add(&Mbr, &mut after, [part("ebr", 30 * MIB, 4 * MIB)]);
+        add(&mut after, [part("ebr", 30 * MIB, 4 * MIB)]);
         let patches = edit(&disk, &before, &after);
         assert_eq!(
             patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(),
@@ -152,7 +148,7 @@ fn an_extended_partition_begins_with_an_empty_ebr() {
         // In the place of another partition: that one goes first, and is whole until then.
         let mut after = before.clone();
         after.delete(1).unwrap();
-        add(&Mbr, &mut after, [part("ebr", 4 * MIB, 4 * MIB)]);
+        add(&mut after, [part("ebr", 4 * MIB, 4 * MIB)]);
         let patches = Mbr.render(&before, &after);
         assert_eq!(
             patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(),
@@ -171,15 +167,16 @@ fn numbers_that_do_not_fit_are_refused() {
         let mut table = create(&Mbr, &disk, sector, &new()).unwrap();
         assert_eq!(table.usable, 63 * sector..most * sector, "partitions end where 32 bits do");
         let whole = Wanted { place: Request::default(), ..part("83", 0, 0) };
-        try_add(&Mbr, &mut table, whole, Rules::Aligned).unwrap();
+        try_add(&mut table, whole, Rules::Aligned).unwrap();
         let one = &table.entries[0];
         assert!(
-            one.start == MIB && one.end() <= most * sector && one.end() > most * sector - MIB,
+            one.partition.start == MIB
+                && one.partition.end() <= most * sector
+                && one.partition.end() > most * sector - MIB,
             "{one:?}"
         );
         assert!(
-            try_add(&Mbr, &mut table.clone(), part("83", most * sector, sector), Rules::Aligned)
-                .is_err()
+            try_add(&mut table.clone(), part("83", most * sector, sector), Rules::Aligned).is_err()
         );
         edit(&disk, &create(&Mbr, &disk, sector, &new()).unwrap(), &table);
         // What came past `apart` would still be refused: 2^32 sectors, and 2^32 + 8, which would
@@ -189,7 +186,11 @@ fn numbers_that_do_not_fit_are_refused() {
             ((most + 9) * sector, 8 * sector),
             (MIB, (most + 9) * sector),
         ] {
-            let entry = Entry { start, length, from: None, index: 2, ..one.clone() };
+            let entry = Entry {
+                partition: Partition { start, length, index: 2, ..one.partition.clone() },
+                from: None,
+                ..one.clone()
+            };
             assert!(Mbr.accept(&table, &entry).is_err(), "{start} {length}");
         }
     }
@@ -254,7 +255,7 @@ fn media_that_shrank_are_said_so_and_cut_only_when_asked() {
     let patches = Mbr.render(&table, &whole);
     let again = read(&Mbr, &written(&shrunk, &patches), 512).unwrap();
     assert_eq!((bare(&again), again.damage.len()), (bare(&whole), 0));
-    assert_eq!(again.entries[1].end(), 32 * MIB);
+    assert_eq!(again.entries[1].partition.end(), 32 * MIB);
     let gone = short(25 * MIB);
     let table = read(&Mbr, &gone, 512).unwrap();
     assert!(crate::disk::on(&gone, 512, |g| Mbr.recover(&table, g)).is_err());
@@ -270,7 +271,7 @@ fn by_gparts_rules_the_fields_nobody_reads_are_gparts() {
         let before = table.clone();
         let place =
             Request { start: Some(63 * 512), size: Some(63 * 2_000_000 * 512), align: None };
-        try_add(&Mbr, &mut table, Wanted { place, ..part("freebsd", 0, 0) }, rules).unwrap();
+        try_add(&mut table, Wanted { place, ..part("freebsd", 0, 0) }, rules).unwrap();
         (table.geometry, bytes(&written(&disk, &Mbr.render(&before, &table)), 446, 8))
     };
     assert_eq!(chs(Rules::Aligned), (None, vec![0, 1, 1, 0, 0xa5, 0xfe, 0xff, 0xff]));

@@ -13,6 +13,7 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, undo};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
@@ -60,7 +61,7 @@ impl Random {
 type Model = BTreeMap<u32, Range<u64>>;
 
 fn model_of(table: &Table) -> Model {
-    table.entries.iter().map(|e| (e.index, e.start..e.end())).collect()
+    table.entries.iter().map(|e| (e.partition.index, e.partition.range())).collect()
 }
 
 /// One run of edits.
@@ -174,10 +175,10 @@ impl Run {
             uuid: self.scheme.has_guids().then(|| random.guid()),
             attributes: 0,
         };
-        let (scheme, kind) = (self.scheme, self.kind);
+        let kind = self.kind;
         let topology = Topology::new(sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind };
-        let added = self.editor.edit(|table| table.add(scheme, &ground, wanted, Rules::Aligned));
+        let added = self.editor.edit(|table| table.add(&ground, wanted, Rules::Aligned));
         let allowed = index.is_none_or(|n| {
             n > 0 && n <= self.editor.table().capacity && !self.model.contains_key(&n)
         });
@@ -187,7 +188,7 @@ impl Run {
             Ok(n) => {
                 assert!(allowed && free, "added {n} at {range:?} among {:?}", self.model);
                 let entry = self.editor.table().entry(*n).unwrap();
-                let range = entry.start..entry.end();
+                let range = entry.partition.range();
                 assert!(self.is_free(*n, &range), "{range:?} among {:?}", self.model);
                 // Where numbers move, the model learns them from the table.
                 let key = if self.model.contains_key(n) { u32::MAX } else { *n };
@@ -214,8 +215,7 @@ impl Run {
             KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
         let (scheme, kind) = (self.scheme, self.random.pick(&kinds));
         let label = (scheme.name() == "GPT").then(|| format!("{index} \u{df}"));
-        let modified =
-            self.editor.edit(|table| table.modify(scheme, index, Some(kind), label)).is_ok();
+        let modified = self.editor.edit(|table| table.modify(index, Some(kind), label)).is_ok();
         let allowed = self.model.contains_key(&index);
         // A label's flavour may have no number for a type.
         assert!(modified == allowed || allowed && scheme.name() != "GPT");
@@ -230,11 +230,9 @@ impl Run {
         let scheme = self.scheme;
         let topology = Topology::new(self.sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind: self.kind };
-        let resized = self
-            .editor
-            .edit(|table| table.resize(scheme, &ground, index, &place, Rules::Aligned))
-            .is_ok();
-        let now = self.editor.table().entry(index).map(|e| e.start..e.end());
+        let resized =
+            self.editor.edit(|table| table.resize(&ground, index, &place, Rules::Aligned)).is_ok();
+        let now = self.editor.table().entry(index).map(|e| e.partition.range());
         if resized {
             let now = now.unwrap();
             assert!(
@@ -254,8 +252,8 @@ impl Run {
         }
         let attribute = self.random.pick(self.scheme.attributes());
         let index = (!attribute.of_table).then(|| u32::try_from(self.random.below(9)).unwrap());
-        let (scheme, on) = (self.scheme, self.random.below(2) == 0);
-        let marked = self.editor.edit(|table| table.mark(scheme, index, &attribute, on)).is_ok();
+        let on = self.random.below(2) == 0;
+        let marked = self.editor.edit(|table| table.mark(index, &attribute, on)).is_ok();
         if let (true, Some(index)) = (marked, index) {
             let bits = self.editor.table().entry(index).unwrap().attributes;
             assert_eq!(bits & attribute.bit != 0, on);
@@ -321,7 +319,7 @@ impl Run {
             table
                 .entries
                 .iter()
-                .map(|e| e.start.saturating_sub(table.lead)..e.start)
+                .map(|e| e.partition.start.saturating_sub(table.lead)..e.partition.start)
                 .collect::<Vec<_>>()
         };
         let bounds = self.scheme.bounds(after);
@@ -355,8 +353,11 @@ impl Run {
 /// What is compared: an EBR numbers its partitions along the chain, and not every scheme has GUIDs.
 fn shape(table: &Table) -> (Vec<Entry>, Range<u64>, u64, u32, Option<Id>) {
     let entry = |e: &&Entry| Entry {
-        index: if table.scheme.name() == "EBR" { 0 } else { e.index },
-        uuid: e.uuid.filter(|_| table.scheme.name() == "GPT"),
+        partition: Partition {
+            index: if table.scheme.name() == "EBR" { 0 } else { e.partition.index },
+            guid: e.partition.guid.filter(|_| table.scheme.name() == "GPT"),
+            ..e.partition.clone()
+        },
         from: None,
         ..(*e).clone()
     };

@@ -11,6 +11,7 @@ use trueline_geom::base::patch::{Patch, changes, undo};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why};
 use trueline_geom::class::Taste;
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
@@ -199,7 +200,8 @@ impl Bench<'_> {
         let (scheme, ground) = (self.scheme, &self.ground);
         let table = editor.table();
         // Most often an index that is there.
-        let there = table.entries.get(usize::try_from(numbers(8)).unwrap_or(0)).map(|e| e.index);
+        let there =
+            table.entries.get(usize::try_from(numbers(8)).unwrap_or(0)).map(|e| e.partition.index);
         let index = there.unwrap_or_else(|| u32::try_from(numbers(300)).unwrap_or(0));
         let kind = pick(&KINDS, numbers);
         let kind = scheme.kind_in(table, kind);
@@ -211,16 +213,16 @@ impl Bench<'_> {
                 let uuid = scheme.has_guids().then_some(Guid([7; 16]));
                 let index = (numbers(3) == 0).then_some(index);
                 let wanted = Wanted { kind, place, index, label, uuid, attributes: 0 };
-                editor.edit(|table| table.add(scheme, ground, wanted, rules)).map(|_| ())
+                editor.edit(|table| table.add(ground, wanted, rules)).map(|_| ())
             }
             (2, _) => editor.edit(|table| table.delete(index)).map(|_| ()),
-            (3, kind) => editor.edit(|table| table.modify(scheme, index, kind, label)),
-            (4 | 5, _) => editor.edit(|table| table.resize(scheme, ground, index, &place, rules)),
+            (3, kind) => editor.edit(|table| table.modify(index, kind, label)),
+            (4 | 5, _) => editor.edit(|table| table.resize(ground, index, &place, rules)),
             (6, _) if !scheme.attributes().is_empty() => {
                 let attribute = pick(scheme.attributes(), numbers);
                 let index = (numbers(4) > 0).then_some(index);
                 let on = numbers(2) == 0;
-                editor.edit(|table| table.mark(scheme, index, &attribute, on))
+                editor.edit(|table| table.mark(index, &attribute, on))
             }
             _ => {
                 editor.undo();
@@ -250,8 +252,12 @@ impl Bench<'_> {
 
     /// Whether no partition that an edit placed leaves its place or lies on another.
     fn apart(&self, table: &Table) {
-        let mut placed: Vec<Range<u64>> =
-            table.entries.iter().filter(|e| e.from.is_none()).map(|e| e.start..e.end()).collect();
+        let mut placed: Vec<Range<u64>> = table
+            .entries
+            .iter()
+            .filter(|e| e.from.is_none())
+            .map(|e| e.partition.range())
+            .collect();
         let bounds = self.scheme.bounds(table);
         placed.sort_by_key(|r| r.start);
         assert!(
@@ -263,7 +269,9 @@ impl Bench<'_> {
         assert!(placed.windows(2).all(|two| two[0].end <= two[1].start), "{placed:?}");
         for entry in table.entries.iter().filter(|e| e.from.is_some()) {
             assert!(
-                placed.iter().all(|r| r.end <= entry.start || entry.end() <= r.start),
+                placed
+                    .iter()
+                    .all(|r| r.end <= entry.partition.start || entry.partition.end() <= r.start),
                 "{placed:?} on {entry:?}"
             );
         }
@@ -318,9 +326,12 @@ impl Bench<'_> {
     /// and a usable range.
     fn shape(&self, table: &Table) -> (Vec<Entry>, Option<Range<u64>>, u64, u32) {
         let entry = |e: &&Entry| Entry {
-            index: if table.scheme.name() == "EBR" { 0 } else { e.index },
-            uuid: e.uuid.filter(|_| self.scheme.has_guids()),
-            label: e.label.clone().filter(|label| !label.is_empty()),
+            partition: Partition {
+                index: if table.scheme.name() == "EBR" { 0 } else { e.partition.index },
+                guid: e.partition.guid.filter(|_| self.scheme.has_guids()),
+                label: e.partition.label.clone().filter(|label| !label.is_empty()),
+                ..e.partition.clone()
+            },
             from: None,
             ..(*e).clone()
         };

@@ -84,10 +84,9 @@ fn backup_holds(text: &str) {
         let (index, label) = (Some(partition.index), partition.label.clone());
         let uuid = scheme.has_guids().then_some(Guid([3; 16]));
         let wanted = Wanted { kind, place, index, label, uuid, attributes: 0 };
-        let _ =
-            on(&Sparse::new(LENGTH), |_, ground| table.add(scheme, ground, wanted, Rules::Aligned));
+        let _ = on(&Sparse::new(LENGTH), |_, ground| table.add(ground, wanted, Rules::Aligned));
     }
-    let written = backup::write(&table, scheme);
+    let written = backup::write(&table);
     let again = backup::parse(&written, SECTOR).unwrap_or_else(|why| panic!("{why}: {written}"));
     assert_eq!(
         (again.scheme.as_str(), again.partitions.len()),
@@ -97,8 +96,11 @@ fn backup_holds(text: &str) {
     for (line, entry) in again.partitions.iter().zip(&table.entries) {
         // gpart has one name for the types 5 and 15.
         let kind = scheme.kind(&line.kind).map(types::gpart_name);
-        assert_eq!((line.index, line.start, line.size), (entry.index, entry.start, entry.length));
-        assert_eq!(kind, Some(types::gpart_name(entry.kind)));
+        assert_eq!(
+            (line.index, line.start, line.size),
+            (entry.partition.index, entry.partition.start, entry.partition.length)
+        );
+        assert_eq!(kind, Some(types::gpart_name(entry.partition.kind)));
     }
 }
 

@@ -115,13 +115,13 @@ pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, M
     let kind = scheme.kind("linux-data").unwrap();
     let wanted =
         Wanted { kind, place, index: None, label: None, uuid: Some(Guid([7; 16])), attributes: 0 };
-    full.add(scheme, &ground, wanted, Rules::Aligned).unwrap();
+    full.add(&ground, wanted, Rules::Aligned).unwrap();
     lay_over(&scheme.render(&empty, &full), 0, &mut disk);
     let mut read = None;
     probe(&disk, &mut |probe| read = scheme.read(probe));
     let before = read.unwrap();
     let mut after = before.clone();
-    after.relocate(scheme, &ground, 1, Some(to * sector)).unwrap();
+    after.relocate(&ground, 1, Some(to * sector)).unwrap();
     let mut bytes = |at: u64, out: &mut [u8]| {
         out.copy_from_slice(&part(&disk, at, out.len() as u64));
         Ok(())

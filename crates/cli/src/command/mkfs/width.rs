@@ -54,7 +54,7 @@ pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Op
     let name =
         name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
     let (on, index) = match Placed::find(&target.graph, target.id) {
-        Ok(placed) => (placed.on, placed.entry.index),
+        Ok(placed) => (placed.on, placed.entry.partition.index),
         // A logical partition: its number ends its name, and its table is that of the extended one.
         Err(_) => (extended(&target.graph, target.id)?, p.name.rsplit('s').next()?.parse().ok()?),
     };

@@ -152,14 +152,14 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let moving = Moving { typed: &typed, on, plan: &plan, journal: Some(&path) };
     // The disk may have been used since the steps that are done: none of them is written again.
     let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
-    let Some((scheme, _)) = target.table() else {
+    let Some(table) = target.table() else {
         // The first error is the one to report.
         done?;
         return Err(Failure::Message(format!(
             "write {typed}: its table does not read back as it should: check the disk; the journal is kept"
         )));
     };
-    moving.finish(target, scheme, done, args.json)
+    moving.finish(target, table.scheme, done, args.json)
 }
 
 /// The reason why a file cannot be resumed from, with advice.

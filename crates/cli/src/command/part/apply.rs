@@ -180,9 +180,12 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
 /// appears.
 fn write(target: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
     match planned.steps.first() {
-        Some(step) => {
-            target.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write)
-        }
+        Some(step) => target.write(
+            step.table.scheme,
+            in_order(&planned.stages),
+            Some(&step.table),
+            &args.write,
+        ),
         None => Ok(()),
     }
 }
@@ -222,12 +225,12 @@ fn report(
 impl TableNow<'_> {
     fn of(step: &Step) -> TableNow<'_> {
         let partitions = step.table.entries.iter().map(|entry| PartitionNow {
-            index: entry.index,
-            start: entry.start,
-            length: entry.length,
-            kind: types::name(entry.kind),
-            label: entry.label.as_deref(),
-            uuid: entry.uuid.map(|uuid| uuid.to_string()),
+            index: entry.partition.index,
+            start: entry.partition.start,
+            length: entry.partition.length,
+            kind: types::name(entry.partition.kind),
+            label: entry.partition.label.as_deref(),
+            uuid: entry.partition.guid.map(|uuid| uuid.to_string()),
         });
         TableNow {
             provider: &step.provider,

@@ -54,14 +54,14 @@ fn edit(
     (attempt, typed): (&str, &Target),
     common: &Common,
     options: &WriteOptions,
-    change: impl FnOnce(&WriteTarget, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
+    change: impl FnOnce(&WriteTarget, &mut Table) -> Result<Outcome, Refusal>,
 ) -> Result<ExitCode, Failure> {
     let target = open_target(typed, common, options)?;
-    let (scheme, before) = target.edited(attempt)?;
+    let before = target.edited(attempt)?;
     let mut after = before.clone();
-    let outcome = change(&target, scheme, &mut after).map_err(|r| refuse(attempt, typed, &r))?;
-    let report = Report::new(&target, scheme, &after, common, outcome.line);
-    target.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
+    let outcome = change(&target, &mut after).map_err(|r| refuse(attempt, typed, &r))?;
+    let report = Report::new(&target, &after, common, outcome.line);
+    target.write(after.scheme, after.scheme.render(&before, &after), Some(&after), options)?;
     if let Some(warning) = &outcome.warning {
         complain(&format!("warning: {warning}"));
     }
@@ -77,16 +77,10 @@ enum Report {
 }
 
 impl Report {
-    fn new(
-        target: &WriteTarget,
-        scheme: &dyn Scheme,
-        table: &Table,
-        common: &Common,
-        line: String,
-    ) -> Report {
+    fn new(target: &WriteTarget, table: &Table, common: &Common, line: String) -> Report {
         match common.json {
             true => Report::Table(Document::new(&[(
-                Shown { name: &Called::geom(&target.name), table, scheme },
+                Shown { name: &Called::geom(&target.name), table, scheme: table.scheme },
                 target.site(),
                 target.judged.as_ref(),
             )])),
@@ -113,17 +107,11 @@ impl Report {
 }
 
 /// The outcome of a change to one partition of `table`, or to the table itself.
-fn outcome(
-    target: &WriteTarget,
-    scheme: &dyn Scheme,
-    table: &Table,
-    entry: Option<&Entry>,
-    done: Done<'_>,
-) -> Outcome {
+fn outcome(target: &WriteTarget, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
     let called = target.called();
     let name = entry.map_or_else(
         || called.text().to_owned(),
-        |e| Shown { name: &called, table, scheme }.partition(e),
+        |e| Shown { name: &called, table, scheme: table.scheme }.partition(e),
     );
     Outcome::new(report_line(done, &name))
 }
@@ -131,14 +119,13 @@ fn outcome(
 /// The outcome of a partition added or resized: its place, and a warning if that is off the grain.
 fn placed(
     target: &WriteTarget,
-    scheme: &dyn Scheme,
     table: &Table,
     index: u32,
     done: Done<'_>,
     rules: Rules,
 ) -> Outcome {
     let called = target.called();
-    let (shown, site) = (Shown { name: &called, table, scheme }, target.site());
+    let (shown, site) = (Shown { name: &called, table, scheme: table.scheme }, target.site());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
     let added = matches!(done, Done::Added);
     match rules {
@@ -146,8 +133,8 @@ fn placed(
             let line = report_line(done, &shown.partition(entry));
             let line = format!(
                 "{line}: {} at {}",
-                size::human(entry.length),
-                text::spot(shown, &site, entry.start)
+                size::human(entry.partition.length),
+                text::spot(shown, &site, entry.partition.start)
             );
             Outcome { line, warning: off_grain(shown, &site, entry).filter(|_| added) }
         }
@@ -171,13 +158,13 @@ fn request(
     Ok(Request { start: bytes(start)?, size: bytes(size)?, align: bytes(align)? })
 }
 
-fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let (kind, holder) = scheme::typed_kind(scheme, table, name)?;
+fn kind(table: &Table, name: &str) -> Result<Kind, Refusal> {
+    let (kind, holder) = scheme::typed_kind(table, name)?;
     if let Some(holder) = holder {
         complain(&format!(
             "note: -t {}: its {} type is {holder}",
             escape::plain(name),
-            scheme.name()
+            table.scheme
         ));
     }
     Ok(kind)
@@ -186,12 +173,12 @@ fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal>
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     let random = random::bytes().map_err(|e| e.to_string())?;
     let attempt = ("add a partition to", &args.on.target);
-    edit(attempt, &args.on.common, &args.on.write, |target, scheme, table| {
+    edit(attempt, &args.on.common, &args.on.write, |target, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
-            None => scheme.has_guids().then(|| Guid::random(random)),
-            Some(_) if !scheme.has_guids() => {
+            None => table.scheme.has_guids().then(|| Guid::random(random)),
+            Some(_) if !table.scheme.has_guids() => {
                 return Err(Refusal::new(
-                    format!("partitions of {} have no UUIDs", scheme.name()),
+                    format!("partitions of {} have no UUIDs", table.scheme),
                     "leave out --uuid",
                 ));
             }
@@ -201,7 +188,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             }
         };
         let wanted = Wanted {
-            kind: kind(scheme, table, &args.kind)?,
+            kind: kind(table, &args.kind)?,
             place: request(table, args.start, args.size, args.align)?,
             index: args.index,
             label: args.label.clone(),
@@ -209,21 +196,26 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             attributes: 0,
         };
         let rules = args.on.common.rules();
-        let index = table.add(scheme, &target.site(), wanted, rules)?;
-        let outcome = placed(target, scheme, table, index, Done::Added, rules);
+        let index = table.add(&target.site(), wanted, rules)?;
+        let outcome = placed(target, table, index, Done::Added, rules);
         // Neither place nor size was asked for, and only a scrap in front of the first boundary is
         // free.
         let asked = args.start.or(args.size).or(args.align).is_some();
         let is_scrap = |entry: &&Entry| {
             !asked
                 && rules == Rules::Aligned
-                && !target.site().topology.shift(entry.start, entry.length).missed(1).is_empty()
+                && !target
+                    .site()
+                    .topology
+                    .shift(entry.partition.start, entry.partition.length)
+                    .missed(1)
+                    .is_empty()
         };
         if let Some(entry) = table.entry(index).filter(is_scrap) {
             let found = format!(
                 "no room on the grain: the most that is free is {} bytes at {}",
-                entry.length,
-                place(entry.start, table.sector)
+                entry.partition.length,
+                place(entry.partition.start, table.sector)
             );
             return Err(Refusal::new(found, "delete or resize what is there, or insist with -b"));
         }
@@ -233,19 +225,14 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
 
 /// Refuses the index of a logical partition, which the table of an extended one holds, and names
 /// that target.
-fn own(
-    target: &WriteTarget,
-    scheme: &dyn Scheme,
-    table: &Table,
-    index: u32,
-) -> Result<(), Refusal> {
-    if scheme.name() != "MBR" || table.entry(index).is_some() {
+fn own(target: &WriteTarget, table: &Table, index: u32) -> Result<(), Refusal> {
+    if table.scheme.name() != "MBR" || table.entry(index).is_some() {
         return Ok(());
     }
     let holds = |id: &Id| {
         target
             .table_on(*id)
-            .is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some())
+            .is_some_and(|table| table.scheme.name() == "EBR" && table.entry(index).is_some())
     };
     let Some(extended) = target.graph.children(target.id).find(holds) else { return Ok(()) };
     let disks = target.typed.disks();
@@ -261,10 +248,10 @@ pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
         ("delete a partition of", &args.on.target),
         &args.on.common,
         &args.on.write,
-        |target, scheme, table| {
-            own(target, scheme, table, args.index)?;
+        |target, table| {
+            own(target, table, args.index)?;
             let entry = table.delete(args.index)?;
-            Ok(outcome(target, scheme, table, Some(&entry), Done::Deleted))
+            Ok(outcome(target, table, Some(&entry), Done::Deleted))
         },
     )
 }
@@ -274,17 +261,17 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
         ("modify a partition of", &args.on.target),
         &args.on.common,
         &args.on.write,
-        |target, scheme, table| {
+        |target, table| {
             if args.kind.is_none() && args.label.is_none() {
                 return Err(Refusal::new(
                     "nothing to change",
                     "say a type with -t or a label with -l",
                 ));
             }
-            own(target, scheme, table, args.index)?;
-            let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
-            table.modify(scheme, args.index, kind, args.label.clone())?;
-            Ok(outcome(target, scheme, table, table.entry(args.index), Done::Modified))
+            own(target, table, args.index)?;
+            let kind = args.kind.as_deref().map(|name| kind(table, name)).transpose()?;
+            table.modify(args.index, kind, args.label.clone())?;
+            Ok(outcome(target, table, table.entry(args.index), Done::Modified))
         },
     )
 }
@@ -294,14 +281,14 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
         ("resize a partition of", &args.on.target),
         &args.on.common,
         &args.on.write,
-        |target, scheme, table| {
-            own(target, scheme, table, args.index)?;
+        |target, table| {
+            own(target, table, args.index)?;
             let place = request(table, None, args.size, args.align)?;
             let rules = args.on.common.rules();
-            table.resize(scheme, &target.site(), args.index, &place, rules)?;
-            let mut outcome = placed(target, scheme, table, args.index, Done::Resized, rules);
+            table.resize(&target.site(), args.index, &place, rules)?;
+            let mut outcome = placed(target, table, args.index, Done::Resized, rules);
             outcome.warning = outcome.warning.or_else(|| {
-                table.entry(args.index).and_then(|entry| cut_off(target, scheme, table, entry))
+                table.entry(args.index).and_then(|entry| cut_off(target, table, entry))
             });
             Ok(outcome)
         },
@@ -309,35 +296,31 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
 }
 
 /// A warning if the file system in `entry` is longer than the partition.
-fn cut_off(
-    target: &WriteTarget,
-    scheme: &dyn Scheme,
-    table: &Table,
-    entry: &Entry,
-) -> Option<String> {
-    let start = target.site().base.checked_add(entry.start)?;
+fn cut_off(target: &WriteTarget, table: &Table, entry: &Entry) -> Option<String> {
+    let start = target.site().base.checked_add(entry.partition.start)?;
     let mut inside = target
         .graph
         .children(target.id)
         .map(|id| &target.graph.providers[id])
         .filter(|p| p.base() == start);
     let (kind, size) = inside.find_map(|p| {
-        p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?)))
+        p.in_use()
+            .find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.partition.length)?)))
     })?;
-    let name = Shown { name: &target.called(), table, scheme }.partition(entry);
-    let length = entry.length;
+    let name = Shown { name: &target.called(), table, scheme: table.scheme }.partition(entry);
+    let length = entry.partition.length;
     Some(format!(
         "{kind} on {name} covers {size} bytes, and the partition now has {length}: make it larger again before anything writes to it"
     ))
 }
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
-    edit(("mark", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
-        args.index.map_or(Ok(()), |index| own(target, scheme, table, index))?;
-        let attribute = attribute(scheme, &args.attribute)?;
-        table.mark(scheme, args.index, attribute, on)?;
+    edit(("mark", &args.on.target), &args.on.common, &args.on.write, |target, table| {
+        args.index.map_or(Ok(()), |index| own(target, table, index))?;
+        let attribute = attribute(table.scheme, &args.attribute)?;
+        table.mark(args.index, attribute, on)?;
         let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
-        Ok(outcome(target, scheme, table, args.index.and_then(|i| table.entry(i)), done))
+        Ok(outcome(target, table, args.index.and_then(|i| table.entry(i)), done))
     })
 }
 

@@ -124,18 +124,18 @@ fn range(range: &std::ops::Range<u64>) -> Range {
 
 fn entries(shown: Shown<'_>, table: &Table, site: &TableSite<'_>) -> Vec<EntryJson> {
     let entry = |e: &Entry| {
-        let topology = site.topology.shift(e.start, e.length);
+        let topology = site.topology.shift(e.partition.start, e.partition.length);
         EntryJson {
-            index: e.index,
+            index: e.partition.index,
             name: shown.partition(e),
-            start: e.start,
-            length: e.length,
-            kind: types::gpart_name(e.kind),
-            raw_type: types::raw_name(e.kind),
-            label: e.label.clone(),
-            uuid: e.uuid.map(|uuid| uuid.to_string()),
+            start: e.partition.start,
+            length: e.partition.length,
+            kind: types::gpart_name(e.partition.kind),
+            raw_type: types::raw_name(e.partition.kind),
+            label: e.partition.label.clone(),
+            uuid: e.partition.guid.map(|uuid| uuid.to_string()),
             attributes: e.marks(shown.scheme),
-            largest_grain: largest_grain(site.base.saturating_add(e.start)),
+            largest_grain: largest_grain(site.base.saturating_add(e.partition.start)),
             aligned: aligned(&topology),
             misses: misses(&topology),
         }

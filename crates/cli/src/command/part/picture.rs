@@ -53,7 +53,7 @@ struct Start<'a> {
 
 impl<'a> Start<'a> {
     fn new(shown: Shown<'_>, site: &TableSite<'_>, entry: &'a Entry) -> Start<'a> {
-        let topology = site.topology.shift(entry.start, entry.length);
+        let topology = site.topology.shift(entry.partition.start, entry.partition.length);
         let missed = topology.missed(PAGE).first().map(|(fact, _)| *fact);
         let fact = missed.or_else(|| topology.counting().max_by_key(|f| f.grain.size()).copied());
         let remainder = fact.map_or(0, |f| f.grain.remainder(0));
@@ -78,8 +78,8 @@ impl<'a> Start<'a> {
 
     /// `s1 begins at byte 293888 (LBA 574), 3072 bytes past a boundary of 4 KiB`.
     fn says(&self, shown: Shown<'_>, site: &TableSite<'_>) -> String {
-        let (name, at) = (&self.name, place(self.entry.start, shown.table.sector));
-        let medium = site.base.saturating_add(self.entry.start);
+        let (name, at) = (&self.name, place(self.entry.partition.start, shown.table.sector));
+        let medium = site.base.saturating_add(self.entry.partition.start);
         let on = if site.base > 0 { format!(", byte {medium} of the disk") } else { String::new() };
         let against = match self.fact {
             None => "; no unit beneath it is known".into(),
@@ -190,8 +190,10 @@ fn write_bar(
     let room = (width / 2 / starts.len().max(1)).clamp(LEAST, ROOM);
     let clip = |at: u64| at.min(table.length);
     let range = |start, end, least| Range { start: clip(start), end: clip(end), least };
-    let mut ranges: Vec<Range> =
-        starts.iter().map(|s| range(s.entry.start, s.entry.end(), room)).collect();
+    let mut ranges: Vec<Range> = starts
+        .iter()
+        .map(|s| range(s.entry.partition.start, s.entry.partition.end(), room))
+        .collect();
     ranges.extend(free.iter().map(|r| range(r.start, r.end, 1)));
     ranges.push(range(table.usable.start, table.usable.end, 1));
     let scale = Scale::new(table.length.max(1), &ranges, width);
@@ -201,7 +203,9 @@ fn write_bar(
     let mut rows: Vec<Vec<&Start<'_>>> = Vec::new();
     for start in starts {
         let fits = |row: &Vec<&Start<'_>>| {
-            row.last().is_none_or(|last| column(last.entry.end()) <= column(start.entry.start))
+            row.last().is_none_or(|last| {
+                column(last.entry.partition.end()) <= column(start.entry.partition.start)
+            })
         };
         match rows.iter().position(fits) {
             Some(row) => rows[row].push(start),
@@ -251,10 +255,11 @@ fn write_row(
 ) -> io::Result<()> {
     let mut at = 0;
     for start in row {
-        let (from, to) = (column(start.entry.start).max(at), column(start.entry.end()));
+        let (from, to) =
+            (column(start.entry.partition.start).max(at), column(start.entry.partition.end()));
         write!(out, "{}", base[at..from].concat())?;
         let (name, mark, colour) = (&start.name, start.mark(style), start.colour());
-        let (kind, size) = (type_name(start.entry), size::human(start.entry.length));
+        let (kind, size) = (type_name(start.entry), size::human(start.entry.partition.length));
         let labels = [
             format!(" {mark} {name} {kind} {size} "),
             format!("{mark}{name} {kind} "),
@@ -269,8 +274,8 @@ fn write_row(
 
 /// Name of its type, gpart(8)'s if it has one.
 fn type_name(entry: &Entry) -> String {
-    let name = types::gpart_name(entry.kind);
-    if name.starts_with('!') { types::name(entry.kind) } else { name }
+    let name = types::gpart_name(entry.partition.kind);
+    if name.starts_with('!') { types::name(entry.partition.kind) } else { name }
 }
 
 /// Writes the first byte of each partition under its edge, where there is room.
@@ -282,7 +287,10 @@ fn write_starts(
     style: Style,
 ) -> io::Result<()> {
     let label = |start: &Start<'_>| {
-        (column(start.entry.start), format!("{}{}", start.mark(style), start.entry.start))
+        (
+            column(start.entry.partition.start),
+            format!("{}{}", start.mark(style), start.entry.partition.start),
+        )
     };
     let mut shown: Vec<(usize, String)> = Vec::new();
     // Misses go first: they are what a reader looks for.

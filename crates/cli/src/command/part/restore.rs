@@ -49,9 +49,12 @@ fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
     })?;
     let occupant = target.occupant();
     match &occupant {
-        Occupant::Table(old, table) if !args.force => {
-            let found =
-                format!("there is {} with {}", named(old.name()), partitions(table.entries.len()));
+        Occupant::Table(old) if !args.force => {
+            let found = format!(
+                "there is {} with {}",
+                named(old.scheme.name()),
+                partitions(old.entries.len())
+            );
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.force => {
@@ -116,7 +119,7 @@ fn patches(
             uuid: if scheme.has_guids() { Some(Guid::random(random()?)) } else { None },
             attributes,
         };
-        table.add(scheme, &target.site(), wanted, Rules::Aligned).map_err(of_line)?;
+        table.add(&target.site(), wanted, Rules::Aligned).map_err(of_line)?;
     }
     Ok((occupant.replaced(&target.graph.probe(target.id), scheme.render(&empty, &table)), table))
 }

@@ -50,7 +50,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             continue;
         }
         match target.readable("show the table on") {
-            Ok((scheme, table)) => found.push((target, ShownScheme::Edited(scheme), table)),
+            Ok(table) => found.push((target, ShownScheme::Edited(table.scheme), table)),
             Err(Failure::Message(message)) => {
                 complain(&message);
                 done = ExitCode::from(2);
@@ -93,10 +93,10 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
 
 pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
     let target = WriteTarget::open(&args.target, &args.disk, Access::Read)?;
-    let (scheme, table) = target.readable("back up the table on")?;
+    let table = target.readable("back up the table on")?;
     let text = match args.sfdisk {
         true => script(&target, &table)?,
-        false => backup::write(&table, scheme),
+        false => backup::write(&table),
     };
     write!(anstream::stdout().lock(), "{text}")?;
     Ok(ExitCode::SUCCESS)

@@ -33,10 +33,10 @@ impl Scheme for Named {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        match entry.kind {
-            Kind::Gpt(guid) if guid.to_string() == FREEBSD => format!("s{}", entry.index),
-            Kind::Gpt(_) => format!("p{}", entry.index),
-            _ => char::from_digit(9 + entry.index, 36).unwrap().into(),
+        match entry.partition.kind {
+            Kind::Gpt(guid) if guid.to_string() == FREEBSD => format!("s{}", entry.partition.index),
+            Kind::Gpt(_) => format!("p{}", entry.partition.index),
+            _ => char::from_digit(9 + entry.partition.index, 36).unwrap().into(),
         }
     }
 
@@ -91,14 +91,14 @@ impl Bench {
     /// A BSD label in partition `index` of this one.
     pub(crate) fn label(&self, index: u32) -> Bench {
         let entry = self.table.entry(index).unwrap();
-        let topology = self.topology.shift(entry.start, entry.length);
+        let topology = self.topology.shift(entry.partition.start, entry.partition.length);
         Bench::new(
             &self.shown().partition(entry),
             topology,
-            entry.start,
+            entry.partition.start,
             &BSD,
             0,
-            entry.length / SECTOR - 1,
+            entry.partition.length / SECTOR - 1,
         )
     }
 
@@ -132,6 +132,6 @@ impl Bench {
         let kind = self.scheme.kind(kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
         let site = TableSite { topology: &self.topology, base: self.base, kind: None };
-        self.table.add(self.scheme, &site, wanted, rules).unwrap()
+        self.table.add(&site, wanted, rules).unwrap()
     }
 }

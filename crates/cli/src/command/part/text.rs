@@ -47,7 +47,8 @@ pub(crate) fn report_line(done: Done<'_>, name: &str) -> String {
 /// The line that reports a new `entry`; under gpart's rules with its warning.
 pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
     let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripe_pair());
-    let (_, offset) = site.topology.shift(entry.start, entry.length).stripe_pair();
+    let (_, offset) =
+        site.topology.shift(entry.partition.start, entry.partition.length).stripe_pair();
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
         format!("{name} added, but partition is not aligned on {stripe} bytes")
     } else {
@@ -74,9 +75,10 @@ pub(crate) fn spot(shown: Shown<'_>, site: &TableSite<'_>, at: u64) -> String {
 /// has I/O to its links alone, when a table is written. On an SD card a partition for a FAT12 or
 /// FAT16 begins where the clusters come out on a boundary.
 pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
-    let inside = site.topology.shift(entry.start, entry.length);
-    let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
-    let is_right = entry.kind.is_extended() || is_fat && card::is_start(site.topology, entry.start);
+    let inside = site.topology.shift(entry.partition.start, entry.partition.length);
+    let is_fat = matches!(entry.partition.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
+    let is_right = entry.partition.kind.is_extended()
+        || is_fat && card::is_start(site.topology, entry.partition.start);
     !is_right && !inside.missed(PAGE).is_empty()
 }
 
@@ -84,7 +86,7 @@ pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
 /// layer that writes pages, and better starts.
 pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
-    let missed = site.topology.shift(entry.start, entry.length).missed(PAGE);
+    let missed = site.topology.shift(entry.partition.start, entry.partition.length).missed(PAGE);
     let (fact, cost) = missed.first().filter(|_| is_off_grain(site, entry))?;
     let past = words::bytes(fact.grain.remainder(0));
     let cost = cost.filter(|c| c.rmw_factor > 1.0).map_or(String::new(), |c| {
@@ -94,9 +96,11 @@ pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -
         )
     });
     let taken = |x: u64| {
-        table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x))
+        table.entries.iter().any(|e| {
+            e.partition.index != entry.partition.index && (e.partition.range()).contains(&x)
+        })
     };
-    let (below, above) = site.topology.nearest(entry.start);
+    let (below, above) = site.topology.nearest(entry.partition.start);
     let good =
         [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
     let of = if site.base == 0 { "" } else { " of the disk" };
@@ -111,7 +115,7 @@ pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -
     Some(format!(
         "{} starts at {}, {past} past a {}{cost}; {good}",
         shown.partition(entry),
-        spot(shown, site, entry.start),
+        spot(shown, site, entry.partition.start),
         unit(fact)
     ))
 }
@@ -141,13 +145,14 @@ mod tests {
         assert_eq!(added(disk.shown(), &disk.site(), entry, Rules::Aligned), "ada1s1 added");
         // Starts in another partition or outside the usable range are not offered.
         let mut beside = entry.clone();
-        (beside.index, beside.start, beside.length) = (2, 290_816, 3072);
+        (beside.partition.index, beside.partition.start, beside.partition.length) =
+            (2, 290_816, 3072);
         disk.table.entries.push(beside);
         disk.table.usable.start = 290_816;
         assert!(warning(&disk).unwrap().ends_with("; on the boundary: -b 576 (byte 294912)"));
         // On the grain there is no warning.
         let mut good = entry.clone();
-        good.start = 294_912;
+        good.partition.start = 294_912;
         assert_eq!(off_grain(disk.shown(), &disk.site(), &good), None);
     }
 }

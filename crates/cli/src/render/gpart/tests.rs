@@ -22,8 +22,8 @@ fn labelled() -> Bench {
     disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
     disk.add("linux-root-x86-64", at(4096, 1_000_000), Rules::Gpart);
     let entries = &mut disk.table.entries;
-    (entries[0].label, entries[0].attributes) = (Some("boot".into()), 3 << 58);
-    entries[1].label = Some("a\n1".into());
+    (entries[0].partition.label, entries[0].attributes) = (Some("boot".into()), 3 << 58);
+    entries[1].partition.label = Some("a\n1".into());
     disk
 }
 
@@ -45,7 +45,7 @@ fn labels_raw_types_names_attributes_and_damage() {
     assert!(
         shown(&disk, What::Label, true).starts_with("=>     40  2097072    ada0  GPT  (1.0G)\n")
     );
-    disk.table.entries[1].label = None;
+    disk.table.entries[1].partition.label = None;
     disk.table.damage = vec!["the backup is elsewhere".into()];
     let raw = shown(&disk, What::Raw, false);
     assert!(raw.contains("  83bd6b9d-7f41-11dc-be0b-001560b84f0f  [bootme,bootonce]  (512K)\n"));
@@ -56,7 +56,7 @@ fn labels_raw_types_names_attributes_and_damage() {
 #[test]
 fn a_backup_is_gparts_and_is_read_again() {
     let disk = labelled();
-    let text = backup::write(&disk.table, disk.shown().scheme);
+    let text = backup::write(&disk.table);
     assert_eq!(
         text,
         "GPT 128

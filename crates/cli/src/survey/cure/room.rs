@@ -36,10 +36,12 @@ impl<'a> Room<'a> {
         let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
         let recover = damaged.and_then(|on| cures.recover(on));
         if recover.is_some() {
-            let whole = placed.scheme.recover(&placed.table, &placed.site(cures.graph)).ok()?;
-            let written = placed.scheme.render(&placed.table, &whole);
-            placed.table = placed.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
-            placed.entry = placed.table.entry(placed.entry.index)?.clone();
+            let whole =
+                placed.table.scheme.recover(&placed.table, &placed.site(cures.graph)).ok()?;
+            let written = placed.table.scheme.render(&placed.table, &whole);
+            placed.table =
+                placed.table.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
+            placed.entry = placed.table.entry(placed.entry.partition.index)?.clone();
         }
         let inside =
             cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
@@ -67,7 +69,9 @@ impl<'a> Room<'a> {
             return None;
         }
         let sorted: Vec<Entry> = table.by_start().into_iter().cloned().collect();
-        let at = sorted.iter().position(|entry| entry.index == self.placed.entry.index)?;
+        let at = sorted
+            .iter()
+            .position(|entry| entry.partition.index == self.placed.entry.partition.index)?;
         let (before, behind) = (sorted[..at].iter().rev(), sorted[at + 1..].iter());
         let chains: [Vec<Entry>; 2] = [before.cloned().collect(), behind.cloned().collect()];
         chains.iter().find_map(|chain| {
@@ -80,14 +84,14 @@ impl<'a> Room<'a> {
         let (mut table, mut commands) = (table.clone(), Vec::new());
         for other in others.iter().rev() {
             let id = self.provider_of(other)?;
-            if other.kind.is_extended()
-                || self.is_on_grain(other.start)
+            if other.partition.kind.is_extended()
+                || self.is_on_grain(other.partition.start)
                 || self.cures.graph.providers[id].slices().is_some()
             {
                 return None;
             }
             Placed::find(self.cures.graph, id).ok()?;
-            let to = table.relocate(self.placed.scheme, &self.site(), other.index, None).ok()?;
+            let to = table.relocate(&self.site(), other.partition.index, None).ok()?;
             self.is_apart(&table, other, to).then_some(())?;
             commands.push(self.align(id)?);
         }
@@ -99,12 +103,11 @@ impl<'a> Room<'a> {
     fn own(&self, table: &Table) -> Option<(String, u64)> {
         let mut after = table.clone();
         let entry = &self.placed.entry;
-        let to = after
-            .relocate_inside(self.placed.scheme, &self.site(), entry.index, None, self.inside)
-            .ok()?;
+        let to =
+            after.relocate_inside(&self.site(), entry.partition.index, None, self.inside).ok()?;
         self.is_apart(&after, entry, to).then_some(())?;
         let carried = self.inside > 0
-            || entry.kind.is_extended()
+            || entry.partition.kind.is_extended()
             || self.cures.graph.providers[self.id].slices().is_some();
         let command =
             if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
@@ -114,16 +117,16 @@ impl<'a> Room<'a> {
     /// True if the writes that put `entry` at `to` in the table touch neither its old place nor its
     /// new one.
     fn is_apart(&self, after: &Table, entry: &Entry, to: u64) -> bool {
-        let writes = self.placed.scheme.render(&self.placed.table, after);
+        let writes = self.placed.table.scheme.render(&self.placed.table, after);
         let graph = self.cures.graph;
         // An image that is still to grow cannot be read up to its new end.
         let changes =
             patch::changes(writes.clone(), &mut |at, out| graph.read_at(self.placed.on, out, at));
         let writes = changes.unwrap_or(writes);
-        let own_chain = |patch: &Patch| entry.kind.is_extended() && patch.offset == to;
+        let own_chain = |patch: &Patch| entry.partition.kind.is_extended() && patch.offset == to;
         let covers = |patch: &Patch| {
-            [entry.start, to].iter().any(|&start| {
-                patch.offset < start.saturating_add(entry.length) && patch.end() > start
+            [entry.partition.start, to].iter().any(|&start| {
+                patch.offset < start.saturating_add(entry.partition.length) && patch.end() > start
             })
         };
         !writes.iter().any(|patch| covers(patch) && !own_chain(patch))
@@ -162,8 +165,8 @@ impl<'a> Room<'a> {
     /// The provider of another entry of the same table.
     fn provider_of(&self, entry: &Entry) -> Option<Id> {
         let graph = self.cures.graph;
-        let start = graph.providers[self.placed.on].base().checked_add(entry.start)?;
-        let suffix = self.placed.scheme.suffix(entry);
+        let start = graph.providers[self.placed.on].base().checked_add(entry.partition.start)?;
+        let suffix = self.placed.table.scheme.suffix(entry);
         graph.children(self.placed.on).find(|&id| {
             graph.providers[id].base() == start && graph.providers[id].name.ends_with(&suffix)
         })
@@ -203,7 +206,7 @@ impl<'a> Room<'a> {
         let image = self.cures.named("")?;
         let mut commands = vec![format!("truncate -s +{}M {image}", growth >> 20)];
         // The backup of a GPT is at the end.
-        if matches!(self.placed.entry.kind, Kind::Gpt(_)) {
+        if matches!(self.placed.entry.partition.kind, Kind::Gpt(_)) {
             commands.push(format!("trueline part recover{} {image}", self.cures.options));
         }
         Some(commands.into_iter().chain(moves).collect())
@@ -220,24 +223,25 @@ impl<'a> Room<'a> {
         }
         let entry = &placed.entry;
         let mut others = placed.table.clone();
-        others.entries.retain(|other| other.index != entry.index);
-        let end = others.free().into_iter().find(|free| free.contains(&entry.start))?.end;
+        others.entries.retain(|other| other.partition.index != entry.partition.index);
+        let end = others.free().into_iter().find(|free| free.contains(&entry.partition.start))?.end;
         let common = self.site().topology.common()?;
         let sector = placed.table.sector.max(1);
         let (to, length) =
             self.site().topology.places(self.site().base).into_iter().find_map(|grain| {
-                let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
+                let to = grain.next(entry.partition.start).filter(|to| common.contains(*to))?;
                 let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
                 // Half its length hardly holds its contents.
-                (length > entry.length / 2 && length < entry.length).then_some((to, length))
+                (length > entry.partition.length / 2 && length < entry.partition.length)
+                    .then_some((to, length))
             })?;
         let mut shorter = placed.table.clone();
         shorter
             .entries
             .iter_mut()
-            .filter(|e| e.index == entry.index)
-            .for_each(|e| e.length = length);
-        shorter.relocate(placed.scheme, &self.site(), entry.index, Some(to)).ok()?;
+            .filter(|e| e.partition.index == entry.partition.index)
+            .for_each(|e| e.partition.length = length);
+        shorter.relocate(&self.site(), entry.partition.index, Some(to)).ok()?;
         let (target, table) = (self.cures.target(self.id)?, self.cures.target(placed.on)?);
         let options = &self.cures.options;
         let shorten = sign.kind.format.shorten(sign.kind, "\"$file\"", length)?;
@@ -245,7 +249,7 @@ impl<'a> Room<'a> {
             format!("trueline serve --fuse \"$(mktemp)\"{options} {target} --run '{shorten}'"),
             format!(
                 "trueline part resize -i {} -s {}{options} {table}",
-                entry.index,
+                entry.partition.index,
                 length / sector
             ),
             self.to(to)?,

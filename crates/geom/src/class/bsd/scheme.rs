@@ -23,6 +23,7 @@ use super::{
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
@@ -83,7 +84,7 @@ impl Scheme for Bsd {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        suffix(entry.index)
+        suffix(entry.partition.index)
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
@@ -96,7 +97,7 @@ impl Scheme for Bsd {
     }
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
-        if entry.label.as_ref().is_some_and(|l| !l.is_empty()) {
+        if entry.partition.label.as_ref().is_some_and(|l| !l.is_empty()) {
             return Err(Refusal::new("labels are not supported by BSD", "leave out -l"));
         }
         if entry.attributes != 0 {
@@ -105,17 +106,20 @@ impl Scheme for Bsd {
         let fstype = accept_kind(table, entry)?;
         let label = in_table(&table.raw, table.sector)
             .ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;
-        let start = entry.start.checked_add(table.origin).filter(|&s| is_whole(s, table.sector));
+        let start =
+            entry.partition.start.checked_add(table.origin).filter(|&s| is_whole(s, table.sector));
         let most = label.most();
         let fits = |bytes: u64| bytes / table.sector <= most;
         match start {
             Some(start)
-                if is_whole(entry.length, table.sector) && fits(start) && fits(entry.length) => {}
+                if is_whole(entry.partition.length, table.sector)
+                    && fits(start)
+                    && fits(entry.partition.length) => {}
             _ => {
                 let found = format!(
                     "{} bytes at byte {} of the disk are more than the label can say",
-                    entry.length,
-                    start.unwrap_or(entry.start)
+                    entry.partition.length,
+                    start.unwrap_or(entry.partition.start)
                 );
                 return Err(Refusal::new(
                     found,
@@ -123,16 +127,16 @@ impl Scheme for Bsd {
                 ));
             }
         }
-        let holds_label =
-            entry.start < label.at.saturating_add(label.size() as u64) && entry.end() > label.at;
-        let as_before = table
-            .entry(entry.index)
-            .is_some_and(|e| e.start == entry.start && e.kind == entry.kind);
+        let holds_label = entry.partition.start < label.at.saturating_add(label.size() as u64)
+            && entry.partition.end() > label.at;
+        let as_before = table.entry(entry.partition.index).is_some_and(|e| {
+            e.partition.start == entry.partition.start && e.partition.kind == entry.partition.kind
+        });
         if holds_label && !as_before && !keeps_clear(table.dialect, fstype) {
             let found = format!(
                 "a {} at byte {} would overwrite the label itself",
-                types::name(entry.kind),
-                entry.start
+                types::name(entry.partition.kind),
+                entry.partition.start
             );
             return Err(Refusal::new(
                 found,
@@ -228,16 +232,16 @@ fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
 
 /// The number of the type, if the label's own dialect has it.
 fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
-    let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.kind, table.dialect) else {
+    let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.partition.kind, table.dialect) else {
         return Err(Refusal::new(
-            format!("{} is no type of a BSD label", types::name(entry.kind)),
+            format!("{} is no type of a BSD label", types::name(entry.partition.kind)),
             "use one, such as freebsd-ufs",
         ));
     };
     if theirs != own && types::bsd::name(theirs, fstype) != types::bsd::name(own, fstype) {
         let found = format!(
             "type {} is {}'s; this label is {}'s",
-            types::name(entry.kind),
+            types::name(entry.partition.kind),
             theirs.name(),
             own.name()
         );
@@ -325,12 +329,14 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
             Place::At(start) => {
                 let (label, uuid, attributes, from) = (None, None, 0, Some(index));
                 entries.push(Entry {
-                    index,
-                    start,
-                    length: part.length,
-                    kind,
-                    label,
-                    uuid,
+                    partition: Partition {
+                        index,
+                        start,
+                        length: part.length,
+                        kind,
+                        label,
+                        guid: uuid,
+                    },
                     attributes,
                     from,
                 });
@@ -392,7 +398,7 @@ fn reach(label: &Label, origin: u64) -> u64 {
 /// Indexes of the entries that stand for the whole, and of those that describe no partition here.
 fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
     let whole = |i: usize| i == C || i == D && dialect == Dialect::NetBsd;
-    let used = |index: u32| entries.iter().any(|e| e.index == index);
+    let used = |index: u32| entries.iter().any(|e| e.partition.index == index);
     let kept = |i: usize, index: u32| whole(i) || label.entries[i].length > 0 && !used(index);
     (1..)
         .zip(0..label.entries.len())
@@ -405,7 +411,14 @@ fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
 fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
     let place = |index: u32| usize::try_from(index).ok().and_then(|i| i.checked_sub(1));
     let slot = |index: u32| match (after.entry(index), before.entry(index)) {
-        (Some(Entry { start, length, kind: Kind::Bsd(_, fstype), from, .. }), _) => Slot::Put {
+        (
+            Some(Entry {
+                partition: Partition { start, length, kind: Kind::Bsd(_, fstype), .. },
+                from,
+                ..
+            }),
+            _,
+        ) => Slot::Put {
             offset: start.saturating_add(after.origin) / after.sector,
             size: length / after.sector,
             fstype: *fstype,

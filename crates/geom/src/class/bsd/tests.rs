@@ -97,14 +97,17 @@ impl Slice {
         let place = Request { start, size, align: None };
         let kind = Bsd.kind_in(table, kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
-        self.site(|site| table.add(&Bsd, site, wanted, Rules::Aligned))
+        self.site(|site| table.add(site, wanted, Rules::Aligned))
     }
 }
 
 /// Asserts that two tables agree in all fields that are on the disk.
 fn same(a: &Table, b: &Table) {
     let entry = |t: &Table| -> Vec<_> {
-        t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect()
+        t.entries
+            .iter()
+            .map(|e| (e.partition.index, e.partition.start, e.partition.length, e.partition.kind))
+            .collect()
     };
     assert_eq!(entry(a), entry(b));
     assert_eq!(
@@ -216,7 +219,7 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
         }
         let sub = |i: u32| i - u32::from(dialect == Dialect::NetBsd && i == 5);
         assert_eq!(
-            table.entries.iter().map(|e| sub(e.index)).collect::<Vec<_>>(),
+            table.entries.iter().map(|e| sub(e.partition.index)).collect::<Vec<_>>(),
             [1, 2, 4],
             "{dialect:?}"
         );
@@ -230,7 +233,6 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
         let mut edited = full.clone();
         edited
             .resize(
-                &Bsd,
                 &TableSite { topology: &slice.topology(), base: slice.base, kind: slice.kind },
                 2,
                 &Request { size: Some(8 * MIB), ..Request::default() },
@@ -248,7 +250,7 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
         slice.apply(Bsd.render(&read, &table));
         let full = slice.read().unwrap();
         let mut none = full.clone();
-        for index in full.entries.iter().map(|e| e.index) {
+        for index in full.entries.iter().map(|e| e.partition.index) {
             none.delete(index).unwrap();
         }
         slice.apply(Bsd.render(&full, &none));
@@ -277,10 +279,29 @@ fn tasted_without_findings(slice: &Slice, table: &Table) {
     let got: Vec<_> = slices
         .entries
         .iter()
-        .map(|e| (e.index, e.start, e.length, e.kind, e.suffix.clone()))
+        .map(|e| {
+            (
+                e.partition.index,
+                e.partition.start,
+                e.partition.length,
+                e.partition.kind,
+                e.suffix.clone(),
+            )
+        })
         .collect();
-    let want: Vec<_> =
-        table.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, Bsd.suffix(e))).collect();
+    let want: Vec<_> = table
+        .entries
+        .iter()
+        .map(|e| {
+            (
+                e.partition.index,
+                e.partition.start,
+                e.partition.length,
+                e.partition.kind,
+                Bsd.suffix(e),
+            )
+        })
+        .collect();
     assert_eq!(got, want);
 }
 

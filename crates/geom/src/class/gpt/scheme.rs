@@ -23,6 +23,7 @@ use crate::base::size::PAGE;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
 use crate::class::mbr::Record;
+use crate::mapping::partition::Partition;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, place};
 use crate::probe::{Budget, Limits, Probe};
@@ -164,7 +165,11 @@ impl Scheme for Gpt {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        format!("{}{}", if entry.kind == Kind::Gpt(FREEBSD) { 's' } else { 'p' }, entry.index)
+        format!(
+            "{}{}",
+            if entry.partition.kind == Kind::Gpt(FREEBSD) { 's' } else { 'p' },
+            entry.partition.index
+        )
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
@@ -191,7 +196,7 @@ impl Scheme for Gpt {
     }
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
-        match entry.kind {
+        match entry.partition.kind {
             Kind::Gpt(guid) if !guid.is_nil() => {}
             Kind::Gpt(_) => {
                 return Err(Refusal::new(
@@ -206,14 +211,16 @@ impl Scheme for Gpt {
                 ));
             }
         }
-        if !is_whole(entry.start, table.sector) || !is_whole(entry.length, table.sector) {
-            let found = format!("{} bytes at {}", entry.length, entry.start);
+        if !is_whole(entry.partition.start, table.sector)
+            || !is_whole(entry.partition.length, table.sector)
+        {
+            let found = format!("{} bytes at {}", entry.partition.length, entry.partition.start);
             return Err(Refusal::new(
                 found,
                 format!("use whole sectors of {} bytes", table.sector),
             ));
         }
-        if let Some(label) = &entry.label {
+        if let Some(label) = &entry.partition.label {
             let units = label.encode_utf16().count();
             if units > NAME {
                 return Err(Refusal::new(
@@ -225,19 +232,19 @@ impl Scheme for Gpt {
                 return Err(Refusal::new("a control character in the label", "leave it out"));
             }
         }
-        if entry.from.is_none() && entry.uuid.is_none() {
+        if entry.from.is_none() && entry.partition.guid.is_none() {
             return Err(Refusal::new(
                 "a partition without a GUID",
                 "a GPT tells partitions apart by it",
             ));
         }
-        match table
-            .entries
-            .iter()
-            .find(|e| e.index != entry.index && e.uuid.is_some() && e.uuid == entry.uuid)
-        {
+        match table.entries.iter().find(|e| {
+            e.partition.index != entry.partition.index
+                && e.partition.guid.is_some()
+                && e.partition.guid == entry.partition.guid
+        }) {
             Some(twin) => Err(Refusal::new(
-                format!("index {} has the same GUID", twin.index),
+                format!("index {} has the same GUID", twin.partition.index),
                 "give each partition one of its own",
             )),
             None => Ok(()),
@@ -267,14 +274,15 @@ impl Scheme for Gpt {
         let front = room.saturating_add(2).saturating_mul(sector);
         let back =
             (table.length / sector).saturating_sub(room.saturating_add(1)).saturating_mul(sector);
-        let lost =
-            table.entries.iter().find(|e| e.length > 0 && (e.start < front || e.end() > back));
+        let lost = table.entries.iter().find(|e| {
+            e.partition.length > 0 && (e.partition.start < front || e.partition.end() > back)
+        });
         if let Some(entry) = lost {
             let found = format!(
                 "{} takes {} up to {}",
                 self.suffix(entry),
-                place(entry.start, sector),
-                place(entry.end(), sector)
+                place(entry.partition.start, sector),
+                place(entry.partition.end(), sector)
             );
             let bounds = format!(
                 "the table leaves {} up to {} for partitions",
@@ -287,8 +295,8 @@ impl Scheme for Gpt {
         let start = table.usable.start.max(front);
         // A range that was made on pages stays on pages.
         let paged = round_down(back, PAGE);
-        let on_pages =
-            is_whole(table.usable.end, PAGE) && table.entries.iter().all(|e| e.end() <= paged);
+        let on_pages = is_whole(table.usable.end, PAGE)
+            && table.entries.iter().all(|e| e.partition.end() <= paged);
         let end = if on_pages { paged } else { back };
         if start >= end {
             return Err(Refusal::new(
@@ -320,18 +328,20 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     let entry = |(index, e): (u32, super::copies::Entry)| {
         let (first, last) = (e.starting_lba.get(), e.ending_lba.get());
         Entry {
-            index,
-            start: byte(first),
-            // An entry that ends before it begins is shown with no bytes; its bytes on the disk
-            // stay.
-            length: if first > last {
-                0
-            } else {
-                byte(last.saturating_add(1)).saturating_sub(byte(first))
+            partition: Partition {
+                index,
+                start: byte(first),
+                // An entry that ends before it begins is shown with no bytes; its bytes on the disk
+                // stay.
+                length: if first > last {
+                    0
+                } else {
+                    byte(last.saturating_add(1)).saturating_sub(byte(first))
+                },
+                kind: Kind::Gpt(e.partition_type_guid),
+                label: ondisk::text_utf16(&e.partition_name),
+                guid: (!e.unique_partition_guid.is_nil()).then_some(e.unique_partition_guid),
             },
-            kind: Kind::Gpt(e.partition_type_guid),
-            label: ondisk::text_utf16(&e.partition_name),
-            uuid: (!e.unique_partition_guid.is_nil()).then_some(e.unique_partition_guid),
             attributes: e.attributes.get(),
             from: Some(index),
         }

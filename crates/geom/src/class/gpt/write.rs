@@ -269,12 +269,12 @@ impl Writer<'_> {
         };
         let mut new = old.clone();
         for entry in &self.before.entries {
-            new.get_mut(slot(entry.index)).into_iter().for_each(|bytes| bytes.fill(0));
+            new.get_mut(slot(entry.partition.index)).into_iter().for_each(|bytes| bytes.fill(0));
         }
         for entry in &self.after.entries {
             let from =
                 entry.from.and_then(|from| Some((self.before.entry(from)?, old.get(slot(from))?)));
-            let Some(bytes) = new.get_mut(slot(entry.index)) else { continue };
+            let Some(bytes) = new.get_mut(slot(entry.partition.index)) else { continue };
             if let Some((_, kept)) = from {
                 bytes.copy_from_slice(kept);
             }
@@ -355,20 +355,22 @@ impl Writer<'_> {
 fn put(bytes: &mut [u8], before: Option<&Entry>, entry: &Entry, sector: u64) {
     let Ok((raw, _)) = copies::Entry::mut_from_prefix(bytes) else { return };
     let same = |of: fn(&Entry, &Entry) -> bool| before.is_some_and(|before| of(before, entry));
-    if let Kind::Gpt(kind) = entry.kind {
+    if let Kind::Gpt(kind) = entry.partition.kind {
         raw.partition_type_guid = kind;
     }
-    if !same(|a, b| a.uuid == b.uuid) {
-        raw.unique_partition_guid = entry.uuid.unwrap_or_default();
+    if !same(|a, b| a.partition.guid == b.partition.guid) {
+        raw.unique_partition_guid = entry.partition.guid.unwrap_or_default();
     }
-    if !same(|a, b| (a.start, a.length) == (b.start, b.length)) {
-        raw.starting_lba = (entry.start / sector).into();
-        raw.ending_lba = (entry.end() / sector).saturating_sub(1).into();
+    if !same(|a, b| {
+        (a.partition.start, a.partition.length) == (b.partition.start, b.partition.length)
+    }) {
+        raw.starting_lba = (entry.partition.start / sector).into();
+        raw.ending_lba = (entry.partition.end() / sector).saturating_sub(1).into();
     }
     raw.attributes = entry.attributes.into();
-    if !same(|a, b| a.label == b.label) {
+    if !same(|a, b| a.partition.label == b.partition.label) {
         raw.partition_name.fill(0);
-        let units = entry.label.iter().flat_map(|label| label.encode_utf16());
+        let units = entry.partition.label.iter().flat_map(|label| label.encode_utf16());
         for (field, unit) in raw.partition_name.chunks_exact_mut(2).zip(units) {
             field.copy_from_slice(&unit.to_le_bytes());
         }

@@ -66,7 +66,7 @@ impl Plan {
         let mut last = middle.clone();
         let mut new: Vec<&Entry> =
             table.entries.iter().filter(|e| !middle.iter().any(|n| n.has(e))).collect();
-        new.sort_by_key(|e| e.start);
+        new.sort_by_key(|e| e.partition.start);
         for entry in new {
             chain.insert(&mut last, entry)?;
         }
@@ -90,7 +90,10 @@ impl Plan {
             let near = |start: &u64| {
                 node.at < *start
                     && start - node.at <= BEFORE
-                    && table.entries.iter().all(|e| e.end() <= node.at || *start <= e.start)
+                    && table
+                        .entries
+                        .iter()
+                        .all(|e| e.partition.end() <= node.at || *start <= e.partition.start)
             };
             node.at..node.start().filter(near).unwrap_or(end)
         };
@@ -118,17 +121,19 @@ impl Node {
     }
 
     fn has(&self, entry: &Entry) -> bool {
-        self.data.iter().any(|(_, e)| e.index == entry.index && e.start == entry.start)
+        self.data.iter().any(|(_, e)| {
+            e.partition.index == entry.partition.index && e.partition.start == entry.partition.start
+        })
     }
 
     /// First byte of its first partition; `None` without one.
     fn start(&self) -> Option<u64> {
-        self.data.iter().map(|(_, e)| e.start).min()
+        self.data.iter().map(|(_, e)| e.partition.start).min()
     }
 
     /// Byte after its last partition; `None` without one.
     fn end(&self) -> Option<u64> {
-        self.data.iter().map(|(_, e)| e.end()).max()
+        self.data.iter().map(|(_, e)| e.partition.end()).max()
     }
 
     /// Index of an unused entry, the first of `order`.
@@ -183,8 +188,11 @@ impl Edit<'_> {
                 is_new: false,
             };
             for &slot in &link.data {
-                let wanted =
-                    self.table.entries.iter().find(|e| e.from == Some(number) && e.start > at);
+                let wanted = self
+                    .table
+                    .entries
+                    .iter()
+                    .find(|e| e.from == Some(number) && e.partition.start > at);
                 number += 1;
                 match wanted {
                     Some(entry) => self.put(&mut node, slot, entry)?,
@@ -252,7 +260,7 @@ impl Edit<'_> {
 
     /// Puts a new partition into the chain.
     fn insert(&self, nodes: &mut Vec<Node>, entry: &Entry) -> Result<(), Refusal> {
-        let behind = |n: &Node| n.start().is_some_and(|start| start > entry.start);
+        let behind = |n: &Node| n.start().is_some_and(|start| start > entry.partition.start);
         let mut at = nodes.iter().position(behind).unwrap_or(nodes.len());
         if at == 0 {
             match self.moved(&nodes[0], nodes) {
@@ -312,11 +320,12 @@ impl Edit<'_> {
             .geometry
             .and_then(|g| u64::from(g.sectors).checked_mul(sector))
             .unwrap_or(BEFORE);
-        let places = [track, BEFORE, sector].map(|before| entry.start.checked_sub(before));
+        let places =
+            [track, BEFORE, sector].map(|before| entry.partition.start.checked_sub(before));
         places.into_iter().flatten().find(free).ok_or_else(|| {
             let found = format!(
                 "no room for the EBR of the partition at {}",
-                slices::place(entry.start, sector)
+                slices::place(entry.partition.start, sector)
             );
             Refusal::new(found, format!("leave {sector} bytes free before it"))
         })
@@ -326,7 +335,7 @@ impl Edit<'_> {
     fn is_free(&self, nodes: &[Node], at: u64) -> bool {
         let end = at.saturating_add(self.table.sector);
         let apart = |r: Range<u64>| r.end <= at || end <= r.start;
-        let entries = self.table.entries.iter().all(|e| apart(e.start..e.end()));
+        let entries = self.table.entries.iter().all(|e| apart(e.partition.range()));
         entries && nodes.iter().all(|n| apart(n.at..n.at.saturating_add(self.table.sector)))
     }
 

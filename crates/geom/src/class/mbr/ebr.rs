@@ -14,6 +14,7 @@
 
 use super::{Entry, Record};
 use crate::base::finding::{self, Finding, Severity};
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Slice, place};
 use std::ops::Range;
 
@@ -49,15 +50,15 @@ pub(super) struct Chain {
     pub(super) findings: Vec<Finding>,
     /// True if its last link leads nowhere.
     pub(super) broken: bool,
-    name: String,
     sector: u64,
 }
 
 impl Chain {
-    /// Ranges of the EBRs' own sectors with their names: no partition may cover them.
-    pub(super) fn tables(&self) -> Vec<(String, Range<u64>)> {
+    /// Ranges of the EBRs' own sectors with their names: no partition may cover them. `extended` is
+    /// the name of the partition that holds them.
+    pub(super) fn tables(&self, extended: &str) -> Vec<(String, Range<u64>)> {
         let table = |(n, link): (usize, &Link)| {
-            (format!("the EBR {n} of {}", self.name), link.at..link.at.saturating_add(self.sector))
+            (format!("the EBR {n} of {extended}"), link.at..link.at.saturating_add(self.sector))
         };
         (1..).zip(&self.links).map(table).collect()
     }
@@ -75,11 +76,11 @@ impl Chain {
         &mut self,
         length: u64,
         record: &Record,
-        extended: &Slice,
+        extended: &Range<u64>,
         ebr: Range<u64>,
         number: &mut u32,
     ) -> Vec<usize> {
-        let (at, sector, end) = (ebr.start, self.sector, extended.start + extended.length);
+        let (at, sector, end) = (ebr.start, self.sector, extended.end);
         let mut data = Vec::new();
         for (slot, entry) in record
             .partition_record
@@ -115,12 +116,7 @@ impl Chain {
             let size = size.min(length - start);
             self.logicals.push(Slice {
                 suffix,
-                index: *number,
-                start,
-                length: size,
-                kind: entry.kind(),
-                label: None,
-                uuid: None,
+                partition: Partition::new(*number, start, size, entry.kind()),
             });
             data.push(slot);
             *number += 1;
@@ -137,14 +133,13 @@ impl Chain {
     }
 }
 
-/// Follows the chain in `extended`; its first partition is `number`.
-pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Chain {
+/// Follows the chain in the bytes `extended`; its first partition is `number`.
+pub(super) fn walk(medium: &Medium<'_>, extended: &Range<u64>, mut number: u32) -> Chain {
     let sector = medium.sector;
-    let mut chain = Chain { sector, name: extended.suffix.clone(), ..Chain::default() };
-    let end = extended.start + extended.length;
+    let mut chain = Chain { sector, ..Chain::default() };
     let mut at = extended.start;
     // Bytes that the link gives to the next EBR and its partition; the first may take all.
-    let mut extent = extended.length;
+    let mut extent = extended.end - extended.start;
     loop {
         if chain.links.len() >= LINKS {
             chain.cut(at, &format!("the {LINKS}th link leads on; not followed"));
@@ -169,7 +164,7 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Ch
         chain.links.push(Link { at, record, data, next });
         let Some(link) = leads else { break };
         let next = extended.start + link.start() * sector;
-        if next >= end {
+        if next >= extended.end {
             chain.cut(
                 at,
                 &format!("a link leads to {}, outside the extended partition", place(next, sector)),

@@ -26,7 +26,8 @@ use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
 use crate::class::{Class, Taste};
-use crate::mapping::slices::{Kind, Slice, place};
+use crate::mapping::partition::Partition;
+use crate::mapping::slices::{Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table, types};
@@ -75,7 +76,7 @@ impl Record {
 impl Slot {
     /// Turns this into the entry for `entry`, which counts from byte `origin`.
     pub(super) fn set(&mut self, table: &Table, entry: &Entry, origin: u64) -> Result<(), Refusal> {
-        let Kind::Mbr(os_type) = entry.kind else { return Err(foreign(table)) };
+        let Kind::Mbr(os_type) = entry.partition.kind else { return Err(foreign(table)) };
         let sectors = |bytes: u64, what: &str| {
             let found = || {
                 format!(
@@ -88,14 +89,16 @@ impl Slot {
                 .map_err(|_| Refusal::new(found(), format!("the most is {}; use GPT", u32::MAX)))
         };
         let start = entry
+            .partition
             .start
             .checked_sub(origin)
             .ok_or_else(|| Refusal::new("a start before the table it is in", ""))?;
-        let (start, size) = (sectors(start, "a start")?, sectors(entry.length, "a size")?);
+        let (start, size) =
+            (sectors(start, "a start")?, sectors(entry.partition.length, "a size")?);
         (self.os_type, self.boot_indicator) = (os_type, entry.attributes.to_le_bytes()[0]);
         if (self.starting_lba.get(), self.size_in_lba.get()) != (start, size) {
             (self.starting_lba, self.size_in_lba) = (start.into(), size.into());
-            let first = table.origin.saturating_add(entry.start) / table.sector;
+            let first = table.origin.saturating_add(entry.partition.start) / table.sector;
             self.set_chs(table, first, u64::from(size));
         }
         Ok(())
@@ -122,12 +125,12 @@ fn foreign(table: &Table) -> Refusal {
 
 /// Checks an entry's type, apart from the table's place in the stack.
 pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
-    match entry.kind {
+    match entry.partition.kind {
         Kind::Mbr(0) => Err(Refusal::new("type 0 is that of unused entries", "choose another")),
         Kind::Mbr(super::PROTECTIVE) => {
             Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself"))
         }
-        Kind::Mbr(_) if entry.label.is_some() => {
+        Kind::Mbr(_) if entry.partition.label.is_some() => {
             Err(Refusal::new(format!("{} has no labels", table.scheme), "leave out -l"))
         }
         Kind::Mbr(byte) => Ok(byte),
@@ -165,12 +168,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
 /// Entries in use, as they are on the disk.
 fn entries(record: &Record, sector: u64) -> Vec<Entry> {
     let entry = |(index, slot): (u32, &Slot)| Entry {
-        index,
-        start: slot.start() * sector,
-        length: slot.size() * sector,
-        kind: slot.kind(),
-        label: None,
-        uuid: None,
+        partition: Partition::new(index, slot.start() * sector, slot.size() * sector, slot.kind()),
         attributes: u64::from(slot.boot_indicator),
         from: Some(index),
     };
@@ -219,9 +217,9 @@ impl Scheme for Mbr {
         table.entries = entries(&record, sector);
         table.id = Some(Id::Signature(record.unique_mbr_disk_signature.get()));
         let read = |at| probe.read(at);
-        let chains: Vec<Slice> = extended(&table).map(|e| slice(e, length)).collect();
-        for slice in chains {
-            for link in walk(&Medium { read: &read, sector, length }, &slice, 5).links {
+        let chains: Vec<Range<u64>> = extended(&table).map(|e| within(e, length)).collect();
+        for chain in chains {
+            for link in walk(&Medium { read: &read, sector, length }, &chain, 5).links {
                 table.raw.put(link.at, link.record.as_bytes());
             }
         }
@@ -283,7 +281,7 @@ impl Scheme for Mbr {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        format!("s{}", entry.index)
+        format!("s{}", entry.partition.index)
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
@@ -297,25 +295,27 @@ impl Scheme for Mbr {
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         check_kind(table, entry)?;
         BLANK.clone().set(table, entry, 0)?;
-        let was =
-            table.entry(entry.index).filter(|e| e.from == entry.from && e.start == entry.start);
-        if let Some(was) = was.filter(|e| e.kind.is_extended() != entry.kind.is_extended()) {
+        let was = table
+            .entry(entry.partition.index)
+            .filter(|e| e.from == entry.from && e.partition.start == entry.partition.start);
+        let is_extended = entry.partition.kind.is_extended();
+        if let Some(was) = was.filter(|e| e.partition.kind.is_extended() != is_extended) {
             let found = format!(
                 "s{} would {} an extended partition",
-                was.index,
-                if was.kind.is_extended() { "no longer be" } else { "become" }
+                was.partition.index,
+                if was.partition.kind.is_extended() { "no longer be" } else { "become" }
             );
             return Err(Refusal::new(found, "delete it and add another in its place"));
         }
-        if !entry.kind.is_extended() {
+        if !is_extended {
             return Ok(());
         }
-        if let Some(other) = extended(table).find(|e| e.index != entry.index) {
-            let found = format!("s{} is an extended partition already", other.index);
+        if let Some(other) = extended(table).find(|e| e.partition.index != entry.partition.index) {
+            let found = format!("s{} is an extended partition already", other.partition.index);
             return Err(Refusal::new(found, "logical partitions go into that one"));
         }
         match last_logical(table, entry) {
-            Some((suffix, end)) if end > entry.end() => {
+            Some((suffix, end)) if end > entry.partition.end() => {
                 let found = format!(
                     "{suffix} ends at {}, past the end the extended partition is to have",
                     place(end, table.sector)
@@ -335,15 +335,21 @@ impl Scheme for Mbr {
         let start = if is_read { now.clone() } else { fresh(&now) };
         let raw = if is_read { raw } else { &Sparse::new(before.length) };
         let is_new = |e: &&Entry| {
-            e.kind.is_extended()
-                && !before.entries.iter().any(|b| b.kind.is_extended() && b.start == e.start)
+            e.partition.kind.is_extended()
+                && !before.entries.iter().any(|b| {
+                    b.partition.kind.is_extended() && b.partition.start == e.partition.start
+                })
         };
         let mut patches = Vec::new();
         let last = record(&start, after, |_| true);
         for entry in after.entries.iter().filter(is_new) {
             // An EBR is never written into the range of a partition of the table on the disk.
-            let sectors = entry.start..entry.start.saturating_add(sector);
-            if before.entries.iter().any(|e| e.start < sectors.end && sectors.start < e.end()) {
+            let sectors = entry.partition.start..entry.partition.start.saturating_add(sector);
+            if before
+                .entries
+                .iter()
+                .any(|e| e.partition.start < sectors.end && sectors.start < e.partition.end())
+            {
                 let without = record(&start, after, |e| e.from.is_some());
                 patches.push(Patch::new(
                     0,
@@ -352,7 +358,7 @@ impl Scheme for Mbr {
                 ));
             }
             let ebr = Record::empty().within(&Sparse::new(0), 0, sector);
-            patches.push(in_order(&patches, Patch::new(entry.start, ebr, "empty EBR")));
+            patches.push(in_order(&patches, Patch::new(entry.partition.start, ebr, "empty EBR")));
         }
         if last != now || !patches.is_empty() {
             patches.push(in_order(&patches, Patch::new(0, last.within(raw, 0, sector), "MBR")));
@@ -367,7 +373,7 @@ impl Scheme for Mbr {
     /// Opens the first track only if a partition is in it already, as GEOM does: boot loaders live
     /// there.
     fn settle(&self, table: &mut Table) {
-        if table.entries.iter().any(|e| e.start < table.usable.start) {
+        if table.entries.iter().any(|e| e.partition.start < table.usable.start) {
             table.usable.start = table.sector;
         }
     }
@@ -390,11 +396,11 @@ impl Scheme for Mbr {
         let end = round_down(table.length, table.sector);
         let mut whole =
             Table { damage: Vec::new(), entries: entries(&record, table.sector), ..table.clone() };
-        if let Some(lost) = whole.entries.iter().find(|e| e.start >= end) {
+        if let Some(lost) = whole.entries.iter().find(|e| e.partition.start >= end) {
             let found = format!(
                 "s{} begins at {}, past the end of {} bytes",
-                lost.index,
-                place(lost.start, table.sector),
+                lost.partition.index,
+                place(lost.partition.start, table.sector),
                 table.length
             );
             return Err(Refusal::new(
@@ -402,7 +408,9 @@ impl Scheme for Mbr {
                 "give the disk or image its length back, or destroy the table",
             ));
         }
-        whole.entries.iter_mut().for_each(|e| e.length = e.length.min(end - e.start));
+        for Entry { partition, .. } in &mut whole.entries {
+            partition.length = partition.length.min(end - partition.start);
+        }
         Ok(whole)
     }
 }
@@ -452,26 +460,24 @@ fn record(start: &Record, table: &Table, counts: impl Fn(&Entry) -> bool) -> Rec
 }
 
 fn extended(table: &Table) -> impl Iterator<Item = &Entry> {
-    table.entries.iter().filter(|e| e.kind.is_extended())
+    table.entries.iter().filter(|e| e.partition.kind.is_extended())
 }
 
-/// An extended partition in the form that [`walk`] takes.
-fn slice(entry: &Entry, length: u64) -> Slice {
-    let (start, suffix) = (entry.start, format!("s{}", entry.index));
-    let length = entry.length.min(length.saturating_sub(start));
-    Slice { suffix, index: entry.index, start, length, kind: entry.kind, label: None, uuid: None }
+/// Bytes of an extended partition on a disk of `length` bytes.
+fn within(entry: &Entry, length: u64) -> Range<u64> {
+    let range = entry.partition.range();
+    range.start..range.end.min(length).max(range.start)
 }
 
 /// Name and end in bytes of the logical partition in `entry` that ends last.
 fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
-    let was = table
-        .entries
-        .iter()
-        .find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
+    let was = table.entries.iter().find(|e| {
+        e.from.is_some() && e.from == entry.from && e.partition.start == entry.partition.start
+    })?;
     let read = |at| Record::read_at(&table.raw, at);
     let medium = Medium { read: &read, sector: table.sector, length: table.length };
-    let logicals = walk(&medium, &slice(was, table.length), 5).logicals;
-    logicals.into_iter().map(|l| (l.suffix, l.start + l.length)).max_by_key(|(_, end)| *end)
+    let logicals = walk(&medium, &within(was, table.length), 5).logicals;
+    logicals.into_iter().map(|l| (l.suffix, l.partition.end())).max_by_key(|(_, end)| *end)
 }
 
 /// Damage, in words, with which a table must not be edited.
@@ -479,11 +485,11 @@ fn damage(table: &Table, record: &Record) -> Vec<String> {
     let out = |e: &Entry| {
         let found = format!(
             "s{} ends at {}, past the end of {} bytes",
-            e.index,
-            place(e.end(), table.sector),
+            e.partition.index,
+            place(e.partition.end(), table.sector),
             table.length
         );
-        (e.end() > table.length).then_some(found)
+        (e.partition.end() > table.length).then_some(found)
     };
     let mut damage: Vec<String> = table.entries.iter().filter_map(out).collect();
     if record.entries().iter().any(Slot::is_protective) {

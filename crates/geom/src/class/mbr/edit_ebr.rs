@@ -17,6 +17,7 @@ use super::edit::{ATTRIBUTES, blank, check_kind, check_site, in_order, kind};
 use super::{Ebr, Record};
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
+use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, New, Scheme, TableSite};
@@ -27,16 +28,7 @@ const LAST: u32 = 132;
 const _: () = assert!(LINKS == 128 && FIRST == 5);
 
 fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chain {
-    let extended = Slice {
-        suffix: "this partition".into(),
-        index: 0,
-        start: 0,
-        length,
-        kind: Kind::Mbr(0x05),
-        label: None,
-        uuid: None,
-    };
-    walk(&Medium { read, sector, length }, &extended, FIRST)
+    walk(&Medium { read, sector, length }, &(0..length), FIRST)
 }
 
 /// The chain that a table was read from; empty for one that is not on the disk yet.
@@ -79,14 +71,9 @@ impl Scheme for Ebr {
             l.data.iter().map(|&slot| l.record.partition_record[slot].boot_indicator)
         });
         let entry = |(slice, flag): (Slice, u8)| Entry {
-            index: slice.index,
-            start: slice.start,
-            length: slice.length,
-            kind: slice.kind,
-            label: None,
-            uuid: None,
             attributes: u64::from(flag),
-            from: Some(slice.index),
+            from: Some(slice.partition.index),
+            partition: slice.partition,
         };
         table.entries = chain.logicals.iter().cloned().zip(flags).map(entry).collect();
         table.damage = chain.findings.into_iter().map(|f| f.message).collect();
@@ -138,7 +125,7 @@ impl Scheme for Ebr {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        format!("s{}", entry.index)
+        format!("s{}", entry.partition.index)
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
@@ -151,20 +138,20 @@ impl Scheme for Ebr {
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         check_kind(table, entry)?;
-        if entry.kind.is_extended() {
+        if entry.partition.kind.is_extended() {
             return Err(Refusal::new(
                 "an extended partition inside another",
                 "logical partitions go into the one there is",
             ));
         }
-        if entry.start < table.sector {
+        if entry.partition.start < table.sector {
             return Err(Refusal::new(
                 "the first sector of an extended partition holds the first EBR",
                 format!("begin at {} or behind it", table.sector),
             ));
         }
         let mut with = table.clone();
-        with.entries.retain(|e| e.index != entry.index);
+        with.entries.retain(|e| e.partition.index != entry.partition.index);
         with.entries.push(entry.clone());
         plan(&table.raw, &with).map(|_| ())
     }
@@ -174,7 +161,10 @@ impl Scheme for Ebr {
         // stays as it is.
         let Ok(plan) = plan(&table.raw, table) else { return };
         let along = plan.last.iter().flat_map(|node| node.data.iter().map(|(_, e)| e.clone()));
-        table.entries = (FIRST..).zip(along).map(|(index, e)| Entry { index, ..e }).collect();
+        table.entries = (FIRST..)
+            .zip(along)
+            .map(|(index, e)| Entry { partition: Partition { index, ..e.partition }, ..e })
+            .collect();
         table.taken = plan.taken(table);
     }
 

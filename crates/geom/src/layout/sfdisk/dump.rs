@@ -59,11 +59,18 @@ fn write(
             writeln!(out)?;
         }
         for entry in &table.entries {
-            partition(out, device, entry.index, entry.start, entry, sector)?;
+            partition(out, device, entry.partition.index, entry.partition.start, entry, sector)?;
         }
         for (entry, number) in logicals.iter().flat_map(|(table, _)| &table.entries).zip(5..) {
             let above = logicals.map_or(0, |(_, above)| above);
-            partition(out, device, number, entry.start.saturating_add(above), entry, sector)?;
+            partition(
+                out,
+                device,
+                number,
+                entry.partition.start.saturating_add(above),
+                entry,
+                sector,
+            )?;
         }
         Ok(())
     })();
@@ -83,18 +90,18 @@ fn partition(
         "{} : start={:>12}, size={:>12}, type=",
         node(device, number),
         start / sector,
-        entry.length / sector
+        entry.partition.length / sector
     )?;
-    match entry.kind {
+    match entry.partition.kind {
         Kind::Gpt(guid) => write!(out, "{}", guid.to_string().to_uppercase())?,
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => write!(out, "{byte:x}")?,
         Kind::Tag(tag) => write!(out, "{}", tag.code)?,
     }
-    let gpt = matches!(entry.kind, Kind::Gpt(_));
-    if let Some(uuid) = entry.uuid.filter(|_| gpt) {
+    let gpt = matches!(entry.partition.kind, Kind::Gpt(_));
+    if let Some(uuid) = entry.partition.guid.filter(|_| gpt) {
         write!(out, ", uuid={}", uuid.to_string().to_uppercase())?;
     }
-    if let Some(name) = entry.label.as_ref().filter(|name| gpt && !name.is_empty()) {
+    if let Some(name) = entry.partition.label.as_ref().filter(|name| gpt && !name.is_empty()) {
         write!(out, ", name=\"{}\"", quoted(name))?;
     }
     if gpt && entry.attributes != 0 {

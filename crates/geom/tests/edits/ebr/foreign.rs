@@ -61,7 +61,7 @@ fn edits(random: &mut Random, table: &mut Table, count: u64) {
         let some = table
             .entries
             .get(usize::try_from(random.below(8)).unwrap())
-            .map(|e| (e.index, e.length));
+            .map(|e| (e.partition.index, e.partition.length));
         match (random.below(5), some) {
             (0 | 1, _) => {
                 let start = Some(random.below(SIZE / 512) * 512);
@@ -71,16 +71,13 @@ fn edits(random: &mut Random, table: &mut Table, count: u64) {
                 } else {
                     Request { start, size, align: None }
                 };
-                let _ = try_add(&Ebr, table, Wanted { place, ..part("82", 0, 0) }, Rules::Aligned);
+                let _ = try_add(table, Wanted { place, ..part("82", 0, 0) }, Rules::Aligned);
             }
             (2, Some((index, _))) => assert!(table.delete(index).is_ok()),
-            (3, Some((index, _))) => {
-                table.modify(&Ebr, index, Some(Kind::Mbr(0xfd)), None).unwrap()
-            }
+            (3, Some((index, _))) => table.modify(index, Some(Kind::Mbr(0xfd)), None).unwrap(),
             (4, Some((index, length))) => {
                 let size = Some(512 * (1 + random.below(length / 256)));
                 let _ = table.resize(
-                    &Ebr,
                     &ground(&grown_topology()),
                     index,
                     &Request { size, ..Request::default() },
@@ -106,14 +103,15 @@ fn no_edit_of_any_chain_loses_a_sibling_or_touches_one() {
             let count = 2 + random.below(5);
             edits(&mut random, &mut after, count);
             let patches = Ebr.render(&before, &after);
-            let stays = |e: &Entry| before.entries.iter().any(|b| Some(b.index) == e.from);
+            let stays =
+                |e: &Entry| before.entries.iter().any(|b| Some(b.partition.index) == e.from);
             // At every prefix: a whole chain with every partition that both tables have.
             for n in 0..=patches.len() {
                 let seen = chain.after(&patches[..n]).table();
                 assert_eq!(seen.damage, Vec::<String>::new());
                 for entry in after.entries.iter().filter(|e| stays(e)) {
                     assert!(
-                        seen.entries.iter().any(|s| s.start == entry.start),
+                        seen.entries.iter().any(|s| s.partition.start == entry.partition.start),
                         "{n} of {:?}: {entry:?} is lost",
                         steps(&patches, 512)
                     );
@@ -121,8 +119,10 @@ fn no_edit_of_any_chain_loses_a_sibling_or_touches_one() {
             }
             // Nothing is written into a partition that stays.
             for patch in &patches {
-                let hit =
-                    after.entries.iter().find(|e| patch.offset < e.end() && e.start < patch.end());
+                let hit = after
+                    .entries
+                    .iter()
+                    .find(|e| patch.offset < e.partition.end() && e.partition.start < patch.end());
                 assert!(hit.is_none(), "{} at {} is in {hit:?}", patch.what, patch.offset);
             }
             // All links together come last, so what is written before them is on the medium.

@@ -44,11 +44,14 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
     }
     let occupant = target.occupant();
     match &occupant {
-        Occupant::Table(old, table) if !args.overwrite => {
-            let damaged = !table.damage.is_empty();
-            let what =
-                if damaged { format!("a damaged {}", old.name()) } else { named(old.name()) };
-            let found = format!("there is {what} with {}", partitions(table.entries.len()));
+        Occupant::Table(old) if !args.overwrite => {
+            let damaged = !old.damage.is_empty();
+            let what = if damaged {
+                format!("a damaged {}", old.scheme.name())
+            } else {
+                named(old.scheme.name())
+            };
+            let found = format!("there is {what} with {}", partitions(old.entries.len()));
             return Err(refused(
                 found,
                 "remove it with part destroy (-F if it has partitions), or say --overwrite to replace it",
@@ -87,7 +90,6 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
         .map_err(|r| refuse(&attempt, &args.on.target, &r))?;
     let report = Report::new(
         &target,
-        scheme,
         &table,
         &args.on.common,
         report_line(Done::Created, target.called().text()),
@@ -111,55 +113,59 @@ fn geometry(text: &str) -> Result<Geometry, Refusal> {
 pub(in crate::command::part) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, table) = target.edited(attempt)?;
+    let table = target.edited(attempt)?;
     let refused =
         |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
     if !table.damage.is_empty() && !args.force {
         return refused(
-            format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")),
+            format!("the {} is damaged: {}", table.scheme, table.damage.join("; ")),
             "part recover, or say -F to lose it",
         );
     }
     if !table.entries.is_empty() && !args.force {
         return refused(
-            format!("the {} has {}", scheme.name(), partitions(table.entries.len())),
+            format!("the {} has {}", table.scheme, partitions(table.entries.len())),
             "delete them first, or say -F",
         );
     }
-    let patches = scheme.erase(&table);
+    let patches = table.scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
         false => Report::Line(report_line(Done::Destroyed, target.called().text())),
     };
-    target.write(scheme, patches, None, &args.on.write)?;
+    target.write(table.scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
 }
 
 pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let attempt = "recover the table on";
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, before) = target.edited(attempt)?;
+    let before = target.edited(attempt)?;
     if before.damage.is_empty() {
         let report = Report::new(
             &target,
-            scheme,
             &before,
             &args.on.common,
             report_line(Done::Whole, target.called().text()),
         );
-        target.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
+        target.write(before.scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
     }
-    let after = scheme
+    let after = before
+        .scheme
         .recover(&before, &target.site())
         .map_err(|r| refuse(attempt, &args.on.target, &r))?;
     let report = Report::new(
         &target,
-        scheme,
         &after,
         &args.on.common,
         report_line(Done::Recovered, target.called().text()),
     );
-    target.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
+    target.write(
+        after.scheme,
+        after.scheme.render(&before, &after),
+        Some(&after),
+        &args.on.write,
+    )?;
     report.print(&args.on.write)
 }

@@ -36,7 +36,8 @@ impl Ruler {
         let room = width.saturating_sub(NAMES + 1);
         // Every boundary has its address beneath it.
         let address =
-            start.entry.start.saturating_add(unit.saturating_mul(3)).to_string().len() + 2;
+            start.entry.partition.start.saturating_add(unit.saturating_mul(3)).to_string().len()
+                + 2;
         let units = (room / address).clamp(2, UNITS);
         let columns = room / units;
         let past = match start.remainder {
@@ -44,8 +45,17 @@ impl Ruler {
             // A start off a boundary is never drawn on one.
             bytes => scaled(i128::from(bytes), columns, unit).clamp(1, columns - 1),
         };
-        let from = i128::from(start.entry.start) - i128::from(start.remainder) - i128::from(unit);
-        Ruler { from, unit, columns, units, at: start.entry.start, past: (start.remainder, past) }
+        let from = i128::from(start.entry.partition.start)
+            - i128::from(start.remainder)
+            - i128::from(unit);
+        Ruler {
+            from,
+            unit,
+            columns,
+            units,
+            at: start.entry.partition.start,
+            past: (start.remainder, past),
+        }
     }
 
     fn width(&self) -> usize {
@@ -130,12 +140,13 @@ impl Ruler {
         };
         paint(&(0..table.length), glyph('▓', '#'), "");
         table.free().iter().for_each(|r| paint(r, glyph('░', '.'), ""));
-        let others = table.entries.iter().filter(|e| e.index != start.entry.index);
+        let others =
+            table.entries.iter().filter(|e| e.partition.index != start.entry.partition.index);
         others.for_each(|e| {
-            paint(&(e.start..e.end()), glyph('─', '-'), &escape::plain(&shown.scheme.suffix(e)))
+            paint(&(e.partition.range()), glyph('─', '-'), &escape::plain(&shown.scheme.suffix(e)))
         });
-        paint(&(start.entry.start..start.entry.end()), glyph('═', '='), "");
-        let (edge, end) = (self.start(), self.column(start.entry.end()));
+        paint(&(start.entry.partition.start..start.entry.partition.end()), glyph('═', '='), "");
+        let (edge, end) = (self.start(), self.column(start.entry.partition.end()));
         cells[edge] = glyph('╞', '|');
         let name = format!(" {} ", start.name);
         if columns_of(&name) + 1 < end.saturating_sub(edge) {

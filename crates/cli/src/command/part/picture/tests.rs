@@ -1,6 +1,7 @@
 use super::*;
 use crate::command::part::tables::{Bench, SECTOR};
 use crate::render::samples::{golden, text};
+use trueline_geom::mapping::partition::Partition;
 use trueline_geom::table::{Request, Rules};
 
 fn at(start: u64, size: u64) -> Request {
@@ -66,7 +67,15 @@ fn hostile_tables_are_drawn() {
     for (index, start, length) in
         [(2, 0, u64::MAX), (3, u64::MAX, 1), (4, 20480, 0), (5, u64::MAX - 1, u64::MAX), (6, 1, 3)]
     {
-        let entry = Entry { index, start, length, ..disk.table.entries[0].clone() };
+        let entry = Entry {
+            partition: Partition {
+                index,
+                start,
+                length,
+                ..disk.table.entries[0].partition.clone()
+            },
+            ..disk.table.entries[0].clone()
+        };
         disk.table.entries.push(entry);
     }
     disk.table.usable.end = u64::MAX;

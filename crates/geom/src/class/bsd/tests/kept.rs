@@ -165,7 +165,7 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
             assert!(slice.apply(Bsd.render(&old, &old)).is_empty());
             let mut new = old.clone();
             new.delete(2).unwrap();
-            new.modify(&Bsd, 1, Bsd.kind_in(&new, "ZFS"), None).unwrap();
+            new.modify(1, Bsd.kind_in(&new, "ZFS"), None).unwrap();
             slice.add(&mut new, "4.4LFS", Some(50 * MIB), Some(MIB)).unwrap();
             slice.apply(Bsd.render(&old, &new));
             same(&slice.read().unwrap(), &new);
@@ -216,24 +216,22 @@ fn what_cannot_be_said_is_refused() {
         slice.add(&mut other, "4.2BSD", Some(0), Some(MIB)).unwrap();
         let said = |r: Result<(), crate::table::Refusal>| r.unwrap_err().to_string();
         assert!(
-            said(other.modify(&Bsd, 1, Bsd.kind_in(&other, "MSDOS"), None))
+            said(other.modify(1, Bsd.kind_in(&other, "MSDOS"), None))
                 .contains("overwrite the label")
         );
         assert!(
-            said(other.modify(&Bsd, 1, None, Some("root".into())))
+            said(other.modify(1, None, Some("root".into())))
                 .contains("labels are not supported by BSD")
         );
         assert!(
-            said(other.modify(&Bsd, 1, Some(Kind::Mbr(0xa5)), None))
-                .contains("no type of a BSD label")
+            said(other.modify(1, Some(Kind::Mbr(0xa5)), None)).contains("no type of a BSD label")
         );
         assert!(
-            said(other.modify(&Bsd, 1, Some(Kind::Bsd(dialect, 0)), None))
-                .contains("delete it instead")
+            said(other.modify(1, Some(Kind::Bsd(dialect, 0)), None)).contains("delete it instead")
         );
         let own = dialect == Dialect::FreeBsd;
         assert_eq!(
-            other.modify(&Bsd, 1, Some(Kind::Bsd(Dialect::FreeBsd, 27)), None).is_ok(),
+            other.modify(1, Some(Kind::Bsd(Dialect::FreeBsd, 27)), None).is_ok(),
             own,
             "{dialect:?}"
         );
@@ -247,7 +245,7 @@ fn what_cannot_be_said_is_refused() {
                 attributes: 0,
             };
             assert!(
-                slice.site(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(),
+                slice.site(|g| table.clone().add(g, wanted, Rules::Aligned)).is_err(),
                 "{dialect:?} {index}"
             );
         }
@@ -397,7 +395,9 @@ fn a_slice_longer_than_a_label_can_say_is_still_where_it_begins() {
         slice.add(&mut table, "4.2BSD", Some(0), Some(reach)).unwrap();
         slice.apply(Bsd.render(&before, &table));
         let again = slice.read().unwrap();
-        let placed = |t: &Table| t.entries.iter().map(|e| (e.start, e.length)).collect::<Vec<_>>();
+        let placed = |t: &Table| {
+            t.entries.iter().map(|e| (e.partition.start, e.partition.length)).collect::<Vec<_>>()
+        };
         assert_eq!(placed(&again), placed(&table), "{base}");
     }
 }
