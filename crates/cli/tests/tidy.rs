@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/declarations.rs"]
+mod declarations;
+#[path = "tidy/docstrings.rs"]
+mod docstrings;
+
 /// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those
 /// before it.
 const FLOORS: [(&str, &[&str]); 6] = [
@@ -406,7 +411,7 @@ const WIDEST: usize = 100;
 
 /// Lines wider than that, but for those that are one string: most are strings behind `let` or in an
 /// attribute, which rustfmt leaves as they are. The number only goes down.
-const MOST_WIDE: usize = 602;
+const MOST_WIDE: usize = 580;
 
 /// True for a line that is a string and no more, from its first quote to its last.
 fn is_string(line: &str) -> bool {
@@ -452,49 +457,3 @@ fn every_number_of_a_decision_is_used_once_and_gaps_are_explained() {
         );
     }
 }
-
-/// A line's comment, in lower case; `//` after a colon belongs to an address.
-fn comment(line: &str) -> Option<String> {
-    let at = line.match_indices("//").map(|(at, _)| at).find(|&at| !line[..at].ends_with(':'))?;
-    Some(line[at..].to_ascii_lowercase())
-}
-
-#[test]
-fn docstrings_begin_with_a_noun_and_speak_of_things() {
-    let mut short = 0;
-    for krate in CRATES {
-        for (path, text) in sources(&root().join("crates").join(krate).join("src")) {
-            let mut doc = false;
-            for (number, line) in text.lines().map(str::trim).enumerate() {
-                let at = format!("{}:{}", path.display(), number + 1);
-                let begins = (line.starts_with("///") || line.starts_with("//!")) && !doc;
-                doc = line.starts_with("///") || line.starts_with("//!");
-                if begins {
-                    let words: Vec<&str> = line[3..].split_whitespace().collect();
-                    let first = words
-                        .first()
-                        .map_or("", |word| word.trim_end_matches(|c: char| !c.is_alphabetic()));
-                    assert!(
-                        !["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first),
-                        "{at}: begin with a noun: {line}"
-                    );
-                    short += usize::from((1..4).contains(&words.len()));
-                }
-                if let Some(comment) = comment(line) {
-                    let person = ["nobody", "somebody", "anybody", "whoever"]
-                        .into_iter()
-                        .find(|word| comment.contains(word));
-                    assert!(person.is_none(), "{at}: name the thing: {line}");
-                }
-            }
-        }
-    }
-    assert!(
-        short <= MOST_SHORT,
-        "{short} docstrings of under four words, at most {MOST_SHORT}: say more, or lower the number"
-    );
-}
-
-/// Docstrings of under four words. Most are help texts of options, and titles of crates; the number
-/// only goes down.
-const MOST_SHORT: usize = 73;

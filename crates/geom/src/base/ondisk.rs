@@ -1,23 +1,56 @@
-//! Shared parts of on-disk declarations: GUIDs, fixed text, and a compile-time check of the offsets
-//! of fields.
+//! Shared parts of on-disk declarations: GUIDs, fixed text, and structures that show the offset of
+//! each field.
 //!
-//! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends
-//! with [`assert_offsets!`](macro@crate::assert_offsets) so that a wrong offset does not compile.
+//! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names. It stands
+//! in `on_disk!`, so that a wrong offset does not compile.
 
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Checks at compile time the size of an on-disk structure and the offsets the specification
-/// prints.
-#[macro_export]
-macro_rules! assert_offsets {
-    ($name:ty, $size:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
+/// A structure as it is on a disk: its size in bytes, and each field behind its offset. Offsets and
+/// size are checked at compile time, and none can be left out. Bytes of an image are read in place.
+///
+/// ```text
+/// on_disk! {
+///     /// Header of a table.
+///     #[derive(Clone, IntoBytes)]
+///     struct Header of 12 bytes {
+///         0 => magic: [u8; 8],
+///         8 => count: U32,
+///     }
+/// }
+/// ```
+///
+/// A structure that two byte orders share is generic over one `O: ByteOrder`.
+macro_rules! on_disk {
+    ($(
+        $(#[$attribute:meta])*
+        $visible:vis struct $name:ident $(<$order:ident: $bound:ident>)? of $size:literal bytes {
+            $($(#[$note:meta])* $offset:literal => $seen:vis $field:ident: $kind:ty,)*
+        }
+    )+) => {$(
+        $(#[$attribute])*
+        #[derive(
+            ::zerocopy::FromBytes,
+            ::zerocopy::Immutable,
+            ::zerocopy::KnownLayout,
+            ::zerocopy::Unaligned,
+        )]
+        #[repr(C)]
+        $visible struct $name $(<$order: $bound>)? {
+            $($(#[$note])* $seen $field: $kind,)*
+        }
+
         const _: () = {
-            assert!(size_of::<$name>() == $size);
-            $(assert!(std::mem::offset_of!($name, $field) == $offset);)*
+            type Checked = $name $(<$crate::base::ondisk::on_disk!(@any $order)>)?;
+            assert!(size_of::<Checked>() == $size);
+            $(assert!(std::mem::offset_of!(Checked, $field) == $offset);)*
         };
-    };
+    )+};
+    // Any byte order: all have the same layout.
+    (@any $order:ident) => { ::zerocopy::LE };
 }
+pub(crate) use on_disk;
 
 /// A GUID as UEFI stores it: the first three fields little-endian (UEFI 2.10, appendix A).
 #[derive(

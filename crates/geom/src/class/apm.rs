@@ -23,42 +23,38 @@
 //! `libparted/labels/mac.c` (`Apple_Void`).
 
 use super::{Class, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk::text;
+use crate::base::ondisk::{on_disk, text};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `apm`, for Apple's maps.
 pub struct Apm;
 
-/// On-disk driver descriptor, `Block0`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Descriptor {
-    signature: [u8; 2],
-    block_size: U16,
-    block_count: U32,
+on_disk! {
+    /// On-disk driver descriptor, `Block0`, as far as it is read.
+    struct Descriptor of 8 bytes {
+        0 => signature: [u8; 2],
+        2 => block_size: U16,
+        4 => block_count: U32,
+    }
 }
-assert_offsets!(Descriptor, 8, block_size @ 2);
 
-/// On-disk entry, `Partition`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Entry {
-    signature: [u8; 2],
-    signature_pad: U16,
-    map_block_count: U32,
-    physical_start: U32,
-    block_count: U32,
-    name: [u8; 32],
-    kind: [u8; 32],
+on_disk! {
+    /// On-disk entry, `Partition`, as far as it is read.
+    struct Entry of 80 bytes {
+         0 => signature: [u8; 2],
+         2 => signature_pad: U16,
+         4 => map_block_count: U32,
+         8 => physical_start: U32,
+        12 => block_count: U32,
+        16 => name: [u8; 32],
+        48 => kind: [u8; 32],
+    }
 }
-assert_offsets!(Entry, 80, map_block_count @ 4, physical_start @ 8, block_count @ 12, name @ 16, kind @ 48);
 
 /// Largest number of entries that are read; Linux reads no map of more.
 const MOST: u32 = 256;

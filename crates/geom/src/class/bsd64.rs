@@ -15,51 +15,48 @@
 //! DragonFly `sys/sys/disklabel64.h` (names); FreeBSD `sys/geom/part/g_part_bsd64.c`.
 
 use super::{Class, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk::Guid;
+use crate::base::ondisk::{Guid, on_disk};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
 use std::sync::Arc;
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `bsd64`, for DragonFly's labels.
 pub struct Bsd64;
 
-/// On-disk label, `struct disklabel64`, without its partitions.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Disklabel64 {
-    d_reserved0: [u8; 512],
-    d_magic: U32,
-    d_crc: U32,
-    d_align: U32,
-    d_npartitions: U32,
-    d_stor_uuid: Guid,
-    d_total_size: U64,
-    d_bbase: U64,
-    d_pbase: U64,
-    d_pstop: U64,
-    d_abase: U64,
-    d_packname: [u8; 64],
-    d_reserved: [u8; 64],
+on_disk! {
+    /// On-disk label, `struct disklabel64`, without its partitions.
+    struct Disklabel64 of 712 bytes {
+          0 => d_reserved0: [u8; 512],
+        512 => d_magic: U32,
+        516 => d_crc: U32,
+        520 => d_align: U32,
+        524 => d_npartitions: U32,
+        528 => d_stor_uuid: Guid,
+        544 => d_total_size: U64,
+        552 => d_bbase: U64,
+        560 => d_pbase: U64,
+        568 => d_pstop: U64,
+        576 => d_abase: U64,
+        584 => d_packname: [u8; 64],
+        648 => d_reserved: [u8; 64],
+    }
 }
-assert_offsets!(Disklabel64, 712, d_magic @ 512, d_stor_uuid @ 528, d_total_size @ 544, d_pbase @ 560, d_pstop @ 568, d_packname @ 584);
 
-/// On-disk partition, `struct partition64`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Partition64 {
-    p_boffset: U64,
-    p_bsize: U64,
-    p_fstype: u8,
-    p_unused: [u8; 15],
-    p_type_uuid: Guid,
-    p_stor_uuid: Guid,
+on_disk! {
+    /// On-disk partition, `struct partition64`.
+    struct Partition64 of 64 bytes {
+         0 => p_boffset: U64,
+         8 => p_bsize: U64,
+        16 => p_fstype: u8,
+        17 => p_unused: [u8; 15],
+        32 => p_type_uuid: Guid,
+        48 => p_stor_uuid: Guid,
+    }
 }
-assert_offsets!(Partition64, 64, p_fstype @ 16, p_type_uuid @ 32);
 
 const MAGIC: u32 = 0xc446_4c59;
 const MAGIC_AT: usize = 512;

@@ -25,16 +25,16 @@
 
 use self::ebr::Medium;
 use super::{Class, Recognises, Taste, gpt};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::ondisk::on_disk;
 use crate::base::topology::round_down;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 mod chain;
 mod ebr;
@@ -48,30 +48,30 @@ pub struct Mbr;
 /// tasted.
 pub struct Ebr;
 
-/// One partition record (UEFI 2.10, table 5.2).
-#[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(super) struct Entry {
-    boot_indicator: u8,
-    starting_chs: [u8; 3],
-    os_type: u8,
-    ending_chs: [u8; 3],
-    starting_lba: U32,
-    size_in_lba: U32,
+on_disk! {
+    /// One partition record (UEFI 2.10, table 5.2).
+    #[derive(Clone, Copy, PartialEq, Eq, IntoBytes)]
+    pub(super) struct Entry of 16 bytes {
+         0 => boot_indicator: u8,
+         1 => starting_chs: [u8; 3],
+         4 => os_type: u8,
+         5 => ending_chs: [u8; 3],
+         8 => starting_lba: U32,
+        12 => size_in_lba: U32,
+    }
 }
-assert_offsets!(Entry, 16, os_type @ 4, starting_lba @ 8, size_in_lba @ 12);
 
-/// A sector with a table (UEFI 2.10, table 5.1); an EBR has the same shape.
-#[derive(Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(super) struct Record {
-    boot_code: [u8; 440],
-    unique_mbr_disk_signature: U32,
-    unknown: [u8; 2],
-    partition_record: [Entry; 4],
-    signature: [u8; 2],
+on_disk! {
+    /// A sector with a table (UEFI 2.10, table 5.1); an EBR has the same shape.
+    #[derive(Clone, PartialEq, Eq, IntoBytes)]
+    pub(super) struct Record of 512 bytes {
+          0 => boot_code: [u8; 440],
+        440 => unique_mbr_disk_signature: U32,
+        444 => unknown: [u8; 2],
+        446 => partition_record: [Entry; 4],
+        510 => signature: [u8; 2],
+    }
 }
-assert_offsets!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
 
 /// Type of the entry that protects a GPT.
 pub(super) const PROTECTIVE: u8 = 0xee;

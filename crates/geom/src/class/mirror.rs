@@ -17,16 +17,15 @@
 
 use super::metadata::{self, Field, Label, Labelled, Value, number, text};
 use super::{Claim, Class, Member, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Topology, round_down};
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The class `mirror`, for GEOM's mirrored sets.
 pub struct Mirror;
@@ -39,31 +38,31 @@ const MFLAGS: [(u64, &str); 2] = [(2, "NOFAILSYNC"), (1, "NOAUTOSYNC")];
 const DFLAGS: [(u64, &str); 4] =
     [(1, "DIRTY"), (2, "SYNCHRONIZING"), (4, "FORCE_SYNC"), (8, "INACTIVE")];
 
-/// On-disk metadata, `struct g_mirror_metadata`.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Metadata {
-    md_magic: [u8; 16],
-    md_version: U32,
-    md_name: [u8; 16],
-    md_mid: U32,
-    md_did: U32,
-    md_all: u8,
-    md_genid: U32,
-    md_syncid: U32,
-    md_priority: u8,
-    md_slice: U32,
-    md_balance: u8,
-    md_mediasize: U64,
-    md_sectorsize: U32,
-    md_sync_offset: U64,
-    md_mflags: U64,
-    md_dflags: U64,
-    md_provider: [u8; 16],
-    md_provsize: U64,
-    md_hash: [u8; 16],
+on_disk! {
+    /// On-disk metadata, `struct g_mirror_metadata`.
+    #[derive(IntoBytes)]
+    struct Metadata of 135 bytes {
+          0 => md_magic: [u8; 16],
+         16 => md_version: U32,
+         20 => md_name: [u8; 16],
+         36 => md_mid: U32,
+         40 => md_did: U32,
+         44 => md_all: u8,
+         45 => md_genid: U32,
+         49 => md_syncid: U32,
+         53 => md_priority: u8,
+         54 => md_slice: U32,
+         58 => md_balance: u8,
+         59 => md_mediasize: U64,
+         67 => md_sectorsize: U32,
+         71 => md_sync_offset: U64,
+         79 => md_mflags: U64,
+         87 => md_dflags: U64,
+         95 => md_provider: [u8; 16],
+        111 => md_provsize: U64,
+        119 => md_hash: [u8; 16],
+    }
 }
-assert_offsets!(Metadata, 135, md_all @ 44, md_slice @ 54, md_mediasize @ 59, md_sectorsize @ 67, md_provider @ 95, md_provsize @ 111, md_hash @ 119);
 
 impl Class for Mirror {
     fn name(&self) -> &'static str {

@@ -24,66 +24,62 @@
 //! Kernel Reference Manual: Devices", RDB.
 
 use super::{Class, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk::text;
+use crate::base::ondisk::{on_disk, text};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `rdb`, for the Amiga's disks.
 pub struct Rdb;
 
-/// On-disk `struct RigidDiskBlock`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Disk {
-    rdb_id: [u8; 4],
-    rdb_summed_longs: U32,
-    rdb_chk_sum: U32,
-    rdb_host_id: U32,
-    rdb_block_bytes: U32,
-    rdb_flags: U32,
-    rdb_bad_block_list: U32,
-    rdb_partition_list: U32,
-    skip: [u8; 96],
-    rdb_rdb_blocks_lo: U32,
-    rdb_rdb_blocks_hi: U32,
+on_disk! {
+    /// On-disk `struct RigidDiskBlock`, as far as it is read.
+    struct Disk of 136 bytes {
+          0 => rdb_id: [u8; 4],
+          4 => rdb_summed_longs: U32,
+          8 => rdb_chk_sum: U32,
+         12 => rdb_host_id: U32,
+         16 => rdb_block_bytes: U32,
+         20 => rdb_flags: U32,
+         24 => rdb_bad_block_list: U32,
+         28 => rdb_partition_list: U32,
+         32 => skip: [u8; 96],
+        128 => rdb_rdb_blocks_lo: U32,
+        132 => rdb_rdb_blocks_hi: U32,
+    }
 }
-assert_offsets!(Disk, 136, rdb_block_bytes @ 16, rdb_partition_list @ 28, rdb_rdb_blocks_hi @ 132);
 
-/// On-disk `struct PartitionBlock` with its `struct DosEnvec`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Part {
-    pb_id: [u8; 4],
-    pb_summed_longs: U32,
-    pb_chk_sum: U32,
-    pb_host_id: U32,
-    pb_next: U32,
-    pb_flags: U32,
-    pb_reserved: [U32; 2],
-    pb_dev_flags: U32,
-    pb_drive_name: [u8; 32],
-    skip: [u8; 60],
-    de_table_size: U32,
-    de_size_block: U32,
-    de_sec_org: U32,
-    de_surfaces: U32,
-    de_sector_per_block: U32,
-    de_blocks_per_track: U32,
-    de_reserved: U32,
-    de_prealloc: U32,
-    de_interleave: U32,
-    de_low_cyl: U32,
-    de_high_cyl: U32,
-    de_buffers: [U32; 5],
-    de_dos_type: [u8; 4],
+on_disk! {
+    /// On-disk `struct PartitionBlock` with its `struct DosEnvec`, as far as it is read.
+    struct Part of 196 bytes {
+          0 => pb_id: [u8; 4],
+          4 => pb_summed_longs: U32,
+          8 => pb_chk_sum: U32,
+         12 => pb_host_id: U32,
+         16 => pb_next: U32,
+         20 => pb_flags: U32,
+         24 => pb_reserved: [U32; 2],
+         32 => pb_dev_flags: U32,
+         36 => pb_drive_name: [u8; 32],
+         68 => skip: [u8; 60],
+        128 => de_table_size: U32,
+        132 => de_size_block: U32,
+        136 => de_sec_org: U32,
+        140 => de_surfaces: U32,
+        144 => de_sector_per_block: U32,
+        148 => de_blocks_per_track: U32,
+        152 => de_reserved: U32,
+        156 => de_prealloc: U32,
+        160 => de_interleave: U32,
+        164 => de_low_cyl: U32,
+        168 => de_high_cyl: U32,
+        172 => de_buffers: [U32; 5],
+        192 => de_dos_type: [u8; 4],
+    }
 }
-assert_offsets!(Part, 196, pb_next @ 16, pb_drive_name @ 36, de_table_size @ 128, de_surfaces @ 140, de_low_cyl @ 164, de_dos_type @ 192);
 
 const SECTOR_BYTES: usize = 512;
 const SECTOR: u64 = SECTOR_BYTES as u64;

@@ -18,42 +18,41 @@
 //! names of the types.
 
 use super::{Class, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `sgi`, for volume headers of IRIX.
 pub struct Sgi;
 
-/// On-disk `struct partition_table` of `dvh.h`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct PartitionTable {
-    pt_nblks: U32,
-    pt_firstlbn: U32,
-    pt_type: U32,
+on_disk! {
+    /// On-disk `struct partition_table` of `dvh.h`.
+    #[derive(Clone, Copy)]
+    struct PartitionTable of 12 bytes {
+        0 => pt_nblks: U32,
+        4 => pt_firstlbn: U32,
+        8 => pt_type: U32,
+    }
 }
 
-/// On-disk volume header, `struct volume_header`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    vh_magic: U32,
-    vh_rootpt: U16,
-    vh_swappt: U16,
-    vh_bootfile: [u8; 16],
-    vh_dp: [u8; 48],
-    vh_vd: [[u8; 16]; 15],
-    vh_pt: [PartitionTable; 16],
-    vh_csum: U32,
-    vh_fill: U32,
+on_disk! {
+    /// On-disk volume header, `struct volume_header`.
+    struct Header of 512 bytes {
+          0 => vh_magic: U32,
+          4 => vh_rootpt: U16,
+          6 => vh_swappt: U16,
+          8 => vh_bootfile: [u8; 16],
+         24 => vh_dp: [u8; 48],
+         72 => vh_vd: [[u8; 16]; 15],
+        312 => vh_pt: [PartitionTable; 16],
+        504 => vh_csum: U32,
+        508 => vh_fill: U32,
+    }
 }
-assert_offsets!(Header, 512, vh_swappt @ 6, vh_vd @ 72, vh_pt @ 312, vh_csum @ 504);
 
 const MAGIC: u32 = 0x0be5_a941;
 const BLOCK: u64 = 512;

@@ -19,43 +19,41 @@
 //! slice that is left out.
 
 use super::{Class, Taste};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `solaris`, for VTOCs on x86.
 pub struct Solaris;
 
-/// On-disk slice, `struct partition` of `vtoc.h`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct DklPartition {
-    p_tag: U16,
-    p_flag: U16,
-    p_start: U32,
-    p_size: U32,
+on_disk! {
+    /// On-disk slice, `struct partition` of `vtoc.h`.
+    #[derive(Clone, Copy)]
+    struct DklPartition of 12 bytes {
+        0 => p_tag: U16,
+        2 => p_flag: U16,
+        4 => p_start: U32,
+        8 => p_size: U32,
+    }
 }
-assert_offsets!(DklPartition, 12, p_start @ 4, p_size @ 8);
 
-/// On-disk VTOC of `struct dk_label` on x86, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Vtoc {
-    v_bootinfo: [U32; 3],
-    v_sanity: U32,
-    v_version: U32,
-    v_volume: [u8; 8],
-    v_sectorsz: U16,
-    v_nparts: U16,
-    v_reserved: [U32; 10],
-    v_part: [DklPartition; 16],
+on_disk! {
+    /// On-disk VTOC of `struct dk_label` on x86, as far as it is read.
+    struct Vtoc of 264 bytes {
+         0 => v_bootinfo: [U32; 3],
+        12 => v_sanity: U32,
+        16 => v_version: U32,
+        20 => v_volume: [u8; 8],
+        28 => v_sectorsz: U16,
+        30 => v_nparts: U16,
+        32 => v_reserved: [U32; 10],
+        72 => v_part: [DklPartition; 16],
+    }
 }
-assert_offsets!(Vtoc, 264, v_sanity @ 12, v_nparts @ 30, v_part @ 72);
 
 const SANE: u32 = 0x600d_deee;
 const VERSION: u32 = 1;

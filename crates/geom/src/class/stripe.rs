@@ -17,15 +17,14 @@
 
 use super::metadata::{self, Field, Label, Labelled, number, text};
 use super::{Claim, Class, Member, Taste};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The class `stripe`, for GEOM's striped sets.
 pub struct Stripe;
@@ -33,21 +32,21 @@ pub struct Stripe;
 const MAGIC: &[u8; 16] = b"GEOM::STRIPE\0\0\0\0";
 const VERSION: u32 = 3;
 
-/// On-disk metadata, `struct g_stripe_metadata`.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Metadata {
-    md_magic: [u8; 16],
-    md_version: U32,
-    md_name: [u8; 16],
-    md_id: U32,
-    md_no: U16,
-    md_all: U16,
-    md_stripesize: U32,
-    md_provider: [u8; 16],
-    md_provsize: U64,
+on_disk! {
+    /// On-disk metadata, `struct g_stripe_metadata`.
+    #[derive(IntoBytes)]
+    struct Metadata of 72 bytes {
+         0 => md_magic: [u8; 16],
+        16 => md_version: U32,
+        20 => md_name: [u8; 16],
+        36 => md_id: U32,
+        40 => md_no: U16,
+        42 => md_all: U16,
+        44 => md_stripesize: U32,
+        48 => md_provider: [u8; 16],
+        64 => md_provsize: U64,
+    }
 }
-assert_offsets!(Metadata, 72, md_version @ 16, md_id @ 36, md_stripesize @ 44, md_provider @ 48, md_provsize @ 64);
 
 impl Class for Stripe {
     fn name(&self) -> &'static str {

@@ -19,44 +19,42 @@
 //! valid flag); UnixWare vtoc(7).
 
 use super::{Class, Taste};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `unixware`, for UnixWare's labels.
 pub struct UnixWare;
 
-/// On-disk slice, `struct unixware_slice`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct UnixwareSlice {
-    s_label: U16,
-    s_flags: U16,
-    start_sect: U32,
-    nr_sects: U32,
+on_disk! {
+    /// On-disk slice, `struct unixware_slice`.
+    #[derive(Clone, Copy)]
+    struct UnixwareSlice of 12 bytes {
+        0 => s_label: U16,
+        2 => s_flags: U16,
+        4 => start_sect: U32,
+        8 => nr_sects: U32,
+    }
 }
-assert_offsets!(UnixwareSlice, 12, start_sect @ 4, nr_sects @ 8);
 
-/// On-disk `struct unixware_disklabel`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Disklabel {
-    d_type: U32,
-    d_magic: U32,
-    skip: [u8; 148],
-    v_magic: U32,
-    v_version: U32,
-    v_name: [u8; 8],
-    v_nslices: U16,
-    v_unknown1: U16,
-    v_reserved: [U32; 10],
-    v_slice: [UnixwareSlice; 16],
+on_disk! {
+    /// On-disk `struct unixware_disklabel`, as far as it is read.
+    struct Disklabel of 408 bytes {
+          0 => d_type: U32,
+          4 => d_magic: U32,
+          8 => skip: [u8; 148],
+        156 => v_magic: U32,
+        160 => v_version: U32,
+        164 => v_name: [u8; 8],
+        172 => v_nslices: U16,
+        174 => v_unknown1: U16,
+        176 => v_reserved: [U32; 10],
+        216 => v_slice: [UnixwareSlice; 16],
+    }
 }
-assert_offsets!(Disklabel, 408, d_magic @ 4, v_magic @ 156, v_slice @ 216);
 
 const MAGIC: u32 = 0xca5e_600d;
 const VTOC_MAGIC: u32 = 0x600d_deee;

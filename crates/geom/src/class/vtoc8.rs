@@ -19,66 +19,66 @@
 //! `block/partitions/sun.c`; util-linux `include/pt-sun.h` for the tags of Linux.
 
 use super::{Class, Taste, solaris};
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
+use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The class `vtoc8`, for labels of SPARC.
 pub struct Vtoc8;
 
-/// A slice's tag and flags, in `struct vtoc8`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Part {
-    tag: U16,
-    flag: U16,
+on_disk! {
+    /// A slice's tag and flags, in `struct vtoc8`.
+    #[derive(Clone, Copy)]
+    struct Part of 4 bytes {
+        0 => tag: U16,
+        2 => flag: U16,
+    }
 }
 
-/// Place of a slice, in `struct vtoc8`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Map {
-    cyl: U32,
-    nblks: U32,
+on_disk! {
+    /// Place of a slice, in `struct vtoc8`.
+    #[derive(Clone, Copy)]
+    struct Map of 8 bytes {
+        0 => cyl: U32,
+        4 => nblks: U32,
+    }
 }
 
-/// On-disk label, `struct vtoc8`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Label {
-    ascii: [u8; 128],
-    version: U32,
-    volume: [u8; 8],
-    nparts: U16,
-    part: [Part; SLICES],
-    padding: U16,
-    bootinfo: [U32; 3],
-    sanity: U32,
-    reserved: [U32; 10],
-    timestamp: [U32; 8],
-    wskip: U16,
-    rskip: U16,
-    skip: [u8; 152],
-    rpm: U16,
-    physcyls: U16,
-    sparesecs: U16,
-    spare1: [U16; 2],
-    interleave: U16,
-    ncyls: U16,
-    altcyls: U16,
-    nheads: U16,
-    nsecs: U16,
-    spare2: [U16; 2],
-    map: [Map; SLICES],
-    magic: U16,
-    cksum: U16,
+on_disk! {
+    /// On-disk label, `struct vtoc8`.
+    struct Label of 512 bytes {
+          0 => ascii: [u8; 128],
+        128 => version: U32,
+        132 => volume: [u8; 8],
+        140 => nparts: U16,
+        142 => part: [Part; SLICES],
+        174 => padding: U16,
+        176 => bootinfo: [U32; 3],
+        188 => sanity: U32,
+        192 => reserved: [U32; 10],
+        232 => timestamp: [U32; 8],
+        264 => wskip: U16,
+        266 => rskip: U16,
+        268 => skip: [u8; 152],
+        420 => rpm: U16,
+        422 => physcyls: U16,
+        424 => sparesecs: U16,
+        426 => spare1: [U16; 2],
+        430 => interleave: U16,
+        432 => ncyls: U16,
+        434 => altcyls: U16,
+        436 => nheads: U16,
+        438 => nsecs: U16,
+        440 => spare2: [U16; 2],
+        444 => map: [Map; SLICES],
+        508 => magic: U16,
+        510 => cksum: U16,
+    }
 }
-assert_offsets!(Label, 512, nparts @ 140, part @ 142, sanity @ 188, ncyls @ 432, nheads @ 436, nsecs @ 438, map @ 444, magic @ 508);
 
 const SLICES: usize = 8;
 const SECTOR: u64 = 512;

@@ -12,11 +12,9 @@
 //! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Apfs;
@@ -38,23 +36,22 @@ impl Format for Apfs {
     }
 }
 
-/// `nx_superblock_t` behind its `obj_phys_t`, as far as they are read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    o_cksum: U64,
-    o_oid: U64,
-    o_xid: U64,
-    o_type: U16,
-    o_type_flags: U16,
-    o_subtype: U32,
-    nx_magic: [u8; 4],
-    nx_block_size: U32,
-    nx_block_count: U64,
-    skip: [u8; 24],
-    nx_uuid: [u8; 16],
+on_disk! {
+    /// `nx_superblock_t` behind its `obj_phys_t`, as far as they are read.
+    struct Super of 88 bytes {
+         0 => o_cksum: U64,
+         8 => o_oid: U64,
+        16 => o_xid: U64,
+        24 => o_type: U16,
+        26 => o_type_flags: U16,
+        28 => o_subtype: U32,
+        32 => nx_magic: [u8; 4],
+        36 => nx_block_size: U32,
+        40 => nx_block_count: U64,
+        48 => skip: [u8; 24],
+        72 => nx_uuid: [u8; 16],
+    }
 }
-assert_offsets!(Super, 88, o_type @ 24, nx_magic @ 32, nx_block_size @ 36, nx_block_count @ 40, nx_uuid @ 72);
 
 const OBJECT_TYPE_NX_SUPERBLOCK: u16 = 1;
 

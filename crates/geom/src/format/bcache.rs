@@ -17,11 +17,9 @@
 //! `Documentation/admin-guide/bcache.rst`.
 
 use super::{Format, Inside, Kind, Piece, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Bcache;
@@ -50,28 +48,27 @@ const BDEV_DATA_START_DEFAULT: u64 = 16;
 /// The bucket size has a high half in another place.
 const INCOMPAT_LARGE_BUCKET: u64 = 0x1 | 0x2;
 
-/// `struct cache_sb_disk`, up to the journal. `nbuckets` is `data_offset` on a backing device.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    csum: U64,
-    offset: U64,
-    version: U64,
-    magic: [u8; 16],
-    uuid: [u8; 16],
-    set_uuid: [u8; 16],
-    label: [u8; 32],
-    flags: U64,
-    seq: U64,
-    feature_compat: U64,
-    feature_incompat: U64,
-    feature_ro_compat: U64,
-    pad: [U64; 5],
-    nbuckets: U64,
-    block_size: U16,
-    bucket_size: U16,
+on_disk! {
+    /// `struct cache_sb_disk`, up to the journal. `nbuckets` is `data_offset` on a backing device.
+    struct Super of 196 bytes {
+          0 => csum: U64,
+          8 => offset: U64,
+         16 => version: U64,
+         24 => magic: [u8; 16],
+         40 => uuid: [u8; 16],
+         56 => set_uuid: [u8; 16],
+         72 => label: [u8; 32],
+        104 => flags: U64,
+        112 => seq: U64,
+        120 => feature_compat: U64,
+        128 => feature_incompat: U64,
+        136 => feature_ro_compat: U64,
+        144 => pad: [U64; 5],
+        184 => nbuckets: U64,
+        192 => block_size: U16,
+        194 => bucket_size: U16,
+    }
 }
-assert_offsets!(Super, 196, magic @ 24, uuid @ 40, label @ 72, flags @ 104, feature_incompat @ 128, nbuckets @ 184, bucket_size @ 194);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;

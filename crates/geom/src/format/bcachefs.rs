@@ -12,11 +12,9 @@
 //! `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Bcachefs;
@@ -44,25 +42,24 @@ const MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\
 /// bcache's own, which bcachefs used before it had one.
 const BCACHE_MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 
-/// `struct bch_sb`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    csum: [u8; 16],
-    version: U16,
-    version_min: U16,
-    pad: [u8; 4],
-    magic: [u8; 16],
-    uuid: [u8; 16],
-    user_uuid: [u8; 16],
-    label: [u8; 32],
-    offset: U64,
-    seq: U64,
-    block_size: U16,
-    dev_idx: u8,
-    nr_devices: u8,
+on_disk! {
+    /// `struct bch_sb`, as far as it is read.
+    struct Super of 124 bytes {
+          0 => csum: [u8; 16],
+         16 => version: U16,
+         18 => version_min: U16,
+         20 => pad: [u8; 4],
+         24 => magic: [u8; 16],
+         40 => uuid: [u8; 16],
+         56 => user_uuid: [u8; 16],
+         72 => label: [u8; 32],
+        104 => offset: U64,
+        112 => seq: U64,
+        120 => block_size: U16,
+        122 => dev_idx: u8,
+        123 => nr_devices: u8,
+    }
 }
-assert_offsets!(Super, 124, version @ 16, magic @ 24, user_uuid @ 56, label @ 72, offset @ 104, block_size @ 120);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;

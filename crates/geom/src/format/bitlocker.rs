@@ -16,10 +16,9 @@
 //! libyal `libbde`, "BitLocker Drive Encryption (BDE) format", Volume header.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct BitLocker;
@@ -41,32 +40,30 @@ impl Format for BitLocker {
     }
 }
 
-/// The volume header, both kinds of it.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    boot_entry_point: [u8; 3],
-    fs_signature: [u8; 8],
-    bytes_per_sector: U16,
-    sectors_per_cluster: u8,
-    skip0: [u8; 53],
-    volume_serial: U32,
-    skip1: [u8; 105],
-    fve_metadata_offset: U64,
-    skip2: [u8; 256],
-    togo_metadata_offset: U64,
+on_disk! {
+    /// The volume header, both kinds of it.
+    struct Header of 448 bytes {
+          0 => boot_entry_point: [u8; 3],
+          3 => fs_signature: [u8; 8],
+         11 => bytes_per_sector: U16,
+         13 => sectors_per_cluster: u8,
+         14 => skip0: [u8; 53],
+         67 => volume_serial: U32,
+         71 => skip1: [u8; 105],
+        176 => fve_metadata_offset: U64,
+        184 => skip2: [u8; 256],
+        440 => togo_metadata_offset: U64,
+    }
 }
-assert_offsets!(Header, 448, bytes_per_sector @ 11, volume_serial @ 67, fve_metadata_offset @ 176, togo_metadata_offset @ 440);
 
-/// `bde_fve_metadata`: the head of the FVE metadata block.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Metadata {
-    signature: [u8; 8],
-    size: U16,
-    version: U16,
+on_disk! {
+    /// `bde_fve_metadata`: the head of the FVE metadata block.
+    struct Metadata of 12 bytes {
+         0 => signature: [u8; 8],
+         8 => size: U16,
+        10 => version: U16,
+    }
 }
-assert_offsets!(Metadata, 12, version @ 10);
 
 /// True if the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then its
 /// helper's, not the volume's.

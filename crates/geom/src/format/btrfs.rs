@@ -15,11 +15,9 @@
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Btrfs;
@@ -48,30 +46,29 @@ impl Format for Btrfs {
     }
 }
 
-/// `struct btrfs_super_block` and in it `struct btrfs_dev_item`, as far as they are read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    csum: [u8; 32],
-    fsid: [u8; 16],
-    bytenr: U64,
-    flags: U64,
-    magic: [u8; 8],
-    skip0: [u8; 64],
-    num_devices: U64,
-    sectorsize: U32,
-    nodesize: U32,
-    skip1: [u8; 49],
-    dev_item_devid: U64,
-    dev_item_total_bytes: U64,
-    dev_item_bytes_used: U64,
-    dev_item_io_align: U32,
-    dev_item_io_width: U32,
-    dev_item_sector_size: U32,
-    skip2: [u8; 62],
-    label: [u8; 256],
+on_disk! {
+    /// `struct btrfs_super_block` and in it `struct btrfs_dev_item`, as far as they are read.
+    struct Super of 555 bytes {
+          0 => csum: [u8; 32],
+         32 => fsid: [u8; 16],
+         48 => bytenr: U64,
+         56 => flags: U64,
+         64 => magic: [u8; 8],
+         72 => skip0: [u8; 64],
+        136 => num_devices: U64,
+        144 => sectorsize: U32,
+        148 => nodesize: U32,
+        152 => skip1: [u8; 49],
+        201 => dev_item_devid: U64,
+        209 => dev_item_total_bytes: U64,
+        217 => dev_item_bytes_used: U64,
+        225 => dev_item_io_align: U32,
+        229 => dev_item_io_width: U32,
+        233 => dev_item_sector_size: U32,
+        237 => skip2: [u8; 62],
+        299 => label: [u8; 256],
+    }
 }
-assert_offsets!(Super, 555, bytenr @ 48, magic @ 64, num_devices @ 136, sectorsize @ 144, dev_item_devid @ 201, dev_item_sector_size @ 233, label @ 299);
 
 const AT: u64 = 65536;
 const MAGIC_AT: u64 = AT + 64;

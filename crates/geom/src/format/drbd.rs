@@ -13,10 +13,9 @@
 //! md_on_disk_08`, `struct meta_data_on_disk_9`).
 
 use super::{Format, Kind, Sign};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Drbd;
@@ -37,20 +36,19 @@ impl Format for Drbd {
 const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
 
-/// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The
-/// identity is the fifth number before version 9, then the sixth.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Metadata {
-    effective_size: U64,
-    uuids: [U64; 4],
-    device_uuid_08: U64,
-    device_uuid_09: U64,
-    flags: U32,
-    magic: U32,
-    md_size_sect: U32,
+on_disk! {
+    /// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The
+    /// identity is the fifth number before version 9, then the sixth.
+    struct Metadata of 68 bytes {
+         0 => effective_size: U64,
+         8 => uuids: [U64; 4],
+        40 => device_uuid_08: U64,
+        48 => device_uuid_09: U64,
+        56 => flags: U32,
+        60 => magic: U32,
+        64 => md_size_sect: U32,
+    }
 }
-assert_offsets!(Metadata, 68, device_uuid_08 @ 40, device_uuid_09 @ 48, flags @ 56, magic @ 60, md_size_sect @ 64);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let end = probe.length();

@@ -10,11 +10,9 @@
 //! Linux `fs/erofs/erofs_fs.h` (`struct erofs_super_block`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Erofs;
@@ -36,22 +34,21 @@ impl Format for Erofs {
     }
 }
 
-/// `struct erofs_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    magic: U32,
-    checksum: U32,
-    feature_compat: U32,
-    blkszbits: u8,
-    skip0: [u8; 23],
-    blocks: U32,
-    meta_blkaddr: U32,
-    xattr_blkaddr: U32,
-    uuid: [u8; 16],
-    volume_name: [u8; 16],
+on_disk! {
+    /// `struct erofs_super_block`, as far as it is read.
+    struct Super of 80 bytes {
+         0 => magic: U32,
+         4 => checksum: U32,
+         8 => feature_compat: U32,
+        12 => blkszbits: u8,
+        13 => skip0: [u8; 23],
+        36 => blocks: U32,
+        40 => meta_blkaddr: U32,
+        44 => xattr_blkaddr: U32,
+        48 => uuid: [u8; 16],
+        64 => volume_name: [u8; 16],
+    }
 }
-assert_offsets!(Super, 80, blkszbits @ 12, blocks @ 36, uuid @ 48, volume_name @ 64);
 
 const AT: u64 = 1024;
 const MAGIC: u32 = 0xe0f5_e1e2;

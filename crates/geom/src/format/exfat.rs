@@ -15,14 +15,12 @@
 use super::boot_fields::{Field, rebase};
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData};
-use crate::assert_offsets;
 use crate::base::error::Errno;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
 use crate::probe::Probe;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Exfat;
@@ -79,41 +77,39 @@ impl Format for Exfat {
     }
 }
 
-/// The main boot sector.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct BootSector {
-    jump_boot: [u8; 3],
-    file_system_name: [u8; 8],
-    must_be_zero: [u8; 53],
-    partition_offset: U64,
-    volume_length: U64,
-    fat_offset: U32,
-    fat_length: U32,
-    cluster_heap_offset: U32,
-    cluster_count: U32,
-    first_cluster_of_root_directory: U32,
-    volume_serial_number: U32,
-    file_system_revision: [u8; 2],
-    volume_flags: U16,
-    bytes_per_sector_shift: u8,
-    sectors_per_cluster_shift: u8,
-    number_of_fats: u8,
-    skip: [u8; 399],
-    boot_signature: [u8; 2],
+on_disk! {
+    /// The main boot sector.
+    struct BootSector of 512 bytes {
+          0 => jump_boot: [u8; 3],
+          3 => file_system_name: [u8; 8],
+         11 => must_be_zero: [u8; 53],
+         64 => partition_offset: U64,
+         72 => volume_length: U64,
+         80 => fat_offset: U32,
+         84 => fat_length: U32,
+         88 => cluster_heap_offset: U32,
+         92 => cluster_count: U32,
+         96 => first_cluster_of_root_directory: U32,
+        100 => volume_serial_number: U32,
+        104 => file_system_revision: [u8; 2],
+        106 => volume_flags: U16,
+        108 => bytes_per_sector_shift: u8,
+        109 => sectors_per_cluster_shift: u8,
+        110 => number_of_fats: u8,
+        111 => skip: [u8; 399],
+        510 => boot_signature: [u8; 2],
+    }
 }
-assert_offsets!(BootSector, 512, partition_offset @ 64, cluster_heap_offset @ 88, volume_serial_number @ 100, bytes_per_sector_shift @ 108, boot_signature @ 510);
 
-/// The volume label directory entry.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct VolumeLabel {
-    entry_type: u8,
-    character_count: u8,
-    volume_label: [u8; 22],
-    skip: [u8; 8],
+on_disk! {
+    /// The volume label directory entry.
+    struct VolumeLabel of 32 bytes {
+         0 => entry_type: u8,
+         1 => character_count: u8,
+         2 => volume_label: [u8; 22],
+        24 => skip: [u8; 8],
+    }
 }
-assert_offsets!(VolumeLabel, 32, volume_label @ 2);
 
 /// The place of `PartitionOffset` in a boot sector.
 const PARTITION_OFFSET: Range<usize> = 64..72;

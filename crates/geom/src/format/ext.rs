@@ -16,12 +16,10 @@
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Ext;
@@ -97,39 +95,38 @@ impl Format for Ext {
     }
 }
 
-/// `struct ext4_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    s_inodes_count: U32,
-    s_blocks_count_lo: U32,
-    skip0: [u8; 12],
-    s_first_data_block: U32,
-    s_log_block_size: U32,
-    s_log_cluster_size: U32,
-    skip1: [u8; 24],
-    s_magic: U16,
-    skip2: [u8; 4],
-    s_minor_rev_level: U16,
-    skip6: [u8; 12],
-    s_rev_level: U32,
-    skip3: [u8; 12],
-    s_feature_compat: U32,
-    s_feature_incompat: U32,
-    s_feature_ro_compat: U32,
-    s_uuid: [u8; 16],
-    s_volume_name: [u8; 16],
-    skip4: [u8; 72],
-    s_journal_uuid: [u8; 16],
-    s_journal_inum: U32,
-    skip8: [u8; 108],
-    s_blocks_count_hi: U32,
-    skip5: [u8; 16],
-    s_raid_stride: U16,
-    skip7: [u8; 10],
-    s_raid_stripe_width: U32,
+on_disk! {
+    /// `struct ext4_super_block`, as far as it is read.
+    struct Super of 372 bytes {
+          0 => s_inodes_count: U32,
+          4 => s_blocks_count_lo: U32,
+          8 => skip0: [u8; 12],
+         20 => s_first_data_block: U32,
+         24 => s_log_block_size: U32,
+         28 => s_log_cluster_size: U32,
+         32 => skip1: [u8; 24],
+         56 => s_magic: U16,
+         58 => skip2: [u8; 4],
+         62 => s_minor_rev_level: U16,
+         64 => skip6: [u8; 12],
+         76 => s_rev_level: U32,
+         80 => skip3: [u8; 12],
+         92 => s_feature_compat: U32,
+         96 => s_feature_incompat: U32,
+        100 => s_feature_ro_compat: U32,
+        104 => s_uuid: [u8; 16],
+        120 => s_volume_name: [u8; 16],
+        136 => skip4: [u8; 72],
+        208 => s_journal_uuid: [u8; 16],
+        224 => s_journal_inum: U32,
+        228 => skip8: [u8; 108],
+        336 => s_blocks_count_hi: U32,
+        340 => skip5: [u8; 16],
+        356 => s_raid_stride: U16,
+        358 => skip7: [u8; 10],
+        368 => s_raid_stripe_width: U32,
+    }
 }
-assert_offsets!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
 
 const AT: u64 = 1024;
 const MAGIC_AT: u64 = AT + 56;

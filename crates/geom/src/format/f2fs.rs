@@ -13,11 +13,9 @@
 //! f2fs_super_block`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct F2fs;
@@ -39,31 +37,30 @@ impl Format for F2fs {
     }
 }
 
-/// `struct f2fs_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    magic: U32,
-    major_ver: U16,
-    minor_ver: U16,
-    log_sectorsize: U32,
-    log_sectors_per_block: U32,
-    log_blocksize: U32,
-    log_blocks_per_seg: U32,
-    segs_per_sec: U32,
-    secs_per_zone: U32,
-    checksum_offset: U32,
-    block_count: U64,
-    skip0: [u8; 24],
-    segment_count_main: U32,
-    segment0_blkaddr: U32,
-    skip1: [u8; 16],
-    main_blkaddr: U32,
-    skip2: [u8; 12],
-    uuid: [u8; 16],
-    volume_name: [u8; 1024],
+on_disk! {
+    /// `struct f2fs_super_block`, as far as it is read.
+    struct Super of 1148 bytes {
+          0 => magic: U32,
+          4 => major_ver: U16,
+          6 => minor_ver: U16,
+          8 => log_sectorsize: U32,
+         12 => log_sectors_per_block: U32,
+         16 => log_blocksize: U32,
+         20 => log_blocks_per_seg: U32,
+         24 => segs_per_sec: U32,
+         28 => secs_per_zone: U32,
+         32 => checksum_offset: U32,
+         36 => block_count: U64,
+         44 => skip0: [u8; 24],
+         68 => segment_count_main: U32,
+         72 => segment0_blkaddr: U32,
+         76 => skip1: [u8; 16],
+         92 => main_blkaddr: U32,
+         96 => skip2: [u8; 12],
+        108 => uuid: [u8; 16],
+        124 => volume_name: [u8; 1024],
+    }
 }
-assert_offsets!(Super, 1148, log_blocksize @ 16, block_count @ 36, segment_count_main @ 68, segment0_blkaddr @ 72, main_blkaddr @ 92, uuid @ 108, volume_name @ 124);
 
 const AT: u64 = 1024;
 const MAGIC: u32 = 0xf2f5_2010;

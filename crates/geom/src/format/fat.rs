@@ -20,14 +20,12 @@
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
-use crate::assert_offsets;
 use crate::base::error::Errno;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
 use crate::base::topology::is_whole;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Fat;
@@ -106,43 +104,41 @@ impl Format for Fat {
     }
 }
 
-/// The boot sector as FAT32 has it; FAT12 and FAT16 differ from byte 36.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct BootSector {
-    jmp_boot: [u8; 3],
-    oem_name: [u8; 8],
-    byts_per_sec: U16,
-    sec_per_clus: u8,
-    rsvd_sec_cnt: U16,
-    num_fats: u8,
-    root_ent_cnt: U16,
-    tot_sec16: U16,
-    media: u8,
-    fat_sz16: U16,
-    skip0: [u8; 8],
-    tot_sec32: U32,
-    fat_sz32: U32,
-    skip1: [u8; 4],
-    root_clus: U32,
-    skip2: [u8; 462],
-    signature: [u8; 2],
+on_disk! {
+    /// The boot sector as FAT32 has it; FAT12 and FAT16 differ from byte 36.
+    struct BootSector of 512 bytes {
+          0 => jmp_boot: [u8; 3],
+          3 => oem_name: [u8; 8],
+         11 => byts_per_sec: U16,
+         13 => sec_per_clus: u8,
+         14 => rsvd_sec_cnt: U16,
+         16 => num_fats: u8,
+         17 => root_ent_cnt: U16,
+         19 => tot_sec16: U16,
+         21 => media: u8,
+         22 => fat_sz16: U16,
+         24 => skip0: [u8; 8],
+         32 => tot_sec32: U32,
+         36 => fat_sz32: U32,
+         40 => skip1: [u8; 4],
+         44 => root_clus: U32,
+         48 => skip2: [u8; 462],
+        510 => signature: [u8; 2],
+    }
 }
-assert_offsets!(BootSector, 512, byts_per_sec @ 11, num_fats @ 16, media @ 21, tot_sec32 @ 32, fat_sz32 @ 36, root_clus @ 44, signature @ 510);
 
-/// On-disk entry of a directory.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Entry {
-    name: [u8; 11],
-    attr: u8,
-    skip0: [u8; 8],
-    fst_clus_hi: U16,
-    skip1: [u8; 4],
-    fst_clus_lo: U16,
-    file_size: U32,
+on_disk! {
+    /// On-disk entry of a directory.
+    struct Entry of 32 bytes {
+         0 => name: [u8; 11],
+        11 => attr: u8,
+        12 => skip0: [u8; 8],
+        20 => fst_clus_hi: U16,
+        22 => skip1: [u8; 4],
+        26 => fst_clus_lo: U16,
+        28 => file_size: U32,
+    }
 }
-assert_offsets!(Entry, 32, attr @ 11, fst_clus_hi @ 20, fst_clus_lo @ 26);
 
 const ENTRY: u64 = 32;
 const ATTR_VOLUME_ID: u8 = 0x08;

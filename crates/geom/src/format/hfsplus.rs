@@ -14,11 +14,9 @@
 //! "Catalog File", "HFS Wrapper".
 
 use super::{Data, Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct HfsPlus;
@@ -40,77 +38,73 @@ impl Format for HfsPlus {
     }
 }
 
-/// `HFSPlusVolumeHeader`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct VolumeHeader {
-    signature: [u8; 2],
-    version: U16,
-    skip0: [u8; 36],
-    block_size: U32,
-    total_blocks: U32,
-    skip1: [u8; 56],
-    /// The last two words of `finderInfo`.
-    identifier: U64,
-    skip2: [u8; 176],
-    catalog_file_first_extent: Extent,
-}
-assert_offsets!(VolumeHeader, 296, version @ 2, block_size @ 40, identifier @ 104, catalog_file_first_extent @ 288);
-
-/// On-disk extent of a file, `HFSPlusExtentDescriptor`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Extent {
-    start_block: U32,
-    block_count: U32,
+on_disk! {
+    /// `HFSPlusVolumeHeader`, as far as it is read.
+    struct VolumeHeader of 296 bytes {
+          0 => signature: [u8; 2],
+          2 => version: U16,
+          4 => skip0: [u8; 36],
+         40 => block_size: U32,
+         44 => total_blocks: U32,
+         48 => skip1: [u8; 56],
+        /// The last two words of `finderInfo`.
+        104 => identifier: U64,
+        112 => skip2: [u8; 176],
+        288 => catalog_file_first_extent: Extent,
+    }
 }
 
-/// `BTNodeDescriptor` and `BTHeaderRec` of a tree's node 0, as far as they are read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct HeaderNode {
-    skip: [u8; 24],
-    first_leaf_node: U32,
-    last_leaf_node: U32,
-    node_size: U16,
+on_disk! {
+    /// On-disk extent of a file, `HFSPlusExtentDescriptor`.
+    struct Extent of 8 bytes {
+        0 => start_block: U32,
+        4 => block_count: U32,
+    }
 }
-assert_offsets!(HeaderNode, 34, first_leaf_node @ 24, node_size @ 32);
 
-/// The head of a leaf node and of its first record's `HFSPlusCatalogKey`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct LeafNode {
-    skip: [u8; 8],
-    kind: i8,
-    height: u8,
-    num_records: U16,
-    reserved: U16,
-    key_length: U16,
-    parent_id: U32,
-    node_name_length: U16,
+on_disk! {
+    /// `BTNodeDescriptor` and `BTHeaderRec` of a tree's node 0, as far as they are read.
+    struct HeaderNode of 34 bytes {
+         0 => skip: [u8; 24],
+        24 => first_leaf_node: U32,
+        28 => last_leaf_node: U32,
+        32 => node_size: U16,
+    }
 }
-assert_offsets!(LeafNode, 22, kind @ 8, num_records @ 10, parent_id @ 16);
+
+on_disk! {
+    /// The head of a leaf node and of its first record's `HFSPlusCatalogKey`.
+    struct LeafNode of 22 bytes {
+         0 => skip: [u8; 8],
+         8 => kind: i8,
+         9 => height: u8,
+        10 => num_records: U16,
+        12 => reserved: U16,
+        14 => key_length: U16,
+        16 => parent_id: U32,
+        20 => node_name_length: U16,
+    }
+}
 
 const LEAF: i8 = -1;
 /// `kHFSRootParentID`: the record of the volume's root folder is the first of all.
 const ROOT_PARENT: u32 = 1;
 const MAX_NAME: u16 = 255;
 
-/// The HFS master directory block, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct MasterDirectoryBlock {
-    dr_sig_word: [u8; 2],
-    skip0: [u8; 18],
-    dr_al_blk_siz: U32,
-    skip1: [u8; 4],
-    dr_al_bl_st: U16,
-    skip2: [u8; 94],
-    dr_embed_sig_word: [u8; 2],
-    dr_embed_start: U16,
-    dr_embed_count: U16,
+on_disk! {
+    /// The HFS master directory block, as far as it is read.
+    struct MasterDirectoryBlock of 130 bytes {
+          0 => dr_sig_word: [u8; 2],
+          2 => skip0: [u8; 18],
+         20 => dr_al_blk_siz: U32,
+         24 => skip1: [u8; 4],
+         28 => dr_al_bl_st: U16,
+         30 => skip2: [u8; 94],
+        124 => dr_embed_sig_word: [u8; 2],
+        126 => dr_embed_start: U16,
+        128 => dr_embed_count: U16,
+    }
 }
-assert_offsets!(MasterDirectoryBlock, 130, dr_al_blk_siz @ 20, dr_al_bl_st @ 28, dr_embed_sig_word @ 124, dr_embed_count @ 128);
 
 /// In the wrapper as in HFS+ the first KiB is for boot blocks.
 const HEADER: u64 = 1024;

@@ -13,11 +13,9 @@
 //! label.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Iso9660;
@@ -39,28 +37,27 @@ impl Format for Iso9660 {
     }
 }
 
-/// A primary or supplementary volume descriptor. Numbers are there in both byte orders,
-/// little-endian first.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Descriptor {
-    kind: u8,
-    standard_identifier: [u8; 5],
-    version: u8,
-    volume_flags: u8,
-    system_identifier: [u8; 32],
-    volume_identifier: [u8; 32],
-    unused: [u8; 8],
-    volume_space_size: U32,
-    skip0: [u8; 4],
-    escape_sequences: [u8; 32],
-    skip1: [u8; 8],
-    logical_block_size: U16,
-    skip2: [u8; 683],
-    volume_creation: [u8; 17],
-    volume_modification: [u8; 17],
+on_disk! {
+    /// A primary or supplementary volume descriptor. Numbers are there in both byte orders,
+    /// little-endian first.
+    struct Descriptor of 847 bytes {
+          0 => kind: u8,
+          1 => standard_identifier: [u8; 5],
+          6 => version: u8,
+          7 => volume_flags: u8,
+          8 => system_identifier: [u8; 32],
+         40 => volume_identifier: [u8; 32],
+         72 => unused: [u8; 8],
+         80 => volume_space_size: U32,
+         84 => skip0: [u8; 4],
+         88 => escape_sequences: [u8; 32],
+        120 => skip1: [u8; 8],
+        128 => logical_block_size: U16,
+        130 => skip2: [u8; 683],
+        813 => volume_creation: [u8; 17],
+        830 => volume_modification: [u8; 17],
+    }
 }
-assert_offsets!(Descriptor, 847, volume_identifier @ 40, volume_space_size @ 80, escape_sequences @ 88, logical_block_size @ 128, volume_creation @ 813, volume_modification @ 830);
 
 const AT: u64 = 32768;
 const SECTOR: u64 = 2048;

@@ -7,11 +7,9 @@
 //! Linux `fs/jfs/jfs_superblock.h` (`struct jfs_superblock`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Jfs;
@@ -33,23 +31,22 @@ impl Format for Jfs {
     }
 }
 
-/// `struct jfs_superblock`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    s_magic: [u8; 4],
-    s_version: U32,
-    s_size: U64,
-    s_bsize: U32,
-    s_l2bsize: U16,
-    s_l2bfactor: U16,
-    s_pbsize: U32,
-    s_l2pbsize: U16,
-    skip: [u8; 106],
-    s_uuid: [u8; 16],
-    s_label: [u8; 16],
+on_disk! {
+    /// `struct jfs_superblock`, as far as it is read.
+    struct Super of 168 bytes {
+          0 => s_magic: [u8; 4],
+          4 => s_version: U32,
+          8 => s_size: U64,
+         16 => s_bsize: U32,
+         20 => s_l2bsize: U16,
+         22 => s_l2bfactor: U16,
+         24 => s_pbsize: U32,
+         28 => s_l2pbsize: U16,
+         30 => skip: [u8; 106],
+        136 => s_uuid: [u8; 16],
+        152 => s_label: [u8; 16],
+    }
 }
-assert_offsets!(Super, 168, s_size @ 8, s_pbsize @ 24, s_uuid @ 136, s_label @ 152);
 
 const AT: u64 = 32768;
 

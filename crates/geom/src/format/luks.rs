@@ -19,11 +19,9 @@
 //! Specification" 1.1, sections 2 and 3.
 
 use super::{Format, Inside, Kind, Piece, Sign, StrayData};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Luks;
@@ -75,38 +73,36 @@ const SECOND: [u64; 9] =
 /// pays for this read.
 const USUAL: u64 = SECOND[0];
 
-/// On-disk header of LUKS1, `struct luks_phdr`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header1 {
-    magic: [u8; 6],
-    version: U16,
-    cipher_name: [u8; 32],
-    cipher_mode: [u8; 32],
-    hash_spec: [u8; 32],
-    payload_offset: U32,
-    key_bytes: U32,
-    skip0: [u8; 56],
-    uuid: [u8; 40],
+on_disk! {
+    /// On-disk header of LUKS1, `struct luks_phdr`.
+    struct Header1 of 208 bytes {
+          0 => magic: [u8; 6],
+          6 => version: U16,
+          8 => cipher_name: [u8; 32],
+         40 => cipher_mode: [u8; 32],
+         72 => hash_spec: [u8; 32],
+        104 => payload_offset: U32,
+        108 => key_bytes: U32,
+        112 => skip0: [u8; 56],
+        168 => uuid: [u8; 40],
+    }
 }
-assert_offsets!(Header1, 208, cipher_name @ 8, payload_offset @ 104, key_bytes @ 108, uuid @ 168);
 
-/// `struct luks2_hdr_disk`, up to its checksum.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header2 {
-    magic: [u8; 6],
-    version: U16,
-    hdr_size: U64,
-    seqid: U64,
-    label: [u8; 48],
-    checksum_alg: [u8; 32],
-    salt: [u8; 64],
-    uuid: [u8; 40],
-    subsystem: [u8; 48],
-    hdr_offset: U64,
+on_disk! {
+    /// `struct luks2_hdr_disk`, up to its checksum.
+    struct Header2 of 264 bytes {
+          0 => magic: [u8; 6],
+          6 => version: U16,
+          8 => hdr_size: U64,
+         16 => seqid: U64,
+         24 => label: [u8; 48],
+         72 => checksum_alg: [u8; 32],
+        104 => salt: [u8; 64],
+        168 => uuid: [u8; 40],
+        208 => subsystem: [u8; 48],
+        256 => hdr_offset: U64,
+    }
 }
-assert_offsets!(Header2, 264, hdr_size @ 8, label @ 24, checksum_alg @ 72, salt @ 104, uuid @ 168, subsystem @ 208, hdr_offset @ 256);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if probe.has(0, MAGIC) {

@@ -12,11 +12,9 @@
 //! (`nilfs_valid_sb`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Nilfs2;
@@ -38,27 +36,26 @@ impl Format for Nilfs2 {
     }
 }
 
-/// `struct nilfs_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    s_rev_level: U32,
-    s_minor_rev_level: U16,
-    s_magic: U16,
-    s_bytes: U16,
-    s_flags: U16,
-    s_crc_seed: U32,
-    s_sum: U32,
-    s_log_block_size: U32,
-    s_nsegments: U64,
-    s_dev_size: U64,
-    s_first_data_block: U64,
-    s_blocks_per_segment: U32,
-    skip: [u8; 100],
-    s_uuid: [u8; 16],
-    s_volume_name: [u8; 80],
+on_disk! {
+    /// `struct nilfs_super_block`, as far as it is read.
+    struct Super of 248 bytes {
+          0 => s_rev_level: U32,
+          4 => s_minor_rev_level: U16,
+          6 => s_magic: U16,
+          8 => s_bytes: U16,
+         10 => s_flags: U16,
+         12 => s_crc_seed: U32,
+         16 => s_sum: U32,
+         20 => s_log_block_size: U32,
+         24 => s_nsegments: U64,
+         32 => s_dev_size: U64,
+         40 => s_first_data_block: U64,
+         48 => s_blocks_per_segment: U32,
+         52 => skip: [u8; 100],
+        152 => s_uuid: [u8; 16],
+        168 => s_volume_name: [u8; 80],
+    }
 }
-assert_offsets!(Super, 248, s_magic @ 6, s_sum @ 16, s_log_block_size @ 20, s_dev_size @ 32, s_blocks_per_segment @ 48, s_uuid @ 152, s_volume_name @ 168);
 
 const AT: u64 = 1024;
 const MAGIC: u16 = 0x3434;

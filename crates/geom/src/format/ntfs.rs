@@ -16,13 +16,12 @@
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign};
-use crate::assert_offsets;
 use crate::base::error::Errno;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
 use crate::probe::Probe;
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Ntfs;
@@ -82,56 +81,53 @@ impl Format for Ntfs {
     }
 }
 
-/// `struct NTFS_BOOT`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Boot {
-    jump_code: [u8; 3],
-    system_id: [u8; 8],
-    bytes_per_sector: U16,
-    sectors_per_clusters: u8,
-    /// Reserved sectors, FATs, root entries and sectors in FAT; 0 here.
-    unused0: [u8; 7],
-    media_type: u8,
-    /// FAT's length in FAT; 0 here.
-    unused1: [u8; 2],
-    skip0: [u8; 8],
-    /// FAT's number of sectors; 0 here.
-    unused2: [u8; 4],
-    skip1: [u8; 4],
-    sectors_per_volume: U64,
-    mft_clst: U64,
-    mft2_clst: U64,
-    record_size: i8,
-    skip2: [u8; 3],
-    index_size: i8,
-    skip3: [u8; 3],
-    serial_num: U64,
+on_disk! {
+    /// `struct NTFS_BOOT`, as far as it is read.
+    struct Boot of 80 bytes {
+         0 => jump_code: [u8; 3],
+         3 => system_id: [u8; 8],
+        11 => bytes_per_sector: U16,
+        13 => sectors_per_clusters: u8,
+        /// Reserved sectors, FATs, root entries and sectors in FAT; 0 here.
+        14 => unused0: [u8; 7],
+        21 => media_type: u8,
+        /// FAT's length in FAT; 0 here.
+        22 => unused1: [u8; 2],
+        24 => skip0: [u8; 8],
+        /// FAT's number of sectors; 0 here.
+        32 => unused2: [u8; 4],
+        36 => skip1: [u8; 4],
+        40 => sectors_per_volume: U64,
+        48 => mft_clst: U64,
+        56 => mft2_clst: U64,
+        64 => record_size: i8,
+        65 => skip2: [u8; 3],
+        68 => index_size: i8,
+        69 => skip3: [u8; 3],
+        72 => serial_num: U64,
+    }
 }
-assert_offsets!(Boot, 80, bytes_per_sector @ 11, media_type @ 21, sectors_per_volume @ 40, record_size @ 64, serial_num @ 72);
 
-/// The head of `struct MFT_REC`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Record {
-    sign: [u8; 4],
-    skip: [u8; 16],
-    attr_off: U16,
+on_disk! {
+    /// The head of `struct MFT_REC`.
+    struct Record of 22 bytes {
+         0 => sign: [u8; 4],
+         4 => skip: [u8; 16],
+        20 => attr_off: U16,
+    }
 }
-assert_offsets!(Record, 22, attr_off @ 20);
 
-/// The head of a resident `struct ATTRIB`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Attribute {
-    kind: U32,
-    size: U32,
-    non_res: u8,
-    skip: [u8; 7],
-    data_size: U32,
-    data_off: U16,
+on_disk! {
+    /// The head of a resident `struct ATTRIB`.
+    struct Attribute of 22 bytes {
+         0 => kind: U32,
+         4 => size: U32,
+         8 => non_res: u8,
+         9 => skip: [u8; 7],
+        16 => data_size: U32,
+        20 => data_off: U16,
+    }
 }
-assert_offsets!(Attribute, 22, non_res @ 8, data_size @ 16, data_off @ 20);
 
 /// The largest cluster Windows makes.
 const MAX_CLUSTER: u64 = 2 << 20;

@@ -8,10 +8,9 @@
 //! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Qcow2;
@@ -31,21 +30,20 @@ impl Format for Qcow2 {
     }
 }
 
-/// `QCowHeader`, as far as versions 1 to 3 agree and are read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    magic: [u8; 4],
-    version: U32,
-    backing_file_offset: U64,
-    backing_file_size: U32,
-    /// In version 1 a time stamp.
-    cluster_bits: U32,
-    size: U64,
-    /// The first byte is version 1's `cluster_bits`.
-    crypt_method: [u8; 4],
+on_disk! {
+    /// `QCowHeader`, as far as versions 1 to 3 agree and are read.
+    struct Header of 36 bytes {
+         0 => magic: [u8; 4],
+         4 => version: U32,
+         8 => backing_file_offset: U64,
+        16 => backing_file_size: U32,
+        /// In version 1 a time stamp.
+        20 => cluster_bits: U32,
+        24 => size: U64,
+        /// The first byte is version 1's `cluster_bits`.
+        32 => crypt_method: [u8; 4],
+    }
 }
-assert_offsets!(Header, 36, version @ 4, cluster_bits @ 20, size @ 24, crypt_method @ 32);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let header: Header = probe.read(0)?;

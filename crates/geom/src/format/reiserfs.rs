@@ -9,11 +9,9 @@
 //! `superblocks/reiserfs.c` for the versions.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct ReiserFs;
@@ -35,23 +33,22 @@ impl Format for ReiserFs {
     }
 }
 
-/// `struct reiserfs_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    s_block_count: U32,
-    s_free_blocks: U32,
-    s_root_block: U32,
-    jp_journal_1st_block: U32,
-    skip0: [u8; 28],
-    s_blocksize: U16,
-    skip1: [u8; 6],
-    s_magic: [u8; 10],
-    skip2: [u8; 22],
-    s_uuid: [u8; 16],
-    s_label: [u8; 16],
+on_disk! {
+    /// `struct reiserfs_super_block`, as far as it is read.
+    struct Super of 116 bytes {
+          0 => s_block_count: U32,
+          4 => s_free_blocks: U32,
+          8 => s_root_block: U32,
+         12 => jp_journal_1st_block: U32,
+         16 => skip0: [u8; 28],
+         44 => s_blocksize: U16,
+         46 => skip1: [u8; 6],
+         52 => s_magic: [u8; 10],
+         62 => skip2: [u8; 22],
+         84 => s_uuid: [u8; 16],
+        100 => s_label: [u8; 16],
+    }
 }
-assert_offsets!(Super, 116, jp_journal_1st_block @ 12, s_blocksize @ 44, s_magic @ 52, s_uuid @ 84, s_label @ 100);
 
 const PLACES: [u64; 2] = [65536, 8192];
 const MAGIC_AT: u64 = 52;

@@ -10,10 +10,9 @@
 //! Linux `fs/squashfs/squashfs_fs.h` (`struct squashfs_super_block`).
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct SquashFs;
@@ -35,25 +34,24 @@ impl Format for SquashFs {
     }
 }
 
-/// `struct squashfs_super_block`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    s_magic: [u8; 4],
-    inodes: U32,
-    mkfs_time: U32,
-    block_size: U32,
-    fragments: U32,
-    compression: U16,
-    block_log: U16,
-    flags: U16,
-    no_ids: U16,
-    s_major: U16,
-    s_minor: U16,
-    root_inode: U64,
-    bytes_used: U64,
+on_disk! {
+    /// `struct squashfs_super_block`, as far as it is read.
+    struct Super of 48 bytes {
+         0 => s_magic: [u8; 4],
+         4 => inodes: U32,
+         8 => mkfs_time: U32,
+        12 => block_size: U32,
+        16 => fragments: U32,
+        20 => compression: U16,
+        22 => block_log: U16,
+        24 => flags: U16,
+        26 => no_ids: U16,
+        28 => s_major: U16,
+        30 => s_minor: U16,
+        32 => root_inode: U64,
+        40 => bytes_used: U64,
+    }
 }
-assert_offsets!(Super, 48, block_size @ 12, s_major @ 28, bytes_used @ 40);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(0)?;

@@ -11,11 +11,9 @@
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Swap;
@@ -45,18 +43,17 @@ impl Format for Swap {
     }
 }
 
-/// `union swap_header` from byte 1024, with the first words of its padding.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    version: U32,
-    last_page: U32,
-    nr_badpages: U32,
-    sws_uuid: [u8; 16],
-    sws_volume: [u8; 16],
-    padding: [U32; 34],
+on_disk! {
+    /// `union swap_header` from byte 1024, with the first words of its padding.
+    struct Header of 180 bytes {
+         0 => version: U32,
+         4 => last_page: U32,
+         8 => nr_badpages: U32,
+        12 => sws_uuid: [u8; 16],
+        28 => sws_volume: [u8; 16],
+        44 => padding: [U32; 34],
+    }
 }
-assert_offsets!(Header, 180, sws_uuid @ 12, sws_volume @ 28, padding @ 44);
 
 const AT: u64 = 1024;
 const PAGES: [u64; 5] = [4096, 8192, 16384, 32768, 65536];

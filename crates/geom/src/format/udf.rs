@@ -16,11 +16,9 @@
 //! and version.
 
 use super::{Format, Inside, Kind, Sign, iso9660};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Udf;
@@ -47,60 +45,57 @@ impl Format for Udf {
     }
 }
 
-/// ECMA-167 3/7.2, `tag`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Tag {
-    tag_identifier: U16,
-    descriptor_version: U16,
-    tag_checksum: u8,
-    skip: [u8; 7],
-    tag_location: U32,
-}
-assert_offsets!(Tag, 16, tag_checksum @ 4, tag_location @ 12);
-
-/// ECMA-167 3/7.1, `extent_ad`: bytes, and the block it begins in.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Extent {
-    length: U32,
-    location: U32,
+on_disk! {
+    /// ECMA-167 3/7.2, `tag`.
+    struct Tag of 16 bytes {
+         0 => tag_identifier: U16,
+         2 => descriptor_version: U16,
+         4 => tag_checksum: u8,
+         5 => skip: [u8; 7],
+        12 => tag_location: U32,
+    }
 }
 
-/// 3/10.1, the primary volume descriptor.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Primary {
-    skip: [u8; 72],
-    volume_set_identifier: [u8; 128],
+on_disk! {
+    /// ECMA-167 3/7.1, `extent_ad`: bytes, and the block it begins in.
+    #[derive(Clone, Copy)]
+    struct Extent of 8 bytes {
+        0 => length: U32,
+        4 => location: U32,
+    }
 }
-assert_offsets!(Primary, 200, volume_set_identifier @ 72);
 
-/// 3/10.5, the partition descriptor.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Partition {
-    skip: [u8; 184],
-    access_type: U32,
-    partition_starting_location: U32,
-    partition_length: U32,
+on_disk! {
+    /// 3/10.1, the primary volume descriptor.
+    struct Primary of 200 bytes {
+         0 => skip: [u8; 72],
+        72 => volume_set_identifier: [u8; 128],
+    }
 }
-assert_offsets!(Partition, 196, access_type @ 184);
 
-/// 3/10.6, the logical volume descriptor.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Logical {
-    skip0: [u8; 84],
-    logical_volume_identifier: [u8; 128],
-    logical_block_size: U32,
-    skip1: [u8; 24],
-    /// The first word of the domain identifier's suffix.
-    udf_revision: U16,
-    skip2: [u8; 190],
-    integrity_sequence_extent: Extent,
+on_disk! {
+    /// 3/10.5, the partition descriptor.
+    struct Partition of 196 bytes {
+          0 => skip: [u8; 184],
+        184 => access_type: U32,
+        188 => partition_starting_location: U32,
+        192 => partition_length: U32,
+    }
 }
-assert_offsets!(Logical, 440, logical_block_size @ 212, udf_revision @ 240, integrity_sequence_extent @ 432);
+
+on_disk! {
+    /// 3/10.6, the logical volume descriptor.
+    struct Logical of 440 bytes {
+          0 => skip0: [u8; 84],
+         84 => logical_volume_identifier: [u8; 128],
+        212 => logical_block_size: U32,
+        216 => skip1: [u8; 24],
+        /// The first word of the domain identifier's suffix.
+        240 => udf_revision: U16,
+        242 => skip2: [u8; 190],
+        432 => integrity_sequence_extent: Extent,
+    }
+}
 
 const RECOGNITION: u64 = 32768;
 const DESCRIPTORS: u64 = 32;

@@ -8,10 +8,9 @@
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`); QEMU `block/vdi.c`.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Vdi;
@@ -31,27 +30,26 @@ impl Format for Vdi {
 
 const AT: u64 = 64;
 
-/// `VdiHeader` from its signature on.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    signature: U32,
-    version: U32,
-    header_size: U32,
-    image_type: U32,
-    image_flags: U32,
-    description: [u8; 256],
-    offset_bmap: U32,
-    offset_data: U32,
-    cylinders: U32,
-    heads: U32,
-    sectors: U32,
-    sector_size: U32,
-    unused1: U32,
-    disk_size: U64,
-    block_size: U32,
+on_disk! {
+    /// `VdiHeader` from its signature on.
+    struct Header of 316 bytes {
+          0 => signature: U32,
+          4 => version: U32,
+          8 => header_size: U32,
+         12 => image_type: U32,
+         16 => image_flags: U32,
+         20 => description: [u8; 256],
+        276 => offset_bmap: U32,
+        280 => offset_data: U32,
+        284 => cylinders: U32,
+        288 => heads: U32,
+        292 => sectors: U32,
+        296 => sector_size: U32,
+        300 => unused1: U32,
+        304 => disk_size: U64,
+        312 => block_size: U32,
+    }
 }
-assert_offsets!(Header, 316, version @ 4, offset_bmap @ 276, offset_data @ 280, sector_size @ 296, disk_size @ 304, block_size @ 312);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let signature: U32 = probe.read(AT)?;

@@ -14,11 +14,9 @@
 //! Disk Header Format.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Vhd;
@@ -39,39 +37,37 @@ impl Format for Vhd {
 const FOOTER: u64 = 512;
 const FIXED: u32 = 2;
 
-/// "Hard Disk Footer Format".
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Footer {
-    cookie: [u8; 8],
-    features: U32,
-    file_format_version: U32,
-    data_offset: U64,
-    time_stamp: U32,
-    creator_application: [u8; 4],
-    creator_version: U32,
-    creator_host_os: U32,
-    original_size: U64,
-    current_size: U64,
-    disk_geometry: [u8; 4],
-    disk_type: U32,
-    checksum: U32,
-    unique_id: [u8; 16],
+on_disk! {
+    /// "Hard Disk Footer Format".
+    struct Footer of 84 bytes {
+         0 => cookie: [u8; 8],
+         8 => features: U32,
+        12 => file_format_version: U32,
+        16 => data_offset: U64,
+        24 => time_stamp: U32,
+        28 => creator_application: [u8; 4],
+        32 => creator_version: U32,
+        36 => creator_host_os: U32,
+        40 => original_size: U64,
+        48 => current_size: U64,
+        56 => disk_geometry: [u8; 4],
+        60 => disk_type: U32,
+        64 => checksum: U32,
+        68 => unique_id: [u8; 16],
+    }
 }
-assert_offsets!(Footer, 84, data_offset @ 16, current_size @ 48, disk_type @ 60, checksum @ 64, unique_id @ 68);
 
-/// "Dynamic Disk Header Format", its head.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Dynamic {
-    cookie: [u8; 8],
-    data_offset: U64,
-    table_offset: U64,
-    header_version: U32,
-    max_table_entries: U32,
-    block_size: U32,
+on_disk! {
+    /// "Dynamic Disk Header Format", its head.
+    struct Dynamic of 36 bytes {
+         0 => cookie: [u8; 8],
+         8 => data_offset: U64,
+        16 => table_offset: U64,
+        24 => header_version: U32,
+        28 => max_table_entries: U32,
+        32 => block_size: U32,
+    }
 }
-assert_offsets!(Dynamic, 36, header_version @ 24, block_size @ 32);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     // A dynamic disk has the footer twice; a fixed one only at the end, and what stands at its byte

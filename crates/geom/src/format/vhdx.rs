@@ -12,11 +12,9 @@
 //! [MS-VHDX] 2.2.1 File Type Identifier, 2.2.3 Region Table, 2.6 Metadata Region.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk::Guid;
+use crate::base::ondisk::{Guid, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Vhdx;
@@ -38,50 +36,46 @@ const REGION_TABLES: [u64; 2] = [192 << 10, 256 << 10];
 /// Entries looked at in either table; images have 2 regions and 5 or 6 items.
 const ENTRIES: u64 = 32;
 
-/// 2.2.3.1 Region Table Header.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RegionTable {
-    signature: [u8; 4],
-    checksum: U32,
-    entry_count: U32,
-    reserved: U32,
+on_disk! {
+    /// 2.2.3.1 Region Table Header.
+    struct RegionTable of 16 bytes {
+         0 => signature: [u8; 4],
+         4 => checksum: U32,
+         8 => entry_count: U32,
+        12 => reserved: U32,
+    }
 }
-assert_offsets!(RegionTable, 16, entry_count @ 8);
 
-/// 2.2.3.2 Region Table Entry.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Region {
-    guid: Guid,
-    file_offset: U64,
-    length: U32,
-    required: U32,
+on_disk! {
+    /// 2.2.3.2 Region Table Entry.
+    struct Region of 32 bytes {
+         0 => guid: Guid,
+        16 => file_offset: U64,
+        24 => length: U32,
+        28 => required: U32,
+    }
 }
-assert_offsets!(Region, 32, file_offset @ 16, length @ 24);
 
-/// 2.6.1.1 Metadata Table Header.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct MetadataTable {
-    signature: [u8; 8],
-    reserved: U16,
-    entry_count: U16,
-    reserved2: [u8; 20],
+on_disk! {
+    /// 2.6.1.1 Metadata Table Header.
+    struct MetadataTable of 32 bytes {
+         0 => signature: [u8; 8],
+         8 => reserved: U16,
+        10 => entry_count: U16,
+        12 => reserved2: [u8; 20],
+    }
 }
-assert_offsets!(MetadataTable, 32, entry_count @ 10);
 
-/// 2.6.1.2 Metadata Table Entry.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Item {
-    item_id: Guid,
-    offset: U32,
-    length: U32,
-    flags: U32,
-    reserved2: U32,
+on_disk! {
+    /// 2.6.1.2 Metadata Table Entry.
+    struct Item of 32 bytes {
+         0 => item_id: Guid,
+        16 => offset: U32,
+        20 => length: U32,
+        24 => flags: U32,
+        28 => reserved2: U32,
+    }
 }
-assert_offsets!(Item, 32, offset @ 16, length @ 20);
 
 /// Region of the metadata: 8B7CA206-4790-4B9A-B8FE-575F050F886E.
 const METADATA: Guid = guid(0x8b7c_a206, 0x4790, 0x4b9a, 0xb8fe_575f_050f_886e);

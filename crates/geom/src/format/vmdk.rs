@@ -14,11 +14,9 @@
 //! Sparse Extent Header.
 
 use super::{Format, Inside, Kind, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Vmdk;
@@ -40,29 +38,27 @@ const SECTOR: u64 = 512;
 const DESCRIPTOR: &[u8] = b"# Disk DescriptorFile";
 const TEXT: u64 = 4096;
 
-/// On-disk head of a sparse extent, `SparseExtentHeader`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Sparse {
-    magic_number: [u8; 4],
-    version: U32,
-    flags: U32,
-    capacity: U64,
-    grain_size: U64,
+on_disk! {
+    /// On-disk head of a sparse extent, `SparseExtentHeader`.
+    struct Sparse of 28 bytes {
+         0 => magic_number: [u8; 4],
+         4 => version: U32,
+         8 => flags: U32,
+        12 => capacity: U64,
+        20 => grain_size: U64,
+    }
 }
-assert_offsets!(Sparse, 28, capacity @ 12, grain_size @ 20);
 
-/// On-disk head of a copy-on-write disk, `COWDisk_Header`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Cowd {
-    magic_number: [u8; 4],
-    version: U32,
-    flags: U32,
-    num_sectors: U32,
-    grain_size: U32,
+on_disk! {
+    /// On-disk head of a copy-on-write disk, `COWDisk_Header`.
+    struct Cowd of 20 bytes {
+         0 => magic_number: [u8; 4],
+         4 => version: U32,
+         8 => flags: U32,
+        12 => num_sectors: U32,
+        16 => grain_size: U32,
+    }
 }
-assert_offsets!(Cowd, 20, num_sectors @ 12, grain_size @ 16);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let hosted = probe.read(0).filter(|h: &Sparse| h.magic_number == *b"KDMV");

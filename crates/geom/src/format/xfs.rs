@@ -18,12 +18,10 @@
 
 use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The format, for the registry.
 pub struct Xfs;
@@ -94,51 +92,49 @@ impl Format for Xfs {
     }
 }
 
-/// `struct xfs_dsb`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Super {
-    sb_magicnum: [u8; 4],
-    sb_blocksize: U32,
-    sb_dblocks: U64,
-    sb_rblocks: U64,
-    sb_rextents: U64,
-    sb_uuid: [u8; 16],
-    sb_logstart: U64,
-    skip0: [u8; 28],
-    sb_agblocks: U32,
-    sb_agcount: U32,
-    skip1: [u8; 8],
-    sb_versionnum: U16,
-    sb_sectsize: U16,
-    sb_inodesize: U16,
-    sb_inopblock: U16,
-    sb_fname: [u8; 12],
-    sb_blocklog: u8,
-    sb_sectlog: u8,
-    skip2: [u8; 62],
-    sb_unit: U32,
-    sb_width: U32,
-    sb_dirblklog: u8,
-    sb_logsectlog: u8,
-    sb_logsectsize: U16,
-    sb_logsunit: U32,
+on_disk! {
+    /// `struct xfs_dsb`, as far as it is read.
+    struct Super of 200 bytes {
+          0 => sb_magicnum: [u8; 4],
+          4 => sb_blocksize: U32,
+          8 => sb_dblocks: U64,
+         16 => sb_rblocks: U64,
+         24 => sb_rextents: U64,
+         32 => sb_uuid: [u8; 16],
+         48 => sb_logstart: U64,
+         56 => skip0: [u8; 28],
+         84 => sb_agblocks: U32,
+         88 => sb_agcount: U32,
+         92 => skip1: [u8; 8],
+        100 => sb_versionnum: U16,
+        102 => sb_sectsize: U16,
+        104 => sb_inodesize: U16,
+        106 => sb_inopblock: U16,
+        108 => sb_fname: [u8; 12],
+        120 => sb_blocklog: u8,
+        121 => sb_sectlog: u8,
+        122 => skip2: [u8; 62],
+        184 => sb_unit: U32,
+        188 => sb_width: U32,
+        192 => sb_dirblklog: u8,
+        193 => sb_logsectlog: u8,
+        194 => sb_logsectsize: U16,
+        196 => sb_logsunit: U32,
+    }
 }
-assert_offsets!(Super, 200, sb_uuid @ 32, sb_logstart @ 48, sb_agblocks @ 84, sb_versionnum @ 100, sb_fname @ 108, sb_blocklog @ 120, sb_unit @ 184, sb_logsectsize @ 194, sb_logsunit @ 196);
 
-/// `struct xlog_rec_header`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct LogRecord {
-    h_magicno: U32,
-    h_cycle: U32,
-    h_version: U32,
-    h_len: U32,
-    skip: [u8; 284],
-    h_fmt: U32,
-    h_fs_uuid: [u8; 16],
+on_disk! {
+    /// `struct xlog_rec_header`, as far as it is read.
+    struct LogRecord of 320 bytes {
+          0 => h_magicno: U32,
+          4 => h_cycle: U32,
+          8 => h_version: U32,
+         12 => h_len: U32,
+         16 => skip: [u8; 284],
+        300 => h_fmt: U32,
+        304 => h_fs_uuid: [u8; 16],
+    }
 }
-assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 
 /// Reason for which a name alone does not describe the inside of an external log.
 pub(super) const LOG: &str =

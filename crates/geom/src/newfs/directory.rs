@@ -3,8 +3,8 @@
 use super::geometry::{DEV_BSIZE, Geometry, up};
 use super::options::{Flavour, Options};
 use super::superblock::{CK_INODE, check_hash, hashes, word};
-use crate::assert_offsets;
-use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, U64, Unaligned};
+use crate::base::ondisk::on_disk;
+use zerocopy::{FromZeros, I64, IntoBytes, LE, U16, U32, U64};
 
 /// Inode of the root directory; 0 is none, 1 once held bad blocks.
 pub(super) const ROOTINO: u64 = 2;
@@ -14,48 +14,35 @@ const DIRBLKSIZ: u16 = 512;
 const IFDIR: u16 = 0o040_000;
 const DT_DIR: u8 = 4;
 
-/// On-disk inode, `struct ufs2_dinode`.
-#[derive(FromZeros, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-pub(super) struct Dinode {
-    di_mode: U16<LE>,
-    di_nlink: U16<LE>,
-    di_uid: U32<LE>,
-    di_gid: U32<LE>,
-    di_blksize: U32<LE>,
-    di_size: U64<LE>,
-    di_blocks: U64<LE>,
-    di_atime: I64<LE>,
-    di_mtime: I64<LE>,
-    di_ctime: I64<LE>,
-    di_birthtime: I64<LE>,
-    di_nsec: [U32<LE>; 4],
-    pub(super) di_gen: U32<LE>,
-    di_kernflags: U32<LE>,
-    di_flags: U32<LE>,
-    di_extsize: U32<LE>,
-    di_extb: [U64<LE>; 2],
-    di_db: [U64<LE>; 12],
-    di_ib: [U64<LE>; 3],
-    di_modrev: U64<LE>,
-    di_dirdepth: U32<LE>,
-    di_ckhash: U32<LE>,
-    di_spare: [U32<LE>; 2],
+on_disk! {
+    /// On-disk inode, `struct ufs2_dinode`.
+    #[derive(IntoBytes)]
+    pub(super) struct Dinode of 256 bytes {
+          0 => di_mode: U16<LE>,
+          2 => di_nlink: U16<LE>,
+          4 => di_uid: U32<LE>,
+          8 => di_gid: U32<LE>,
+         12 => di_blksize: U32<LE>,
+         16 => di_size: U64<LE>,
+         24 => di_blocks: U64<LE>,
+         32 => di_atime: I64<LE>,
+         40 => di_mtime: I64<LE>,
+         48 => di_ctime: I64<LE>,
+         56 => di_birthtime: I64<LE>,
+         64 => di_nsec: [U32<LE>; 4],
+         80 => pub(super) di_gen: U32<LE>,
+         84 => di_kernflags: U32<LE>,
+         88 => di_flags: U32<LE>,
+         92 => di_extsize: U32<LE>,
+         96 => di_extb: [U64<LE>; 2],
+        112 => di_db: [U64<LE>; 12],
+        208 => di_ib: [U64<LE>; 3],
+        232 => di_modrev: U64<LE>,
+        240 => di_dirdepth: U32<LE>,
+        244 => di_ckhash: U32<LE>,
+        248 => di_spare: [U32<LE>; 2],
+    }
 }
-assert_offsets!(
-    Dinode,
-    256,
-    di_nlink @ 2,
-    di_gid @ 8,
-    di_size @ 16,
-    di_blocks @ 24,
-    di_birthtime @ 56,
-    di_gen @ 80,
-    di_db @ 112,
-    di_modrev @ 232,
-    di_dirdepth @ 240,
-    di_ckhash @ 244,
-);
 
 /// Directory `n` of the file system: 0 is the root, 1 is `.snap`.
 pub(super) struct Directory<'a> {

@@ -7,65 +7,47 @@
 use super::directory::ROOTINO;
 use super::geometry::{Geometry, up};
 use super::superblock::{CK_CYLGRP, check_hash, summary, word};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::base::topology::round_down;
 use crate::format::ufs::fs::Csum;
 use std::ops::Range;
-use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, Unaligned};
+use zerocopy::{FromZeros, I64, IntoBytes, LE, U16, U32};
 
 const CG_MAGIC: u32 = 0x0009_0255;
 
-/// On-disk `struct cg` before its maps.
-#[derive(FromZeros, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-struct Cg {
-    cg_firstfield: U32<LE>,
-    cg_magic: U32<LE>,
-    cg_old_time: U32<LE>,
-    cg_cgx: U32<LE>,
-    cg_old_ncyl: U16<LE>,
-    cg_old_niblk: U16<LE>,
-    cg_ndblk: U32<LE>,
-    cg_cs: Csum<LE>,
-    cg_rotor: U32<LE>,
-    cg_frotor: U32<LE>,
-    cg_irotor: U32<LE>,
-    cg_frsum: [U32<LE>; 8],
-    cg_old_btotoff: U32<LE>,
-    cg_old_boff: U32<LE>,
-    cg_iusedoff: U32<LE>,
-    cg_freeoff: U32<LE>,
-    cg_nextfreeoff: U32<LE>,
-    cg_clustersumoff: U32<LE>,
-    cg_clusteroff: U32<LE>,
-    cg_nclusterblks: U32<LE>,
-    cg_niblk: U32<LE>,
-    cg_initediblk: U32<LE>,
-    cg_unrefs: U32<LE>,
-    cg_spare: U32<LE>,
-    cg_ckhash: U32<LE>,
-    cg_time: I64<LE>,
-    cg_sparecon64: [I64<LE>; 3],
+on_disk! {
+    /// On-disk `struct cg` before its maps.
+    #[derive(IntoBytes)]
+    struct Cg of 168 bytes {
+          0 => cg_firstfield: U32<LE>,
+          4 => cg_magic: U32<LE>,
+          8 => cg_old_time: U32<LE>,
+         12 => cg_cgx: U32<LE>,
+         16 => cg_old_ncyl: U16<LE>,
+         18 => cg_old_niblk: U16<LE>,
+         20 => cg_ndblk: U32<LE>,
+         24 => cg_cs: Csum<LE>,
+         40 => cg_rotor: U32<LE>,
+         44 => cg_frotor: U32<LE>,
+         48 => cg_irotor: U32<LE>,
+         52 => cg_frsum: [U32<LE>; 8],
+         84 => cg_old_btotoff: U32<LE>,
+         88 => cg_old_boff: U32<LE>,
+         92 => cg_iusedoff: U32<LE>,
+         96 => cg_freeoff: U32<LE>,
+        100 => cg_nextfreeoff: U32<LE>,
+        104 => cg_clustersumoff: U32<LE>,
+        108 => cg_clusteroff: U32<LE>,
+        112 => cg_nclusterblks: U32<LE>,
+        116 => cg_niblk: U32<LE>,
+        120 => cg_initediblk: U32<LE>,
+        124 => cg_unrefs: U32<LE>,
+        128 => cg_spare: U32<LE>,
+        132 => cg_ckhash: U32<LE>,
+        136 => cg_time: I64<LE>,
+        144 => cg_sparecon64: [I64<LE>; 3],
+    }
 }
-assert_offsets!(
-    Cg,
-    168,
-    cg_magic @ 4,
-    cg_cgx @ 12,
-    cg_ndblk @ 20,
-    cg_cs @ 24,
-    cg_frsum @ 52,
-    cg_iusedoff @ 92,
-    cg_freeoff @ 96,
-    cg_nextfreeoff @ 100,
-    cg_clustersumoff @ 104,
-    cg_clusteroff @ 108,
-    cg_nclusterblks @ 112,
-    cg_niblk @ 116,
-    cg_initediblk @ 120,
-    cg_ckhash @ 132,
-    cg_time @ 136,
-);
 
 /// First byte of the maps: `cg_space`.
 const MAPS: u64 = 168;

@@ -2,9 +2,9 @@
 
 use super::geometry::Geometry;
 use super::options::{Flavour, Optimization, Options};
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use crate::format::ufs::fs::{Csum, FS_UFS2_MAGIC, Fs, SBLOCK_UFS2};
-use zerocopy::{FromZeros, Immutable, IntoBytes, LE, U32, U64, Unaligned};
+use zerocopy::{FromZeros, IntoBytes, LE, U32, U64};
 
 /// Magic of a superblock whose file system is not finished.
 pub(super) const FS_BAD_MAGIC: u32 = 0x1996_0408;
@@ -23,17 +23,17 @@ pub(super) const CK_INODE: u32 = 4;
 /// Longest symbolic link that is kept in the inode, in bytes.
 const MAXSYMLINKLEN: u32 = 120;
 
-/// On-disk `struct fsrecovery`, from which fsck_ffs(8) finds the backups without a superblock.
-#[derive(IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-pub(super) struct FsRecovery {
-    fsr_magic: U32<LE>,
-    fsr_fsbtodb: U32<LE>,
-    fsr_sblkno: U32<LE>,
-    fsr_fpg: U32<LE>,
-    fsr_ncg: U32<LE>,
+on_disk! {
+    /// On-disk `struct fsrecovery`, from which fsck_ffs(8) finds the backups without a superblock.
+    #[derive(IntoBytes)]
+    pub(super) struct FsRecovery of 20 bytes {
+         0 => fsr_magic: U32<LE>,
+         4 => fsr_fsbtodb: U32<LE>,
+         8 => fsr_sblkno: U32<LE>,
+        12 => fsr_fpg: U32<LE>,
+        16 => fsr_ncg: U32<LE>,
+    }
 }
-assert_offsets!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
 
 /// An on-disk number of a geometry. All fit their 32-bit fields: [`crate::newfs::shape`] refuses
 /// others.

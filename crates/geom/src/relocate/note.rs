@@ -8,26 +8,26 @@
 //! contains it, and the first contains the CRC of the head.
 
 use super::{Move, Piece};
-use crate::assert_offsets;
 use crate::base::error::Errno;
+use crate::base::ondisk::on_disk;
 use crate::base::store::Store;
 use crate::format::moving::mark::CRC;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Record {
-    magic: [u8; 4],
-    saved: U32,
-    step: U64,
-    behind: U32,
-    copied: U32,
-    ahead: U32,
-    before: U32,
-    crc: U32,
+on_disk! {
+    #[derive(IntoBytes)]
+    struct Record of 36 bytes {
+         0 => magic: [u8; 4],
+         4 => saved: U32,
+         8 => step: U64,
+        16 => behind: U32,
+        20 => copied: U32,
+        24 => ahead: U32,
+        28 => before: U32,
+        32 => crc: U32,
+    }
 }
-assert_offsets!(Record, 36, saved @ 4, step @ 8, behind @ 16, copied @ 20, ahead @ 24, before @ 28, crc @ 32);
 const RECORD: [u8; 4] = *b"TLMN";
 /// Bytes of a record on the disk.
 pub(super) const LENGTH: usize = size_of::<Record>();

@@ -1,61 +1,59 @@
 //! Bytes of a label: their places, their meaning, and changes that leave all other bytes alone.
 
 use super::REPAIR;
-use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use std::ops::Range;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U16, U32};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// On-disk `struct disklabel`, with the fields of OpenBSD's version 1 in formerly free ones.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Disklabel<O: ByteOrder> {
-    d_magic: U32<O>,
-    d_type: U16<O>,
-    d_subtype: U16<O>,
-    d_typename: [u8; 16],
-    d_packname: [u8; 16],
-    d_secsize: U32<O>,
-    d_nsectors: U32<O>,
-    d_ntracks: U32<O>,
-    d_ncylinders: U32<O>,
-    d_secpercyl: U32<O>,
-    d_secperunit: U32<O>,
-    d_uid: [u8; 8],
-    d_acylinders: U32<O>,
-    d_bstarth: U16<O>,
-    d_bendh: U16<O>,
-    d_bstart: U32<O>,
-    d_bend: U32<O>,
-    d_flags: U32<O>,
-    d_drivedata: [u8; 20],
-    d_secperunith: U16<O>,
-    d_version: U16<O>,
-    d_spare: [u8; 16],
-    d_magic2: U32<O>,
-    d_checksum: U16<O>,
-    d_npartitions: U16<O>,
-    d_bbsize: U32<O>,
-    d_sbsize: U32<O>,
+on_disk! {
+    /// On-disk `struct disklabel`, with the fields of OpenBSD's version 1 in formerly free ones.
+    #[derive(IntoBytes)]
+    struct Disklabel<O: ByteOrder> of 148 bytes {
+          0 => d_magic: U32<O>,
+          4 => d_type: U16<O>,
+          6 => d_subtype: U16<O>,
+          8 => d_typename: [u8; 16],
+         24 => d_packname: [u8; 16],
+         40 => d_secsize: U32<O>,
+         44 => d_nsectors: U32<O>,
+         48 => d_ntracks: U32<O>,
+         52 => d_ncylinders: U32<O>,
+         56 => d_secpercyl: U32<O>,
+         60 => d_secperunit: U32<O>,
+         64 => d_uid: [u8; 8],
+         72 => d_acylinders: U32<O>,
+         76 => d_bstarth: U16<O>,
+         78 => d_bendh: U16<O>,
+         80 => d_bstart: U32<O>,
+         84 => d_bend: U32<O>,
+         88 => d_flags: U32<O>,
+         92 => d_drivedata: [u8; 20],
+        112 => d_secperunith: U16<O>,
+        114 => d_version: U16<O>,
+        116 => d_spare: [u8; 16],
+        132 => d_magic2: U32<O>,
+        136 => d_checksum: U16<O>,
+        138 => d_npartitions: U16<O>,
+        140 => d_bbsize: U32<O>,
+        144 => d_sbsize: U32<O>,
+    }
 }
-assert_offsets!(
-    Disklabel<LE>, 148, d_secsize @ 40, d_secperunit @ 60, d_bstarth @ 76, d_version @ 114, d_magic2 @ 132, d_checksum @ 136, d_npartitions @ 138);
 
-/// On-disk `struct partition`; the high halves are OpenBSD's, elsewhere a fragment size.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Partition<O: ByteOrder> {
-    p_size: U32<O>,
-    p_offset: U32<O>,
-    p_offseth: U16<O>,
-    p_sizeh: U16<O>,
-    p_fstype: u8,
-    p_frag: u8,
-    p_cpg: U16<O>,
+on_disk! {
+    /// On-disk `struct partition`; the high halves are OpenBSD's, elsewhere a fragment size.
+    #[derive(Clone, Copy, IntoBytes)]
+    struct Partition<O: ByteOrder> of 16 bytes {
+         0 => p_size: U32<O>,
+         4 => p_offset: U32<O>,
+         8 => p_offseth: U16<O>,
+        10 => p_sizeh: U16<O>,
+        12 => p_fstype: u8,
+        13 => p_frag: u8,
+        14 => p_cpg: U16<O>,
+    }
 }
-assert_offsets!(Partition<LE>, 16, p_offseth @ 8, p_fstype @ 12);
 
 const MAGIC: u32 = 0x8256_4557;
 /// Bytes of a label before its entries.

@@ -6,46 +6,45 @@
 //! # Sources
 //! UEFI 2.10 §5.3.2; FreeBSD `sys/geom/part/g_part_gpt.c` (what is checked).
 
-use crate::assert_offsets;
-use crate::base::ondisk::Guid;
+use crate::base::ondisk::{Guid, on_disk};
 use crate::mapping::slices::place;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
-/// GPT header (UEFI 2.10, table 5.5).
-#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(super) struct Header {
-    pub(super) signature: [u8; 8],
-    pub(super) revision: U32,
-    pub(super) header_size: U32,
-    pub(super) header_crc32: U32,
-    pub(super) reserved: U32,
-    pub(super) my_lba: U64,
-    pub(super) alternate_lba: U64,
-    pub(super) first_usable_lba: U64,
-    pub(super) last_usable_lba: U64,
-    pub(super) disk_guid: Guid,
-    pub(super) partition_entry_lba: U64,
-    pub(super) number_of_partition_entries: U32,
-    pub(super) size_of_partition_entry: U32,
-    pub(super) partition_entry_array_crc32: U32,
+on_disk! {
+    /// GPT header (UEFI 2.10, table 5.5).
+    #[derive(Clone, IntoBytes)]
+    pub(super) struct Header of 92 bytes {
+         0 => pub(super) signature: [u8; 8],
+         8 => pub(super) revision: U32,
+        12 => pub(super) header_size: U32,
+        16 => pub(super) header_crc32: U32,
+        20 => pub(super) reserved: U32,
+        24 => pub(super) my_lba: U64,
+        32 => pub(super) alternate_lba: U64,
+        40 => pub(super) first_usable_lba: U64,
+        48 => pub(super) last_usable_lba: U64,
+        56 => pub(super) disk_guid: Guid,
+        72 => pub(super) partition_entry_lba: U64,
+        80 => pub(super) number_of_partition_entries: U32,
+        84 => pub(super) size_of_partition_entry: U32,
+        88 => pub(super) partition_entry_array_crc32: U32,
+    }
 }
-assert_offsets!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
 
-/// GPT partition entry (UEFI 2.10, table 5.6).
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(super) struct Entry {
-    pub(super) partition_type_guid: Guid,
-    pub(super) unique_partition_guid: Guid,
-    pub(super) starting_lba: U64,
-    pub(super) ending_lba: U64,
-    pub(super) attributes: U64,
-    pub(super) partition_name: [u8; 72],
+on_disk! {
+    /// GPT partition entry (UEFI 2.10, table 5.6).
+    #[derive(IntoBytes)]
+    pub(super) struct Entry of 128 bytes {
+         0 => pub(super) partition_type_guid: Guid,
+        16 => pub(super) unique_partition_guid: Guid,
+        32 => pub(super) starting_lba: U64,
+        40 => pub(super) ending_lba: U64,
+        48 => pub(super) attributes: U64,
+        56 => pub(super) partition_name: [u8; 72],
+    }
 }
-assert_offsets!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
 
 pub(super) const SIGNATURE: &[u8; 8] = b"EFI PART";
 

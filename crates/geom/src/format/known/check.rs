@@ -1,8 +1,9 @@
 //! Further checks where a magic is short, or is text that stands in other places too.
 
 use super::SECTOR;
+use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned, little_endian as le};
+use zerocopy::little_endian as le;
 
 /// The `N` bytes at `at`, or zeroes past the end, for which no check holds.
 fn bytes<const N: usize>(probe: &Probe<'_>, at: u64) -> [u8; N] {
@@ -146,12 +147,12 @@ pub(super) fn ddf(probe: &Probe<'_>, at: u64) -> bool {
     probe.length() >= 0x30000 && revision.iter().all(|b| b.is_ascii_digit() || *b == b'.')
 }
 
-/// Silicon Image's metadata, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Silicon {
-    words: [le::U16; 159],
-    checksum: le::U16,
+on_disk! {
+    /// Silicon Image's metadata, as far as it is read.
+    struct Silicon of 320 bytes {
+          0 => words: [le::U16; 159],
+        318 => checksum: le::U16,
+    }
 }
 
 /// Silicon Image: a disk's number below 8, and the checksum.
@@ -175,11 +176,11 @@ pub(super) fn adaptec(probe: &Probe<'_>, at: u64) -> bool {
     probe.has(at + 256, b"DPTM")
 }
 
-/// On-disk metadata of JMicron's RAID.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct JMicron {
-    words: [le::U16; 64],
+on_disk! {
+    /// On-disk metadata of JMicron's RAID.
+    struct JMicron of 128 bytes {
+        0 => words: [le::U16; 64],
+    }
 }
 
 /// JMicron: the words add up to 0, or to 1 as some firmware leaves it.

@@ -1,10 +1,9 @@
 //! Label of a physical volume, and the headers of its metadata areas.
 
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 const SECTOR: u64 = 512;
 /// Initial value of LVM's CRC-32, instead of all ones.
@@ -15,43 +14,41 @@ pub const HEADER: u64 = 512;
 /// `RAW_LOCN_IGNORED`: a metadata area that is kept empty or stale on purpose.
 const IGNORED: u32 = 1;
 
-/// `struct label_header`, then `struct pv_header` up to its lists.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct LabelHeader {
-    id: [u8; 8],
-    sector_xl: U64,
-    crc_xl: U32,
-    offset_xl: U32,
-    r#type: [u8; 8],
-    pv_uuid: [u8; 32],
-    device_size_xl: U64,
+on_disk! {
+    /// `struct label_header`, then `struct pv_header` up to its lists.
+    struct LabelHeader of 72 bytes {
+         0 => id: [u8; 8],
+         8 => sector_xl: U64,
+        16 => crc_xl: U32,
+        20 => offset_xl: U32,
+        24 => r#type: [u8; 8],
+        32 => pv_uuid: [u8; 32],
+        64 => device_size_xl: U64,
+    }
 }
-assert_offsets!(LabelHeader, 72, sector_xl @ 8, crc_xl @ 16, offset_xl @ 20, r#type @ 24, pv_uuid @ 32, device_size_xl @ 64);
 
-/// On-disk location of an area, `struct disk_locn`.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct DiskLocation {
-    offset: U64,
-    size: U64,
+on_disk! {
+    /// On-disk location of an area, `struct disk_locn`.
+    #[derive(Clone, Copy)]
+    struct DiskLocation of 16 bytes {
+        0 => offset: U64,
+        8 => size: U64,
+    }
 }
-assert_offsets!(DiskLocation, 16, size @ 8);
 
-/// `struct mda_header` with its first `struct raw_locn`, the committed text.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct MdaHeader {
-    checksum_xl: U32,
-    magic: [u8; 16],
-    version: U32,
-    start: U64,
-    size: U64,
-    raw_locn: DiskLocation,
-    checksum: U32,
-    flags: U32,
+on_disk! {
+    /// `struct mda_header` with its first `struct raw_locn`, the committed text.
+    struct MdaHeader of 64 bytes {
+         0 => checksum_xl: U32,
+         4 => magic: [u8; 16],
+        20 => version: U32,
+        24 => start: U64,
+        32 => size: U64,
+        40 => raw_locn: DiskLocation,
+        56 => checksum: U32,
+        60 => flags: U32,
+    }
 }
-assert_offsets!(MdaHeader, 64, magic @ 4, start @ 24, size @ 32, raw_locn @ 40);
 
 /// Bytes of a physical volume that its label sets aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

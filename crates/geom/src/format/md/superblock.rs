@@ -1,12 +1,10 @@
 //! Superblocks of md: both versions parsed into one value.
 
-use crate::assert_offsets;
-use crate::base::ondisk;
+use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::round_down;
 use crate::probe::Probe;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Magic number of both versions.
 pub const MD_SB_MAGIC: u32 = 0xa92b_4efc;
@@ -61,48 +59,47 @@ const MOST_ROLES: u32 = (4096 - 256) / 2;
 /// Largest bad-block log that is read, in bytes; mdadm makes logs of 4096.
 const MOST_LOG: u64 = 64 << 10;
 
-/// On-disk superblock of version 1, `struct mdp_superblock_1`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Mdp1 {
-    magic: U32,
-    major_version: U32,
-    feature_map: U32,
-    pad0: U32,
-    set_uuid: [u8; 16],
-    set_name: [u8; 32],
-    ctime: U64,
-    level: U32,
-    layout: U32,
-    size: U64,
-    chunksize: U32,
-    raid_disks: U32,
-    bitmap_offset: U32,
-    new_level: U32,
-    reshape_position: U64,
-    delta_disks: U32,
-    new_layout: U32,
-    new_chunk: U32,
-    new_offset: U32,
-    data_offset: U64,
-    data_size: U64,
-    super_offset: U64,
-    recovery_offset: U64,
-    dev_number: U32,
-    cnt_corrected_read: U32,
-    device_uuid: [u8; 16],
-    devflags: u8,
-    bblog_shift: u8,
-    bblog_size: U16,
-    bblog_offset: U32,
-    utime: U64,
-    events: U64,
-    resync_offset: U64,
-    sb_csum: U32,
-    max_dev: U32,
-    pad3: [u8; 32],
+on_disk! {
+    /// On-disk superblock of version 1, `struct mdp_superblock_1`.
+    struct Mdp1 of 256 bytes {
+          0 => magic: U32,
+          4 => major_version: U32,
+          8 => feature_map: U32,
+         12 => pad0: U32,
+         16 => set_uuid: [u8; 16],
+         32 => set_name: [u8; 32],
+         64 => ctime: U64,
+         72 => level: U32,
+         76 => layout: U32,
+         80 => size: U64,
+         88 => chunksize: U32,
+         92 => raid_disks: U32,
+         96 => bitmap_offset: U32,
+        100 => new_level: U32,
+        104 => reshape_position: U64,
+        112 => delta_disks: U32,
+        116 => new_layout: U32,
+        120 => new_chunk: U32,
+        124 => new_offset: U32,
+        128 => data_offset: U64,
+        136 => data_size: U64,
+        144 => super_offset: U64,
+        152 => recovery_offset: U64,
+        160 => dev_number: U32,
+        164 => cnt_corrected_read: U32,
+        168 => device_uuid: [u8; 16],
+        184 => devflags: u8,
+        185 => bblog_shift: u8,
+        186 => bblog_size: U16,
+        188 => bblog_offset: U32,
+        192 => utime: U64,
+        200 => events: U64,
+        208 => resync_offset: U64,
+        216 => sb_csum: U32,
+        220 => max_dev: U32,
+        224 => pad3: [u8; 32],
+    }
 }
-assert_offsets!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, reshape_position @ 104, data_offset @ 128, super_offset @ 144, dev_number @ 160, device_uuid @ 168, bblog_offset @ 188, events @ 200, sb_csum @ 216, max_dev @ 220);
 
 /// Shape of a set: what a reshape changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //! of a hexdump, the meaning in words. Version 1 has no step and no seal. All numbers are
 //! little-endian.
 
-use crate::assert_offsets;
+use crate::base::ondisk::on_disk;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// CRC-32C of marks and of journals.
 pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> =
@@ -18,29 +18,29 @@ pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
 const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
 run 'trueline move --resume JOURNAL', where JOURNAL is the file that was named when the move began.\n";
 
-/// On-disk numbers with which both versions begin.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Head {
-    magic: [u8; 16],
-    version: U32,
-    id: [u8; 16],
-    from: U64,
-    to: U64,
-    length: U64,
+on_disk! {
+    /// On-disk numbers with which both versions begin.
+    #[derive(IntoBytes)]
+    struct Head of 60 bytes {
+         0 => magic: [u8; 16],
+        16 => version: U32,
+        20 => id: [u8; 16],
+        36 => from: U64,
+        44 => to: U64,
+        52 => length: U64,
+    }
 }
-assert_offsets!(Head, 60, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52);
 
-/// On-disk numbers of version 2.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Sector {
-    head: Head,
-    step: U64,
-    seal: U32,
-    crc: U32,
+on_disk! {
+    /// On-disk numbers of version 2.
+    #[derive(IntoBytes)]
+    struct Sector of 76 bytes {
+         0 => head: Head,
+        60 => step: U64,
+        68 => seal: U32,
+        72 => crc: U32,
+    }
 }
-assert_offsets!(Sector, 76, step @ 60, seal @ 68, crc @ 72);
 
 /// Mark of a move, with its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
