@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use std::fmt::Display;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Source, Trust, Why};
+use trueline_geom::graph::Incomplete;
 
 /// The whole result of a command.
 #[derive(Debug, Serialize)]
@@ -56,6 +57,9 @@ pub(crate) struct Target {
     pub providers: Vec<Provider>,
     /// Findings, the most severe first.
     pub findings: Vec<Finding>,
+    /// Sets of which it has some members only.
+    #[serde(skip)]
+    pub incomplete: Vec<Incomplete>,
 }
 
 /// A provider: a disk, a partition, a set or a data area.

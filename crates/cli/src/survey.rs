@@ -59,7 +59,14 @@ fn report(
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
     let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
-    report::Target { target: target.typed().into(), judged: None, verdict, providers, findings }
+    report::Target {
+        target: target.typed().into(),
+        judged: None,
+        verdict,
+        providers,
+        findings,
+        incomplete: graph.incomplete.clone(),
+    }
 }
 
 /// Ids of all providers, or of `only` and all that stands on it.

@@ -75,6 +75,17 @@ impl Target {
         Target { typed, sources, provider: provider.map(str::to_owned) }
     }
 
+    /// All disks of `targets` as one target; an error names a target that is more, or less, than
+    /// disks.
+    pub(crate) fn together(targets: &[Target]) -> Result<Target, String> {
+        if let Some(other) = targets.iter().find(|t| t.provider.is_some() || t.sources.is_empty()) {
+            return Err(format!(
+                "open {other}: targets that are taken together are disks, without a provider"
+            ));
+        }
+        Ok(Target::of(targets.iter().flat_map(|t| t.sources.clone()).collect(), None))
+    }
+
     /// The text as typed.
     pub(crate) fn typed(&self) -> &str {
         &self.typed

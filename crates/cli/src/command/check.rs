@@ -10,16 +10,18 @@ use crate::report::{self, Report, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
 use crate::target::open::open;
-use crate::target::{DiskOverrides, Named};
+use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use trueline_geom::base::finding::Severity;
+use trueline_geom::graph::Incomplete;
 
 pub(crate) mod args;
 mod walk;
@@ -56,6 +58,12 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         }
     }
+    if !args.output.is_for_programs() && !args.list.is_wanted() && !is_host {
+        for hint in scattered(&report) {
+            // As above: a reader that has gone is no error.
+            let _ = words::say(&hint);
+        }
+    }
     let unknown = unknown(&report);
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
         let are = if unknown == 1 {
@@ -63,7 +71,6 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         } else {
             format!("{unknown} targets are unknown")
         };
-        // As above: a reader that has gone is no error.
         let _ = words::say(&format!(
             "{are}, and the exit status is 0: --strict, as for CI, makes it 3"
         ));
@@ -73,7 +80,16 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 
 /// The targets that were named, and the images in the directories that were.
 fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Target>, Vec<String>) {
-    let (mut targets, mut failures) = survey_all(&args.targets, overrides, args.quiet);
+    let (mut targets, mut failures) = if args.together {
+        let named: Result<Vec<Target>, String> =
+            args.targets.iter().cloned().map(|name| name.map_err(|e| e.to_string())).collect();
+        match named.and_then(|named| Target::together(&named)) {
+            Ok(whole) => survey_all(&[Ok(whole)], overrides, args.quiet),
+            Err(failure) => (Vec::new(), vec![failure]),
+        }
+    } else {
+        survey_all(&args.targets, overrides, args.quiet)
+    };
     for directory in &args.recursive {
         let (names, unread) = walk::files(directory);
         let (found, wrong) = survey_all(&names, overrides, args.quiet);
@@ -89,6 +105,35 @@ fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Targ
         targets.extend(images);
     }
     (targets, failures)
+}
+
+/// Most names of targets in a hint; with more, the option alone is named.
+const NAMED: usize = 8;
+
+/// Hints, one for each set whose members are in several targets: the command that checks them as one.
+fn scattered(report: &Report) -> Vec<String> {
+    let mut sets: BTreeMap<(&str, &str), (&str, BTreeSet<&str>)> = BTreeMap::new();
+    for target in &report.targets {
+        for Incomplete { class, set, provider, .. } in &target.incomplete {
+            let (_, targets) =
+                sets.entry((class, set)).or_insert_with(|| (provider, BTreeSet::new()));
+            targets.insert(&target.target);
+        }
+    }
+    sets.into_values()
+        .filter(|(_, targets)| targets.len() > 1)
+        .map(|(provider, targets)| {
+            let names: Vec<String> = match targets.len() {
+                ..=NAMED => targets.iter().map(|name| shell(name)).collect(),
+                _ => vec!["DISK...".into()],
+            };
+            format!(
+                "{provider} has members in {} of these targets: trueline check --together {}",
+                targets.len(),
+                names.join(" ")
+            )
+        })
+        .collect()
 }
 
 /// Number of targets with the verdict `unknown`.

@@ -138,6 +138,7 @@ pub(crate) fn openbsd() -> Target {
     Target {
         target: "openbsd.img".into(),
         judged: None,
+        incomplete: Vec::new(),
         verdict: off,
         providers: vec![disk, s4, a, b, d, e],
         findings,
@@ -201,6 +202,7 @@ pub(crate) fn stripe() -> Target {
     Target {
         target: "ada0.img,ada1.img".into(),
         judged: None,
+        incomplete: Vec::new(),
         verdict: off,
         providers: vec![member("ada0"), member("ada1"), set, s1, a],
         findings,
@@ -239,6 +241,7 @@ pub(crate) fn gpt() -> Target {
     Target {
         target: "/dev/nvme0n1".into(),
         judged: None,
+        incomplete: Vec::new(),
         verdict: Verdict::Aligned,
         providers: vec![disk, p1, data, p2],
         findings: vec![],
@@ -266,6 +269,7 @@ pub(crate) fn fat() -> Target {
     Target {
         target: "fat & co#1.img".into(),
         judged: None,
+        incomplete: Vec::new(),
         verdict: off,
         providers: vec![disk, s1, data],
         findings,
@@ -280,6 +284,7 @@ pub(crate) fn crowded(slices: u64) -> Target {
     Target {
         target: "crowded.img".into(),
         judged: None,
+        incomplete: Vec::new(),
         verdict: Verdict::Aligned,
         providers,
         findings: vec![],

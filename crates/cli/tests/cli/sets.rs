@@ -350,3 +350,23 @@ fn a_set_without_a_member_says_which() {
     assert!(ran.code == Some(0) && ran.stderr.starts_with(note), "{}", ran.stderr);
     run(here, "serve --run true a.img,b.img,c.img#stripe/data").ended(0);
 }
+
+/// Members named one by one: a hint has the command that finds what is on the set.
+#[test]
+fn members_in_several_targets_are_checked_together() {
+    let scratch = golden("md-raid5-lvm-xfs");
+    let here = scratch.path();
+    let single = run(here, "check disk disk1 disk2 disk3");
+    let hint = "md/r5 has members in 4 of these targets: ";
+    let line = single.stdout.lines().find(|line| line.starts_with(hint)).expect("a hint");
+    let command = line.strip_prefix(hint).and_then(|line| line.strip_prefix("trueline "));
+    let together = run(here, command.expect("a command"));
+    assert!(together.stdout.contains("vg/data"), "{}", together.stdout);
+    assert_eq!(together.stdout, run(here, "check disk,disk1,disk2,disk3").stdout);
+    // Nothing is hinted at where a document is read, or where the set is whole.
+    assert!(!run(here, "check disk disk1 --json").stdout.contains("has members in"));
+    assert!(!together.stdout.contains("has members in"));
+    let refused = run(here, "check --together disk disk1#data");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("without a provider"), "{}", refused.stderr);
+}

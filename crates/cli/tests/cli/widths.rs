@@ -17,6 +17,7 @@ const WIDTHS: [u16; 5] = [40, 60, 80, 100, 132];
 const COMMANDS: &[&str] = &[
     "check openbsd.img @80",
     "check a.img,a1.img @80",
+    "check a.img a1.img @80",
     "check openbsd.img gpart.img empty.img @80",
     "check --for raid64kx4 gpart.img @80",
     "info openbsd.img @80",

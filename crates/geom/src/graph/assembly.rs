@@ -263,13 +263,14 @@ impl Graph {
     }
 
     pub(super) fn report_incomplete(&mut self, sets: &Sets) {
-        for ((class, _), set) in sets {
+        for ((class, key), set) in sets {
             let Some((id, first)) = set.members.first() else { continue };
             let here = set.here();
             if here.len() < first.count {
                 let provider = first.provider.clone();
                 let left_out = set.left_out(&here);
-                let set = Incomplete { class, provider, here, left_out, count: first.count };
+                let (set, count) = (key.clone(), first.count);
+                let set = Incomplete { class, set, provider, here, left_out, count };
                 self.providers[*id].findings.push(set.finding());
                 self.incomplete.push(set);
             }

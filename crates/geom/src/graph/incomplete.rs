@@ -12,6 +12,8 @@ const NAMED: usize = 8;
 pub struct Incomplete {
     /// Class of the set, such as `stripe`.
     pub class: &'static str,
+    /// Identity of the set, its own among those of the class.
+    pub set: String,
     /// Name of the provider that the set makes, such as `stripe/data`.
     pub provider: String,
     /// Members that are present, and their numbers from 0, if members of the class have any.
@@ -64,7 +66,7 @@ impl Incomplete {
 /// `stripe set stripe/data has 2 of its 3 members here: number 2 of 0 to 2 is missing`.
 impl fmt::Display for Incomplete {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Incomplete { class, provider, here, left_out, count } = self;
+        let Incomplete { class, provider, here, left_out, count, .. } = self;
         write!(f, "{class} set {provider} has {} of its {count} members here", here.len())?;
         if !self.is_numbered() {
             return Ok(());
@@ -103,6 +105,7 @@ mod tests {
     fn set(here: &[Option<usize>], count: usize) -> Incomplete {
         Incomplete {
             class: "stripe",
+            set: "data".into(),
             provider: "stripe/data".into(),
             here: here.iter().copied().enumerate().collect(),
             left_out: Vec::new(),

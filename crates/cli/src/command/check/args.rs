@@ -14,6 +14,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check --physical 4096+3584 wd10ears.img
   trueline check --for raid64kx4 volume.img
   trueline check ada1.img,ada2.img
+  trueline check --together members/*.img
   trueline check --from lsblk.json
   trueline check --from id-ns.json image.img
   lsblk -OJb | trueline check --from -
@@ -32,6 +33,10 @@ pub(crate) struct Check {
     /// Disks or images, DISK[,DISK...][#PROVIDER]; without one, all disks of this host
     #[arg(value_parser = named())]
     pub targets: Vec<Named>,
+    /// Take all targets as one, as if commas were between them: the members of a set, or the
+    /// physical volumes of a group
+    #[arg(long, requires = "targets", conflicts_with = "recursive")]
+    pub together: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Read devices from a file instead of this host: the output of `lsblk -OJb`, or of `nvme id-ns
