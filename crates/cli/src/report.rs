@@ -101,6 +101,9 @@ pub(crate) struct Provider {
     pub table: Option<Table>,
     /// Members of a set, by name.
     pub members: Vec<String>,
+    /// Arrangement of a set over its members.
+    #[serde(rename = "set", skip_serializing_if = "Option::is_none")]
+    pub arrangement: Option<Arrangement>,
     /// Type in the entry of the table above, in words.
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -115,6 +118,23 @@ pub(crate) struct Provider {
     /// False if its start is not known.
     #[serde(skip)]
     pub placed: bool,
+}
+
+/// Arrangement of a set, in the words of its own system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Arrangement {
+    /// Level or type: `raid5`, `linear`.
+    pub level: String,
+    /// Layout, for a level that has several.
+    pub layout: Option<String>,
+    /// Chunk in bytes.
+    pub chunk: Option<u64>,
+    /// Members of the whole set.
+    pub members: usize,
+    /// Members that are here and in use.
+    pub present: usize,
+    /// Reason for which nothing of it is written.
+    pub read_only: Option<&'static str>,
 }
 
 /// A partition table and its free ranges.

@@ -1,7 +1,7 @@
 //! The way from a tasted graph to the report.
 
 pub(crate) mod cure;
-use crate::report::{self, Finding, Grain, Provider, Range, Table, Verdict};
+use crate::report::{self, Arrangement, Finding, Grain, Provider, Range, Table, Verdict};
 use crate::survey::cure::Cures;
 use crate::target::{DiskOverrides, Target};
 use crate::write_target;
@@ -9,6 +9,7 @@ use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::base::topology::{Fact, largest_grain};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::mapping::geom;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::table::types;
 
@@ -93,6 +94,17 @@ fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, S
     Ok(kept)
 }
 
+fn arrangement(set: &geom::Arrangement, read_only: Option<&'static str>) -> Arrangement {
+    Arrangement {
+        level: set.level.clone(),
+        layout: set.layout.clone(),
+        chunk: set.chunk,
+        members: set.members,
+        present: set.present,
+        read_only,
+    }
+}
+
 fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
     let p = &graph.providers[id];
     let names =
@@ -140,6 +152,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         },
         table,
         members,
+        arrangement: p.arrangement.as_ref().map(|set| arrangement(set, p.route().read_only())),
         // An MBR has no entry of type 0: it stands for a type that no source reports.
         kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),

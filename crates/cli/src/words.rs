@@ -53,6 +53,7 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
         set: set.map(|set| set.provider.clone()),
         kind: p.kind.clone(),
         class: p.class,
+        level: p.arrangement.as_ref().map(|set| set.level.clone()),
         is_set: !p.members.is_empty(),
         is_part: p.parent.is_some(),
     })
@@ -71,6 +72,9 @@ pub(crate) fn recognised(found: &Recognised) -> String {
         format!("({kind})")
     } else if found.class == "lvm" {
         "LVM volume".into()
+    } else if let (true, "md", Some(level)) = (found.is_set, found.class, &found.level) {
+        // Other classes are of one level.
+        format!("md {level}")
     } else if found.is_set {
         format!("{} set", found.class)
     } else if found.is_part {

@@ -136,6 +136,14 @@ pub(super) fn text(
     if let Some(sign) = &p.sign {
         line(sign.clone(), "contents")?;
     }
+    if let Some(set) = &p.arrangement {
+        line(set.level.clone(), "level of the set")?;
+        set.layout.clone().map_or(Ok(()), |layout| line(layout, "layout"))?;
+        set.chunk.map_or(Ok(()), |chunk| line(chunk.to_string(), "chunk in bytes"))?;
+        line(format!("{} of {}", set.present, set.members), "members here")?;
+        let why = set.read_only.map(|why| line("read-only".into(), why));
+        why.unwrap_or(Ok(()))?;
+    }
     if let Some(d) = drive {
         let numbers = [
             (Some(d.io_block), "preferred bytes of a buffered I/O"),

@@ -16,7 +16,7 @@ use super::metadata::{self, Field, Label, Labelled, number, text};
 use super::{Claim, Class, Member, Taste};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::Topology;
-use crate::mapping::geom::{Extent, Geom, Op, Slot};
+use crate::mapping::geom::{Arrangement, Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use std::sync::Arc;
@@ -151,6 +151,12 @@ impl Linear {
 impl Geom for Linear {
     fn providers(&self) -> Vec<Slot> {
         vec![Slot { name: self.name.clone(), length: self.length, kind: None }]
+    }
+
+    fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
+        let members = self.starts.len();
+        let (level, chunk) = ("linear".into(), None);
+        Some(Arrangement { level, layout: None, chunk, members, present: members })
     }
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {

@@ -20,7 +20,7 @@ use super::{Claim, Class, Member, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Topology, round_down};
-use crate::mapping::geom::{Extent, Geom, Op, Slot};
+use crate::mapping::geom::{Arrangement, Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use std::sync::Arc;
@@ -92,7 +92,9 @@ impl Class for Mirror {
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let length = members.iter().map(|m| m.length).min()?;
-        Some(Arc::new(Raid1::new(members.first()?.provider.clone(), length, members.len())?))
+        let first = members.first()?;
+        let here = Raid1::new(first.provider.clone(), length, members.len())?;
+        Some(Arc::new(here.among(first.count)))
     }
 }
 
@@ -250,18 +252,30 @@ pub struct Raid1 {
     name: String,
     length: u64,
     copies: usize,
+    /// Copies that the whole set has.
+    all: usize,
 }
 
 impl Raid1 {
     /// So many copies of `length` bytes; `None` if there are none, or if `length` is 0.
     pub fn new(name: String, length: u64, copies: usize) -> Option<Raid1> {
-        (length > 0 && copies > 0).then_some(Raid1 { name, length, copies })
+        (length > 0 && copies > 0).then_some(Raid1 { name, length, copies, all: copies })
+    }
+
+    /// These copies as the ones here of a set that has `all`.
+    fn among(self, all: usize) -> Raid1 {
+        Raid1 { all: all.max(self.copies), ..self }
     }
 }
 
 impl Geom for Raid1 {
     fn providers(&self) -> Vec<Slot> {
         vec![Slot { name: self.name.clone(), length: self.length, kind: None }]
+    }
+
+    fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
+        let (level, members, present) = ("raid1".into(), self.all, self.copies);
+        Some(Arrangement { level, layout: None, chunk: None, members, present })
     }
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {

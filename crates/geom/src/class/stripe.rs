@@ -19,7 +19,7 @@ use super::metadata::{self, Field, Label, Labelled, number, text};
 use super::{Claim, Class, Member, Taste};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Source, Topology, is_whole, round_down};
-use crate::mapping::geom::{Extent, Geom, Op, Slot};
+use crate::mapping::geom::{Arrangement, Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use std::sync::Arc;
@@ -179,6 +179,12 @@ impl Raid0 {
 impl Geom for Raid0 {
     fn providers(&self) -> Vec<Slot> {
         vec![Slot { name: self.name.clone(), length: self.length, kind: None }]
+    }
+
+    fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
+        let members = usize::try_from(self.members).unwrap_or(usize::MAX);
+        let (level, chunk) = ("raid0".into(), Some(self.chunk));
+        Some(Arrangement { level, layout: None, chunk, members, present: members })
     }
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {

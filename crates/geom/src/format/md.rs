@@ -25,6 +25,7 @@ use crate::base::ondisk;
 use crate::probe::Probe;
 use superblock::Superblock;
 
+pub mod shape;
 pub mod superblock;
 
 /// The format, for the registry.
@@ -78,6 +79,7 @@ fn sign(probe: &Probe<'_>, sb: &Superblock) -> Sign {
     sign.label.clone_from(&sb.name);
     sign.uuid = ondisk::uuid(&sb.uuid);
     sign.data_at(probe, sb.data_offset, length, plain);
+    sign.details.push(("level", sb.shape.level_name()));
     set.describe(&mut sign);
     sign
 }
@@ -126,19 +128,11 @@ impl Set {
     }
 
     fn describe(&self, sign: &mut Sign) {
-        let level = match self.level {
-            -100 => "container".to_string(),
-            -5 => "faulty".to_string(),
-            -4 => "multipath".to_string(),
-            -1 => "linear".to_string(),
-            n => format!("raid{n}"),
-        };
         if self.data_disks().is_some() && self.chunk > 0 {
             sign.chunk = Some(self.chunk);
             let row = self.data_disks().and_then(|disks| self.chunk.checked_mul(u64::from(disks)));
             sign.stripe = row.filter(|&row| row > 0);
         }
-        sign.details.push(("level", level));
         sign.details.push(("raid devices", self.disks.to_string()));
         if !self.in_sync {
             sign.details.push(("role", "not in sync".to_string()));

@@ -241,6 +241,7 @@ impl Graph {
             let id = self.providers.len();
             self.providers.push(Provider {
                 member: part.as_ref().map(|(class, member)| (class.name(), member.clone())),
+                arrangement: layer.geom.arrangement(slot),
                 findings: std::mem::take(&mut findings),
                 seen: provider.seen && layer.seen,
                 ..provider

@@ -8,7 +8,7 @@ use crate::base::topology::Topology;
 use crate::class::Member;
 use crate::class::nop::Nop;
 use crate::format::{self, Inside, Sign};
-use crate::mapping::geom::Geom;
+use crate::mapping::geom::{Arrangement, Geom};
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, Slices};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Provider {
     pub parents: Vec<Id>,
     /// True if it is made of members; false for a disk or a range of one provider.
     pub is_set: bool,
+    /// Arrangement over its members, of a set that a class has made.
+    pub arrangement: Option<Arrangement>,
     /// Its first byte on the medium; `None` where it has no single place.
     pub start: Option<u64>,
     /// False if its start is not known: an old `lsblk` lists partitions without it.
@@ -71,6 +73,7 @@ impl Provider {
             area_of: None,
             parents: Vec::new(),
             is_set: false,
+            arrangement: None,
             start: None,
             placed: true,
             kind: None,

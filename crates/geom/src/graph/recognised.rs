@@ -18,6 +18,8 @@ pub struct Recognised {
     pub kind: Option<String>,
     /// The class that offers it.
     pub class: &'static str,
+    /// Level of a set that says one.
+    pub level: Option<String>,
     /// True of a set with members.
     pub is_set: bool,
     /// True of a range of one other provider.
@@ -36,6 +38,7 @@ impl Graph {
             // An MBR has no entry of type 0.
             kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
             class: p.class,
+            level: p.arrangement.as_ref().map(|set| set.level.clone()),
             is_set: p.is_set && !p.parents.is_empty(),
             is_part: !p.is_set && p.parents.len() == 1,
         }

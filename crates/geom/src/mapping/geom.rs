@@ -47,6 +47,12 @@ pub trait Geom: Send + Sync {
         None
     }
 
+    /// The arrangement of the provider in `slot`, if it is made of members.
+    fn arrangement(&self, slot: usize) -> Option<Arrangement> {
+        let _ = slot;
+        None
+    }
+
     /// The reason for which the provider in `slot` cannot be written anywhere, in a few words; `None`
     /// where some of it can.
     fn read_only(&self, slot: usize) -> Option<&'static str> {
@@ -65,6 +71,21 @@ pub trait Geom: Send + Sync {
     fn table(&self) -> Option<&Slices> {
         None
     }
+}
+
+/// Arrangement of a set over its members, in the words of its own system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrangement {
+    /// Level or type: `raid5`, `linear`, `striped`.
+    pub level: String,
+    /// Layout, for a level that has several: `left-symmetric`, `near=2`.
+    pub layout: Option<String>,
+    /// Chunk in bytes; `None` for a set without chunks.
+    pub chunk: Option<u64>,
+    /// Members of the whole set.
+    pub members: usize,
+    /// Members that are here and in use.
+    pub present: usize,
 }
 
 /// Rows of a set with parity: a chunk of every member, at one address.

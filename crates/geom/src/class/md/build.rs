@@ -218,7 +218,15 @@ impl<'a> Building<'a> {
         }
         let name = format!("md/{}", self.newest.short_name());
         let read_only = self.read_only(&parts, missing);
-        Ok(Set { name, length, parts, roles, read_only })
+        let shape = self.newest.shape(self.newest.shape);
+        let arrangement = Arrangement {
+            level: shape.level_name(),
+            layout: shape.layout_name(),
+            chunk: Some(shape.chunk).filter(|&chunk| chunk > 0 && shape.level != 1),
+            members: roles.len(),
+            present: roles.len() - missing,
+        };
+        Ok(Set { name, length, parts, roles, arrangement, read_only })
     }
 
     /// The reason for which the set is not written, the first of several.

@@ -3,7 +3,7 @@
 
 use crate::base::size::PAGE;
 use crate::base::topology::{Source, Topology, round_down};
-use crate::format::md::superblock::Shape;
+use crate::format::md::shape::Shape;
 pub use copies::Copies;
 
 pub mod copies;

@@ -4,7 +4,7 @@ use super::layout::{Layout, Parity};
 use super::parity;
 use crate::base::error::Errno;
 use crate::base::topology::Topology;
-use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Rows, Slot};
+use crate::mapping::geom::{Arrangement, Extent, Geom, Op, ReadConsumer, Rows, Slot};
 
 /// Largest number of bytes that are made of parity at once.
 const PIECE: usize = 64 << 10;
@@ -65,6 +65,8 @@ pub struct Set {
     pub parts: Vec<Part>,
     /// Holders of the data of each role; none for one that is missing.
     pub roles: Vec<Vec<Half>>,
+    /// The arrangement by its newest superblock: of a set that is being reshaped, the one it gets.
+    pub arrangement: Arrangement,
     /// The reason for which it is not written.
     pub read_only: Option<&'static str>,
 }
@@ -303,6 +305,10 @@ impl Geom for Set {
             |halves: &Vec<Half>| matches!(halves.as_slice(), [one] if one.recovered == u64::MAX);
         let [Part { layout: Layout::Parity(_), .. }] = self.parts.as_slice() else { return None };
         self.roles.iter().all(whole).then_some(self)
+    }
+
+    fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
+        Some(self.arrangement.clone())
     }
 
     fn read_only(&self, _slot: usize) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! Superblocks of md: both versions parsed into one value.
 
+use super::shape::Shape;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::round_down;
 use crate::probe::Probe;
@@ -99,19 +100,6 @@ on_disk! {
         220 => max_dev: U32,
         224 => pad3: [u8; 32],
     }
-}
-
-/// Shape of a set: what a reshape changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Level as md counts: -1 linear, 0, 1, 4, 5, 6, 10.
-    pub level: i32,
-    /// Layout; its meaning depends on the level.
-    pub layout: u32,
-    /// Chunk in bytes; 0 where there are no chunks.
-    pub chunk: u64,
-    /// Members with a role.
-    pub disks: u32,
 }
 
 /// A reshape under way.
