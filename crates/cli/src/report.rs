@@ -127,7 +127,7 @@ pub(crate) struct Arrangement {
     pub level: String,
     /// Layout, for a level that has several.
     pub layout: Option<String>,
-    /// Chunk in bytes.
+    /// Chunk in bytes; `None` for a set without chunks.
     pub chunk: Option<u64>,
     /// Members of the whole set.
     pub members: usize,

@@ -117,7 +117,7 @@ fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
             uuid: Some(Guid([nth; 16])),
             attributes: 0,
         };
-        full.add(gpt, &ground, wanted, Rules::Aligned)?;
+        full.add(&ground, wanted, Rules::Aligned)?;
     }
     for patch in gpt.render(&empty, &full) {
         if patch.after_flush {
