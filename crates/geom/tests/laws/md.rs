@@ -26,6 +26,7 @@ impl Case {
             length,
             parts: vec![Part { end: length, layout, moved: false }],
             roles: (0..lengths.len()).map(|member| vec![half(member)]).collect(),
+            arrangement: None,
             read_only: None,
         };
         let case = Case::new("md", set, lengths, grains);

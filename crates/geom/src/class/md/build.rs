@@ -226,6 +226,7 @@ impl<'a> Building<'a> {
             members: roles.len(),
             present: roles.len() - missing,
         };
+        let arrangement = Some(arrangement);
         Ok(Set { name, length, parts, roles, arrangement, read_only })
     }
 

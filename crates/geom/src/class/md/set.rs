@@ -66,7 +66,7 @@ pub struct Set {
     /// Holders of the data of each role; none for one that is missing.
     pub roles: Vec<Vec<Half>>,
     /// The arrangement by its newest superblock: of a set that is being reshaped, the one it gets.
-    pub arrangement: Arrangement,
+    pub arrangement: Option<Arrangement>,
     /// The reason for which it is not written.
     pub read_only: Option<&'static str>,
 }
@@ -308,7 +308,7 @@ impl Geom for Set {
     }
 
     fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
-        Some(self.arrangement.clone())
+        self.arrangement.clone()
     }
 
     fn read_only(&self, _slot: usize) -> Option<&'static str> {
