@@ -7,7 +7,7 @@ use crate::placed::table_on;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
 use crate::target::{DiskOverrides, Source, Target, open};
-use crate::words::escape;
+use crate::words::{escape, refusal};
 use crate::writing::{Job, WriteOptions, carry_out};
 use std::fmt::Display;
 use std::ops::Range;
@@ -308,5 +308,5 @@ pub(crate) fn partitions(count: usize) -> String {
 
 /// The failure of a refused attempt; nothing was written.
 pub(crate) fn refuse(attempt: &str, target: impl Display, refusal: &Refusal) -> Failure {
-    Failure::Message(format!("{attempt} {target}: {refusal}: nothing was written"))
+    Failure::Message(format!("{attempt} {target}: {}: nothing was written", refusal::text(refusal)))
 }

@@ -343,7 +343,12 @@ fn no_source_is_too_long() {
 }
 
 /// Names of our command line: of the program, and of options that no other program has here.
-const OURS: [&str; 17] = [
+const OURS: [&str; 22] = [
+    "leave out -",
+    " part add",
+    " part create",
+    " part recover",
+    " --replace",
     "trueline ",
     " --logical",
     " --physical",
@@ -365,15 +370,12 @@ const OURS: [&str; 17] = [
 
 /// Sources of libraries that name them all the same, and why: the crate, and the beginning of the
 /// path under its `src/`.
-const NAME_THEM: [(&str, &str, &str); 6] = [
+const NAME_THEM: [(&str, &str, &str); 3] = [
     (
         "geom",
         "plan",
         "a plan is made of commands, ours among them; refusals of a use list the uses",
     ),
-    ("geom", "table/scheme.rs", "a refusal carries its advice in words"),
-    ("geom", "layout/sfdisk.rs", "a refusal carries its advice in words"),
-    ("geom", "layout/planning.rs", "a refusal carries its advice in words"),
     ("geom", "format/moving/mark.rs", "the mark on a disk tells its reader how to go on"),
     ("serve", "layer/overlay/kept.rs", "the magic of a file begins with the name"),
 ];

@@ -22,7 +22,7 @@ pub mod types;
 pub use editor::Editor;
 pub(crate) use place::free_ranges;
 pub use place::{Request, Rules};
-pub use refusal::Refusal;
+pub use refusal::{Advice, Property, Refusal};
 
 /// Partition table that can be edited.
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ impl Table {
             Some(index) if self.entry(index).is_some() => {
                 return Err(Refusal::new(
                     format!("index {index} is in use"),
-                    "delete it first, or leave out -i",
+                    Advice::DeleteOrChooseIndex,
                 ));
             }
             Some(index) => index,
@@ -206,7 +206,7 @@ impl Table {
                 "a partition at {} gets index {given}, by its place",
                 place(start, self.sector)
             );
-            return Err(Refusal::new(found, "leave out -i"));
+            return Err(Refusal::new(found, Advice::LeaveOut(Property::Index)));
         }
         *self = next;
         Ok(given)
@@ -319,13 +319,13 @@ impl Table {
             None => {
                 return Err(Refusal::new(
                     format!("{} belongs to a partition", attribute.name),
-                    "say which with -i",
+                    Advice::NameIndex,
                 ));
             }
             Some(_) if attribute.of_table => {
                 return Err(Refusal::new(
                     format!("{} belongs to the table", attribute.name),
-                    "leave out -i",
+                    Advice::LeaveOut(Property::Index),
                 ));
             }
             Some(index) => {
@@ -353,7 +353,7 @@ impl Table {
             [] => Ok(()),
             damage => Err(Refusal::new(
                 format!("the {} is damaged: {}", self.scheme, damage.join("; ")),
-                "recover it first: part recover",
+                Advice::Recover,
             )),
         }
     }

@@ -15,7 +15,7 @@ use crate::survey::cure::sentence;
 use crate::survey::survey;
 use crate::target::open::{open, open_for};
 use crate::target::{DiskOverrides, Source, Target};
-use crate::words::{columns, escape, say};
+use crate::words::{columns, escape, refusal, say};
 use crate::writing::{Job, carry_out};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
@@ -96,7 +96,7 @@ impl Kind {
         let label = metadata::Label { name: &args.name, id: random_id()?, components: &components };
         let refuse =
             |why: String| Failure::Message(format!("{attempt}: {why}: nothing was written"));
-        let labelled = encode(&label).map_err(|refusal| refuse(refusal.to_string()))?;
+        let labelled = encode(&label).map_err(|refusal| refuse(refusal::text(&refusal)))?;
         let made: Vec<_> = labelled.iter().map(|l| l.member.clone()).collect();
         let found = objections(graph, self.class, &members.ids, &made);
         weigh(&found, args.force).map_err(refuse)?;
@@ -197,7 +197,7 @@ impl Kind {
                 let members = Members::open(std::slice::from_ref(disk), &overrides, Access::Read)?;
                 let sector = read_last(&members.graph, members.ids[0], disk)?;
                 (self.dump)(&sector).map_err(|refusal| {
-                    format!("{} dump {disk}: {refusal}", self.class.name()).into()
+                    format!("{} dump {disk}: {}", self.class.name(), refusal::text(&refusal)).into()
                 })
             };
             match read() {

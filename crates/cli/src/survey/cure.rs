@@ -8,6 +8,7 @@ use crate::move_journal;
 use crate::placed::{Placed, extended, table_on};
 use crate::target::{self, DiskOverrides, Target};
 use crate::words::escape::shell;
+use crate::words::refusal;
 use room::Room;
 use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
@@ -164,7 +165,7 @@ impl<'a> Cures<'a> {
             }
             Err(refusal) => {
                 table_on(self.graph, *p.parents.first()?)?;
-                Some(format!("trueline move cannot: {refusal}"))
+                Some(format!("trueline move cannot: {}", refusal::text(&refusal)))
             }
         }
     }

@@ -15,7 +15,7 @@
 use super::Member;
 use crate::base::ondisk;
 use crate::base::topology::lcm;
-use crate::table::Refusal;
+use crate::table::{Advice, Property, Refusal};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Provider of which a set is to be made.
@@ -88,7 +88,7 @@ impl Label<'_> {
             if bad(name) {
                 return Err(Refusal::new(
                     format!("'{name}' is no provider's name"),
-                    "leave out -h",
+                    Advice::LeaveOut(Property::ProviderName),
                 ));
             }
         }

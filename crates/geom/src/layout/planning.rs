@@ -13,7 +13,7 @@ use crate::graph::occupant::{Contents, Occupant, require_readable};
 use crate::mapping::slices::{Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{New, TableSite};
-use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
+use crate::table::{Advice, Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
 
 /// Planning of one layout: what it may do, and the steps so far.
 pub(super) struct Planning<'a> {
@@ -105,16 +105,10 @@ impl Planning<'_> {
                     table.scheme,
                     table.entries.len()
                 );
-                return Err(Refusal::new(
-                    found,
-                    "--replace puts the layout in its place, and what is in these partitions is lost",
-                ));
+                return Err(Refusal::new(found, Advice::ReplaceTable));
             }
             Occupant::Data(what, _) | Occupant::Remains(what) if !self.may.replace => {
-                return Err(Refusal::new(
-                    what.clone(),
-                    "--replace writes the layout over it, and what is in it is lost",
-                ));
+                return Err(Refusal::new(what.clone(), Advice::ReplaceContents));
             }
             _ => return self.replaced(layout, there, probe, site),
         };
@@ -226,7 +220,7 @@ impl Planning<'_> {
                 "the layout does not name partitions that are there: index {}",
                 list.join(", ")
             );
-            return Err(Refusal::new(found, "add them to it, or delete them with --delete-others"));
+            return Err(Refusal::new(found, Advice::AddOrDeleteOthers));
         }
         for index in others {
             let gone = table.delete(index)?;

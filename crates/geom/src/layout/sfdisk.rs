@@ -27,8 +27,8 @@ use crate::base::ondisk::Guid;
 use crate::base::size;
 use crate::layout::{Layout, Part, Size};
 use crate::registry;
-use crate::table::Refusal;
 use crate::table::scheme::Id;
+use crate::table::{Advice, Refusal};
 use std::fmt;
 
 pub use dump::dump;
@@ -179,12 +179,9 @@ impl Script {
     /// The layout that it describes, for a disk of `length` bytes in sectors of `sector` bytes.
     pub fn layout(&self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         if let Some(other) = self.sector.filter(|&s| s != sector) {
-            let advice = format!(
-                "if the disk has such sectors, say --logical {other}; else change the numbers and the sector-size line"
-            );
             return Err(Refusal::new(
                 format!("the script counts sectors of {other} bytes, the disk has {sector}"),
-                advice,
+                Advice::ShowSectors(other),
             ));
         }
         let gpt = self.label.as_deref() == Some("gpt");

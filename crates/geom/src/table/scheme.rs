@@ -10,7 +10,7 @@ use crate::base::topology::{Grain, Topology, is_whole};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::table::types::{self, ALIASES};
-use crate::table::{Entry, Refusal, Rules, Table};
+use crate::table::{Advice, Entry, Refusal, Rules, Table};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -144,17 +144,12 @@ fn unknown(table: &Table, name: &str) -> Refusal {
         || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
     let typed = name.to_lowercase();
     let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
-    let mut near: Vec<&str> =
+    let mut near: Vec<&'static str> =
         valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
     if near.is_empty() {
         near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
     }
-    let some =
-        if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
-    let advice = format!(
-        "{some}trueline part add --help lists the names; any other is a number or GUID after a !"
-    );
-    Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
+    Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), Advice::Type(near))
 }
 
 /// Provider that a table lies on.

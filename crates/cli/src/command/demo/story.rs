@@ -9,7 +9,7 @@ use crate::report::Target;
 use crate::survey;
 use crate::target::open::taste_stores;
 use crate::target::{self, DiskOverrides};
-use crate::words::hexdump;
+use crate::words::{hexdump, refusal};
 use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{May, in_order, plan};
@@ -70,7 +70,7 @@ fn lay_out(length: u64, overrides: &DiskOverrides) -> Result<Sparse, String> {
         May::default(),
         &mut random,
     )
-    .map_err(|refused| refused.why.to_string())?;
+    .map_err(|refused| refusal::text(&refused.why))?;
     for patch in in_order(&planned.stages) {
         disk.put(patch.offset, &patch.bytes);
     }

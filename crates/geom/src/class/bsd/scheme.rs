@@ -27,7 +27,7 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
-use crate::table::{Entry, Refusal, Table, types};
+use crate::table::{Advice, Entry, Property, Refusal, Table, types};
 use std::ops::Range;
 
 impl Scheme for Bsd {
@@ -98,7 +98,10 @@ impl Scheme for Bsd {
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         if entry.partition.label.as_ref().is_some_and(|l| !l.is_empty()) {
-            return Err(Refusal::new("labels are not supported by BSD", "leave out -l"));
+            return Err(Refusal::new(
+                "labels are not supported by BSD",
+                Advice::LeaveOut(Property::Label),
+            ));
         }
         if entry.attributes != 0 {
             return Err(Refusal::new("partitions of BSD have no attributes", "leave them out"));

@@ -30,7 +30,7 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, Id, New, Scheme, TableSite};
-use crate::table::{Entry, Refusal, Rules, Table, types};
+use crate::table::{Advice, Entry, Property, Refusal, Rules, Table, types};
 use std::ops::Range;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -130,9 +130,10 @@ pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
         Kind::Mbr(super::PROTECTIVE) => {
             Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself"))
         }
-        Kind::Mbr(_) if entry.partition.label.is_some() => {
-            Err(Refusal::new(format!("{} has no labels", table.scheme), "leave out -l"))
-        }
+        Kind::Mbr(_) if entry.partition.label.is_some() => Err(Refusal::new(
+            format!("{} has no labels", table.scheme),
+            Advice::LeaveOut(Property::Label),
+        )),
         Kind::Mbr(byte) => Ok(byte),
         _ => Err(foreign(table)),
     }

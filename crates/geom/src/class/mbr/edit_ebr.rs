@@ -21,7 +21,7 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, New, Scheme, TableSite};
-use crate::table::{Entry, Refusal, Rules, Table};
+use crate::table::{Advice, Entry, Property, Refusal, Rules, Table};
 
 /// Largest number that a logical partition can have: one in each of [`LINKS`] EBRs.
 const LAST: u32 = 132;
@@ -84,16 +84,10 @@ impl Scheme for Ebr {
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_site(probe)?;
         if !site.kind.is_some_and(Kind::is_extended) {
-            return Err(Refusal::new(
-                "this is no extended partition",
-                "add one to an MBR: part add -t ebr",
-            ));
+            return Err(Refusal::new("this is no extended partition", Advice::AddExtended));
         }
         if new.entries.is_some() {
-            return Err(Refusal::new(
-                "a number of entries",
-                "leave out -n: a chain has no size of its own",
-            ));
+            return Err(Refusal::new("a number of entries", Advice::LeaveOut(Property::Entries)));
         }
         if new.id.is_some() {
             return Err(Refusal::new("an identity", "only the MBR has one"));

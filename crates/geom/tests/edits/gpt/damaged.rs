@@ -51,7 +51,10 @@ fn a_recovery_loses_nothing_at_any_time() {
             let damaged = read(&Gpt, &disk, sector).unwrap_or_else(|| panic!("{name}"));
             assert!(!damaged.damage.is_empty(), "{name}");
             assert_eq!(damaged.entries, table.entries, "{name}");
-            assert!(damaged.clone().delete(1).unwrap_err().advice.contains("recover"), "{name}");
+            assert!(
+                damaged.clone().delete(1).unwrap_err().advice.to_string().contains("recover"),
+                "{name}"
+            );
             let recovered = on(&disk, sector, |ground| Gpt.recover(&damaged, ground)).unwrap();
             assert_eq!(
                 recovered.usable.end,
@@ -91,7 +94,9 @@ fn what_cannot_be_recovered_says_what_to_do() {
         on(disk, 512, |ground| Gpt.recover(&table, ground))
     };
     // Partitions end at 24 MiB.
-    assert!(recover(&resized(&whole, 24 * MIB)).unwrap_err().advice.contains("full length"));
+    assert!(
+        recover(&resized(&whole, 24 * MIB)).unwrap_err().advice.to_string().contains("full length")
+    );
     let cut = resized(&whole, 25 * MIB);
     let table = recover(&cut).unwrap();
     every_state(&cut, &edit(&cut, &read(&Gpt, &cut, 512).unwrap(), &table), 512, Cut::Byte);
