@@ -33,6 +33,7 @@ mod directory;
 mod error;
 mod geometry;
 mod group;
+mod invalid;
 mod lines;
 mod options;
 mod shape;
@@ -41,6 +42,7 @@ mod write;
 
 pub use error::Error;
 pub use geometry::Geometry;
+pub use invalid::InvalidOption;
 pub use lines::Lines;
 pub use options::{Flavour, Optimization, Options};
 pub use write::Put;

@@ -54,7 +54,7 @@ pub mod xfs;
 pub mod zfs;
 
 pub use crate::base::size::PAGE;
-pub use stack::{Place, Use, edits};
+pub use stack::{InvalidUse, Place, Use, edits};
 pub use uses::{Group, Kind, USES};
 
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Graph;
-use trueline_geom::plan::{Host, LayerBase, Plan, Use};
+use trueline_geom::plan::{Host, InvalidUse, LayerBase, Plan, Use};
 
 /// Size in bytes of a described disk without `--size`.
 const USUAL: u64 = 1 << 40;
@@ -32,7 +32,8 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         Some(target) => DiskOverrides::of(&args.disk, target)?,
         None => DiskOverrides::for_described(&args.disk)?,
     };
-    let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
+    let wanted =
+        Use::parse(text).map_err(|wrong| format!("plan --use {text}: {}", invalid(&wrong)))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
         return Err(Failure::Message(format!(
             "plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB"
@@ -78,6 +79,19 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     }
     stdout.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The fault of a use, and how to list them all.
+fn invalid(wrong: &InvalidUse) -> String {
+    match wrong {
+        InvalidUse::Unknown { near, .. } if near.is_empty() => {
+            format!("{wrong}: trueline plan --list shows them")
+        }
+        InvalidUse::Unknown { .. } | InvalidUse::Level { .. } => {
+            format!("{wrong} trueline plan --list shows all")
+        }
+        _ => wrong.to_string(),
+    }
 }
 
 /// Prints the uses, by group.

@@ -20,6 +20,7 @@
 //! LVM2 `lib/format_text/layout.h`, `format-text.c`, `import_vsn1.c`; `lib/label/label.h`;
 //! `libdm/libdm-config.c`; segment types in `lib/striped`, `lib/mirror`, `lib/raid`, `lib/thin`.
 
+use self::fault::Fault;
 use super::{Assembly, Claim, Class, Member, Present, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::format::lvm2::label;
@@ -30,6 +31,7 @@ use group::{Group, Physical};
 use std::cmp::Reverse;
 
 mod copies;
+mod fault;
 mod group;
 mod segments;
 mod text;
@@ -182,7 +184,7 @@ fn found(
     Some(best)
 }
 
-fn unreadable(copy: &Copy, why: &str) -> Finding {
+fn unreadable(copy: &Copy, why: &Fault) -> Finding {
     let message = format!("the LVM metadata contradict themselves: {why}");
     Finding::new(&finding::LABEL, Severity::Error, copy.at, message)
         .fix("restore the group from a backup of its metadata: vgcfgrestore")

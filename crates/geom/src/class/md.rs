@@ -38,6 +38,7 @@ use set::{Half, Part, Set};
 use std::sync::Arc;
 
 mod build;
+pub mod fault;
 pub mod layout;
 pub mod parity;
 pub mod set;

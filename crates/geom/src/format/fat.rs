@@ -25,6 +25,7 @@ use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
 use crate::base::topology::is_whole;
 use crate::probe::Probe;
+use std::fmt;
 use zerocopy::little_endian::{U16, U32};
 
 /// The format, for the registry.
@@ -87,11 +88,12 @@ impl Format for Fat {
         let large = format!(
             "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a"
         );
+        let with = |more| format!("with {more} reserved sectors more: mkfs.fat -a -R");
         match (unit <= LARGEST_CLUSTER, reserved(area)) {
-            (true, Ok(reserved)) => format!("{large}: mkfs.fat -s; or {reserved}"),
+            (true, Ok(more)) => format!("{large}: mkfs.fat -s; or {}", with(more)),
             (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
-            (false, Ok(reserved)) => format!("make it anew {reserved}"),
-            (false, Err(why)) => why,
+            (false, Ok(more)) => format!("make it anew {}", with(more)),
+            (false, Err(why)) => why.to_string(),
         }
     }
 
@@ -251,23 +253,38 @@ fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
     None
 }
 
-/// The reserved sectors that put the clusters on the boundary, counted in the FAT's own sectors; an
-/// error says why no number of them can.
-fn reserved(area: &StrayData<'_>) -> Result<String, String> {
+/// Reason for which no number of reserved sectors puts the clusters on the boundary.
+enum OutOfReach {
+    /// Bytes that are lacking, no multiple of a sector of so many.
+    Uneven(u64, u64),
+    /// Sectors that are lacking, more than a FAT has.
+    Many(u64),
+}
+
+impl fmt::Display for OutOfReach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no number of reserved sectors brings its clusters there: ")?;
+        match self {
+            OutOfReach::Uneven(lacking, sector) => {
+                write!(f, "they are {sector} bytes each, and {lacking} are lacking")
+            }
+            OutOfReach::Many(more) => {
+                write!(f, "{more} are lacking, and a FAT has {MOST_RESERVED} at most")
+            }
+        }
+    }
+}
+
+/// The number of further reserved sectors that puts the clusters on the boundary, counted in the
+/// FAT's own sectors.
+fn reserved(area: &StrayData<'_>) -> Result<u64, OutOfReach> {
     let (lacking, sector) =
         (area.lacking, area.sign.and_then(|sign| sign.sector).unwrap_or(area.sector).max(1));
     let more = lacking / sector;
     if !is_whole(lacking, sector) {
-        return Err(format!(
-            "no number of reserved sectors brings its clusters there: they are {sector} bytes each, and {lacking} are lacking"
-        ));
+        return Err(OutOfReach::Uneven(lacking, sector));
     }
-    if more > MOST_RESERVED {
-        return Err(format!(
-            "no number of reserved sectors brings its clusters there: {more} are lacking, and a FAT has {MOST_RESERVED} at most"
-        ));
-    }
-    Ok(format!("with {more} reserved sectors more: mkfs.fat -a -R"))
+    if more > MOST_RESERVED { Err(OutOfReach::Many(more)) } else { Ok(more) }
 }
 
 #[cfg(test)]

@@ -32,8 +32,10 @@ use crate::table::{Advice, Refusal};
 use std::fmt;
 
 pub use dump::dump;
+pub use fault::Fault;
 
 mod dump;
+mod fault;
 mod line;
 
 /// Largest number of partitions, more than any table has room for.
@@ -92,8 +94,8 @@ impl Count {
 pub struct Mistake {
     /// Line of the text, from 1.
     pub line: usize,
-    /// Fault of the line, in words for the user.
-    pub what: String,
+    /// Fault of the line.
+    pub what: Fault,
 }
 
 impl fmt::Display for Mistake {
@@ -110,15 +112,12 @@ impl Script {
             script.line(line.trim()).map_err(|what| Mistake { line: number, what })?;
         }
         if script.lines.is_empty() && script.label.is_none() {
-            return Err(Mistake {
-                line: text.lines().count().max(1),
-                what: "there is no partition, and no label: line for an empty table".into(),
-            });
+            return Err(Mistake { line: text.lines().count().max(1), what: Fault::Empty });
         }
         Ok(script)
     }
 
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, line: &str) -> Result<(), Fault> {
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -127,7 +126,7 @@ impl Script {
             .filter(|(name, value)| !name.is_empty() && !value.is_empty() && !line.contains('='));
         match header {
             Some(_) if !self.lines.is_empty() => {
-                return Err("a header after the first partition".into());
+                return Err(Fault::LateHeader);
             }
             Some((name, value)) => return self.header(name.trim(), value.trim()),
             None => self.lines.push(if line.contains('=') {
@@ -136,22 +135,16 @@ impl Script {
                 line::unnamed(line)?
             }),
         }
-        if self.lines.len() > PARTITIONS {
-            Err(format!("more than {PARTITIONS} partitions"))
-        } else {
-            Ok(())
-        }
+        if self.lines.len() > PARTITIONS { Err(Fault::Partitions(PARTITIONS)) } else { Ok(()) }
     }
 
-    fn header(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let bad = || format!("{name}: '{value}' is none");
+    fn header(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        let bad = || Fault::HeaderValue { name: name.into(), value: value.into() };
         let number = || line::number(value).ok_or_else(bad);
         match name.to_ascii_lowercase().as_str() {
             "label" => match value {
                 "gpt" | "dos" => self.label = Some(value.into()),
-                _ => {
-                    return Err(format!("label '{value}': scripts for gpt and dos can be applied"));
-                }
+                _ => return Err(Fault::Label(value.into())),
             },
             "label-id" => {
                 let signature = value
@@ -162,7 +155,7 @@ impl Script {
                     Some(signature.or_else(|| value.parse().ok().map(Id::Guid)).ok_or_else(bad)?);
             }
             "unit" if value == "sectors" => {}
-            "unit" => return Err(format!("unit '{value}': only sectors are known")),
+            "unit" => return Err(Fault::Unit(value.into())),
             "first-lba" => self.first_lba = Some(number()?),
             "last-lba" => self.last_lba = Some(number()?),
             "table-length" => {
@@ -171,7 +164,7 @@ impl Script {
             "grain" => self.grain = Some(size::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
             "sector-size" => self.sector = Some(number()?),
             "device" => {}
-            _ => return Err(format!("header '{name}' is not known")),
+            _ => return Err(Fault::Header(name.into())),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Options of newfs(8), parsed from its own words.
 
 use super::error::Error;
+use super::invalid::InvalidOption;
 use super::shape::MAXCONTIG;
 use crate::format::ufs::fs::BLOCK;
 
@@ -134,18 +135,15 @@ impl Default for Options {
 impl Options {
     /// Parses newfs's own options, for a provider in sectors of `sector` bytes; and `--maxphys
     /// BYTES`, `--flavour RELEASE`. Letters may be joined (`-UL data`), numbers may have a binary
-    /// suffix (`-b 64k`). An `Err` is for the user.
-    pub fn parse(words: &[String], sector: u64) -> Result<Options, String> {
+    /// suffix (`-b 64k`).
+    pub fn parse(words: &[String], sector: u64) -> Result<Options, InvalidOption> {
         let mut options = Options::default();
         // `-s` and `-r` count sectors, of a size that may come after them.
         let (mut size, mut reserved) = (None, 0);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = |letter: &str, rest: &str| match rest {
-                "" => words
-                    .next()
-                    .cloned()
-                    .ok_or_else(|| format!("newfs: option {letter} needs a value")),
+                "" => words.next().cloned().ok_or_else(|| InvalidOption::NoValue(letter.into())),
                 rest => Ok(rest.to_string()),
             };
             if let Some(long) = word.strip_prefix("--") {
@@ -155,18 +153,12 @@ impl Options {
                         options.maxphys = number("largest transfer", &value(word, given)?)?
                     }
                     "flavour" => options.flavour = flavour(&value(word, given)?)?,
-                    _ => {
-                        return Err(format!(
-                            "newfs: unknown option {word}: there are --maxphys, --flavour, and newfs(8)'s letters"
-                        ));
-                    }
+                    _ => return Err(InvalidOption::Long(word.clone())),
                 }
                 continue;
             }
             let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-                return Err(format!(
-                    "newfs: unexpected {word:?}: the device is what stands before --"
-                ));
+                return Err(InvalidOption::Word(word.clone()));
             };
             for (at, letter) in letters.char_indices() {
                 if options.set(letter)? {
@@ -190,7 +182,7 @@ impl Options {
     }
 
     /// Sets an option that takes no value; `Ok(false)` if it takes one.
-    fn set(&mut self, letter: char) -> Result<bool, String> {
+    fn set(&mut self, letter: char) -> Result<bool, InvalidOption> {
         match letter {
             'E' => self.erase = true,
             'J' => self.gjournal = true,
@@ -200,29 +192,30 @@ impl Options {
             'l' => self.multilabel = true,
             'n' => self.snap = false,
             't' => self.trim = true,
-            'j' => return Err("newfs: -j is not supported: make the file system with -U, then `tunefs -j enable` on FreeBSD".into()),
-            'X' => return Err("newfs: -X is not supported: it leaves a file system unfinished to test fsck".into()),
-            'T' => return Err("newfs: -T is not supported: there is no disktab(5) here".into()),
-            'p' => return Err("newfs: -p is not supported: name the partition with the device, as in disk.img#s1a".into()),
+            'j' | 'X' | 'T' | 'p' => {
+                let why = match letter {
+                    'j' => "make the file system with -U, then `tunefs -j enable` on FreeBSD",
+                    'X' => "it leaves a file system unfinished to test fsck",
+                    'T' => "there is no disktab(5) here",
+                    _ => "name the partition with the device, as in disk.img#s1a",
+                };
+                return Err(InvalidOption::Unsupported(letter, why));
+            }
             _ if WITH_VALUE.contains(letter) => return Ok(false),
-            _ => return Err(unknown(letter)),
+            _ => return Err(InvalidOption::Letter(letter)),
         }
         Ok(true)
     }
 
     /// Sets an option that takes a value, and checks the limits.
-    fn set_value(&mut self, letter: char, text: &str) -> Result<(), String> {
+    fn set_value(&mut self, letter: char, text: &str) -> Result<(), InvalidOption> {
         let positive = |what| {
             number(what, text).and_then(|n| if n == 0 { Err(bad(what, text)) } else { Ok(n) })
         };
         match letter {
             'L' => self.label = text.to_string(),
             'O' if text == "2" => {}
-            'O' => {
-                return Err(format!(
-                    "newfs: -O {text} is not supported: only UFS2 (-O 2) is made here"
-                ));
-            }
+            'O' => return Err(InvalidOption::Version(text.into())),
             'S' => self.sector = Some(positive("sector size")?),
             'a' => self.maxcontig = Some(positive("maximum contiguous blocks")?),
             'b' => self.block_size = Some(positive("block size")?),
@@ -239,16 +232,12 @@ impl Options {
                 self.optimization = match text {
                     "time" => Optimization::Time,
                     "space" => Optimization::Space,
-                    _ => {
-                        return Err(format!(
-                            "newfs: {text}: unknown optimization preference: use `space' or `time'"
-                        ));
-                    }
+                    _ => return Err(InvalidOption::Preference(text.into())),
                 }
             }
-            _ => return Err(unknown(letter)),
+            _ => return Err(InvalidOption::Letter(letter)),
         }
-        self.check().map_err(|e| format!("newfs: {e}"))
+        Ok(self.check()?)
     }
 
     /// Checks every number against the limits of the file system.
@@ -294,16 +283,12 @@ impl Options {
     }
 }
 
-fn unknown(letter: char) -> String {
-    format!("newfs: unknown option -{letter}: newfs(8) has the list")
-}
-
-fn bad(what: &str, text: &str) -> String {
-    format!("newfs: {text}: bad {what}")
+fn bad(what: &'static str, text: &str) -> InvalidOption {
+    InvalidOption::Number(what, text.into())
 }
 
 /// A number as expand_number(3) takes it: decimal or `0x`, and a binary suffix.
-fn number(what: &str, text: &str) -> Result<u64, String> {
+fn number(what: &'static str, text: &str) -> Result<u64, InvalidOption> {
     let end = text.len()
         - usize::from(
             text.ends_with(|c: char| "bkmgtpeBKMGTPE".contains(c) && !text.starts_with("0x")),
@@ -325,14 +310,12 @@ fn number(what: &str, text: &str) -> Result<u64, String> {
 }
 
 /// The flavour of a release of FreeBSD, 5 to 99.
-fn flavour(text: &str) -> Result<Flavour, String> {
+fn flavour(text: &str) -> Result<Flavour, InvalidOption> {
     match text.parse() {
         Ok(5..=11) => Ok(Flavour::FreeBsd9),
         Ok(12) => Ok(Flavour::FreeBsd12),
         Ok(13) => Ok(Flavour::FreeBsd13),
         Ok(14..=99) => Ok(Flavour::FreeBsd14),
-        _ => Err(format!(
-            "newfs: --flavour {text}: a release of FreeBSD is wanted: 9, 11, 12, 13, 14"
-        )),
+        _ => Err(InvalidOption::Flavour(text.into())),
     }
 }

@@ -278,7 +278,7 @@ fn words_are_newfs_s() {
 fn words_that_are_not() {
     let refused = |words: &str| {
         let words: Vec<String> = words.split_whitespace().map(String::from).collect();
-        let error = Options::parse(&words, 512).expect_err("refused");
+        let error = Options::parse(&words, 512).expect_err("refused").to_string();
         assert!(error.starts_with("newfs: ") && !error.contains('\n'), "{error}");
         error
     };

@@ -4,6 +4,10 @@ use super::uses::{Kind, USES};
 use super::{Above, Host, Layer, LayerBase, Plan, partition};
 use crate::base::topology::Topology;
 
+mod invalid;
+
+pub use invalid::InvalidUse;
+
 /// Base that a layer stands on, or offers to those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -30,14 +34,14 @@ pub struct Use {
 const DEEPEST: usize = 16;
 
 impl Use {
-    /// Parses a use such as `md5x4+luks+lvm+xfs`; an `Err` tells the user what does not fit.
-    pub fn parse(text: &str) -> Result<Use, String> {
+    /// Parses a use such as `md5x4+luks+lvm+xfs`.
+    pub fn parse(text: &str) -> Result<Use, InvalidUse> {
         let (mut wanted, mut place) =
             (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
         for word in text.split('+').map(str::trim) {
             let (kind, layer) = parse_layer(word)?;
             if wanted.layers.len() >= DEEPEST {
-                return Err(format!("more than {DEEPEST} layers"));
+                return Err(InvalidUse::TooDeep);
             }
             // A pool or a volume may be handed to a guest as it is; a whole disk needs a file
             // system first.
@@ -59,9 +63,7 @@ impl Use {
             };
             if !fits {
                 let below = wanted.layers.last().map_or("nothing", |(below, _)| below.name);
-                return Err(format!(
-                    "{word} does not stand on {below}: name layers from the bottom, as md5x4+luks+lvm+xfs"
-                ));
+                return Err(InvalidUse::Misplaced { layer: word.into(), below });
             }
             place = kind.gives;
             wanted.layers.push((kind, layer));
@@ -87,28 +89,25 @@ impl Use {
     }
 }
 
-fn parse_layer(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
+fn parse_layer(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), InvalidUse> {
     let found = USES.iter().find_map(|kind| Some((kind, kind.layer(word)?)));
     let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     found.ok_or_else(|| {
         if word.strip_prefix("md").is_some_and(digit) {
-            let form =
-                "levels 0, 1, 10 over 2 disks or more, 4 and 5 over 3, 6 over 4; a chunk, but for level 1, is a power of two from 4k";
-            return format!("no set '{word}': write md LEVEL x DISKS : CHUNK, as md5x4:64k: {form}");
+            return InvalidUse::Set(word.into());
         }
         if word.starts_with("raidz") {
-            return format!("no pool '{word}': write raidz PARITY x DISKS, as raidz2x6: parity 1 to 3, and more disks than that");
+            return InvalidUse::Pool(word.into());
         }
-        if let Some(level) = word.strip_prefix("raid").filter(|rest| digit(rest)) {
-            let md = format!("md{level}");
-            let md = if USES.iter().any(|kind| kind.layer(&md).is_some()) { md } else { "md5x4".into() };
-            return format!("no use '{word}': did you mean {md}, Linux's RAID, or raidz1x4, a ZFS pool? trueline plan --list shows all");
+        match word.strip_prefix("raid").filter(|rest| digit(rest)) {
+            Some(level) => {
+                let md = format!("md{level}");
+                let is_set = USES.iter().any(|kind| kind.layer(&md).is_some());
+                let set = if is_set { md } else { "md5x4".into() };
+                InvalidUse::Level { word: word.into(), set }
+            }
+            None => InvalidUse::Unknown { word: word.into(), near: near(word) },
         }
-        let near = near(word);
-        if near.is_empty() {
-            return format!("no use '{word}': trueline plan --list shows them");
-        }
-        format!("no use '{word}': did you mean {}? trueline plan --list shows all", near.join(", "))
     })
 }
 

@@ -242,9 +242,9 @@ pub enum Id {
 }
 
 impl FromStr for Id {
-    type Err = String;
+    type Err = InvalidId;
 
-    fn from_str(text: &str) -> Result<Id, String> {
+    fn from_str(text: &str) -> Result<Id, InvalidId> {
         let hex = text.strip_prefix("0x").unwrap_or(text);
         let number = || {
             u64::from_str_radix(hex, 16).ok().filter(|_| hex.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -255,9 +255,25 @@ impl FromStr for Id {
             16 => number().map(|n| Id::Duid(n.to_be_bytes())),
             _ => None,
         };
-        id.ok_or_else(|| format!("'{text}' is no identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD"))
+        id.ok_or_else(|| InvalidId(text.into()))
     }
 }
+
+/// Text that is no identity of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidId(String);
+
+impl fmt::Display for InvalidId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' is no identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for InvalidId {}
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -143,7 +143,7 @@ fn script_holds(text: &str) {
 fn use_holds(text: &str) {
     let wanted = match Use::parse(text) {
         Ok(wanted) => wanted,
-        Err(why) => return line(text, &why),
+        Err(why) => return line(text, &why.to_string()),
     };
     for length in [0, 1 << 20, LENGTH, u64::MAX] {
         let mut topology = Topology::new(SECTOR, length);
@@ -164,7 +164,7 @@ fn newfs_holds(text: &str) {
                 let _ = Newfs::new(LENGTH, sector, None, &options)
                     .map_err(|why| line(text, &why.to_string()));
             }
-            Err(why) => line(text, &why),
+            Err(why) => line(text, &why.to_string()),
         }
     }
 }

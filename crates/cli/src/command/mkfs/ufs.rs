@@ -30,7 +30,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
     let p = &target.graph.providers[target.id];
     let failed = |what: String| Failure::Message(format!("make ufs on {}: {what}", args.target));
     let sector = p.topology.sector;
-    let options = Options::parse(&args.own, sector).map_err(&failed)?;
+    let options = Options::parse(&args.own, sector).map_err(|wrong| failed(wrong.to_string()))?;
     let unit = p
         .topology
         .facts

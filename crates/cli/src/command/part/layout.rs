@@ -4,6 +4,7 @@ use crate::input_text;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
+use std::fmt::Display;
 use std::str::FromStr;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::size;
@@ -119,7 +120,7 @@ impl Partition {
 /// A value that is written as a word; a mistake in it is reported at its position.
 struct Word<T>(T);
 
-impl<'de, T: FromStr<Err = String>> Deserialize<'de> for Word<T> {
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map(Word).map_err(de::Error::custom)
     }

@@ -1,5 +1,6 @@
 //! Copies of a group's text on one physical volume.
 
+use super::fault::Fault;
 use super::group::Head;
 use crate::base::finding::{self, Finding, Severity};
 use crate::format::lvm2::label::{self, Label};
@@ -46,31 +47,27 @@ pub(super) fn newest(probe: &Probe<'_>, label: &Label) -> (Option<Copy>, Vec<Fin
 }
 
 /// The text of the area at `at`, and whether LVM ignores it; `None` if it is empty.
-fn copy(probe: &Probe<'_>, at: u64) -> Result<Option<(Copy, bool)>, String> {
-    let header = label::header(probe, at).ok_or("it has no header")?;
+fn copy(probe: &Probe<'_>, at: u64) -> Result<Option<(Copy, bool)>, Fault> {
+    let header = label::header(probe, at).ok_or(Fault::NoHeader)?;
     if !header.is_sound {
-        return Err("the checksum of its header is wrong".into());
+        return Err(Fault::HeaderSum);
     }
     if header.offset == 0 || header.length == 0 {
         return Ok(None);
     }
-    let text = header.text(probe).ok_or("its text does not lie within it, or cannot be read")?;
+    let text = header.text(probe).ok_or(Fault::NoText)?;
     let sum = label::crc(&text);
     if sum != header.checksum {
-        return Err(format!(
-            "the checksum of its text is {sum:08x}, its header has {:08x}",
-            header.checksum
-        ));
+        return Err(Fault::TextSum(sum, header.checksum));
     }
     // Names are ASCII; what is not belongs to strings that only LVM reads.
     let text = String::from_utf8_lossy(&text).into_owned();
-    let head = Head::parse(&text)
-        .map_err(|wrong| format!("byte {} of its text: {}", wrong.at, wrong.why))?;
+    let head = Head::parse(&text)?;
     Ok(Some((Copy { at, checksum: header.checksum, text, head }, header.is_ignored)))
 }
 
 /// The finding about a metadata area that cannot be used; `another` can.
-fn damaged(probe: &Probe<'_>, at: u64, why: &str, another: bool) -> Finding {
+fn damaged(probe: &Probe<'_>, at: u64, why: &Fault, another: bool) -> Finding {
     let severity = if another { Severity::Warning } else { Severity::Error };
     let rest = if another { "; another copy is used" } else { "" };
     let message =

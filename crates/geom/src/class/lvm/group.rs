@@ -1,5 +1,6 @@
 //! Volume group, as its text metadata describe it.
 
+use super::fault::Fault;
 use super::text::{self, Malformed, Section, Value};
 use std::collections::HashMap;
 
@@ -87,7 +88,7 @@ pub(super) struct Logical {
     /// True if old snapshots of it exist: what a write to it replaces belongs to them.
     pub(super) has_snapshots: bool,
     /// Segments in ascending order, without gaps; an `Err` says what is wrong with them.
-    pub(super) segments: Result<Vec<Segment>, String>,
+    pub(super) segments: Result<Vec<Segment>, Fault>,
 }
 
 /// Run of extents of a logical volume.
@@ -144,15 +145,14 @@ pub(super) enum On {
 impl Group {
     /// The group that `text` describes; an `Err` says what it lacks. A logical volume that is
     /// described wrongly is kept, and says so.
-    pub(super) fn parse(text: &str) -> Result<Group, String> {
-        let root = text::parse(text, None)
-            .map_err(|wrong| format!("byte {} of its text: {}", wrong.at, wrong.why))?;
-        let (name, vg) = group(&root).ok_or("its text has no volume group")?;
-        let number = |key| vg.number(key).ok_or(format!("volume group {name} has no {key}"));
+    pub(super) fn parse(text: &str) -> Result<Group, Fault> {
+        let root = text::parse(text, None)?;
+        let (name, vg) = group(&root).ok_or(Fault::NoGroup)?;
+        let number = |key| vg.number(key).ok_or(Fault::NoNumber { group: name.into(), key });
         let extent = number("extent_size")?
             .checked_mul(SECTOR)
             .filter(|&bytes| bytes > 0)
-            .ok_or(format!("volume group {name} has extents of no possible size"))?;
+            .ok_or(Fault::ExtentSize(name.into()))?;
         let physical: Vec<Physical> = vg
             .section("physical_volumes")
             .into_iter()
@@ -263,24 +263,21 @@ fn segments(
     lv: &Section<'_>,
     extent: u64,
     names: &HashMap<&str, On>,
-) -> Result<Vec<Segment>, String> {
+) -> Result<Vec<Segment>, Fault> {
     let mut all = Vec::new();
     for (name, section) in lv.sections().filter(|(name, _)| name.starts_with("segment")) {
-        all.push(segment(section, extent, names).map_err(|wrong| format!("{name}: {wrong}"))?);
+        all.push(segment(section, extent, names).map_err(|fault| fault.within(name))?);
     }
     all.sort_by_key(|segment| segment.first);
     let mut next = 0u64;
     for segment in &all {
         if segment.first != next {
-            return Err(format!(
-                "a segment begins at extent {}, where the one before ends at {next}",
-                segment.first
-            ));
+            return Err(Fault::Gap { first: segment.first, end: next });
         }
         next = next.saturating_add(segment.count);
     }
     if next.checked_mul(extent).is_none_or(|bytes| bytes == 0 || bytes > i64::MAX.unsigned_abs()) {
-        return Err(format!("{next} extents of {extent} bytes are no possible size"));
+        return Err(Fault::Size(next, extent));
     }
     Ok(all)
 }
@@ -289,13 +286,13 @@ fn segment(
     section: &Section<'_>,
     extent: u64,
     names: &HashMap<&str, On>,
-) -> Result<Segment, String> {
-    let number = |key| section.number(key).ok_or(format!("no {key}"));
+) -> Result<Segment, Fault> {
+    let number = |key| section.number(key).ok_or(Fault::Without(key));
     let (first, count) = (number("start_extent")?, number("extent_count")?);
     if count == 0 {
-        return Err("no extents".into());
+        return Err(Fault::Without("extents"));
     }
-    let word = section.text("type").ok_or("no type")?;
+    let word = section.text("type").ok_or(Fault::Without("type"))?;
     // A compatibility mark stands behind a plus: `cache+CACHE_USES_CACHEVOL`.
     let kind = match word.split('+').next().unwrap_or(word) {
         "striped" | "linear" => {
@@ -324,50 +321,48 @@ fn striped(
     section: &Section<'_>,
     extent: u64,
     count: u64,
-) -> Result<Kind, String> {
+) -> Result<Kind, Fault> {
     let stripes = places.len() as u64;
     if stripes == 0 {
-        return Err("no stripes".into());
+        return Err(Fault::Without("stripes"));
     }
     if stripes == 1 {
         return Ok(Kind::Striped { chunk: 0, places });
     }
     let chunk = section.number("stripe_size").unwrap_or(0).saturating_mul(SECTOR);
     if !count.is_multiple_of(stripes) {
-        return Err(format!("{count} extents on {stripes} stripes"));
+        return Err(Fault::Uneven { extents: count, stripes });
     }
     let on_each = (count / stripes).checked_mul(extent);
     if chunk == 0 || on_each.is_none_or(|bytes| !bytes.is_multiple_of(chunk)) {
-        return Err(format!("a stripe size of {chunk} bytes, on extents of {extent}"));
+        return Err(Fault::Stripe { size: chunk, extent });
     }
     Ok(Kind::Striped { chunk, places })
 }
 
 /// Names, each with an extent behind it, as `stripes` and `mirrors` have them.
-fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, String> {
+fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
     let pair = |pair: &[Value<'_>]| match pair {
         [Value::Text(name), Value::Number(extent)] => {
-            let on = *names.get(&**name).ok_or(format!("there is no volume {name}"))?;
+            let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
             let extent =
-                u64::try_from(*extent).map_err(|_| format!("extent {extent} of {name}"))?;
+                u64::try_from(*extent).map_err(|_| Fault::Extent(*extent, name.to_string()))?;
             Ok(Place { on, extent })
         }
-        _ => Err("a list of places is no list of names and extents".to_string()),
+        _ => Err(Fault::Places),
     };
     list.chunks(2).map(pair).collect()
 }
 
 /// Images of a RAID, each behind its metadata.
-fn images(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, String> {
-    list.chunks(2)
-        .map(|pair| image(pair.get(1).ok_or("metadata without an image")?, names))
-        .collect()
+fn images(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
+    list.chunks(2).map(|pair| image(pair.get(1).ok_or(Fault::NoImage)?, names)).collect()
 }
 
 /// The whole of a volume that is named.
-fn image(name: &Value<'_>, names: &HashMap<&str, On>) -> Result<Place, String> {
-    let Value::Text(name) = name else { return Err("an image is no name".into()) };
-    let on = *names.get(&**name).ok_or(format!("there is no volume {name}"))?;
+fn image(name: &Value<'_>, names: &HashMap<&str, On>) -> Result<Place, Fault> {
+    let Value::Text(name) = name else { return Err(Fault::Image) };
+    let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
     Ok(Place { on, extent: 0 })
 }
 
@@ -433,7 +428,7 @@ mod tests {
         Group::parse(&text).unwrap()
     }
 
-    fn lv(segments: &str) -> Result<Vec<Segment>, String> {
+    fn lv(segments: &str) -> Result<Vec<Segment>, Fault> {
         group(&format!("a {{ status = [\"VISIBLE\"] {segments} }}")).logical[0].segments.clone()
     }
 
@@ -471,7 +466,7 @@ mod tests {
                 Segment { first: 2, count: 2, kind: Kind::Zero, with: vec![] },
             ]
         );
-        let wrong = |text: &str| lv(text).unwrap_err();
+        let wrong = |text: &str| lv(text).unwrap_err().to_string();
         assert!(wrong(&segment(1, linear)).contains("begins at extent 1"));
         assert!(wrong("").contains("no possible size"));
         assert!(wrong(&segment(0, "")).contains("no type"));

@@ -1,6 +1,7 @@
 //! Layers of a group: one for every logical volume, after those that it stands on.
 
 use super::Lvm;
+use super::fault::Fault;
 use super::group::{Group, Kind, Logical, On, Place, Segment};
 use super::segments::{Places, Segments};
 use crate::base::finding::{self, Finding, Severity};
@@ -179,12 +180,12 @@ impl Draft {
 
 impl Maker<'_> {
     /// The layer of a logical volume; an `Err` says why there is none.
-    fn layer(&self, volume: usize, looped: bool) -> Result<Layer, String> {
+    fn layer(&self, volume: usize, looped: bool) -> Result<Layer, Fault> {
         let own = &self.group.logical[volume];
         let name = own.path(self.group);
-        let segments = own.segments.as_ref().map_err(|why| format!("{name}: {why}"))?;
+        let segments = own.segments.as_ref().map_err(|why| why.clone().within(&name))?;
         if looped {
-            return Err(format!("{name} stands on itself: its segments go round in a loop"));
+            return Err(Fault::Loop(name));
         }
         let mut draft = Draft::default();
         for segment in segments {
@@ -203,7 +204,7 @@ impl Maker<'_> {
         let torn = draft.runs.iter().any(|(_, places)| *places == Places::Fail);
         let unwritten = self.unwritten(own, segments, torn);
         let geom = Segments::new(name.clone(), draft.runs)
-            .ok_or(format!("{name}: its segments are of no possible size"))?
+            .ok_or(Fault::Segments(name))?
             .read_only_for(unwritten);
         let layer = Layer::new(Arc::new(geom), draft.below);
         Ok(Layer { parts, findings: draft.findings, seen: !unseen, ..layer })

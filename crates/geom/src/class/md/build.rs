@@ -1,6 +1,7 @@
 //! The choice of members, and the set that they make.
 
-use super::layout::{Mirror, UNSAID};
+use super::fault::{Exclusion, Fault};
+use super::layout::Mirror;
 use super::*;
 
 /// Events by which a member may be behind: it missed the last write of superblocks alone.
@@ -49,49 +50,43 @@ impl<'a> Building<'a> {
         length: u64,
         sb: &'a Superblock,
         role: u32,
-    ) -> Result<(), String> {
+    ) -> Result<(), Exclusion> {
         let newest = self.newest;
         if (sb.shape, sb.size, &sb.version) != (newest.shape, newest.size, &newest.version)
             && sb.events.saturating_add(MARGIN) >= newest.events
         {
-            return Err("what it says of the set is not what the others say".into());
+            return Err(Exclusion::Contradicts);
         }
         if sb.events.saturating_add(MARGIN) < newest.events {
-            return Err(format!(
-                "it is stale: it has seen {} events, the others {}",
-                sb.events, newest.events
-            ));
+            return Err(Exclusion::Stale { seen: sb.events, newest: newest.events });
         }
         if !newest.active.contains(&sb.number) {
-            return Err("it is stale: the others know it as failed".into());
+            return Err(Exclusion::Failed);
         }
         let starts = [sb.data_offset, sb.reshape.map(|reshape| reshape.data_offset)];
         let start = starts.into_iter().flatten().max();
         let needed = start.and_then(|start| start.checked_add(sb.used()));
         if needed.is_none_or(|end| end > length) {
-            return Err(format!(
-                "it has {length} bytes, and its data would end at byte {}",
-                needed.unwrap_or(u64::MAX)
-            ));
+            return Err(Exclusion::Short { length, end: needed.unwrap_or(u64::MAX) });
         }
         let slot = usize::try_from(role).ok().and_then(|role| self.roles.get_mut(role));
         let Some(holders) = slot else {
-            return Err(format!("its role is {role}, of {} members", newest.most_disks()));
+            return Err(Exclusion::Role { role, members: newest.most_disks() });
         };
         let replaces = |sb: &Superblock| sb.features & feature::REPLACEMENT != 0;
         if let Some((_, other)) = holders.iter().find(|(_, other)| replaces(other) == replaces(sb))
         {
             return Err(if other.device == sb.device {
-                format!("it is a copy of another member, number {role}: name each member once")
+                Exclusion::Copy(role)
             } else {
-                format!("another member has its role, number {role}")
+                Exclusion::Taken(role)
             });
         }
         holders.push((at, sb));
         Ok(())
     }
 
-    fn leave(&mut self, at: usize, sb: &Superblock, why: &str) {
+    fn leave(&mut self, at: usize, sb: &Superblock, why: &Exclusion) {
         let message = format!("left out of the md set {}: {why}", sb.short_name());
         let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, sb.at, message);
         self.findings.push((at, finding));
@@ -126,7 +121,7 @@ impl<'a> Building<'a> {
                 let sb = self.newest;
                 let mut finding =
                     Finding::new(&finding::INCOMPLETE, Severity::Warning, sb.at, message);
-                if why == UNSAID {
+                if why == Fault::Unsaid {
                     finding = finding.fix("if a kernel before 3.14 wrote it, it is the original layout; on Linux: mdadm --assemble --update=layout-original, else --update=layout-alternate");
                 }
                 let first = assembly.here.first().copied().unwrap_or(0);
@@ -154,7 +149,7 @@ impl<'a> Building<'a> {
         least(&self.newest.shape) && old.is_none_or(|old| least(&old))
     }
 
-    fn layout(&self, shape: &Shape) -> Result<Layout, String> {
+    fn layout(&self, shape: &Shape) -> Result<Layout, Fault> {
         let shape = self.newest.shape(*shape);
         let rooms: Vec<u64> = self
             .roles
@@ -173,7 +168,7 @@ impl<'a> Building<'a> {
     }
 
     /// The set of the members in use.
-    fn set(&self, missing: usize) -> Result<Set, String> {
+    fn set(&self, missing: usize) -> Result<Set, Fault> {
         let mut consumers = 0;
         let roles: Vec<Vec<Half>> = self
             .roles
@@ -214,7 +209,7 @@ impl<'a> Building<'a> {
             }
         };
         if length == 0 {
-            return Err("its labels leave it no room".into());
+            return Err(Fault::Empty);
         }
         let name = format!("md/{}", self.newest.short_name());
         let read_only = self.read_only(&parts, missing);

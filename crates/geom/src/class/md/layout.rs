@@ -1,6 +1,7 @@
 //! Places of a set's bytes on its members, as Linux computes them: roles and member addresses,
 //! without regard to which members are there.
 
+use super::fault::Fault;
 use crate::base::size::PAGE;
 use crate::base::topology::{Source, Topology, round_down};
 use crate::format::md::shape::Shape;
@@ -36,29 +37,24 @@ pub enum Layout {
     Copies(Copies),
 }
 
-/// Reason for which a superblock gives no layout, in words.
-pub type Wrong = String;
-
 impl Layout {
     /// The layout of a set of `shape` over members of `rooms` bytes each by number, of which it
     /// uses `size` (0: all of them).
-    pub fn new(shape: &Shape, size: u64, rooms: &[u64]) -> Result<Layout, Wrong> {
+    pub fn new(shape: &Shape, size: u64, rooms: &[u64]) -> Result<Layout, Fault> {
         let Shape { level, layout, chunk, disks } = *shape;
         let disks = u64::from(disks);
         let power = |least: u64| chunk.is_power_of_two() && chunk >= least;
         match level {
             -1 => Linear::new(rooms, chunk).map(Layout::Linear),
-            0 if chunk == 0 || !chunk.is_multiple_of(512) => {
-                Err(format!("its chunk is {chunk} bytes"))
-            }
+            0 if chunk == 0 || !chunk.is_multiple_of(512) => Err(Fault::Chunk(chunk)),
             0 => Zones::new(rooms, chunk, layout).map(Layout::Zones),
             1 => Ok(Layout::Mirror(Mirror { order: (0..rooms.len()).collect(), length: size })),
-            4..=6 if !power(PAGE) => Err(format!("its chunk is {chunk} bytes")),
+            4..=6 if !power(PAGE) => Err(Fault::Chunk(chunk)),
             4..=6 => Parity::new(level, layout, disks, chunk, size).map(Layout::Parity),
-            10 if !power(PAGE) => Err(format!("its chunk is {chunk} bytes")),
+            10 if !power(PAGE) => Err(Fault::Chunk(chunk)),
             10 => Copies::new(layout, disks, chunk, size).map(Layout::Copies),
-            -4 | -5 => Err("its level is one of tests and paths, not of storage".into()),
-            _ => Err(format!("its level is {level}, which is not known")),
+            -4 | -5 => Err(Fault::NoStorage),
+            _ => Err(Fault::Level(level)),
         }
     }
 
@@ -131,14 +127,14 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn new(rooms: &[u64], chunk: u64) -> Result<Linear, Wrong> {
+    fn new(rooms: &[u64], chunk: u64) -> Result<Linear, Fault> {
         let mut end = 0u64;
         let mut ends = Vec::new();
         for &room in rooms {
             end = end
                 .checked_add(round_down(room, chunk))
                 .filter(|&sum| sum > end)
-                .ok_or("a member has no room for a chunk")?;
+                .ok_or(Fault::NoChunk)?;
             ends.push(end);
         }
         Ok(Linear { ends })
@@ -182,7 +178,7 @@ struct Zone {
 
 impl Zones {
     /// The zones of members of `rooms` bytes each, with RAID0's number of a layout.
-    pub fn new(rooms: &[u64], chunk: u64, layout: u32) -> Result<Zones, Wrong> {
+    pub fn new(rooms: &[u64], chunk: u64, layout: u32) -> Result<Zones, Fault> {
         let whole: Vec<u64> = rooms.iter().map(|&room| round_down(room, chunk)).collect();
         let (mut zones, mut start, mut end) = (Vec::new(), 0, 0u64);
         loop {
@@ -190,15 +186,15 @@ impl Zones {
                 (0..whole.len()).filter(|&member| whole[member] > start).collect();
             let Some(next) = members.iter().map(|&member| whole[member]).min() else { break };
             let length = (next - start).checked_mul(members.len() as u64);
-            end = length.and_then(|n| end.checked_add(n)).ok_or("it would be too large")?;
+            end = length.and_then(|n| end.checked_add(n)).ok_or(Fault::TooLarge)?;
             zones.push(Zone { end, start, members });
             start = next;
         }
         if zones.first().is_none_or(|zone| zone.members.len() != rooms.len()) {
-            return Err("a member has no room for a chunk".into());
+            return Err(Fault::NoChunk);
         }
         if zones.len() > 1 && ![RAID0_ORIG, RAID0_ALT_MULTIZONE].contains(&layout) {
-            return Err(UNSAID.into());
+            return Err(Fault::Unsaid);
         }
         // Linux masks sectors with those of a chunk less one, whatever the chunk: where that is no
         // power of two, the set ends before its last chunks.
@@ -250,9 +246,6 @@ impl Zones {
     }
 }
 
-/// Advice for a RAID0 of several zones that does not say which layout it has.
-pub const UNSAID: &str = "its members differ in length and it does not say in which of two layouts it was written: Linux refuses it too";
-
 /// The same bytes on every member.
 #[derive(Clone, Debug)]
 pub struct Mirror {
@@ -289,7 +282,7 @@ impl Parity {
         disks: u64,
         chunk: u64,
         size: u64,
-    ) -> Result<Parity, Wrong> {
+    ) -> Result<Parity, Fault> {
         let six = level == 6;
         // A RAID4's layout is not looked at: its parity is on the last member.
         let layout = if level == 4 { PARITY_N } else { layout };
@@ -299,15 +292,15 @@ impl Parity {
             n => six && (WITH_LAST_Q..=WITH_LAST_Q + PARITY_0).contains(&n),
         };
         if !known {
-            return Err(format!("its layout is {layout}, which is not known"));
+            return Err(Fault::Layout(layout));
         }
         let least = if six { 4 } else { 2 };
         if disks < least {
-            return Err(format!("it has {disks} members, and its level takes {least} at least"));
+            return Err(Fault::Members { disks, least });
         }
         let length = round_down(size, chunk)
             .checked_mul(disks - if six { 2 } else { 1 })
-            .ok_or("it would be too large")?;
+            .ok_or(Fault::TooLarge)?;
         Ok(Parity { layout, six, disks, chunk, length })
     }
 

@@ -8,6 +8,10 @@ use crate::base::size;
 use crate::base::topology::round_down;
 use std::fmt;
 
+mod invalid;
+
+pub use invalid::InvalidRule;
+
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -90,22 +94,17 @@ const CERTAIN: u64 = 1_000_000_000;
 /// Longest delay in nanoseconds, one hour: any client has given up by then.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Form of a rule, for messages.
-const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; \
-     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, flip, readonly or delay=10ms; \
-     WHEN probability=1%, every=N, after=N or offset=1m..2m";
-
 impl Rule {
-    /// Parses `OP:WHAT[,WHEN...]`; an `Err` tells the user the form.
-    pub fn parse(text: &str) -> Result<Rule, String> {
-        let (op, items) = text.split_once(':').ok_or(FORM)?;
+    /// Parses a rule as it is typed: `OP:WHAT[,WHEN...]`.
+    pub fn parse(text: &str) -> Result<Rule, InvalidRule> {
+        let (op, items) = text.split_once(':').ok_or(InvalidRule::Form)?;
         let op = match op {
             "*" => None,
             name => Some(
                 Op::ALL
                     .into_iter()
                     .find(|op| op.name() == name)
-                    .ok_or_else(|| format!("'{name}' is no operation: {FORM}"))?,
+                    .ok_or_else(|| InvalidRule::Operation(name.into()))?,
             ),
         };
         let text = text.to_owned();
@@ -122,19 +121,19 @@ impl Rule {
         };
         items.split(',').try_for_each(|item| rule.take(item))?;
         if rule.failure.is_none() && rule.delay_ns == 0 {
-            return Err(format!("what is to happen is missing: {FORM}"));
+            return Err(InvalidRule::Nothing);
         }
         if rule.writes_only && !Op::ALL.into_iter().any(|op| rule.concerns(op)) {
-            return Err(format!("only writes can be that: {FORM}"));
+            return Err(InvalidRule::OnlyWrites);
         }
         if rule.failure == Some(Failure::Flip) && !rule.concerns(Op::Read) {
-            return Err(format!("only reads can be that: {FORM}"));
+            return Err(InvalidRule::OnlyReads);
         }
         Ok(rule)
     }
 
-    fn take(&mut self, item: &str) -> Result<(), String> {
-        let wrong = |value: &str| format!("'{item}': '{value}' cannot be: {FORM}");
+    fn take(&mut self, item: &str) -> Result<(), InvalidRule> {
+        let wrong = |value: &str| InvalidRule::Value { item: item.into(), value: value.into() };
         match item.split_once('=').unwrap_or((item, "")) {
             ("error", name) => {
                 self.fail(Failure::Error(errno(name).ok_or_else(|| wrong(name))?), item)?
@@ -162,15 +161,15 @@ impl Rule {
                 self.range =
                     Some(from.zip(to).filter(|(from, to)| from < to).ok_or_else(|| wrong(range))?);
             }
-            _ => return Err(format!("'{item}' is not known: {FORM}")),
+            _ => return Err(InvalidRule::Item(item.into())),
         }
         Ok(())
     }
 
-    fn fail(&mut self, failure: Failure, item: &str) -> Result<(), String> {
+    fn fail(&mut self, failure: Failure, item: &str) -> Result<(), InvalidRule> {
         match self.failure.replace(failure) {
             None => Ok(()),
-            Some(_) => Err(format!("'{item}': a request fails in one way: write a rule for each")),
+            Some(_) => Err(InvalidRule::Second(item.into())),
         }
     }
 

@@ -1,23 +1,18 @@
 //! Lines of a script, each of which describes a partition.
 
-use super::{Count, Line};
+use super::{Count, Fault, Line};
 use crate::base::ondisk::Guid;
 use crate::base::size;
 
 /// Parses a line of named fields: `[node :] name[=value], ...`.
-pub(super) fn named(text: &str) -> Result<Line, String> {
+pub(super) fn named(text: &str) -> Result<Line, Fault> {
     let mut line = Line::default();
     let node = text.split_once(':').filter(|(node, _)| !node.contains('='));
     if let Some((node, _)) = node {
         let node = node.trim_end();
         let digits = &node[node.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
-        line.number = Some(
-            digits
-                .parse()
-                .ok()
-                .filter(|&n| n > 0)
-                .ok_or_else(|| format!("'{node}' does not end in a partition's number"))?,
-        );
+        line.number =
+            Some(digits.parse().ok().filter(|&n| n > 0).ok_or_else(|| Fault::Node(node.into()))?);
     }
     let mut rest = node.map_or(text, |(_, fields)| fields).trim_start();
     while !rest.is_empty() {
@@ -37,7 +32,7 @@ pub(super) fn named(text: &str) -> Result<Line, String> {
 }
 
 /// Parses a line of start, size, type and bootable, in this order.
-pub(super) fn unnamed(text: &str) -> Result<Line, String> {
+pub(super) fn unnamed(text: &str) -> Result<Line, Fault> {
     let (mut fields, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let (field, next) = value_of(rest)?;
@@ -45,31 +40,31 @@ pub(super) fn unnamed(text: &str) -> Result<Line, String> {
         rest = past_separator(next);
     }
     let mut line = Line::default();
-    for (name, field) in
+    for (place, field) in
         ["start", "size", "type", "bootable", "more than four fields:"].into_iter().zip(&fields)
     {
-        match (name, field.as_str()) {
+        match (place, field.as_str()) {
             ("bootable", "*") => line.bootable = true,
             (_, "" | "-") => {}
-            ("start" | "size" | "type", field) => line.set(name, Some(field.into()))?,
-            (_, field) => return Err(format!("{name} '{field}': write * or -")),
+            ("start" | "size" | "type", field) => line.set(place, Some(field.into()))?,
+            (_, field) => return Err(Fault::Mark { place, value: field.into() }),
         }
     }
     Ok(line)
 }
 
 impl Line {
-    fn set(&mut self, name: &str, value: Option<String>) -> Result<(), String> {
+    fn set(&mut self, name: &str, value: Option<String>) -> Result<(), Fault> {
         let value = match (name, value) {
             ("bootable", None) => {
                 self.bootable = true;
                 return Ok(());
             }
-            ("", _) => return Err("a name is missing before the =".into()),
+            ("", _) => return Err(Fault::NoName),
             (_, Some(value)) => value,
-            (_, None) => return Err(format!("'{name}' has no value")),
+            (_, None) => return Err(Fault::NoValue(name.into())),
         };
-        let bad = || format!("{name} '{value}' is none");
+        let bad = || Fault::FieldValue { name: name.into(), value: value.clone() };
         match name {
             "start" => self.start = count(&value).ok_or_else(bad)?,
             "size" => self.size = count(&value).ok_or_else(bad)?,
@@ -77,7 +72,7 @@ impl Line {
             "uuid" => self.uuid = Some(value.parse().map_err(|()| bad())?),
             "name" => self.name = Some(value),
             "attrs" => self.attributes = attributes(&value)?,
-            _ => return Err(format!("field '{name}' is not known")),
+            _ => return Err(Fault::Field(name.into())),
         }
         Ok(())
     }
@@ -88,10 +83,10 @@ fn is_between(c: char) -> bool {
 }
 
 /// A value, quoted or not, and the text after it.
-fn value_of(text: &str) -> Result<(String, &str), String> {
+fn value_of(text: &str) -> Result<(String, &str), Fault> {
     match text.strip_prefix('"') {
         Some(quoted) => {
-            let (value, rest) = quoted.split_once('"').ok_or("a quotation mark is not closed")?;
+            let (value, rest) = quoted.split_once('"').ok_or(Fault::Quotation)?;
             Ok((unescaped(value), rest))
         }
         None => {
@@ -153,7 +148,7 @@ fn count(text: &str) -> Option<Option<Count>> {
 }
 
 /// The bits of GPT attributes by sfdisk's names and numbers, between blanks or commas.
-fn attributes(text: &str) -> Result<u64, String> {
+fn attributes(text: &str) -> Result<u64, Fault> {
     let mut bits = 0;
     for word in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty()) {
         let number = || word.strip_prefix("GUID:").unwrap_or(word).parse::<u32>().ok();
@@ -163,7 +158,7 @@ fn attributes(text: &str) -> Result<u64, String> {
             "LegacyBIOSBootable" => Some(2),
             _ => number().filter(|&n| n < 3 || (48..64).contains(&n)),
         };
-        bits |= 1 << bit.ok_or_else(|| format!("attribute '{word}' is not known"))?;
+        bits |= 1 << bit.ok_or_else(|| Fault::Attribute(word.into()))?;
     }
     Ok(bits)
 }

@@ -28,7 +28,7 @@ fn stacks_that_cannot_stand_are_refused() {
         ("raidz4x6", "parity 1 to 3"),
         ("mdx", "no use"),
     ] {
-        assert!(Use::parse(wrong).is_err_and(|e| e.contains(why)), "{wrong}");
+        assert!(Use::parse(wrong).is_err_and(|e| e.to_string().contains(why)), "{wrong}");
     }
     for right in [
         "md10x3+zfs+mysql",
@@ -87,7 +87,7 @@ fn every_use_is_planned_by_each_of_its_names() {
 
 #[test]
 fn an_unknown_use_suggests_near_ones() {
-    let near = |word: &str| Use::parse(word).err().unwrap();
+    let near = |word: &str| Use::parse(word).err().unwrap().to_string();
     for (word, wanted) in [
         ("postgress", "postgres"),
         ("mysq", "mysql"),
@@ -104,5 +104,5 @@ fn an_unknown_use_suggests_near_ones() {
     ] {
         assert!(near(word).contains(wanted), "{word}: {}", near(word));
     }
-    assert_eq!(near("nonsense"), "no use 'nonsense': trueline plan --list shows them");
+    assert_eq!(near("nonsense"), "no use 'nonsense'");
 }

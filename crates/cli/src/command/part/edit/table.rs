@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use trueline_geom::graph::occupant::Occupant;
 use trueline_geom::registry::{self, SCHEMES};
 use trueline_geom::table::Refusal;
-use trueline_geom::table::scheme::{Geometry, New};
+use trueline_geom::table::scheme::{Geometry, InvalidId, New};
 use trueline_host::random;
 
 pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failure> {
@@ -72,7 +72,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
             .as_deref()
             .map(str::parse)
             .transpose()
-            .map_err(|wrong: String| refused(wrong, ""))?,
+            .map_err(|wrong: InvalidId| refused(wrong.to_string(), ""))?,
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
         geometry: args

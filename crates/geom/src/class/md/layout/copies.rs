@@ -1,7 +1,7 @@
 //! Chunks in several copies (RAID10): near, far and offset.
 
-use super::Wrong;
 use crate::base::topology::{Rows, gcd};
+use crate::class::md::fault::Fault;
 
 /// Chunks in several copies: near ones side by side, far ones further back (RAID10).
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Copies {
 
 impl Copies {
     /// A set of `disks` members of `size` bytes each, with RAID10's number of a layout.
-    pub fn new(layout: u32, disks: u64, chunk: u64, size: u64) -> Result<Copies, Wrong> {
+    pub fn new(layout: u32, disks: u64, chunk: u64, size: u64) -> Result<Copies, Fault> {
         let (near, far) = (u64::from(layout & 0xff), u64::from(layout >> 8 & 0xff));
         let offset = layout & 1 << 16 != 0;
         let copies = near * far;
@@ -32,18 +32,18 @@ impl Copies {
             _ => 0,
         };
         if copies < 2 || copies > disks || far_set == 0 || far_set > disks {
-            return Err(format!("its layout is {layout:#x}, which is not known"));
+            return Err(Fault::Copies(layout));
         }
         if offset && !disks.is_multiple_of(near) && near > 1 {
             // mdadm makes no such set; Linux would write one copy over another.
-            return Err(format!("in its layout, {layout:#x}, copies lie over each other"));
+            return Err(Fault::Overlapping(layout));
         }
         // As many chunks as fit, and what they take of each member.
         let chunks = size / chunk / far;
-        let chunks = chunks.checked_mul(disks).ok_or("it would be too large")? / near;
-        let used = chunks.checked_mul(copies).ok_or("it would be too large")?.div_ceil(disks);
+        let chunks = chunks.checked_mul(disks).ok_or(Fault::TooLarge)? / near;
+        let used = chunks.checked_mul(copies).ok_or(Fault::TooLarge)?.div_ceil(disks);
         let stride = if offset { chunk } else { used / far * chunk };
-        let length = chunks.checked_mul(chunk).ok_or("it would be too large")?;
+        let length = chunks.checked_mul(chunk).ok_or(Fault::TooLarge)?;
         Ok(Copies { near, far, offset, far_set, disks, chunk, stride, length })
     }
 

@@ -105,7 +105,7 @@ fn what_is_no_rule_says_how_one_is_written() {
         "write:torn=1",
         "read:nonsense",
     ] {
-        let said = Rule::parse(wrong).unwrap_err();
+        let said = Rule::parse(wrong).unwrap_err().to_string();
         assert!(said.contains("WHAT") || said.contains("a rule for each"), "{wrong}: {said}");
     }
     assert_eq!(Rule::parse("write:torn,every=1000").unwrap().to_string(), "write:torn,every=1000");

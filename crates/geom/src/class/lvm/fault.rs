@@ -1,0 +1,126 @@
+//! Faults of a group's metadata, in one copy of its text or in one volume.
+
+use super::text::Malformed;
+use std::fmt;
+
+/// Fault of LVM's metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Metadata area without a header.
+    NoHeader,
+    /// Header with a wrong checksum.
+    HeaderSum,
+    /// Text that does not lie within its area, or cannot be read.
+    NoText,
+    /// Checksums of a text: computed, and as its header has it.
+    TextSum(u32, u32),
+    /// Text that breaks the syntax.
+    Malformed(Malformed),
+    /// Text without a volume group.
+    NoGroup,
+    /// Group without a number that every group has.
+    NoNumber {
+        /// Name of the group.
+        group: String,
+        /// Key of the number.
+        key: &'static str,
+    },
+    /// Group with extents of no possible size.
+    ExtentSize(String),
+    /// Fault within a part that has a name: a volume, or a segment of it.
+    In(String, Box<Fault>),
+    /// Segment that begins elsewhere than the one before ends.
+    Gap {
+        /// First extent of the segment.
+        first: u64,
+        /// Extent after the last one before it.
+        end: u64,
+    },
+    /// Volume of so many extents of so many bytes.
+    Size(u64, u64),
+    /// Segment without a value or list that it needs.
+    Without(&'static str),
+    /// Extents that the stripes cannot share evenly.
+    Uneven {
+        /// Number of extents of the segment.
+        extents: u64,
+        /// Number of stripes over which they lie.
+        stripes: u64,
+    },
+    /// Stripe size in bytes that is none on extents of so many bytes.
+    Stripe {
+        /// Bytes of a stripe.
+        size: u64,
+        /// Bytes of an extent.
+        extent: u64,
+    },
+    /// Volume that the group does not have.
+    NoVolume(String),
+    /// Number of an extent on a volume that can be none.
+    Extent(i64, String),
+    /// List of places that is no list of names and extents.
+    Places,
+    /// Metadata of an image without the image.
+    NoImage,
+    /// Image without a name.
+    Image,
+    /// Volume that stands on itself.
+    Loop(String),
+    /// Volume whose segments are of no possible size.
+    Segments(String),
+}
+
+impl Fault {
+    /// The fault as one of the part called `name`.
+    pub(super) fn within(self, name: &str) -> Fault {
+        Fault::In(name.to_owned(), Box::new(self))
+    }
+}
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Fault {
+        Fault::Malformed(malformed)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::NoHeader => f.write_str("it has no header"),
+            Fault::HeaderSum => f.write_str("the checksum of its header is wrong"),
+            Fault::NoText => f.write_str("its text does not lie within it, or cannot be read"),
+            Fault::TextSum(computed, stored) => {
+                write!(f, "the checksum of its text is {computed:08x}, its header has {stored:08x}")
+            }
+            Fault::Malformed(Malformed { at, why }) => write!(f, "byte {at} of its text: {why}"),
+            Fault::NoGroup => f.write_str("its text has no volume group"),
+            Fault::NoNumber { group, key } => write!(f, "volume group {group} has no {key}"),
+            Fault::ExtentSize(group) => {
+                write!(f, "volume group {group} has extents of no possible size")
+            }
+            Fault::In(name, fault) => write!(f, "{name}: {fault}"),
+            Fault::Gap { first, end } => {
+                write!(f, "a segment begins at extent {first}, where the one before ends at {end}")
+            }
+            Fault::Size(extents, size) => {
+                write!(f, "{extents} extents of {size} bytes are no possible size")
+            }
+            Fault::Without(what) => write!(f, "no {what}"),
+            Fault::Uneven { extents, stripes } => {
+                write!(f, "{extents} extents on {stripes} stripes")
+            }
+            Fault::Stripe { size, extent } => {
+                write!(f, "a stripe size of {size} bytes, on extents of {extent}")
+            }
+            Fault::NoVolume(name) => write!(f, "there is no volume {name}"),
+            Fault::Extent(extent, name) => write!(f, "extent {extent} of {name}"),
+            Fault::Places => f.write_str("a list of places is no list of names and extents"),
+            Fault::NoImage => f.write_str("metadata without an image"),
+            Fault::Image => f.write_str("an image is no name"),
+            Fault::Loop(name) => {
+                write!(f, "{name} stands on itself: its segments go round in a loop")
+            }
+            Fault::Segments(name) => write!(f, "{name}: its segments are of no possible size"),
+        }
+    }
+}
