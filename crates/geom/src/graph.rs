@@ -145,8 +145,8 @@ impl Graph {
     }
 
     /// Places that were read while tasting.
-    pub fn looked(&self) -> ReadSet {
-        self.budget.looked(self.stores.len())
+    pub fn read_set(&self) -> ReadSet {
+        self.budget.read_set(self.stores.len())
     }
 
     /// The disks' stores, as [`Route::read_at`] takes them.

@@ -58,7 +58,7 @@ impl Budget {
     }
 
     /// Places that were read on the first `stores` stores.
-    pub fn looked(&self, stores: usize) -> ReadSet {
+    pub fn read_set(&self, stores: usize) -> ReadSet {
         ReadSet::at(stores, &self.read.borrow())
     }
 

@@ -97,7 +97,7 @@ impl Counting {
         let now = Instant::now();
         Counting {
             began: now,
-            trigger: Arc::new(RetasteTrigger::new(graph.looked())),
+            trigger: Arc::new(RetasteTrigger::new(graph.read_set())),
             exports: Mutex::default(),
             found: Mutex::new(Found { registry, stack: Arc::new(stack) }),
             tasting: Mutex::new(Tasting {
@@ -266,7 +266,7 @@ impl Counting {
         let exports = lock(&self.exports).clone();
         let mut found = lock(&self.found);
         if !exports.values().all(|counters| counters.has_room())
-            || !self.trigger.looked(&graph.looked())
+            || !self.trigger.looked(&graph.read_set())
         {
             return false;
         }

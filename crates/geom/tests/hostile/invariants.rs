@@ -173,7 +173,7 @@ pub fn again_holds(subjects: &[Subject]) {
                 signs,
             )
         };
-        (graph.providers.iter().map(of).collect::<Vec<_>>(), graph.looked())
+        (graph.providers.iter().map(of).collect::<Vec<_>>(), graph.read_set())
     };
     let graph = taste(&|_, disk| Box::new(disk));
     let want = found(&graph);

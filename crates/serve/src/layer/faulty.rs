@@ -7,7 +7,7 @@ use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
-use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
+use trueline_geom::class::nop::fault::{Decision, Failure, NumberedRequest, Op, Plan, Rule};
 use trueline_host::lock::lock;
 
 /// Faults shared by several stores: the requests of all are numbered in one sequence.
@@ -54,12 +54,12 @@ impl Faults {
     }
 
     /// Numbers a request, decides about it, and waits for its delay.
-    fn befall(&self, op: Op, offset: u64, length: u64) -> (Asked, Option<Failure>) {
+    fn befall(&self, op: Op, offset: u64, length: u64) -> (NumberedRequest, Option<Failure>) {
         if !self.plan.concerns(op) {
-            return (Asked { number: 0, of_all: 0, op, offset, length }, None);
+            return (NumberedRequest { number: 0, of_all: 0, op, offset, length }, None);
         }
         let next = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) + 1;
-        let asked = Asked {
+        let asked = NumberedRequest {
             number: next(&self.asked[op.place()]),
             of_all: next(&self.of_all),
             op,

@@ -100,13 +100,13 @@ mod tests {
         table[450] = 0x83;
         table[454..462].copy_from_slice(&[0, 4, 0, 0, 0, 2, 0, 0]);
         table[510..].copy_from_slice(&[0x55, 0xaa]);
-        let tasted = RetasteTrigger::new(blank.looked());
-        tasted.again(|| assert!(tasted.looked(&blank.looked())));
+        let tasted = RetasteTrigger::new(blank.read_set());
+        tasted.again(|| assert!(tasted.looked(&blank.read_set())));
         assert!(!tasted.is_stale());
         let made = graph(&table);
-        tasted.again(|| assert!(tasted.looked(&made.looked())));
+        tasted.again(|| assert!(tasted.looked(&made.read_set())));
         assert!(tasted.is_stale());
-        tasted.again(|| assert!(tasted.looked(&made.looked())));
+        tasted.again(|| assert!(tasted.looked(&made.read_set())));
         assert!(!tasted.is_stale());
     }
 }

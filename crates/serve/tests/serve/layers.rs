@@ -168,7 +168,7 @@ fn counted(spy: &Spy) -> (Counted, Arc<Counters>) {
     let graph = Graph::taste(vec![disk], Limits::default());
     let counters = Arc::new(Counters::new(
         IoAudit::new(&graph, 0),
-        Arc::new(RetasteTrigger::new(graph.looked())),
+        Arc::new(RetasteTrigger::new(graph.read_set())),
     ));
     (Counted::new(Arc::new(spy.clone()), counters.clone(), Box::new(|| ())), counters)
 }

@@ -1,4 +1,4 @@
-//! Editing a label.
+//! Editing of a BSD label.
 //!
 //! A label is one sector, so an edit is one write. It keeps the place, the byte order and every
 //! field that the edit does not concern: boot code beside it, sizes of fragments, entries elsewhere

@@ -46,7 +46,7 @@ impl Op {
 
 /// Request, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct NumberedRequest {
     /// Number among requests of its kind, from 1.
     pub number: u64,
     /// Number among all requests, from 1.
@@ -189,7 +189,7 @@ impl Rule {
     }
 
     /// The number of a request among those that the rule is for, from 1.
-    pub fn number(&self, asked: &Asked) -> u64 {
+    pub fn number(&self, asked: &NumberedRequest) -> u64 {
         if self.op.is_some() { asked.number } else { asked.of_all }
     }
 
@@ -199,7 +199,7 @@ impl Rule {
     }
 
     /// True if it hits a request, as rule `place` of a plan.
-    fn hits(&self, asked: &Asked, seed: u64, place: u64) -> bool {
+    fn hits(&self, asked: &NumberedRequest, seed: u64, place: u64) -> bool {
         let number = self.number(asked);
         let inside = self.range.is_none_or(|(from, to)| {
             asked.op != Op::Flush
@@ -246,7 +246,7 @@ pub struct Decision {
 
 impl Plan {
     /// The faults that hit a request.
-    pub fn decide(&self, asked: &Asked) -> Decision {
+    pub fn decide(&self, asked: &NumberedRequest) -> Decision {
         let mut decision = Decision::default();
         for (place, rule) in self.rules.iter().enumerate() {
             if !rule.hits(asked, self.seed, place as u64)
@@ -262,12 +262,12 @@ impl Plan {
     }
 
     /// Bytes of a torn write that reach the medium: whole sectors, and at least one fewer than all.
-    pub fn kept(&self, asked: &Asked, sector: u64) -> u64 {
+    pub fn kept(&self, asked: &NumberedRequest, sector: u64) -> u64 {
         round_down(below(hash(&[self.seed, u64::MAX, asked.number]), asked.length), sector)
     }
 
     /// Index of the bit of a read that is flipped, among all its bits.
-    pub fn flipped(&self, asked: &Asked) -> u64 {
+    pub fn flipped(&self, asked: &NumberedRequest) -> u64 {
         below(hash(&[self.seed, u64::MAX - 1, asked.number]), asked.length.saturating_mul(8))
     }
 

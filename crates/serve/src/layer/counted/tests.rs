@@ -26,7 +26,7 @@ fn counted() -> (Counted, Arc<Counters>) {
     let graph = graph();
     let counters = Arc::new(Counters::new(
         IoAudit::new(&graph, 0),
-        Arc::new(RetasteTrigger::new(graph.looked())),
+        Arc::new(RetasteTrigger::new(graph.read_set())),
     ));
     (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone(), Box::new(|| ())), counters)
 }
@@ -119,7 +119,7 @@ fn table() -> Vec<u8> {
 fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     let graph = Arc::new(std::sync::Mutex::new(graph()));
     let first = graph.lock().unwrap();
-    let tasted = Arc::new(RetasteTrigger::new(first.looked()));
+    let tasted = Arc::new(RetasteTrigger::new(first.read_set()));
     let counters = Arc::new(Counters::new(IoAudit::new(&first, 0), tasted.clone()));
     let through = Arc::new(Through::new(&first, 0));
     drop(first);
@@ -127,7 +127,7 @@ fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     let settled = move || {
         known.again(|| {
             let graph = again.lock().unwrap().again();
-            assert!(known.looked(&graph.looked()) && following.follow(IoAudit::new(&graph, 0)));
+            assert!(known.looked(&graph.read_set()) && following.follow(IoAudit::new(&graph, 0)));
         });
     };
     let store = Counted::new(through, counters.clone(), Box::new(settled));

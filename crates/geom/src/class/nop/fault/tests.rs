@@ -5,8 +5,8 @@ fn plan(rules: &[&str]) -> Plan {
 }
 
 /// Request `number`, where all requests are of one kind.
-fn asked(op: Op, number: u64) -> Asked {
-    Asked { number, of_all: number, op, offset: 1 << 20, length: 4096 }
+fn asked(op: Op, number: u64) -> NumberedRequest {
+    NumberedRequest { number, of_all: number, op, offset: 1 << 20, length: 4096 }
 }
 
 /// The numbers of the first `count` requests that fail.
@@ -21,12 +21,12 @@ fn numbers_decide() {
     assert_eq!(failing(&plan(&["write:error=enospc,after=3"]), Op::Write, 6), [4, 5, 6]);
     assert_eq!(failing(&plan(&["write:error=eio,after=3,every=2"]), Op::Write, 8), [5, 7]);
     // `*` counts all requests, whatever they are.
-    let of_all = Asked { number: 1, of_all: 501, ..asked(Op::Write, 1) };
+    let of_all = NumberedRequest { number: 1, of_all: 501, ..asked(Op::Write, 1) };
     let readonly = plan(&["*:readonly,after=500"]);
     assert_eq!(readonly.decide(&of_all).failure, Some(Failure::Error(Errno::ReadOnly)));
-    assert_eq!(readonly.decide(&Asked { op: Op::Read, ..of_all }).failure, None);
-    assert_eq!(readonly.decide(&Asked { op: Op::Flush, ..of_all }).failure, None);
-    assert_eq!(readonly.decide(&Asked { of_all: 500, ..of_all }).failure, None);
+    assert_eq!(readonly.decide(&NumberedRequest { op: Op::Read, ..of_all }).failure, None);
+    assert_eq!(readonly.decide(&NumberedRequest { op: Op::Flush, ..of_all }).failure, None);
+    assert_eq!(readonly.decide(&NumberedRequest { of_all: 500, ..of_all }).failure, None);
     // Reads count although they cannot be hit; where no rule counts them they need not be examined.
     assert!(readonly.concerns(Op::Read) && !plan(&["write:readonly,after=500"]).concerns(Op::Read));
 }
@@ -47,7 +47,7 @@ fn chance_is_the_seeds() {
 fn ranges_are_touched_or_not() {
     let plan = plan(&["*:error=eio,offset=1m..2m"]);
     let fails = |offset, length| {
-        plan.decide(&Asked { offset, length, ..asked(Op::Write, 1) }).failure.is_some()
+        plan.decide(&NumberedRequest { offset, length, ..asked(Op::Write, 1) }).failure.is_some()
     };
     let mib = 1 << 20;
     assert!(
@@ -79,7 +79,7 @@ fn a_torn_write_keeps_whole_sectors_and_never_all() {
     let kept: Vec<u64> = (1..200).map(|number| plan.kept(&asked(Op::Write, number), 512)).collect();
     assert!(kept.iter().all(|&kept| kept % 512 == 0 && kept < 4096));
     assert!(kept.contains(&0) && kept.contains(&3584));
-    assert_eq!(plan.kept(&Asked { length: 512, ..asked(Op::Write, 1) }, 512), 0);
+    assert_eq!(plan.kept(&NumberedRequest { length: 512, ..asked(Op::Write, 1) }, 512), 0);
 }
 
 #[test]
