@@ -10,3 +10,4 @@ pub mod overlay;
 pub mod recorded;
 pub mod sectored;
 pub mod strict;
+pub mod watched;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use trueline_geom::base::error::Errno;
 
 /// An event of a server that runs.
 #[derive(Debug)]
@@ -23,6 +24,19 @@ pub enum Notice {
     Exposed {
         /// The address that clients use.
         place: String,
+    },
+    /// A disk of several could not be read.
+    ReadFailed {
+        /// The name of the disk.
+        disk: String,
+        /// First byte of the read.
+        offset: u64,
+        /// Length of the read in bytes.
+        length: u64,
+        /// The answer of the disk.
+        error: Errno,
+        /// Reads of this disk that have failed, this one included.
+        count: u64,
     },
     /// A line about a client that was cut off.
     Client(String),
@@ -54,6 +68,14 @@ impl fmt::Display for Notice {
             Notice::Exposed { place } => {
                 write!(f, "{place}: every client that reaches this address reads and writes \
                     without TLS")
+            }
+            Notice::ReadFailed { disk, offset, length, error, count } => {
+                write!(f, "{disk}: read of {length} bytes at byte {offset}: {error}: ")?;
+                f.write_str("another copy, or parity, answers where there is one")?;
+                match count {
+                    1 => Ok(()),
+                    count => write!(f, "; {count} reads have failed"),
+                }
             }
             Notice::Client(line) => f.write_str(line),
         }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use telemetry::Telemetry;
 use top::Top;
-use trueline_geom::graph::{Graph, Id};
+use trueline_geom::graph::{Bytes, Disk, Graph, Id};
 use trueline_geom::probe::Limits;
 use trueline_host::clock::TICK;
 use trueline_host::disk::file::Access;
@@ -24,6 +24,7 @@ use trueline_host::process::{signal, tree};
 use trueline_serve::front::Front;
 use trueline_serve::front::http::Http;
 use trueline_serve::layer::overlay::Overlays;
+use trueline_serve::layer::watched::Watched;
 use trueline_serve::layer_stack::LayerStack;
 use trueline_serve::notice::Tell;
 use trueline_serve::server;
@@ -52,12 +53,12 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
-    let Opened { graph, said, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
+    let tell = tell(&notices, &args.target);
+    let Opened { graph, said, id, models, overlays } = open(args, &tell)?;
     if !args.read_only && args.overlay.is_none() {
         warn_of_move(&args.target, &graph, id);
     }
-    let tell = tell(&notices, &args.target);
     let layers = LayerStack::new(&graph, id, &config::layers(args, &models), &tell)?;
     let exports =
         Arc::new(config::selection(args).exports(&graph, id, &layers, overlays.as_ref())?);
@@ -171,7 +172,7 @@ fn access(args: &Serve) -> Access {
 }
 
 /// Opens and tastes the disks, and finds the provider that is the default export.
-fn open(args: &Serve) -> Result<Opened, Failure> {
+fn open(args: &Serve, tell: &Arc<Tell>) -> Result<Opened, Failure> {
     emulate::check(args)?;
     // A simulated drive describes itself.
     let said = if args.drive.is_some() {
@@ -183,8 +184,9 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
     let Serving { disks, models } =
         serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
-    let graph = Graph::taste(disks, Limits::default());
     let several = args.target.sources().len() > 1;
+    let disks = if several { watched(disks, tell) } else { disks };
+    let graph = Graph::taste(disks, Limits::default());
     let id = match args.target.provider() {
         Some(name) => {
             graph.find(name).ok_or_else(|| write_target::no_provider(&args.target, name, &graph))?
@@ -198,6 +200,19 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         None => 0,
     };
     Ok(Opened { graph, said, id, models, overlays })
+}
+
+/// The disks of a set: `tell` takes reads of them that fail, because another may answer for one.
+fn watched(disks: Vec<Disk>, tell: &Arc<Tell>) -> Vec<Disk> {
+    let watch = |disk: Disk| match disk.bytes {
+        Bytes::Store(store) => {
+            let name = disk.name.clone();
+            let store = Watched::new(store, name, tell.clone());
+            Disk { bytes: Bytes::Store(Box::new(store)), ..disk }
+        }
+        bytes => Disk { bytes, ..disk },
+    };
+    disks.into_iter().map(watch).collect()
 }
 
 /// Serves until the command ends, or a signal comes.

@@ -3,7 +3,9 @@
 use crate::skip::skip;
 use crate::{Ran, run, run_with, scratch, zeroes};
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trueline");
 
@@ -61,7 +63,7 @@ fn a_partition_inside_of_what_another_server_has_is_written_through_both() {
     let ran = while_served(scratch.path(), "disk.img", "part show URI");
     assert!(ran.stdout.contains("freebsd"), "{}{}", ran.stdout, ran.stderr);
     let inner = "serve --no-counters URI#s1 --run 'qemu-io -f raw -c \"write -P 7 0 512\" -c flush \"$uri\"'";
-    if std::process::Command::new("qemu-io").arg("--version").output().is_err() {
+    if Command::new("qemu-io").arg("--version").output().is_err() {
         return skip("no qemu-io here");
     }
     let command = format!("'{}' {}", PROGRAM, inner.replace("URI", "\"$uri\""));
@@ -93,7 +95,7 @@ fn what_a_server_refuses_is_said() {
 fn a_sector_that_is_said_is_kept_to() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 1 << 20);
-    if std::process::Command::new("qemu-io").arg("--version").output().is_err() {
+    if Command::new("qemu-io").arg("--version").output().is_err() {
         return skip("no qemu-io here");
     }
     // QEMU keeps to what is advertised by itself; the other program here is told of nothing.
@@ -130,4 +132,34 @@ fn a_disk_of_a_server_has_a_name() {
         "{}",
         refused.stderr
     );
+}
+
+/// A mirror of which one disk has a bad spot: the other answers, and a line says so.
+#[test]
+fn a_disk_that_fails_is_said_while_its_mirror_answers() {
+    let scratch = scratch();
+    let here = scratch.path();
+    for name in ["a.img", "b.img"] {
+        zeroes(here, name, 8 << 20);
+    }
+    run(here, "mirror label m a.img b.img").ended(0);
+    let bytes: Vec<u8> = (0..1u32 << 20).flat_map(|n| n.to_le_bytes()).collect();
+    for name in ["a.img", "b.img"] {
+        let file = fs::OpenOptions::new().write(true).open(here.join(name)).expect("an image");
+        file.write_all_at(&bytes, 1 << 20).expect("it is written");
+    }
+    let inner = format!(
+        "'{PROGRAM}' serve -r \"$uri,b.img#mirror/m\" --run 'dd if=/dev/null of=out status=none; nbdcopy \"$uri\" out'"
+    );
+    if Command::new("nbdcopy").arg("--version").output().is_err() {
+        return skip("no nbdcopy here");
+    }
+    let fault = "read:error=eio,offset=2m..3m";
+    let words = ["serve", "-r", "--fault", fault, "a.img", "--run", inner.as_str()];
+    let served = run_with(here, &words);
+    assert_eq!(served.code, Some(0), "{}", served.stderr);
+    let out = fs::read(here.join("out")).expect("what was copied");
+    assert!(out[1 << 20..][..bytes.len()] == bytes[..], "what is copied is not what was there");
+    let said = "another copy, or parity, answers where there is one";
+    assert!(served.stderr.contains(said), "{}", served.stderr);
 }

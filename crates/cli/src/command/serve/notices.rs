@@ -33,6 +33,7 @@ impl Notices {
                     "record {path}: {why}: the trace ends here, what is served does not"
                 ));
             }
+            Notice::ReadFailed { .. } => self.say(&format!("{target}: {notice}")),
             Notice::Exposed { .. } => self.say(&format!("{notice}: --tls-certificates DIR")),
             Notice::Client(line) => self.say(line),
         }
