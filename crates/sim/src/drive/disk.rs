@@ -13,7 +13,6 @@ use crate::model::Model;
 use crate::model::disk::{Order, Parameters, Personality};
 use crate::random::Random;
 use crate::time::{MS, Ps, S, span};
-use edges::EdgeCache;
 use firmware::Firmware;
 use geometry::{Geometry, Measures};
 use job::{Running, Work};
@@ -21,12 +20,12 @@ use ledger::Ledger;
 use mechanism::{Mechanism, Times};
 use queue::{Queue, Waiting};
 use read_cache::ReadCache;
+use read_modify_write::EdgeCache;
 use std::collections::VecDeque;
 use trueline_geom::base::topology::Grain;
 use write_cache::{Taken, WriteCache};
 
 mod dispatch;
-mod edges;
 mod firmware;
 mod geometry;
 mod job;
@@ -34,6 +33,7 @@ mod ledger;
 mod mechanism;
 mod queue;
 mod read_cache;
+mod read_modify_write;
 mod write_cache;
 
 /// An arrival at either end of the link.

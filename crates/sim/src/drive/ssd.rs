@@ -35,6 +35,7 @@ mod enter;
 mod flash;
 mod open;
 mod program;
+mod read_modify_write;
 
 /// An event; those at the same time happen in the order in which they were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The scheduler of the mechanism: its next operation, and the effects of a finished one.
 
 use super::firmware::{Reason, Target};
-use super::job::{Ragged, Running, Work, edges, runs};
+use super::job::{Running, Work};
 use super::mechanism::Spans;
 use super::write_cache::Taken;
 use super::{Command, Disk, Op, Ps};
@@ -170,7 +170,7 @@ impl Disk {
     }
 
     /// Adds a pass over the sectors `from..to` to `spans`, and counts it.
-    fn pass(
+    pub(super) fn pass(
         &mut self,
         now: Ps,
         spans: &mut Spans,
@@ -212,28 +212,6 @@ impl Disk {
         let mut spans = Spans::default();
         self.rewrite(now, &mut spans, &taken);
         self.begin(now, Work::Through { command, seq }, spans);
-    }
-
-    /// Writes extents at home. Sectors that they fill only in part are read in a pass before.
-    fn rewrite(&mut self, now: Ps, spans: &mut Spans, taken: &[Taken]) {
-        let ragged = Ragged::find(taken, self.sector, &self.edges);
-        if let Some(span) = ragged.span {
-            self.pass(now, spans, span, false, false);
-            self.counters.rmw += ragged.sectors;
-            self.counters.rmw_reads += 1;
-        }
-        let (mut from, mut to) = (u64::MAX, 0);
-        for run in runs(taken) {
-            let (first, last) = units(run.0, run.1, self.sector);
-            (from, to) = (from.min(first), to.max(last));
-            self.counters.media_written += (last - first) * self.sector;
-            edges(run, self.sector).for_each(|edge| self.edges.learn(edge));
-            self.log.cut(run.0, run.1, &self.mechanism.geometry);
-        }
-        if self.log.is_empty() {
-            self.log_next = self.log_first;
-        }
-        self.pass(now, spans, (from, to), true, ragged.span.is_some());
     }
 
     /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none
