@@ -52,7 +52,7 @@ const FLOORS: [(&str, &[&str]); 6] = [
     (
         "serve",
         &[
-            "errseq",
+            "error_sequence",
             "export",
             "error",
             "notice",

@@ -1,7 +1,8 @@
 //! The three ordered lists: classes that taste, formats that are recognised, schemes that are
 //! edited.
 //!
-//! A new one is a file in `class/` or `format/`, and its line here.
+//! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk. A
+//! format that is only to be known by its magic is a line in `format/known.rs`.
 
 use crate::class::{self, Class, Taste};
 use crate::format::{self, Format, Kind, Sign};

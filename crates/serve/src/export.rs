@@ -4,12 +4,12 @@ mod range;
 
 pub use range::{Outside, Range};
 
-use crate::errseq::{ErrorSequence, Since};
+use crate::error_sequence::{ErrorSequence, Since};
 use std::sync::Arc;
 use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 use trueline_host::nbd::wire::MAXIMUM;
 

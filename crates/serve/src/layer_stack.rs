@@ -3,7 +3,7 @@
 
 use crate::counting::Counting;
 use crate::error::Error;
-use crate::errseq::ErrorSequence;
+use crate::error_sequence::ErrorSequence;
 use crate::export::RefusalLog;
 use crate::layer::emulated::{Drives, Emulated, Monotonic, Speed};
 use crate::layer::faulty::{Faults, Faulty};

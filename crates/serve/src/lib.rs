@@ -63,7 +63,7 @@
 
 pub mod counting;
 pub mod error;
-pub mod errseq;
+pub mod error_sequence;
 pub mod export;
 pub mod front;
 mod generations;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use trueline_geom::base::escape;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Topology;
-use trueline_geom::base::topology::boundaries::boundaries;
+use trueline_geom::base::topology::announced::boundaries;
 use trueline_geom::graph::{Graph, Id};
 
 /// Exports that are wanted of a graph.

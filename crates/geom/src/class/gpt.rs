@@ -29,12 +29,14 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
-use copies::{Copies, Copy, Flaw, Header, header};
+use copies::{Copies, Copy, Flaw, header};
 use std::sync::Arc;
+use structures::Header;
 
 mod copies;
 pub mod left;
 mod scheme;
+mod structures;
 mod write;
 
 /// The class `gpt`, for GUID partition tables.

@@ -6,6 +6,10 @@
 //! the whole group: its physical volumes, and for every logical volume the segments of extents that
 //! make it. The newest text (`seqno`) of all that are whole counts.
 //!
+//! # Files
+//! `format/lvm2/` reads labels and areas, `text` the text's grammar, `group` what it says, `volumes`
+//! makes layers of that, `segments` maps one.
+//!
 //! # Topology
 //! Logical volumes begin `pe_start` plus a number of extents into a physical volume; each segment has
 //! the boundaries of where it lies, striped ones besides their chunk and row. Where segments meet off

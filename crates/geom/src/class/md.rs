@@ -39,8 +39,8 @@ use std::sync::Arc;
 
 mod build;
 pub mod fault;
+pub mod galois;
 pub mod layout;
-pub mod parity;
 pub mod set;
 
 /// The class `md`, for Linux's sets.

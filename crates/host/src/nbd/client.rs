@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Properties, Run, Store};
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{is_whole, round_down};
 
 pub(crate) mod connection;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;

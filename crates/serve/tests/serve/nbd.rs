@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::listener::Listener;

@@ -1,6 +1,7 @@
-//! Boundaries of sets with parity, and of sets with copies in several places.
+//! Boundaries of sets: stripes, mirrors, members one after another, rows with parity, rows of
+//! copies.
 
-use super::{Fact, Grain, Source, Topology, Trust, Why};
+use super::{Clash, Fact, Grain, Source, Topology, Trust, Why, gcd, lcm};
 
 /// Rows of a set with copies of each chunk (RAID10), as far as they decide alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,103 @@ impl Rows {
 }
 
 impl Topology {
+    /// The topology of a stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks;
+    /// adds the chunk and the row.
+    pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
+        let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
+        let mut top = Topology::combine(below, length, |_, grain| {
+            grain.stretch(chunk, members).ok_or(grain.remainder(0))
+        });
+        for fact in &mut top.facts {
+            let grains: Vec<(u64, Grain)> = (0..)
+                .zip(below)
+                .flat_map(|(i, t)| t.grains(fact.why).map(move |g| (i, g)))
+                .collect();
+            fact.grain = fact.grain.tighten(chunk, members, &grains);
+        }
+        let of = |size| Grain::new(size, 0);
+        for (why, grain) in
+            [(Why::Chunk, of(chunk)), (Why::Row, chunk.checked_mul(members).and_then(of))]
+        {
+            top.facts.extend(grain.map(|grain| Fact { grain, why, source, trust: Trust::Trusted }));
+        }
+        top
+    }
+
+    /// Every believed grain of one purpose.
+    fn grains(&self, why: Why) -> impl Iterator<Item = Grain> {
+        self.facts
+            .iter()
+            .filter(move |f| f.why == why && f.trust > Trust::Untrusted)
+            .map(|f| f.grain)
+    }
+
+    /// The topology of a mirror over `below`: the boundaries that all members share.
+    pub fn mirror(below: &[Topology], length: u64) -> Topology {
+        Topology::combine(below, length, |_, grain| Ok(grain))
+    }
+
+    /// The topology of members one after another; member `i` begins at `starts[i]` and ends where
+    /// the next begins.
+    ///
+    /// An I/O across a seam begins member `i` at its byte 0 and ends the one before at its last, so
+    /// both must be on the grain, or that member clashes.
+    pub fn concat(below: &[Topology], starts: &[u64], length: u64) -> Topology {
+        let last = below.len().saturating_sub(1);
+        Topology::combine(below, length, |i, grain| {
+            let start = starts.get(i).copied().unwrap_or(length);
+            let end = starts.get(i + 1).copied().unwrap_or(length);
+            let (before, after) = (grain.remainder(0), grain.remainder(end.saturating_sub(start)));
+            // The outer ends of the set are no seams: no I/O crosses them.
+            match (i == 0 || before == 0, i == last || after == 0) {
+                (false, _) => Err(before),
+                (_, false) => Err(after),
+                // The member's address 0 is the set's address `start`: a slice's shift, the other
+                // way round.
+                _ => Ok(grain.shift(grain.size - start % grain.size)),
+            }
+        })
+    }
+
+    /// Intersects the grains that `lift` makes of each member's facts, purpose by purpose. An `Err`
+    /// is the member's distance past the boundary in bytes.
+    fn combine(
+        below: &[Topology],
+        length: u64,
+        lift: impl Fn(usize, Grain) -> Result<Grain, u64>,
+    ) -> Topology {
+        let sector = below.iter().try_fold(1, |a, t| lcm(a, t.sector)).unwrap_or(1);
+        let mut top = Topology::new(sector, length);
+        for clash in below.iter().flat_map(|t| &t.clashes) {
+            if !top.clashes.contains(clash) {
+                top.clashes.push(*clash);
+            }
+        }
+        // The convention for starts of partitions on a drive says nothing of a set.
+        // A boundary that one of them has lost to a clash is lost for all of them.
+        let lost = |why| {
+            below.iter().any(|t| {
+                t.clashes.iter().any(|clash| clash.why == why) && t.grains(why).next().is_none()
+            })
+        };
+        for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention && !lost(why)) {
+            let of_why =
+                below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
+            let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);
+            let joined = believed.try_fold(None, |so_far, (member, fact)| {
+                let clash = |remainder| Clash { why, unit: fact.grain.size, member, remainder };
+                join(so_far, Fact { grain: lift(member, fact.grain).map_err(clash)?, ..*fact })
+                    .map(Some)
+                    .map_err(clash)
+            });
+            match joined {
+                Ok(fact) => top.facts.extend(fact),
+                Err(clash) => top.clashes.push(clash),
+            }
+        }
+        top
+    }
+
     /// The topology of a set with parity in chunks of `chunk` bytes, `data` of them in a row, over
     /// `below`; adds the chunk and the full stripe.
     ///
@@ -87,5 +185,19 @@ impl Topology {
         self.facts.extend(fact(Why::Chunk, chunk));
         self.facts.extend(row.and_then(|row| fact(why, row)));
         self
+    }
+}
+
+/// Combines two members' facts for one purpose; an `Err` is the distance of the second past the
+/// first's boundary, in bytes.
+fn join(first: Option<Fact>, second: Fact) -> Result<Fact, u64> {
+    let Some(first) = first else { return Ok(second) };
+    match first.grain.intersect(second.grain) {
+        Some(grain) => Ok(Fact { grain, trust: first.trust.min(second.trust), ..first }),
+        // They meet where their phases are equal modulo what their sizes have in common: nowhere.
+        None => {
+            Err(first.grain.remainder(second.grain.phase)
+                % gcd(first.grain.size, second.grain.size))
+        }
     }
 }

@@ -15,7 +15,8 @@
 //! UEFI 2.10 §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`, gpart(8); systemd, "Discoverable
 //! Partitions" (bits 59 to 63); Linux `libfdisk/src/gpt.c` (names of attributes).
 
-use super::copies::{Copies, Copy, SIGNATURE};
+use super::copies::{Copies, Copy};
+use super::structures::{self, SIGNATURE};
 use super::{FREEBSD, Gpt, Guard, damage, write};
 use crate::base::ondisk;
 use crate::base::patch::Patch;
@@ -121,7 +122,7 @@ impl Scheme for Gpt {
             ));
         }
         let front =
-            2 + (u64::from(entries) * size_of::<super::copies::Entry>() as u64).div_ceil(sector);
+            2 + (u64::from(entries) * size_of::<structures::Entry>() as u64).div_ceil(sector);
         let least = (2 * front).saturating_mul(sector);
         let outer =
             front * sector..(length / sector).saturating_sub(front - 1).saturating_mul(sector);
@@ -325,7 +326,7 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     if damage.is_empty() && !write::is_apart(copies, sector) {
         damage.push("the two copies of its table are not where each can be written without touching the other".into());
     }
-    let entry = |(index, e): (u32, super::copies::Entry)| {
+    let entry = |(index, e): (u32, structures::Entry)| {
         let (first, last) = (e.starting_lba.get(), e.ending_lba.get());
         Entry {
             partition: Partition {

@@ -23,8 +23,9 @@
 //! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c` (the protective entry; what
 //! destroying removes).
 
-use super::copies::{self, Copies, Copy, Flaw, Header, SIGNATURE, header_crc};
+use super::copies::{Copies, Copy, Flaw, header_crc};
 use super::scheme::{ACTIVE, LENOVOFIX};
+use super::structures::{self, Header, SIGNATURE};
 use super::{Guard, differences};
 use crate::base::patch::Patch;
 use crate::class::mbr;
@@ -353,7 +354,7 @@ impl Writer<'_> {
 /// Writes the fields that differ between `before` and `entry` into the entry's bytes; all fields of
 /// a new one.
 fn put(bytes: &mut [u8], before: Option<&Entry>, entry: &Entry, sector: u64) {
-    let Ok((raw, _)) = copies::Entry::mut_from_prefix(bytes) else { return };
+    let Ok((raw, _)) = structures::Entry::mut_from_prefix(bytes) else { return };
     let same = |of: fn(&Entry, &Entry) -> bool| before.is_some_and(|before| of(before, entry));
     if let Kind::Gpt(kind) = entry.partition.kind {
         raw.partition_type_guid = kind;

@@ -1,7 +1,7 @@
 //! A set as it is read: members that are there, and the layout over them.
 
+use super::galois;
 use super::layout::{Layout, Parity};
-use super::parity;
 use crate::base::error::Errno;
 use crate::base::topology::Topology;
 use crate::mapping::geom::{Arrangement, Extent, Geom, Op, ReadConsumer, Rows, Slot};
@@ -160,21 +160,21 @@ impl Set {
             let Some(half) = found.half.filter(|_| used) else { continue };
             read(half.consumer, &mut from, found.at).map_err(|_| role)?;
             if is_data(role) || role == row.p {
-                parity::add(&mut p, &from, 1);
+                galois::add(&mut p, &from, 1);
             }
             if with_q.is_some() && is_data(role) {
-                parity::add(&mut q, &from, parity::coefficient(place.parity.weight(row, role)));
+                galois::add(&mut q, &from, galois::coefficient(place.parity.weight(row, role)));
             } else if Some(role) == with_q {
-                parity::add(&mut q, &from, 1);
+                galois::add(&mut q, &from, 1);
             }
         }
         let weight = |role| place.parity.weight(row, role);
         match other {
-            Some(other) => parity::from_both(&mut p, &q, weight(own), weight(other)),
+            Some(other) => galois::from_both(&mut p, &q, weight(own), weight(other)),
             None if with_p => {}
             None => {
                 p = q;
-                parity::from_q(&mut p, weight(own));
+                galois::from_q(&mut p, weight(own));
             }
         }
         buffer.copy_from_slice(&p);

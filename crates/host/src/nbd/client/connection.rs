@@ -15,7 +15,7 @@ use std::io;
 use timed::Timed;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run};
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, round_down};
 
 mod filled;

@@ -2,7 +2,7 @@
 
 use super::range::{self, Sought};
 use super::tree::{Node, Tree};
-use crate::errseq::Since;
+use crate::error_sequence::Since;
 use crate::export::{Export, Exports};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,

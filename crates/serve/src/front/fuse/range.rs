@@ -1,7 +1,7 @@
 //! The meaning of a file's requests for an export: the end of the file, requests past it, and
 //! holes.
 
-use crate::errseq::Since;
+use crate::error_sequence::Since;
 use crate::export::Export;
 use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;

@@ -2,7 +2,7 @@
 //! whether it is executed, by which thread, and when the reply is sent.
 
 use super::{validate, zeros};
-use crate::errseq::Since;
+use crate::error_sequence::Since;
 use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;
 use crate::front::nbd::reply::Replies;

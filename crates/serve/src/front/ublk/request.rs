@@ -1,6 +1,6 @@
 //! The kernel's requests to a disk, and their answers.
 
-use crate::errseq::Since;
+use crate::error_sequence::Since;
 use crate::export::Export;
 use rustix::io;
 use trueline_geom::audit::io::IoKind;

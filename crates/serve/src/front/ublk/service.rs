@@ -2,7 +2,7 @@
 //! their place.
 
 use super::request::Request;
-use crate::errseq::Since;
+use crate::error_sequence::Since;
 use crate::export::{Export, Exports};
 use crate::front::as_io_flusher;
 use crate::workers::{Most, Workers};

@@ -55,7 +55,7 @@ mod tests {
     use crate::export::BlockSizes;
     use std::sync::Arc;
     use trueline_geom::base::topology::Grain;
-    use trueline_geom::base::topology::boundaries::Boundary;
+    use trueline_geom::base::topology::announced::Boundary;
     use trueline_host::disk::memory::Memory;
 
     fn export(sizes: BlockSizes, grain: Option<Grain>) -> Export {

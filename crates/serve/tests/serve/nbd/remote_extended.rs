@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store};
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
 use trueline_host::nbd::client::Remote;
 use trueline_host::nbd::request::Request;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::Grain;
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_host::nbd::contexts::{ALLOCATION, GRAIN, told_by};
 
 /// A disk of 1 MiB, and of it a partition whose units begin with its byte 512.
