@@ -15,17 +15,18 @@
 //! What is not TOML, not a key, or names what is not there is refused with the line and the reason.
 //! A row that fails is reported; the others are not lost.
 
+use crate::error::Error;
 use file::{Form, RowForm};
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toml::Spanned;
-pub use trueline_sim::model::Refusal;
 use trueline_sim::model::in_words;
 
 mod bounds;
 mod built_in;
+mod error;
 mod file;
 mod host;
 mod interval;
@@ -36,29 +37,30 @@ mod scene;
 mod workload;
 
 pub use built_in::{BUILT_IN, BuiltIn};
+pub use error::LabError;
 pub use rows::{Asked, Failure, Progress, Step, run};
 
 /// The texts that a lab names: hexdumps and model files, by name.
 pub trait Texts: Send + Sync {
     /// The whole text, or the reason why it cannot be read. The caller has checked that the name
     /// stays beside the lab.
-    fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, Error>;
 
     /// The path of a named file beside the lab, such as a trace. The caller has checked the name.
-    fn beside(&self, _name: &Path) -> Result<PathBuf, String> {
-        Err("there are no files beside this lab".into())
+    fn beside(&self, _name: &Path) -> Result<PathBuf, Error> {
+        Err(Error("there are no files beside this lab".into()))
     }
 }
 
 /// Refuses a name that leads elsewhere: a lab may be untrusted, and opens nothing but files beside
 /// it or below.
-fn stays(name: &Path) -> Result<(), String> {
+fn stays(name: &Path) -> Result<(), Error> {
     let stays = !name.as_os_str().is_empty()
         && name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if stays {
         Ok(())
     } else {
-        Err("name a file beside the lab or below, without .. and no /".into())
+        Err(Error("name a file beside the lab or below, without .. and no /".into()))
     }
 }
 
@@ -77,8 +79,8 @@ pub struct Lab {
 
 impl Lab {
     /// Reads a lab from the text of its file. The files it names are read when a row is run.
-    pub fn parse(text: &str, texts: Box<dyn Texts>) -> Result<Lab, Refusal> {
-        let mut form: Form = toml::from_str(text).map_err(|e| refused(text, &e))?;
+    pub fn parse(text: &str, texts: Box<dyn Texts>) -> Result<Lab, LabError> {
+        let mut form: Form = toml::from_str(text).map_err(|e| not_toml(text, &e))?;
         for row in &mut form.row {
             let start = row.span().start;
             let RowForm { id, workload, swept, .. } = row.get_mut();
@@ -86,9 +88,9 @@ impl Lab {
                 .iter_mut()
                 .chain(swept)
                 .try_for_each(|workload| workload.find_beside(&*texts));
-            found.map_err(|why| Refusal {
+            found.map_err(|why| LabError {
                 line: Some(line(text, start)),
-                message: format!("row {id}: {why}"),
+                cause: Error(format!("row {id}: {why}")),
             })?;
         }
         let lab = Lab {
@@ -123,9 +125,9 @@ impl Lab {
         self.form.row.iter().map(|row| row.get_ref().id.as_str())
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), LabError> {
         if self.form.row.is_empty() {
-            return Err(Refusal { line: None, message: "a lab has at least one [[row]]".into() });
+            return Err(Error("a lab has at least one [[row]]".into()).into());
         }
         if let Some(row) = self.form.row.get(bounds::ROWS) {
             return Err(self.refuse(
@@ -142,28 +144,28 @@ impl Lab {
             seen.push(id);
             row.get_ref()
                 .check(&self.form)
-                .map_err(|message| self.refuse(row, format!("row {id}: {message}")))?;
+                .map_err(|error| self.refuse(row, format!("row {id}: {error}")))?;
         }
         Ok(())
     }
 
-    /// A refusal with the line of `place`.
-    fn refuse<T>(&self, place: &Spanned<T>, message: String) -> Refusal {
-        Refusal { line: Some(line(&self.text, place.span().start)), message }
+    /// An error with the line of `place`.
+    fn refuse<T>(&self, place: &Spanned<T>, message: String) -> LabError {
+        LabError { line: Some(line(&self.text, place.span().start)), cause: Error(message) }
     }
 
     /// A text that the lab names: a golden disk of the program, or a file beside the lab.
-    fn text(&self, name: &str) -> Result<Cow<'static, str>, String> {
+    fn text(&self, name: &str) -> Result<Cow<'static, str>, Error> {
         let text = match built_in::disk(name) {
             Some(disk) => disk.into(),
             None => stays(Path::new(name)).and_then(|()| self.texts.read(name))?,
         };
         let before = self.texts_read.fetch_add(text.len() as u64, Ordering::Relaxed);
         if before.saturating_add(text.len() as u64) > bounds::TEXTS {
-            return Err(format!(
+            return Err(Error(format!(
                 "with it the rows of the lab read more than {} bytes of texts: run fewer with --row",
                 bounds::TEXTS
-            ));
+            )));
         }
         Ok(text)
     }
@@ -173,12 +175,12 @@ impl Lab {
     }
 }
 
-/// A TOML error as a refusal with its line.
-fn refused(text: &str, error: &toml::de::Error) -> Refusal {
+/// A TOML error with its line.
+fn not_toml(text: &str, error: &toml::de::Error) -> LabError {
     // The name of a Rust type means nothing to the author of a lab.
     let host = "expected a table: { kind = \"direct\" }";
     let message = in_words(text, error).replace("expected internally tagged enum Host", host);
-    Refusal { line: error.span().map(|span| line(text, span.start)), message }
+    LabError { line: error.span().map(|span| line(text, span.start)), cause: Error(message) }
 }
 
 /// The line number of a byte, from 1.

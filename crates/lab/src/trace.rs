@@ -11,8 +11,11 @@ use std::io::{BufRead, Read};
 
 pub mod blkparse;
 pub mod blktrace;
+mod error;
 pub mod fio;
 pub mod own;
+
+pub use error::{Fault, TraceError};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,28 +50,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// The refusal of a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The place of the fault.
-    pub place: Place,
-    /// The fault that was found there.
-    pub message: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
 /// A reader of one trace format.
 trait Format {
     /// Reads the next line or record, and appends its requests to `found`. False at the end; an
-    /// error is a message without place.
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String>;
+    /// error has no place yet.
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault>;
 }
 
 /// The input of a format, with the current place.
@@ -84,7 +70,7 @@ const LONGEST: u64 = 64 << 10;
 
 impl Input<'_> {
     /// The next line without its end; `None` at the end of the trace.
-    fn line(&mut self) -> Result<Option<String>, String> {
+    fn line(&mut self) -> Result<Option<String>, Fault> {
         let Place::Line(line) = &mut self.place else { return Ok(None) };
         *line += 1;
         self.line.clear();
@@ -93,9 +79,9 @@ impl Input<'_> {
             .by_ref()
             .take(LONGEST)
             .read_until(b'\n', &mut self.line)
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| Fault::Read(e.to_string()))?;
         if read as u64 == LONGEST && self.line.last() != Some(&b'\n') {
-            return Err(format!("longer than {LONGEST} bytes"));
+            return Err(Fault::LongLine(LONGEST));
         }
         Ok((read > 0).then(|| String::from_utf8_lossy(&self.line).trim_end().to_owned()))
     }
@@ -112,26 +98,25 @@ pub struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Starts reading a trace. Its first bytes determine the format.
-    pub fn new(mut bytes: Box<dyn BufRead + 'a>) -> Result<Trace<'a>, Refusal> {
-        let refused = |message: String| Refusal { place: Place::Byte(0), message };
-        let head = bytes.fill_buf().map_err(|e| refused(e.to_string()))?;
+    pub fn new(mut bytes: Box<dyn BufRead + 'a>) -> Result<Trace<'a>, TraceError> {
+        let refused = |fault| TraceError { place: Place::Byte(0), fault };
+        let head = bytes.fill_buf().map_err(|e| refused(Fault::Read(e.to_string())))?;
         if head.is_empty() {
-            return Err(refused("there is nothing in it".into()));
+            return Err(refused(Fault::Empty));
         }
         let text = String::from_utf8_lossy(&head[..head.len().min(64)]).into_owned();
-        let (format, place): (Box<dyn Format>, Place) = if let Some(format) =
-            blktrace::Blktrace::recognise(head)
-        {
-            (Box::new(format), Place::Byte(0))
-        } else if let Some(format) = fio::Fio::recognise(&text) {
-            (Box::new(format), Place::Line(0))
-        } else if let Some(format) = own::Own::recognise(&text) {
-            (Box::new(format), Place::Line(0))
-        } else if blkparse::begins(&text) {
-            (Box::new(blkparse::Blkparse::default()), Place::Line(0))
-        } else {
-            return Err(refused("no trace: neither blktrace, blkparse, a log of fio (version 2 or 3), nor trueline's own".into()));
-        };
+        let (format, place): (Box<dyn Format>, Place) =
+            if let Some(format) = blktrace::Blktrace::recognise(head) {
+                (Box::new(format), Place::Byte(0))
+            } else if let Some(format) = fio::Fio::recognise(&text) {
+                (Box::new(format), Place::Line(0))
+            } else if let Some(format) = own::Own::recognise(&text) {
+                (Box::new(format), Place::Line(0))
+            } else if blkparse::begins(&text) {
+                (Box::new(blkparse::Blkparse::default()), Place::Line(0))
+            } else {
+                return Err(refused(Fault::UnknownFormat));
+            };
         let input = Input { bytes, place, line: Vec::new(), skipped: 0 };
         Ok(Trace { input, format, found: VecDeque::new(), latest: 0, ended: false })
     }
@@ -148,18 +133,18 @@ impl<'a> Trace<'a> {
 }
 
 impl Iterator for Trace<'_> {
-    type Item = Result<Entry, Refusal>;
+    type Item = Result<Entry, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.found.is_empty() && !self.ended {
             let before = self.input.place;
             match self.format.read(&mut self.input, &mut self.found) {
                 Ok(more) => self.ended = !more,
-                Err(message) => {
+                Err(fault) => {
                     self.ended = true;
                     let place =
                         if matches!(before, Place::Byte(_)) { before } else { self.input.place };
-                    return Some(Err(Refusal { place, message }));
+                    return Some(Err(TraceError { place, fault }));
                 }
             }
         }
@@ -172,13 +157,13 @@ impl Iterator for Trace<'_> {
 }
 
 /// A read or write, checked: not empty, and its end below 2^64.
-fn transfer(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Result<Entry, String> {
+fn transfer(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Result<Entry, Fault> {
     if length == 0 {
-        return Err("a request of 0 bytes".into());
+        return Err(Fault::NoBytes);
     }
     match offset.checked_add(length) {
         Some(_) => Ok(Entry { at_ns, op, offset, length, fua }),
-        None => Err(format!("{length} bytes at {offset}: past the end of any device")),
+        None => Err(Fault::PastEnd(format!("{length} bytes at {offset}"))),
     }
 }
 

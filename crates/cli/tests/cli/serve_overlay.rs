@@ -255,7 +255,7 @@ fn an_overlay_of_something_else_is_refused() {
     refused("a --overlay nowhere/changes", "no such file");
     refused("a --overlay missing --read-only", "no such file");
     fs::write(scratch.path().join("a"), vec![1; 1 << 20]).expect("a file");
-    refused("a --overlay changes", "made over something else than what is on a now");
+    refused("a --overlay changes", "made over other content than a has now");
 }
 
 /// A server that is killed while a client writes: what was flushed is there.

@@ -11,6 +11,7 @@
 
 use crate::error::{Cause, Error};
 use serde_json::Value;
+use std::fmt;
 use trueline_geom::audit::limits::nvme::Namespace;
 
 /// The namespaces in the output, at least one. `place` names the output in an error.
@@ -27,7 +28,10 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
         })?;
         let list = if let Value::Array(list) = document { list } else { vec![document] };
         for entry in &list {
-            found.push(namespace(entry).map_err(|why| Error::not(ATTEMPT, place, why, ADVICE))?);
+            found.push(
+                namespace(entry)
+                    .map_err(|why| Error::not(ATTEMPT, place, why.to_string(), ADVICE))?,
+            );
         }
     }
     if found.is_empty() {
@@ -37,17 +41,43 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
     }
 }
 
-fn namespace(entry: &Value) -> Result<Namespace, String> {
-    let nsze = number(entry, "nsze").ok_or("no \"nsze\"")?;
+/// A namespace whose fields cannot be.
+enum NamespaceError {
+    /// The size is missing.
+    NoSize,
+    /// The format in use, from `flbas`, is not among those listed.
+    NoFormat { flbas: u8, index: usize, formats: usize },
+    /// The value exceeds the field of the specification.
+    TooLarge { field: String, value: u64 },
+    /// The blocks are smaller than 512 bytes, or their sum exceeds 2^64 bytes.
+    ImpossibleSize { blocks: u64, lbads: u8 },
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamespaceError::NoSize => f.write_str("no \"nsze\""),
+            NamespaceError::NoFormat { flbas, index, formats } => {
+                write!(f, "flbas {flbas} selects format {index}, but \"lbafs\" has {formats}")
+            }
+            NamespaceError::TooLarge { field, value } => {
+                write!(f, "\"{field}\" is {value}, more than the field holds")
+            }
+            NamespaceError::ImpossibleSize { blocks, lbads } => {
+                write!(f, "{blocks} blocks of 2^{lbads} bytes are not a possible size")
+            }
+        }
+    }
+}
+
+fn namespace(entry: &Value) -> Result<Namespace, NamespaceError> {
+    let nsze = number(entry, "nsze").ok_or(NamespaceError::NoSize)?;
     let flbas = field::<u8>(entry, "flbas")?;
     let index = Namespace::format(flbas);
     let formats =
         entry.get("lbafs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let Some(format) = formats.get(index) else {
-        return Err(format!(
-            "flbas {flbas} selects format {index}, but \"lbafs\" has {}",
-            formats.len()
-        ));
+        return Err(NamespaceError::NoFormat { flbas, index, formats: formats.len() });
     };
     let lbads = if format.get("ds").is_some() { "ds" } else { "lbads" };
     let namespace = Namespace {
@@ -68,7 +98,7 @@ fn namespace(entry: &Value) -> Result<Namespace, String> {
     };
     match namespace.length() {
         Some(_) => Ok(namespace),
-        None => Err(format!("{nsze} blocks of 2^{} bytes cannot be", namespace.lbads)),
+        None => Err(NamespaceError::ImpossibleSize { blocks: nsze, lbads: namespace.lbads }),
     }
 }
 
@@ -85,7 +115,7 @@ fn number(entry: &Value, name: &str) -> Option<u64> {
 }
 
 /// The value of a field; 0 if it is missing. It is an error if the value exceeds the field's type.
-fn field<T: TryFrom<u64>>(entry: &Value, name: &str) -> Result<T, String> {
+fn field<T: TryFrom<u64>>(entry: &Value, name: &str) -> Result<T, NamespaceError> {
     let value = number(entry, name).unwrap_or_default();
-    T::try_from(value).map_err(|_| format!("\"{name}\" is {value}, more than the field holds"))
+    T::try_from(value).map_err(|_| NamespaceError::TooLarge { field: name.to_owned(), value })
 }

@@ -120,7 +120,7 @@ impl Remote {
     /// As [`Remote::open`], with other deadlines.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
         let uri = Uri::parse(text)
-            .map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
+            .map_err(|why| Error::not("open", text, why.to_string(), "see the manual of serve"))?;
         let credentials = uri
             .tls
             .as_ref()

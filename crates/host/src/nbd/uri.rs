@@ -5,6 +5,7 @@
 //! `doc/uri.md` for `tls-hostname`, `tls-type` and `tls-verify-peer`; nbd_connect_uri(3) of libnbd
 //! for `tls-certificates`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// The port that IANA assigned to NBD.
@@ -39,6 +40,60 @@ pub enum Server {
     Unix(PathBuf),
 }
 
+/// A text that is not an NBD URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UriError {
+    /// There is no `://`.
+    NoScheme,
+    /// The scheme is not one of NBD.
+    Scheme(String),
+    /// The URI of a Unix socket has no `socket=PATH`.
+    NoSocket,
+    /// The brackets around an IPv6 address are not closed.
+    OpenBracket,
+    /// The port is not a number below 65536.
+    Port(String),
+    /// A `%` is not followed by two hexadecimal digits.
+    Escape(String),
+    /// The decoded text is not UTF-8.
+    NotUtf8(String),
+    /// TLS with pre-shared keys, or without certificates.
+    NoX509,
+    /// TLS without verification of the server.
+    Unverified,
+    /// The value of `tls-certificates` is empty.
+    NoCertificates,
+}
+
+impl fmt::Display for UriError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UriError::NoScheme => {
+                f.write_str("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")
+            }
+            UriError::Scheme(scheme) => {
+                write!(f, "'{scheme}' is not a scheme of NBD: nbd, nbds, nbd+unix, nbds+unix")
+            }
+            UriError::NoSocket => f.write_str("?socket=PATH is missing"),
+            UriError::OpenBracket => f.write_str("the ] after an IPv6 address is missing"),
+            UriError::Port(port) => write!(f, "'{port}' is not a port: 0 to 65535"),
+            UriError::Escape(text) => write!(f, "'{text}': two hexadecimal digits follow a %"),
+            UriError::NotUtf8(text) => write!(f, "'{text}' is not UTF-8"),
+            UriError::NoX509 => f.write_str(
+                "this client supports TLS with X.509 certificates only, not pre-shared keys or anonymous TLS",
+            ),
+            UriError::Unverified => {
+                f.write_str("this client always verifies the server: leave out tls-verify-peer")
+            }
+            UriError::NoCertificates => f.write_str(
+                "tls-certificates= names no directory: leave it out to use the certificates of this machine",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for UriError {}
+
 impl Uri {
     /// True if `text` has a scheme of NBD.
     pub fn is_meant(text: &str) -> bool {
@@ -48,10 +103,8 @@ impl Uri {
     }
 
     /// Parses a URI. The error says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Uri, String> {
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")?;
+    pub fn parse(text: &str) -> Result<Uri, UriError> {
+        let (scheme, rest) = text.split_once("://").ok_or(UriError::NoScheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
         let export = decoded(export)?;
@@ -59,13 +112,9 @@ impl Uri {
         let server = match scheme {
             "nbd" | "nbds" => host(authority)?,
             "nbd+unix" | "nbds+unix" => {
-                Server::Unix(said(query, "socket")?.ok_or("?socket=PATH is missing")?.into())
+                Server::Unix(value(query, "socket")?.ok_or(UriError::NoSocket)?.into())
             }
-            _ => {
-                return Err(format!(
-                    "'{scheme}' is no scheme of NBD: nbd, nbds, nbd+unix, nbds+unix"
-                ));
-            }
+            _ => return Err(UriError::Scheme(scheme.to_owned())),
         };
         let tls = if encrypted { Some(Tls::parse(query, &server)?) } else { None };
         Ok(Uri { server, export, tls })
@@ -74,32 +123,32 @@ impl Uri {
 
 impl Tls {
     /// The TLS parameters in `query`. The server behind a Unix socket is `localhost`.
-    fn parse(query: &str, server: &Server) -> Result<Tls, String> {
-        if said(query, "tls-psk-file")?.is_some()
-            || said(query, "tls-type")?.is_some_and(|kind| kind != "x509")
+    fn parse(query: &str, server: &Server) -> Result<Tls, UriError> {
+        if value(query, "tls-psk-file")?.is_some()
+            || value(query, "tls-type")?.is_some_and(|kind| kind != "x509")
         {
-            return Err("this client has TLS with certificates, and neither pre-shared keys nor anonymous TLS".into());
+            return Err(UriError::NoX509);
         }
-        if said(query, "tls-verify-peer")?
+        if value(query, "tls-verify-peer")?
             .is_some_and(|verify| !["1", "true"].contains(&verify.as_str()))
         {
-            return Err("this client looks at every server's certificate".into());
+            return Err(UriError::Unverified);
         }
         let own = match server {
             Server::Tcp(host, _) => host,
             Server::Unix(_) => "localhost",
         };
-        let hostname = said(query, "tls-hostname")?.unwrap_or_else(|| own.into());
-        let certificates = said(query, "tls-certificates")?.map(PathBuf::from);
+        let hostname = value(query, "tls-hostname")?.unwrap_or_else(|| own.into());
+        let certificates = value(query, "tls-certificates")?.map(PathBuf::from);
         if certificates.is_none() && query.split('&').any(|pair| pair == "tls-certificates=") {
-            return Err("tls-certificates= names no directory: without it, the certificates of this machine are taken".into());
+            return Err(UriError::NoCertificates);
         }
         Ok(Tls { certificates, hostname })
     }
 }
 
 /// The decoded value of `key` in a query, if it has one.
-fn said(query: &str, key: &str) -> Result<Option<String>, String> {
+fn value(query: &str, key: &str) -> Result<Option<String>, UriError> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let value = pairs
         .filter(|(name, _)| *name == key)
@@ -109,13 +158,13 @@ fn said(query: &str, key: &str) -> Result<Option<String>, String> {
 }
 
 /// The host and port of `HOST[:PORT]`; an IPv6 address is in brackets.
-fn host(authority: &str) -> Result<Server, String> {
+fn host(authority: &str) -> Result<Server, UriError> {
     let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').ok_or("the ] after an IPv6 address is missing")?,
+        Some(rest) => rest.split_once(']').ok_or(UriError::OpenBracket)?,
         None => authority.rfind(':').map_or((authority, ""), |at| authority.split_at(at)),
     };
     let port = match port.strip_prefix(':') {
-        Some(port) => port.parse().map_err(|_| format!("'{port}' is not a port"))?,
+        Some(port) => port.parse().map_err(|_| UriError::Port(port.to_owned()))?,
         None => PORT,
     };
     Ok(Server::Tcp(if host.is_empty() { "localhost".into() } else { decoded(host)? }, port))
@@ -143,10 +192,9 @@ fn digit(byte: u8) -> Option<u32> {
     char::from(byte).to_digit(16)
 }
 
-fn decoded(text: &str) -> Result<String, String> {
-    let bytes =
-        unescaped(text).ok_or_else(|| format!("'{text}': two hexadecimal digits follow a %"))?;
-    String::from_utf8(bytes).map_err(|_| format!("'{text}' is not UTF-8"))
+fn decoded(text: &str) -> Result<String, UriError> {
+    let bytes = unescaped(text).ok_or_else(|| UriError::Escape(text.to_owned()))?;
+    String::from_utf8(bytes).map_err(|_| UriError::NotUtf8(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -70,7 +70,10 @@ fn what_is_not_id_ns_says_so() {
         error(r#"{"nsze":1,"flbas":3,"lbafs":[]}"#)
             .contains("flbas 3 selects format 3, but \"lbafs\" has 0")
     );
-    assert!(error(r#"{"nsze":1,"lbafs":[{"ds":0}]}"#).contains("1 blocks of 2^0 bytes cannot be"));
+    assert!(
+        error(r#"{"nsze":1,"lbafs":[{"ds":0}]}"#)
+            .contains("1 blocks of 2^0 bytes are not a possible size")
+    );
     assert!(
         error(r#"{"nsze":1,"npwg":65536,"lbafs":[{"ds":9}]}"#)
             .contains("\"npwg\" is 65536, more than the field holds")

@@ -8,7 +8,8 @@ use super::file::RowForm;
 use super::ready::Ready;
 use super::real::Real;
 use super::rows::Place;
-use super::{Lab, Refusal};
+use super::{Lab, LabError};
+use crate::error::Error;
 
 /// The most rows of a lab, and the most drives of a row.
 pub(super) const ROWS: usize = 1024;
@@ -38,7 +39,7 @@ pub(super) struct Asks {
 
 impl Asks {
     /// Adds the work of another row. An error says which bound is then exceeded.
-    fn add(&mut self, row: Asks) -> Result<(), String> {
+    fn add(&mut self, row: Asks) -> Result<(), Error> {
         self.requests = self.requests.saturating_add(row.requests);
         self.scratch = self.scratch.saturating_add(row.scratch);
         self.seconds += row.seconds;
@@ -55,9 +56,9 @@ impl Asks {
         } else {
             return Ok(());
         };
-        Err(format!(
+        Err(Error(format!(
             "with this row the lab asks for {what}, more than {most}: run fewer rows at a time with --row{less}"
-        ))
+        )))
     }
 }
 
@@ -67,12 +68,12 @@ impl Asks {
 pub(super) fn check(
     labs: &[Lab],
     rows: impl Iterator<Item = (Place, Asks)>,
-) -> Result<(), (Place, Refusal)> {
+) -> Result<(), (Place, LabError)> {
     let mut sums = vec![Asks::default(); labs.len()];
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
         sums[lab]
             .add(asks)
-            .map_err(|message| ((lab, row), labs[lab].refuse(labs[lab].row(row), message)))?;
+            .map_err(|error| ((lab, row), labs[lab].refuse(labs[lab].row(row), error.0)))?;
     }
     Ok(())
 }
@@ -121,7 +122,7 @@ mod tests {
     struct Long(&'static str);
 
     impl Texts for Long {
-        fn read(&self, _name: &str) -> Result<Cow<'static, str>, String> {
+        fn read(&self, _name: &str) -> Result<Cow<'static, str>, Error> {
             Ok(self.0.into())
         }
     }
@@ -151,7 +152,7 @@ mod tests {
         let lab = lab("note = \"-\"");
         assert!((0..TEXTS >> 24).all(|_| lab.text("a.hex").is_ok()));
         let refused = lab.text("a.hex").unwrap_err();
-        assert!(refused.contains("more than 268435456 bytes of texts"), "{refused}");
+        assert!(refused.0.contains("more than 268435456 bytes of texts"), "{refused}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The labs that come with the program, with the texts they name, so that they run from any
 //! directory.
 
-use super::{Lab, Refusal, Texts};
+use super::{Lab, LabError, Texts};
+use crate::error::Error;
 use std::borrow::Cow;
 
 /// The built-in labs in the order in which they are listed.
@@ -60,7 +61,7 @@ pub struct BuiltIn {
 
 impl BuiltIn {
     /// The parsed lab, marked as trusted.
-    pub fn lab(&self) -> Result<Lab, Refusal> {
+    pub fn lab(&self) -> Result<Lab, LabError> {
         let lab = Lab::parse(self.text, Box::new(Embedded))?;
         Ok(Lab { built_in: true, ..lab })
     }
@@ -75,8 +76,8 @@ pub(super) fn disk(name: &str) -> Option<&'static str> {
 struct Embedded;
 
 impl Texts for Embedded {
-    fn read(&self, _name: &str) -> Result<Cow<'static, str>, String> {
-        Err("it does not come with the program".into())
+    fn read(&self, _name: &str) -> Result<Cow<'static, str>, Error> {
+        Err(Error("it does not come with the program".into()))
     }
 }
 

@@ -4,6 +4,7 @@ use super::bounds::DRIVES;
 use super::host::Host;
 use super::real::Real;
 use super::workload::Workload;
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
@@ -101,39 +102,39 @@ fn whole() -> f64 {
 
 impl RowForm {
     /// Checks the row's keys, each alone and together. The error says what cannot be.
-    pub(super) fn check(&self, lab: &Form) -> Result<(), String> {
+    pub(super) fn check(&self, lab: &Form) -> Result<(), Error> {
         let values = self
             .published
             .iter()
             .flat_map(|published| [published.aligned, published.unaligned])
             .flatten();
         if let Some(bad) = values.into_iter().find(|value| !(value.is_finite() && *value > 0.0)) {
-            return Err(format!("published: {bad}: a number above 0"));
+            return Err(Error(format!("published: {bad}: a number above 0")));
         }
         let Some(workload) = &self.workload else {
             return if self.note.is_empty() {
-                Err("without a workload, note says why it cannot be predicted".into())
+                Err(Error("without a workload, note says why it cannot be predicted".into()))
             } else {
                 Ok(())
             };
         };
         if self.aligned.is_none() {
-            return Err("a row with a workload has at least the variant aligned".into());
+            return Err(Error("a row with a workload has at least the variant aligned".into()));
         }
         if self.drives(lab).len() > DRIVES {
-            return Err(format!("{} drives: at most {DRIVES}", self.drives(lab).len()));
+            return Err(Error(format!("{} drives: at most {DRIVES}", self.drives(lab).len())));
         }
         if self.real.is_none() && self.drives(lab).is_empty() {
-            return Err("drives: name the model of at least one".into());
+            return Err(Error("drives: name the model of at least one".into()));
         }
         if !(self.scale.is_finite() && self.scale > 0.0) {
-            return Err(format!("scale = {}: a number above 0", self.scale));
+            return Err(Error(format!("scale = {}: a number above 0", self.scale)));
         }
         if !(1..=STARTS).contains(&self.starts) {
-            return Err(format!("starts = {}: from 1 to {STARTS}", self.starts));
+            return Err(Error(format!("starts = {}: from 1 to {STARTS}", self.starts)));
         }
         if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
-            return Err("bound: a number from 0".into());
+            return Err(Error("bound: a number from 0".into()));
         }
         self.processor(lab).check()?;
         // Each personality is a run of its own, so a second mention is a mistake.
@@ -143,7 +144,7 @@ impl RowForm {
             .enumerate()
             .find(|(nth, name)| self.personalities[..*nth].contains(name));
         if let Some((_, name)) = twice {
-            return Err(format!("personalities: {name} is named twice"));
+            return Err(Error(format!("personalities: {name} is named twice")));
         }
         if self.real.is_some() {
             return self.check_real();
@@ -159,17 +160,17 @@ impl RowForm {
             } else {
                 ("blocks", "gives files")
             };
-            return Err(format!(
+            return Err(Error(format!(
                 "the workload {} needs {needs}, and the host {} {is}",
                 workload.name(),
                 host.name()
-            ));
+            )));
         }
         Ok(())
     }
 
     /// Checks a row that is measured on this machine: keys of simulated drives are refused.
-    fn check_real(&self) -> Result<(), String> {
+    fn check_real(&self) -> Result<(), Error> {
         let variants = || self.aligned.iter().chain(&self.unaligned);
         let said = [
             ("drives", !self.drives.is_empty()),
@@ -183,24 +184,26 @@ impl RowForm {
             ("swept", self.swept.is_some()),
         ];
         if let Some((key, _)) = said.iter().find(|(_, said)| *said) {
-            return Err(format!("{key} is for simulated drives, and real measures this machine"));
+            return Err(Error(format!(
+                "{key} is for simulated drives, and real measures this machine"
+            )));
         }
         let looped = self.real.as_ref().is_some_and(|real| real.looped);
         let other_ground = self.real.as_ref().is_some_and(|real| !real.layers.is_empty())
             || variants().any(|variant| variant.provider.is_some());
         if looped && (other_ground || self.workload.as_ref().is_some_and(Workload::is_of_files)) {
-            return Err(
+            return Err(Error(
                 "loop: blocks of the whole device: without layers, provider and workloads of files"
                     .into(),
-            );
+            ));
         }
         let other = self.unaligned.as_ref().and_then(|variant| variant.disk.as_ref());
         match (other, self.aligned.as_ref().and_then(|variant| variant.disk.as_ref())) {
             (Some(other), own) if own.map(Spanned::get_ref) != Some(other.get_ref()) => {
-                Err(format!(
+                Err(Error(format!(
                     "unaligned: disk = {}: there is one scratch file, with the disk of aligned",
                     other.get_ref()
-                ))
+                )))
             }
             _ => Ok(()),
         }
@@ -315,16 +318,16 @@ pub(super) struct Processor {
 
 impl Processor {
     /// Refuses negative times, and those longer than [`LONGEST_NS`].
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         let classes = self.class_ns.iter().map(|(class, ns)| (class.as_str(), *ns));
         match [("syscall_ns", self.syscall_ns), ("fixed_ns", self.fixed_ns)]
             .into_iter()
             .chain(classes)
             .find(|(_, ns)| !(0.0..=LONGEST_NS).contains(ns))
         {
-            Some((key, ns)) => {
-                Err(format!("processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second"))
-            }
+            Some((key, ns)) => Err(Error(format!(
+                "processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second"
+            ))),
             None => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 use super::Lab;
 use super::file::RowForm;
 use super::scene::Scene;
+use crate::error::Error;
 use crate::sweep::{Drawn, Plan, Set};
 
 impl Lab {
@@ -14,7 +15,7 @@ impl Lab {
         scenes: &[(&str, Scene)],
         set: &Set,
         points: usize,
-    ) -> Result<Vec<Set>, String> {
+    ) -> Result<Vec<Set>, Error> {
         let text = match scenes {
             [(_, first), _, ..] if points > 0 && form.sweep => first.only_model(),
             _ => None,
@@ -25,7 +26,7 @@ impl Lab {
             scenes.iter().flat_map(|(_, scene)| scene.own_keys()).chain(set).cloned().collect();
         let own = fixed.len();
         let plan = Plan { text, fixed, points, seed: self.form.random, threads: 1 };
-        let drawn = Drawn::from_plan(&plan).map_err(|e| e.0)?;
+        let drawn = Drawn::from_plan(&plan)?;
         Ok(drawn
             .sets
             .into_iter()

@@ -6,7 +6,8 @@ use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
 use super::scene::{PERSONALITY, Scene};
 use super::workload::Workload;
-use super::{Asked, Lab, Refusal};
+use super::{Asked, Lab, LabError};
+use crate::error::Error;
 use crate::result::{Alternative, Ours, Row};
 use crate::sweep::Set;
 use std::sync::Mutex;
@@ -50,7 +51,7 @@ impl<'a> Ready<'a> {
         lab: &'a Lab,
         form: &'a RowForm,
         asked: &Asked,
-    ) -> Result<Ready<'a>, Refusal> {
+    ) -> Result<Ready<'a>, LabError> {
         let mut ready = Ready { lab, form, scenes: Vec::new(), cases: Vec::new() };
         if form.workload.is_none() {
             return Ok(ready);
@@ -61,7 +62,6 @@ impl<'a> Ready<'a> {
                 ready.scenes.push((name, Scene::new(lab, form, variant)?));
             }
         }
-        let plain = |message| Refusal { line: None, message };
         for personality in [None].into_iter().chain(form.personalities.iter().map(Some)) {
             let set: Set = personality
                 .iter()
@@ -69,7 +69,7 @@ impl<'a> Ready<'a> {
                 .collect();
             let points =
                 if personality.is_none() { asked.sweep } else { asked.sweep.div_ceil(OTHERS) };
-            let points = lab.points(form, &ready.scenes, &set, points).map_err(plain)?;
+            let points = lab.points(form, &ready.scenes, &set, points)?;
             ready.cases.push(Case { personality: personality.cloned(), set, points });
         }
         Ok(ready)
@@ -89,18 +89,16 @@ impl<'a> Ready<'a> {
     pub(super) fn fill(
         &self,
         row: &mut Row,
-        results: &mut dyn Iterator<Item = Result<Measured, String>>,
-    ) -> Result<(), Refusal> {
-        let plain = |message| Refusal { line: None, message };
-        let mut next =
-            || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>().map_err(plain);
+        results: &mut dyn Iterator<Item = Result<Measured, Error>>,
+    ) -> Result<(), LabError> {
+        let mut next = || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>();
         for case in &self.cases {
             let runs = next()?;
             let mut ours = ours(&runs);
             for _ in &case.points {
                 let ratio = self::ours(&next()?)
                     .ratio
-                    .ok_or_else(|| plain("sweep: a run took no time".into()))?;
+                    .ok_or_else(|| Error("sweep: a run took no time".into()))?;
                 let (low, high) = (ours.low.or(ours.ratio), ours.high.or(ours.ratio));
                 ours = Ours {
                     low: low.map(|low| low.min(ratio)),
@@ -146,15 +144,15 @@ impl Job<'_> {
         self.workload().map_or(0, all)
     }
 
-    fn run(&self) -> Result<Measured, String> {
+    fn run(&self) -> Result<Measured, Error> {
         if signal::happened() {
-            return Err("interrupted".into());
+            return Err(Error("interrupted".into()));
         }
         let Ready { lab, form, scenes, .. } = self.ready;
         let (name, scene) = &scenes[self.scene];
-        let workload = self.workload().ok_or("nothing to run")?;
+        let workload = self.workload().ok_or_else(|| Error("nothing to run".into()))?;
         lab.variant(form, workload, scene, self.set)
-            .map_err(|e| format!("{name}: {e}"))
+            .map_err(|e| Error(format!("{name}: {e}")))
             .map(|measured| measured.named(name))
     }
 }
@@ -165,7 +163,7 @@ pub(super) fn run_jobs(
     jobs: &[Job<'_>],
     threads: usize,
     done: &(dyn Fn(&Job<'_>) + Sync),
-) -> Vec<Result<Measured, String>> {
+) -> Vec<Result<Measured, Error>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(jobs.len()));
     thread::scope(|scope| {

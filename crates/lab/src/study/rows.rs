@@ -4,7 +4,8 @@ use super::file::{PublishedForm, RowForm, Unit};
 use super::ready::{Job, Ready, run_jobs};
 use super::scene::Scene;
 use super::workload::Workload;
-use super::{Lab, Refusal, bounds};
+use super::{Lab, LabError, bounds};
+use crate::error::Error;
 use crate::latency::curve;
 use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
@@ -85,7 +86,7 @@ pub fn run(
     // A row that measures this machine runs alone, with no other load.
     let (real, simulated): (Vec<Place>, Vec<Place>) =
         places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
-    let ready: Vec<Result<Ready<'_>, Refusal>> = simulated
+    let ready: Vec<Result<Ready<'_>, LabError>> = simulated
         .iter()
         .map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked))
         .collect();
@@ -98,13 +99,13 @@ pub fn run(
         .zip(&ready)
         .filter_map(|(&place, ready)| Some((place, ready.as_ref().ok()?.asks())));
     bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(
-        |((lab, row), refusal)| {
+        |((lab, row), error)| {
             let row = labs[lab].row(row).get_ref().id.clone();
             Failure {
                 lab: labs[lab].name().to_owned(),
                 row,
-                line: refusal.line,
-                message: refusal.message,
+                line: error.line,
+                message: error.cause.0,
             }
         },
     )?;
@@ -161,17 +162,17 @@ type Done = (Place, Row, Option<Failure>);
 fn filled(
     labs: &[Lab],
     places: &[Place],
-    rows: &[Result<Ready<'_>, Refusal>],
-    results: impl Iterator<Item = (usize, Result<Measured, String>)>,
+    rows: &[Result<Ready<'_>, LabError>],
+    results: impl Iterator<Item = (usize, Result<Measured, Error>)>,
 ) -> Vec<Done> {
-    let mut by_row: Vec<Vec<Result<Measured, String>>> = rows.iter().map(|_| Vec::new()).collect();
+    let mut by_row: Vec<Vec<Result<Measured, Error>>> = rows.iter().map(|_| Vec::new()).collect();
     results.for_each(|(row, result)| by_row[row].push(result));
     let mut done = Vec::with_capacity(rows.len());
     for ((ready, &(lab, row)), results) in rows.iter().zip(places).zip(by_row) {
         let mut own = labs[lab].blank(labs[lab].row(row).get_ref());
         let filled = match ready {
             Ok(ready) => ready.fill(&mut own, &mut results.into_iter()),
-            Err(refusal) => Err(refusal.clone()),
+            Err(error) => Err(error.clone()),
         };
         let (own, failure) = labs[lab].with_failure(row, own, filled.err());
         done.push(((lab, row), own, failure));
@@ -195,21 +196,21 @@ impl Lab {
         self.row(index).get_ref().real.is_some()
     }
 
-    /// The row without our values if there is a refusal; else unchanged.
+    /// The row without our values if it failed; else unchanged.
     fn with_failure(
         &self,
         index: usize,
         row: Row,
-        refusal: Option<Refusal>,
+        error: Option<LabError>,
     ) -> (Row, Option<Failure>) {
-        let Some(refusal) = refusal else { return (row, None) };
+        let Some(error) = error else { return (row, None) };
         let place = self.row(index);
-        let refusal = match refusal.line {
-            Some(_) => refusal,
-            None => self.refuse(place, refusal.message),
+        let LabError { line, cause: Error(message) } = match error.line {
+            Some(_) => error,
+            None => self.refuse(place, error.cause.0),
         };
         let id = place.get_ref().id.clone();
-        let note = format!("not run: {}", refusal.message);
+        let note = format!("not run: {message}");
         let row = Row {
             ours: None,
             error: None,
@@ -218,15 +219,7 @@ impl Lab {
             note,
             ..row
         };
-        (
-            row,
-            Some(Failure {
-                lab: self.form.name.clone(),
-                row: id,
-                line: refusal.line,
-                message: refusal.message,
-            }),
-        )
+        (row, Some(Failure { lab: self.form.name.clone(), row: id, line, message }))
     }
 
     /// A row without our values.
@@ -257,17 +250,16 @@ impl Lab {
         workload: &Workload,
         scene: &Scene,
         set: &[(String, Value)],
-    ) -> Result<Measured, String> {
+    ) -> Result<Measured, Error> {
         let (mut all, mut counters, mut host_reads, mut requests) =
             (Run::new(), Vec::new(), 0, Vec::new());
         let workload = workload.moved(scene.by).times(form.starts.into()).counted_in(&self.by_time);
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
-            let (run, reads) =
-                form.host(&self.form).run(&workload, &mut rig, random).map_err(|e| e.0)?;
+            let (run, reads) = form.host(&self.form).run(&workload, &mut rig, random)?;
             if let Some(first) = &run.first_error {
-                return Err(format!("{} requests failed, the first: {first}", run.errors));
+                return Err(Error(format!("{} requests failed, the first: {first}", run.errors)));
             }
             if start == 0 {
                 requests = rig.seen().iter().map(|&request| scene.place(request)).collect();

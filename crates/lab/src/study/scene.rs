@@ -1,7 +1,9 @@
 //! A variant of a row, ready to run: disks tasted, provider found, drive models read.
 
+use super::error::in_model;
 use super::file::{DriveForm, Processor, RowForm, VariantForm};
-use super::{Lab, Refusal};
+use super::{Lab, LabError};
+use crate::error::Error;
 use crate::result::Layout;
 use crate::rig::observed::Observed;
 use crate::rig::simulated::Simulated;
@@ -44,7 +46,7 @@ struct Drive {
 
 impl Scene {
     /// Lays out `variant` of `row`.
-    pub(super) fn new(lab: &Lab, row: &RowForm, variant: &VariantForm) -> Result<Scene, Refusal> {
+    pub(super) fn new(lab: &Lab, row: &RowForm, variant: &VariantForm) -> Result<Scene, LabError> {
         let drives = row
             .drives(&lab.form)
             .iter()
@@ -52,7 +54,7 @@ impl Scene {
             .collect::<Result<Vec<_>, _>>()?;
         let models = drives
             .iter()
-            .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e)))
+            .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e.0)))
             .collect::<Result<Vec<_>, _>>()?;
         let graph = taste(lab, variant, &models)?;
         let id = find(lab, variant, &graph)?;
@@ -95,14 +97,14 @@ impl Scene {
         set: &[(String, Value)],
         random: u64,
         start: u32,
-    ) -> Result<Observed, String> {
+    ) -> Result<Observed, Error> {
         // Every start of every drive has a seed of its own.
         let before = u64::from(start).wrapping_mul(self.drives.len() as u64);
         let drives = self.drives.iter().zip(random.wrapping_add(before)..).map(|(drive, seed)| {
             let model = drive.model(set)?;
             Ok((model.drive(seed), model.logical_block_size))
         });
-        let world = World::new(drives.collect::<Result<Vec<_>, String>>()?, self.schedule);
+        let world = World::new(drives.collect::<Result<Vec<_>, Error>>()?, self.schedule);
         Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
     }
 
@@ -144,7 +146,7 @@ impl Scene {
 pub(super) const PERSONALITY: &str = "personality";
 
 impl Drive {
-    fn new(lab: &Lab, form: &DriveForm, variant: &VariantForm) -> Result<Drive, Refusal> {
+    fn new(lab: &Lab, form: &DriveForm, variant: &VariantForm) -> Result<Drive, LabError> {
         let (name, place) = (form.model.get_ref(), form.model.span().start);
         let text = match Model::named(name) {
             Some(text) => text.to_owned(),
@@ -164,14 +166,14 @@ impl Drive {
         Ok(Drive { text, set: set.into_iter().collect(), place, name: name.clone() })
     }
 
-    fn model(&self, further: &[(String, Value)]) -> Result<Model, String> {
+    fn model(&self, further: &[(String, Value)]) -> Result<Model, Error> {
         let set: Vec<(String, Value)> = self.set.iter().chain(further).cloned().collect();
-        Model::parse_with(&self.text, &set).map_err(|e| format!("model {}: {e}", self.name))
+        Model::parse_with(&self.text, &set).map_err(|e| in_model(&self.name, &e))
     }
 }
 
 /// The disks of a variant, with all providers found on them.
-fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Refusal> {
+fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, LabError> {
     let dumps: Vec<(String, Sparse)> = match &variant.disk {
         Some(name) => {
             let text = lab.read(name, "hexdump")?;
@@ -212,7 +214,7 @@ fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Re
 }
 
 /// The provider of a variant. It is an error if several disks leave it open.
-fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, Refusal> {
+fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, LabError> {
     let Some(name) = &variant.provider else {
         let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
         let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
@@ -292,12 +294,12 @@ fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
 }
 
 impl Lab {
-    fn at_byte(&self, byte: usize, message: String) -> Refusal {
-        Refusal { line: (byte > 0).then(|| super::line(&self.text, byte)), message }
+    fn at_byte(&self, byte: usize, message: String) -> LabError {
+        LabError { line: (byte > 0).then(|| super::line(&self.text, byte)), cause: Error(message) }
     }
 
     /// The text of a file that the lab names.
-    fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, Refusal> {
+    fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, LabError> {
         let text = self.text(name.get_ref());
         text.map(std::borrow::Cow::into_owned)
             .map_err(|e| self.refuse(name, format!("read the {what} {}: {e}", name.get_ref())))

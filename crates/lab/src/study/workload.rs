@@ -41,19 +41,19 @@ pub(super) struct Workload {
 }
 
 impl TryFrom<Table> for Workload {
-    type Error = String;
+    type Error = Error;
 
     /// `kind` is the name of the workload; the other keys are its parameters.
-    fn try_from(mut table: Table) -> Result<Workload, String> {
+    fn try_from(mut table: Table) -> Result<Workload, Error> {
         let there =
             || workload::WORKLOADS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let Some(Value::String(name)) = table.remove("kind") else {
-            return Err(format!("a workload has a kind: {}", there()));
+            return Err(Error(format!("a workload has a kind: {}", there())));
         };
-        let kind =
-            workload::named(&name).ok_or_else(|| format!("no workload '{name}': {}", there()))?;
+        let kind = workload::named(&name)
+            .ok_or_else(|| Error(format!("no workload '{name}': {}", there())))?;
         let parameters = table.try_into().map_err(|e: toml::de::Error| {
-            format!("workload {name}: {}", e.to_string().trim().replace('\n', " "))
+            Error(format!("workload {name}: {}", e.to_string().trim().replace('\n', " ")))
         })?;
         Ok(Workload { kind, parameters, times: 1, by_time: None })
     }
@@ -67,11 +67,11 @@ impl Workload {
 
     /// Finds the file that the workload names beside the lab: a lab may be untrusted, and opens
     /// nothing elsewhere.
-    pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), String> {
+    pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), Error> {
         let Some(name) = &self.parameters.file else { return Ok(()) };
         let found = super::stays(name).and_then(|()| texts.beside(name));
         self.parameters.file =
-            Some(found.map_err(|why| format!("file = {}: {why}", name.display()))?);
+            Some(found.map_err(|why| Error(format!("file = {}: {why}", name.display())))?);
         Ok(())
     }
 

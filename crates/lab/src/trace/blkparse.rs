@@ -3,7 +3,7 @@
 //!
 //! A request is taken at its queue event (`Q`), in sectors of 512 bytes.
 
-use super::{Entry, Format, Input, flush, transfer};
+use super::{Entry, Fault, Format, Input, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ fn is_device(word: &str) -> bool {
 }
 
 impl Format for Blkparse {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
         self.ended |= words.first().is_some_and(|word| word.starts_with("CPU") || *word == "Total");
@@ -48,21 +48,26 @@ impl Format for Blkparse {
             return Ok(true);
         }
         let &[device, _cpu, _sequence, time, _pid, action, rwbs, ..] = words.as_slice() else {
-            return Err("a line of blkparse, cut short".into());
+            let form = "DEVICE CPU SEQUENCE TIME PID ACTION RWBS".into();
+            return Err(Fault::Cut { what: "a line of blkparse".into(), form });
         };
         if !is_device(device) {
-            return Err(format!("'{device}' is no device: MAJOR,MINOR"));
+            let wanted = "device: MAJOR,MINOR";
+            return Err(Fault::Word { word: device.to_owned(), wanted });
         }
-        let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is no time"))?;
+        let at_ns = nanoseconds(time).ok_or_else(|| Fault::Word {
+            word: time.to_owned(),
+            wanted: "time: SECONDS.NANOSECONDS",
+        })?;
         if !ACTIONS.contains(&action) {
-            return Err(format!("unknown action '{action}'"));
+            return Err(Fault::Action(format!("'{action}'")));
         }
         if action != "Q" {
             return Ok(true);
         }
         match &self.device {
             Some(own) if own != device => {
-                return Err(format!("requests on {own} and on {device}: a replay has one target"));
+                return Err(Fault::TwoTargets(own.clone(), device.to_owned()));
             }
             Some(_) => {}
             None => self.device = Some(device.to_owned()),
@@ -91,7 +96,7 @@ impl Blkparse {
         is_cut: bool,
         input: &mut Input<'_>,
         found: &mut VecDeque<Entry>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let before =
             rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));
         let rest = before.unwrap_or(rwbs);
@@ -108,19 +113,20 @@ impl Blkparse {
                 input.skipped += 1;
                 return Ok(());
             }
-            _ => return Err(format!("'{rwbs}' neither reads nor writes")),
+            _ => return Err(Fault::NoTransfer(rwbs.to_owned())),
         };
         match range {
             // A flush has no range, but its process in brackets; another word is a range cut short.
             None if is_cut && before.is_some() => {
-                Err("a queued request, cut short: SECTOR + COUNT".into())
+                let form = "SECTOR + COUNT".into();
+                Err(Fault::Cut { what: "a queued request".into(), form })
             }
             Some((_, 0)) | None if before.is_some() => Ok(()),
             Some((offset, length)) => {
                 found.push_back(transfer(at_ns, op, offset, length, fua && op == Op::Write)?);
                 Ok(())
             }
-            None => Err("a queued request without SECTOR + COUNT".into()),
+            None => Err(Fault::NoRange("a queued request without SECTOR + COUNT".into())),
         }
     }
 }

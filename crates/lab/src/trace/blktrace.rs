@@ -4,7 +4,7 @@
 //!
 //! A request is taken at its queue event (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 
-use super::{Entry, Format, Input, Place, flush, transfer};
+use super::{Entry, Fault, Format, Input, Place, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -64,16 +64,12 @@ impl Blktrace {
         what: u32,
         input: &mut Input<'_>,
         found: &mut VecDeque<Entry>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let (at_ns, sector, length) =
             (self.u64(record, 8), self.u64(record, 16), u64::from(self.u32(record, 24)));
         let device = self.u32(record, 36);
         if let Some(own) = self.device.replace(device).filter(|&own| own != device) {
-            return Err(format!(
-                "requests on {} and on {}: a replay has one target",
-                numbers(own),
-                numbers(device)
-            ));
+            return Err(Fault::TwoTargets(numbers(own), numbers(device)));
         }
         if what & DISCARD != 0 {
             input.skipped += 1;
@@ -85,7 +81,7 @@ impl Blktrace {
             let op = if what & WRITE != 0 { Op::Write } else { Op::Read };
             let offset = sector
                 .checked_mul(SECTOR)
-                .ok_or_else(|| format!("sector {sector}: past the end of any device"))?;
+                .ok_or_else(|| Fault::PastEnd(format!("sector {sector}")))?;
             found.push_back(transfer(
                 at_ns,
                 op,
@@ -104,33 +100,32 @@ fn numbers(device: u32) -> String {
 }
 
 impl Format for Blktrace {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
         let mut record = [0; RECORD];
         match filled(&mut input.bytes, &mut record)? {
             0 => return Ok(false),
             RECORD => {}
             there => {
-                return Err(format!("a record of {there} bytes, cut short: all have {RECORD}"));
+                let what = format!("a record of {there} bytes");
+                return Err(Fault::Cut { what, form: format!("all have {RECORD}") });
             }
         }
         let magic = self.u32(&record, 0);
         if magic != MAGIC | VERSION {
-            return Err(format!(
-                "no record of blktrace: 0x{magic:08x} where 0x{:08x} is expected",
-                MAGIC | VERSION
-            ));
+            return Err(Fault::Magic { found: magic, wanted: MAGIC | VERSION });
         }
         let (action, more) = (self.u32(&record, 28), u64::from(self.u16(&record, 46)));
         let passed = io::copy(&mut input.bytes.by_ref().take(more), &mut io::sink())
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| Fault::Read(e.to_string()))?;
         if passed < more {
-            return Err(format!("{passed} bytes behind a record, cut short: it says {more}"));
+            let what = format!("{passed} bytes of payload behind a record");
+            return Err(Fault::Cut { what, form: format!("it must have {more}") });
         }
         // The upper byte of the action's half is a flag of control groups.
         let (kind, what) = (action & 0xff, action >> CATEGORY);
         if what & NOTIFY == 0 {
             if kind == 0 || kind > LAST_ACTION {
-                return Err(format!("unknown action {kind}"));
+                return Err(Fault::Action(kind.to_string()));
             }
             if kind == QUEUE {
                 self.queued(&record, what, input, found)?;
@@ -144,14 +139,14 @@ impl Format for Blktrace {
 }
 
 /// Fills `record` as far as the input goes. Returns the bytes read.
-fn filled(bytes: &mut dyn Read, record: &mut [u8]) -> Result<usize, String> {
+fn filled(bytes: &mut dyn Read, record: &mut [u8]) -> Result<usize, Fault> {
     let mut done = 0;
     while done < record.len() {
         match bytes.read(&mut record[done..]) {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e.to_string()),
+            Err(e) => return Err(Fault::Read(e.to_string())),
         }
     }
     Ok(done)

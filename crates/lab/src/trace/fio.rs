@@ -4,7 +4,7 @@
 //! line with microseconds since the beginning (fio 3.33). A log may have many files; a replay has
 //! one target, so requests on a second file are refused.
 
-use super::{Entry, Format, Input, flush, transfer};
+use super::{Entry, Fault, Format, Input, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -27,11 +27,9 @@ impl Fio {
     }
 
     /// Refuses a request on a second file.
-    fn require_file(&mut self, name: &str) -> Result<(), String> {
+    fn require_file(&mut self, name: &str) -> Result<(), Fault> {
         match &self.file {
-            Some(own) if own != name => {
-                Err(format!("requests on {own} and on {name}: a replay has one target"))
-            }
+            Some(own) if own != name => Err(Fault::TwoTargets(own.clone(), name.to_owned())),
             Some(_) => Ok(()),
             None => {
                 self.file = Some(name.to_owned());
@@ -44,7 +42,7 @@ impl Fio {
 const MICROSECOND: u64 = 1000;
 
 impl Format for Fio {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         let mut rest = line.as_str();
         if rest.is_empty() || input.place == super::Place::Line(1) {
@@ -52,13 +50,18 @@ impl Format for Fio {
         }
         let mut at = self.at_ns;
         if self.version == 3 {
-            let (time, after) = rest.split_once(' ').ok_or("not TIMESTAMP FILE ACTION")?;
-            let us: u64 = time.parse().map_err(|_| format!("'{time}' is no timestamp"))?;
-            at = us.checked_mul(MICROSECOND).ok_or_else(|| format!("a timestamp of {us} us"))?;
+            let (time, after) = rest.split_once(' ').ok_or(Fault::Form("TIMESTAMP FILE ACTION"))?;
+            let wanted = "timestamp";
+            let us: u64 =
+                time.parse().map_err(|_| Fault::Word { word: time.to_owned(), wanted })?;
+            at = us.checked_mul(MICROSECOND).ok_or(Fault::LongTime("timestamp", us))?;
             rest = after.trim_start();
         }
         let (name, action, numbers) = taken_apart(rest)?;
-        let both = || numbers.ok_or_else(|| format!("{action} without an offset and a length"));
+        let both = || {
+            let without = || format!("{action} without an offset and a length");
+            numbers.ok_or_else(|| Fault::NoRange(without()))
+        };
         match action {
             "add" | "open" | "close" => {}
             "read" | "write" => {
@@ -75,13 +78,15 @@ impl Format for Fio {
             "wait" if self.version == 2 => {
                 let (us, _) = both()?;
                 let ns = us.checked_mul(MICROSECOND).and_then(|ns| self.at_ns.checked_add(ns));
-                self.at_ns = ns.ok_or_else(|| format!("a wait of {us} us"))?;
+                self.at_ns = ns.ok_or(Fault::LongTime("wait", us))?;
             }
             // A line that was cut short ends in its first number.
             other if other.bytes().all(|byte| byte.is_ascii_digit()) => {
-                return Err("not FILE ACTION [OFFSET LENGTH]: a number is missing".into());
+                return Err(Fault::Form("FILE ACTION [OFFSET LENGTH]: a number is missing"));
             }
-            other => return Err(format!("unknown action '{other}' in version {}", self.version)),
+            other => {
+                return Err(Fault::Action(format!("'{other}' in version {}", self.version)));
+            }
         }
         Ok(true)
     }
@@ -91,12 +96,11 @@ impl Format for Fio {
 type Taken<'a> = (&'a str, &'a str, Option<(u64, u64)>);
 
 /// Splits a line into its parts. A file name may contain spaces, so the line is split from its end.
-fn taken_apart(line: &str) -> Result<Taken<'_>, String> {
+fn taken_apart(line: &str) -> Result<Taken<'_>, Fault> {
     let cut = |text: &'_ str| -> Option<(usize, usize)> {
         let text = text.trim_end();
         text.rfind(' ').map(|at| (at, text.len()))
     };
-    let words = || "not FILE ACTION [OFFSET LENGTH]".to_owned();
     let numbers = || {
         let (at, end) = cut(line)?;
         let length: u64 = line[at + 1..end].parse().ok()?;
@@ -106,6 +110,6 @@ fn taken_apart(line: &str) -> Result<Taken<'_>, String> {
     };
     let (rest, pair) = numbers()
         .map_or((line, None), |(at, offset, length)| (&line[..at], Some((offset, length))));
-    let (at, end) = cut(rest).ok_or_else(words)?;
+    let (at, end) = cut(rest).ok_or(Fault::Form("FILE ACTION [OFFSET LENGTH]"))?;
     Ok((rest[..at].trim(), &rest[at + 1..end], pair))
 }

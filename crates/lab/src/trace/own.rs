@@ -4,7 +4,7 @@
 //! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length
 //! are 0). A line that begins with `#` is a comment.
 
-use super::{Entry, Format, Input, flush, transfer};
+use super::{Entry, Fault, Format, Input, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -31,23 +31,26 @@ impl Own {
 }
 
 impl Format for Own {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         if line == HEAD || line.is_empty() || line.starts_with('#') {
             return Ok(true);
         }
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let &[at, op, offset, length] = words.as_slice() else {
-            return Err("not NS OP OFFSET LENGTH".into());
+            return Err(Fault::Form("NS OP OFFSET LENGTH"));
         };
-        let number = |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number"));
+        let number = |word: &str| {
+            let wanted = "number";
+            word.parse::<u64>().map_err(|_| Fault::Word { word: word.to_owned(), wanted })
+        };
         let (at, offset, length) = (number(at)?, number(offset)?, number(length)?);
         found.push_back(match op {
             "R" => transfer(at, Op::Read, offset, length, false)?,
             "W" => transfer(at, Op::Write, offset, length, false)?,
             "WF" => transfer(at, Op::Write, offset, length, true)?,
             "F" => flush(at),
-            other => return Err(format!("unknown operation '{other}': R, W, WF or F")),
+            other => return Err(Fault::Action(format!("'{other}': R, W, WF or F"))),
         });
         Ok(true)
     }

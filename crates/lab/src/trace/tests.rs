@@ -9,8 +9,8 @@ fn entry(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Entry {
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<Entry>, String> {
-    let trace = Trace::new(Box::new(bytes)).map_err(|refusal| refusal.to_string())?;
-    trace.collect::<Result<_, _>>().map_err(|refusal| refusal.to_string())
+    let trace = Trace::new(Box::new(bytes)).map_err(|error| error.to_string())?;
+    trace.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 fn refused(bytes: impl AsRef<[u8]>) -> String {
@@ -90,7 +90,7 @@ fn what_is_wrong_in_blktraces_records_is_named_with_its_byte() {
     assert_eq!(after(&[7; 20]), "byte 52: a record of 20 bytes, cut short: all have 48");
     assert_eq!(
         after(&[0; 48]),
-        "byte 52: no record of blktrace: 0x00000000 where 0x65617407 is expected"
+        "byte 52: not a record of blktrace: it begins with 0x00000000, not 0x65617407"
     );
     assert_eq!(after(&record(false, 1, 0, 512, READ | 99, &[])), "byte 52: unknown action 99");
     assert_eq!(
@@ -105,7 +105,10 @@ fn what_is_wrong_in_blktraces_records_is_named_with_its_byte() {
     other[36] = 16;
     assert_eq!(after(&other), "byte 52: requests on 8,0 and on 8,16: a replay has one target");
     let cut = &first[..50];
-    assert_eq!(refused(cut), "byte 0: 2 bytes behind a record, cut short: it says 4");
+    assert_eq!(
+        refused(cut),
+        "byte 0: 2 bytes of payload behind a record, cut short: it must have 4"
+    );
 }
 
 const BLKPARSE: &str = "\
@@ -147,21 +150,30 @@ fn what_is_wrong_in_blkparses_text_is_named_with_its_line() {
         after("8,0 0 1 0.000000000 697 Q R 8 + x [a]"),
         "line 2: a queued request without SECTOR + COUNT"
     );
-    assert_eq!(after("8,0 0 1 0.000000000 697 Q"), "line 2: a line of blkparse, cut short");
-    assert_eq!(after("8,0 0 1 0.5 697 Q R 8 + 8 [a]"), "line 2: '0.5' is no time");
+    assert_eq!(
+        after("8,0 0 1 0.000000000 697 Q"),
+        "line 2: a line of blkparse, cut short: DEVICE CPU SEQUENCE TIME PID ACTION RWBS"
+    );
+    assert_eq!(
+        after("8,0 0 1 0.5 697 Q R 8 + 8 [a]"),
+        "line 2: '0.5' is not a time: SECONDS.NANOSECONDS"
+    );
     assert_eq!(after("8,0 0 1 0.000000000 697 Q R 8 + 0 [a]"), "line 2: a request of 0 bytes");
     assert_eq!(
         after("8,0 0 1 0.000000000 697 Q ? 8 + 8 [a]"),
-        "line 2: '?' neither reads nor writes"
+        "line 2: '?' is neither a read nor a write"
     );
     assert_eq!(
         after("8,16 0 1 0.000000000 697 Q R 8 + 8 [a]"),
         "line 2: requests on 8,0 and on 8,16: a replay has one target"
     );
-    assert_eq!(after("what is this"), "line 2: a line of blkparse, cut short");
+    assert_eq!(
+        after("what is this"),
+        "line 2: a line of blkparse, cut short: DEVICE CPU SEQUENCE TIME PID ACTION RWBS"
+    );
     assert_eq!(
         after(&format!("8,0 0 1 0.000000000 697 Q R 8 + 8 [{}]", "x".repeat(1 << 17))),
-        "line 2: longer than 65536 bytes"
+        "line 2: a line longer than 65536 bytes"
     );
 }
 
@@ -228,15 +240,15 @@ fn what_is_wrong_in_fios_logs_is_named_with_its_line() {
     );
     assert_eq!(
         two(&format!("/f wait {} 0", u64::MAX)),
-        format!("line 3: a wait of {} us", u64::MAX)
+        format!("line 3: a wait of {} us is too long", u64::MAX)
     );
     let three = |line: &str| refused(format!("fio version 3 iolog\n{line}\n"));
     assert_eq!(three("1 /f wait 5 0"), "line 2: unknown action 'wait' in version 3");
-    assert_eq!(three("/f read 0 512"), "line 2: '/f' is no timestamp");
+    assert_eq!(three("/f read 0 512"), "line 2: '/f' is not a timestamp");
     assert_eq!(refused("fio version 1 iolog\n"), NONE);
 }
 
-const NONE: &str = "byte 0: no trace: neither blktrace, blkparse, a log of fio (version 2 or 3), nor trueline's own";
+const NONE: &str = "byte 0: not a trace: neither blktrace, blkparse, a log of fio (version 2 or 3), nor trueline's own";
 
 #[test]
 fn our_own_are_written_and_read() {
@@ -247,14 +259,14 @@ fn our_own_are_written_and_read() {
     assert_eq!(read(text.as_bytes()).unwrap(), entries);
     let refused = |line: &str| refused(format!("{}\n{line}\n", own::HEAD));
     assert_eq!(refused("1 R 0"), "line 2: not NS OP OFFSET LENGTH");
-    assert_eq!(refused("1 X 0 512"), "line 2: unknown operation 'X': R, W, WF or F");
-    assert_eq!(refused("1 R -1 512"), "line 2: '-1' is no number");
+    assert_eq!(refused("1 X 0 512"), "line 2: unknown action 'X': R, W, WF or F");
+    assert_eq!(refused("1 R -1 512"), "line 2: '-1' is not a number");
     assert_eq!(refused("1 R 0 0"), "line 2: a request of 0 bytes");
 }
 
 #[test]
 fn what_is_no_trace_is_refused() {
-    assert_eq!(refused(""), "byte 0: there is nothing in it");
+    assert_eq!(refused(""), "byte 0: the file is empty");
     for text in ["\n", "GIF89a", "8,0", "hello, world"] {
         assert_eq!(refused(text), NONE);
     }
@@ -273,5 +285,5 @@ fn a_range_that_is_cut_is_not_a_flush_without_one() {
             "{cut}"
         );
     }
-    assert_eq!(refused(""), "byte 0: there is nothing in it");
+    assert_eq!(refused(""), "byte 0: the file is empty");
 }

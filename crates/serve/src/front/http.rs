@@ -12,7 +12,7 @@
 use crate::front::{Front, as_io_flusher};
 use trueline_host::error::Error;
 
-use asked::{Asked, Refusal};
+use asked::{Asked, ErrorResponse};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -219,14 +219,14 @@ fn head(status: &str, kind: &str, policy: &str, field: &str) -> String {
 /// The policy that allows neither fetches nor scripts.
 pub const NOTHING: &str = "default-src 'none'";
 
-fn refuse(stream: &TcpStream, refusal: &Refusal, bare: bool) {
+fn refuse(stream: &TcpStream, refusal: &ErrorResponse, bare: bool) {
     say(stream, refusal, bare);
     drain(stream);
 }
 
 /// Answers with a single line; `bare`: with the head alone.
-fn say(stream: &TcpStream, refusal: &Refusal, bare: bool) {
-    let Refusal { status, field, advice } = refusal;
+fn say(stream: &TcpStream, refusal: &ErrorResponse, bare: bool) {
+    let ErrorResponse { status, field, advice } = refusal;
     let body = format!("{status}{advice}\n");
     let field = format!("{field}Content-Length: {}\r\n", body.len());
     let answer =

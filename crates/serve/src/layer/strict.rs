@@ -16,12 +16,12 @@ use trueline_host::lock::lock;
 #[derive(Debug, Default)]
 pub struct Refused {
     count: AtomicU64,
-    first: Mutex<Option<Refusal>>,
+    first: Mutex<Option<MisalignedRequest>>,
 }
 
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct MisalignedRequest {
     /// The operation: `read`, `write` or `zeros`.
     pub what: &'static str,
     /// The name of the provider.
@@ -34,9 +34,9 @@ pub struct Refusal {
     pub grain: Grain,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for MisalignedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { what, provider, offset, length, grain } = self;
+        let MisalignedRequest { what, provider, offset, length, grain } = self;
         write!(
             f,
             "{what} of {length} bytes at {offset} of {provider}, whose {}-byte units begin at byte {}",
@@ -48,7 +48,7 @@ impl fmt::Display for Refusal {
 
 impl Refused {
     /// The number of refused requests, and the first of them.
-    pub fn told(&self) -> (u64, Option<Refusal>) {
+    pub fn told(&self) -> (u64, Option<MisalignedRequest>) {
         let first = lock(&self.first).clone();
         (self.count.load(Ordering::Relaxed), first)
     }
@@ -98,7 +98,7 @@ impl Strict {
         }
         self.refused.count.fetch_add(1, Ordering::Relaxed);
         let mut first = lock(&self.refused.first);
-        first.get_or_insert_with(|| Refusal {
+        first.get_or_insert_with(|| MisalignedRequest {
             what,
             provider: self.name.clone(),
             offset,

@@ -1,5 +1,6 @@
 //! This machine: what is measured, and what is skipped.
 
+use crate::error::Error;
 use crate::study::{Asked, Lab, Texts, run};
 use std::borrow::Cow;
 
@@ -7,8 +8,8 @@ use std::borrow::Cow;
 struct Nothing;
 
 impl Texts for Nothing {
-    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
-        Err(format!("{name} is read"))
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, Error> {
+        Err(Error(format!("{name} is read")))
     }
 }
 

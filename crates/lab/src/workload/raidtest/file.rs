@@ -28,43 +28,65 @@ pub struct Record {
     pub op: Op,
 }
 
-/// The refusal of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+/// A record that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordError {
     /// The byte of the file at which the record begins.
     pub byte: u64,
     /// The fault of the record.
-    pub message: String,
+    pub fault: RecordFault,
 }
 
-impl fmt::Display for Refusal {
+/// A fault of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordFault {
+    /// The file ends after so many bytes of it.
+    Cut(usize),
+    /// The length of its request in bytes is 0, or exceeds [`LONGEST`].
+    Length(u32),
+    /// The type of its request neither reads nor writes.
+    Type(u8),
+}
+
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.byte, self.message)
+        write!(f, "byte {}: ", self.byte)?;
+        match self.fault {
+            RecordFault::Cut(bytes) => {
+                write!(f, "a record of {bytes} bytes, cut short: all have {RECORD}")
+            }
+            RecordFault::Length(length) => {
+                write!(f, "a request of {length} bytes: from 1 to {LONGEST}")
+            }
+            RecordFault::Type(kind) => {
+                write!(f, "a request of type {kind}: 0 reads, 1 writes")
+            }
+        }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for RecordError {}
 
 /// Reads the records of a file.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Refusal> {
+pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, RecordError> {
     let (records, rest) = bytes.as_chunks::<16>();
     let byte = |nth: usize| (nth as u64).saturating_mul(RECORD);
     if !rest.is_empty() {
-        let message = format!("a record of {} bytes, cut short: all have {RECORD}", rest.len());
-        return Err(Refusal { byte: byte(records.len()), message });
+        let fault = RecordFault::Cut(rest.len());
+        return Err(RecordError { byte: byte(records.len()), fault });
     }
     let read = records.iter().enumerate().map(|(nth, record)| {
-        let refused = |message| Refusal { byte: byte(nth), message };
+        let refused = |fault| RecordError { byte: byte(nth), fault };
         let &[o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3, kind, ..] = record;
         let offset = u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
         if length == 0 || u64::from(length) > LONGEST {
-            return Err(refused(format!("a request of {length} bytes: from 1 to {LONGEST}")));
+            return Err(refused(RecordFault::Length(length)));
         }
         let op = match kind {
             0 => Op::Read,
             1 => Op::Write,
-            other => return Err(refused(format!("a request of type {other}: 0 reads, 1 writes"))),
+            other => return Err(refused(RecordFault::Type(other))),
         };
         Ok(Record { offset, length, op })
     });

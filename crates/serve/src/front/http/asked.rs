@@ -16,14 +16,14 @@ pub(super) const FIELDS: usize = 64;
 
 /// A request for an answer.
 pub(super) struct Asked {
-    /// The requested path without its query, or the refusal of the request.
-    pub path: Result<String, Refusal>,
+    /// The requested path without its query, or the answer that refuses it.
+    pub path: Result<String, ErrorResponse>,
     /// True if the answer is its head alone.
     pub bare: bool,
 }
 
-/// The refusal of a request.
-pub(super) struct Refusal {
+/// The answer to a request that is refused: its status line and what follows.
+pub(super) struct ErrorResponse {
     pub status: &'static str,
     /// A further header field, with its line end.
     pub field: &'static str,
@@ -31,26 +31,26 @@ pub(super) struct Refusal {
     pub advice: &'static str,
 }
 
-pub(super) const BUSY: Refusal = Refusal::new("503 Service Unavailable");
-pub(super) const LATE: Refusal = Refusal::new("408 Request Timeout");
-pub(super) const LONG: Refusal = Refusal::new("431 Request Header Fields Too Large");
-pub(super) const MISSING: Refusal = Refusal::new("404 Not Found");
-const BAD: Refusal = Refusal::new("400 Bad Request");
-const METHOD: Refusal =
-    Refusal { field: "Allow: GET, HEAD\r\n", ..Refusal::new("405 Method Not Allowed") };
-const MISDIRECTED: Refusal = Refusal {
+pub(super) const BUSY: ErrorResponse = ErrorResponse::new("503 Service Unavailable");
+pub(super) const LATE: ErrorResponse = ErrorResponse::new("408 Request Timeout");
+pub(super) const LONG: ErrorResponse = ErrorResponse::new("431 Request Header Fields Too Large");
+pub(super) const MISSING: ErrorResponse = ErrorResponse::new("404 Not Found");
+const BAD: ErrorResponse = ErrorResponse::new("400 Bad Request");
+const METHOD: ErrorResponse =
+    ErrorResponse { field: "Allow: GET, HEAD\r\n", ..ErrorResponse::new("405 Method Not Allowed") };
+const MISDIRECTED: ErrorResponse = ErrorResponse {
     advice: ": ask by address, as localhost, or by the name that this server was told to listen on",
-    ..Refusal::new("421 Misdirected Request")
+    ..ErrorResponse::new("421 Misdirected Request")
 };
 
-impl Refusal {
-    const fn new(status: &'static str) -> Refusal {
-        Refusal { status, field: "", advice: "" }
+impl ErrorResponse {
+    const fn new(status: &'static str) -> ErrorResponse {
+        ErrorResponse { status, field: "", advice: "" }
     }
 }
 
-impl From<Refusal> for Asked {
-    fn from(refusal: Refusal) -> Asked {
+impl From<ErrorResponse> for Asked {
+    fn from(refusal: ErrorResponse) -> Asked {
         Asked { path: Err(refusal), bare: false }
     }
 }

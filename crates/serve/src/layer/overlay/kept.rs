@@ -22,6 +22,7 @@
 
 use super::index::{self, Index, PAGE};
 use super::{BLOCK, Base};
+use std::fmt;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -102,8 +103,9 @@ pub(super) fn open(
     let kept = kept.ok_or_else(|| {
         not("it is there and no overlay of this version".into(), "name a new file")
     })?;
-    same(&own, &kept, bases)
-        .map_err(|found| not(found, "name a new file, or the disks that it was made over"))?;
+    same(&own, &kept, bases).map_err(|found| {
+        not(found.to_string(), "name a new file, or the disks that it was made over")
+    })?;
     let (places, length) =
         places(&own).ok_or_else(|| not("the disks are too long".into(), "serve fewer"))?;
     if writes && medium.length() < length {
@@ -154,34 +156,59 @@ fn identity(base: &Base) -> Result<Identity, Error> {
 }
 
 /// Refuses disks that the overlay was not made over; the error says what differs.
-fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), String> {
+fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), Mismatch> {
     if own.len() != kept.len() {
-        return Err(format!(
-            "it was made over {} disks, and the target has {}",
-            kept.len(),
-            own.len()
-        ));
+        return Err(Mismatch::Disks { kept: kept.len(), own: own.len() });
     }
     for ((own, kept), Base { name, .. }) in own.iter().zip(kept).zip(bases) {
+        let name = name.clone();
         if own.length != kept.length {
-            return Err(format!(
-                "it was made over {} bytes, and {name} has {}",
-                kept.length, own.length
-            ));
+            return Err(Mismatch::Length { name, kept: kept.length, own: own.length });
         }
         if own.samples != kept.samples {
-            return Err(format!("it was made over something else than what is on {name} now"));
+            return Err(Mismatch::Content { name });
         }
         if own.changed != kept.changed {
-            let time =
-                format!("{}.{:09}", kept.changed / 1_000_000_000, kept.changed % 1_000_000_000);
-            let why = format!(
-                "{name} was written since the overlay was made, which does not fit what is there now"
-            );
-            return Err(format!("{why} (if only its time changed: touch -d @{time} {name})"));
+            return Err(Mismatch::Time { name, kept: kept.changed });
         }
     }
     Ok(())
+}
+
+/// The difference between a disk and the one that an overlay was made over.
+enum Mismatch {
+    /// Another number of disks.
+    Disks { kept: usize, own: usize },
+    /// Another length in bytes.
+    Length { name: String, kept: u64, own: u64 },
+    /// Other bytes at the places that are sampled.
+    Content { name: String },
+    /// A later change, in nanoseconds since 1970.
+    Time { name: String, kept: u64 },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Disks { kept, own } => {
+                write!(f, "it was made over {kept} disks, and the target has {own}")
+            }
+            Mismatch::Length { name, kept, own } => {
+                write!(f, "it was made over {kept} bytes, and {name} has {own}")
+            }
+            Mismatch::Content { name } => {
+                write!(f, "it was made over other content than {name} has now")
+            }
+            Mismatch::Time { name, kept } => {
+                let time = format!("{}.{:09}", kept / 1_000_000_000, kept % 1_000_000_000);
+                write!(
+                    f,
+                    "{name} was written after the overlay was made, so the two no longer fit \
+                     together (if only its time changed: touch -d @{time} {name})"
+                )
+            }
+        }
+    }
 }
 
 /// The header of an overlay over disks.

@@ -290,7 +290,7 @@ fn it_is_of_the_disks_that_it_was_made_over() {
     let mut there = bytes(1 << 20);
     there[1024] ^= 1;
     other[1].store = Box::new(Bytes(there));
-    assert!(refused(other).contains("over something else than what is on disk.img now"));
+    assert!(refused(other).contains("over other content than disk.img has now"));
     let mut later = two();
     later[0].changed = Some(5_000_000_008);
     assert!(refused(later).contains("touch -d @5.000000007 disk.img"));

@@ -30,9 +30,9 @@ pub(in crate::nbd) struct Wanted<'a> {
     pub(in crate::nbd) patience: Patience,
 }
 
-/// The reason for a failed handshake.
+/// The end of a handshake that failed.
 #[derive(Debug)]
-pub(in crate::nbd) enum Refusal {
+pub(in crate::nbd) enum HandshakeError {
     /// The connection failed or timed out.
     Io(io::Error),
     /// The server does not speak the protocol.
@@ -41,35 +41,37 @@ pub(in crate::nbd) enum Refusal {
     Server(u32, String),
 }
 
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Refusal {
-        Refusal::Io(error)
+impl From<io::Error> for HandshakeError {
+    fn from(error: io::Error) -> HandshakeError {
+        HandshakeError::Io(error)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            HandshakeError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 f.write_str("the server hung up")
             }
-            Refusal::Io(error)
+            HandshakeError::Io(error)
                 if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
             {
                 f.write_str("the server takes too long to answer")
             }
-            Refusal::Io(error) => write!(f, "{error}"),
-            Refusal::Protocol(what) => {
+            HandshakeError::Io(error) => write!(f, "{error}"),
+            HandshakeError::Protocol(what) => {
                 write!(f, "not an NBD server that this client understands: {what}")
             }
-            Refusal::Server(reply::ERR_UNKNOWN, _) => f.write_str(
+            HandshakeError::Server(reply::ERR_UNKNOWN, _) => f.write_str(
                 "the server has no export of that name: nbdinfo --list names those it has",
             ),
-            Refusal::Server(reply::ERR_TLS_REQD, _) => f.write_str(
+            HandshakeError::Server(reply::ERR_TLS_REQD, _) => f.write_str(
                 "the server wants TLS: write nbds: for nbd: and ?tls-certificates=DIR behind it",
             ),
-            Refusal::Server(_, why) if !why.is_empty() => write!(f, "the server refuses: {why}"),
-            Refusal::Server(number, _) => {
+            HandshakeError::Server(_, why) if !why.is_empty() => {
+                write!(f, "the server refuses: {why}")
+            }
+            HandshakeError::Server(number, _) => {
                 write!(f, "the server refuses (error {})", number & !(1 << 31))
             }
         }
@@ -84,7 +86,7 @@ struct Answer {
 
 /// Exchanges greetings, and starts TLS if it is required: with a server without TLS the handshake
 /// ends there.
-fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
+fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, HandshakeError> {
     let within = wanted.patience.handshake;
     let end = Instant::now() + within;
     socket.set_patience(Some(within))?;
@@ -93,11 +95,11 @@ fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
     let hello = line.fixed::<18>()?;
     let mut fields = Fields(&hello);
     if fields.u64() != Some(NBDMAGIC) || fields.u64() != Some(IHAVEOPT) {
-        return Err(Refusal::Protocol("its first bytes are others"));
+        return Err(HandshakeError::Protocol("its first bytes are others"));
     }
     let flags = fields.u16().unwrap_or(0) & (handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
     if flags & handshake::FIXED_NEWSTYLE == 0 {
-        return Err(Refusal::Protocol("it is older than fixed newstyle"));
+        return Err(HandshakeError::Protocol("it is older than fixed newstyle"));
     }
     line.send(&u32::from(flags).to_be_bytes())?;
     let Some(credentials) = wanted.credentials else { return Ok(line) };
@@ -105,7 +107,7 @@ fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
     let Answer { kind, data } = line.answer(option::STARTTLS)?;
     if kind != reply::ACK {
         let why = String::from_utf8_lossy(&data).into_owned();
-        return Err(Refusal::Server(
+        return Err(HandshakeError::Server(
             kind,
             if why.is_empty() { "it has no TLS".into() } else { why },
         ));
@@ -124,17 +126,17 @@ impl Timed {
         self.send(&head)
     }
 
-    fn answer(&self, option: u32) -> Result<Answer, Refusal> {
+    fn answer(&self, option: u32) -> Result<Answer, HandshakeError> {
         let head = self.fixed::<20>()?;
         let mut fields = Fields(&head);
         let (magic, of, kind, length) = (fields.u64(), fields.u32(), fields.u32(), fields.u32());
         let (Some(OPTION_REPLY_MAGIC), true, Some(kind), Some(length)) =
             (magic, of == Some(option), kind, length)
         else {
-            return Err(Refusal::Protocol("an answer to another option"));
+            return Err(HandshakeError::Protocol("an answer to another option"));
         };
         if length > LONGEST {
-            return Err(Refusal::Protocol("an answer that is too long"));
+            return Err(HandshakeError::Protocol("an answer that is too long"));
         }
         let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
         self.receive(&mut data)?;
@@ -144,7 +146,10 @@ impl Timed {
 
 impl Session {
     /// Negotiates a session: headers, contexts, and the export.
-    pub(in crate::nbd) fn begin(socket: Socket, wanted: &Wanted<'_>) -> Result<Session, Refusal> {
+    pub(in crate::nbd) fn begin(
+        socket: Socket,
+        wanted: &Wanted<'_>,
+    ) -> Result<Session, HandshakeError> {
         let line = greet(socket, wanted)?;
         let told = Told { length: 0, flags: 0, sizes: None, extended: false };
         let patience = wanted.patience;
@@ -170,12 +175,12 @@ impl Session {
     }
 
     /// True if the server grants an option whose only answer is an acknowledgement.
-    fn is_granted(&self, option: u32, data: &[u8]) -> Result<bool, Refusal> {
+    fn is_granted(&self, option: u32, data: &[u8]) -> Result<bool, HandshakeError> {
         self.line.option(option, data)?;
         Ok(self.line.answer(option)?.kind == reply::ACK)
     }
 
-    fn set_contexts(&mut self, export: &str) -> Result<(), Refusal> {
+    fn set_contexts(&mut self, export: &str) -> Result<(), HandshakeError> {
         let string = |text: &str| {
             [&u32::try_from(text.len()).unwrap_or(0).to_be_bytes()[..], text.as_bytes()].concat()
         };
@@ -198,10 +203,10 @@ impl Session {
                 *own = if fields.0 == context.as_bytes() { number } else { *own };
             }
         }
-        Err(Refusal::Protocol("contexts without end"))
+        Err(HandshakeError::Protocol("contexts without end"))
     }
 
-    fn go(&mut self, export: &str) -> Result<(), Refusal> {
+    fn go(&mut self, export: &str) -> Result<(), HandshakeError> {
         let length = u32::try_from(export.len()).unwrap_or(0).to_be_bytes();
         let data =
             [&length[..], export.as_bytes(), &1u16.to_be_bytes(), &info::BLOCK_SIZE.to_be_bytes()]
@@ -216,30 +221,32 @@ impl Session {
                     (Some(info::EXPORT), Some(length), Some(flags)) => told = Some((length, flags)),
                     (Some(info::BLOCK_SIZE), ..) => {
                         self.told.sizes = Some(
-                            sizes(&data[2..]).ok_or(Refusal::Protocol("impossible block sizes"))?,
+                            sizes(&data[2..])
+                                .ok_or(HandshakeError::Protocol("impossible block sizes"))?,
                         )
                     }
                     _ => {}
                 },
                 reply::ACK => {
-                    let (length, flags) =
-                        told.ok_or(Refusal::Protocol("it does not say how large the export is"))?;
+                    let (length, flags) = told.ok_or(HandshakeError::Protocol(
+                        "it does not say how large the export is",
+                    ))?;
                     // The largest file offset: bytes beyond it could not be addressed.
                     if length > i64::MAX.unsigned_abs() {
-                        return Err(Refusal::Protocol("an impossible size"));
+                        return Err(HandshakeError::Protocol("an impossible size"));
                     }
                     (self.told.length, self.told.flags) = (length, flags);
                     return Ok(());
                 }
                 refused => {
-                    return Err(Refusal::Server(
+                    return Err(HandshakeError::Server(
                         refused,
                         String::from_utf8_lossy(&data).into_owned(),
                     ));
                 }
             }
         }
-        Err(Refusal::Protocol("information without end"))
+        Err(HandshakeError::Protocol("information without end"))
     }
 }
 
