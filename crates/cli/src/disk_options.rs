@@ -1,5 +1,6 @@
 //! Options that say what a disk is: a profile, its sector, its boundaries.
 
+use crate::failure::Reason;
 use clap::Args;
 use toml::Value;
 use trueline_geom::audit::profile;
@@ -59,7 +60,7 @@ pub(crate) struct WhyGrain {
 impl WhyGrain {
     /// Parses `WHY=SIZE[+PHASE]`, as `--grain` takes it. Errors: an unknown purpose, `logical`, a
     /// size that is no grain.
-    pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
+    pub(crate) fn parse(text: &str) -> Result<WhyGrain, Reason> {
         let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
         let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
         let why = Why::ALL
@@ -67,7 +68,7 @@ impl WhyGrain {
             .find(|w| w.name() == why)
             .ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
         if why == Why::Logical {
-            return Err("give the logical sector with --logical".into());
+            return Err(Reason("give the logical sector with --logical".into()));
         }
         let (size, phase) = parse_grain(grain)?;
         Ok(WhyGrain { why, size, phase })
@@ -89,40 +90,42 @@ fn profiles_help() -> String {
 }
 
 /// Parses a logical sector: a power of two from 512 to 65536 bytes, the largest that Linux takes.
-fn parse_sector(text: &str) -> Result<u64, String> {
+fn parse_sector(text: &str) -> Result<u64, Reason> {
     let size = parse_size(text)?;
     if size.is_power_of_two() && (512..=65536).contains(&size) {
         Ok(size)
     } else {
-        Err("a sector is a power of two from 512 to 65536".into())
+        Err(Reason("a sector is a power of two from 512 to 65536".into()))
     }
 }
 
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, Reason> {
     size::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
 }
 
 /// Parses `SIZE[+PHASE]`, both in bytes; the phase is less than the size.
-fn parse_grain(text: &str) -> Result<(u64, u64), String> {
+fn parse_grain(text: &str) -> Result<(u64, u64), Reason> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, size::bytes(phase).ok_or("not a phase: 3584")?);
     if phase < size {
         Ok((size, phase))
     } else {
-        Err(format!("the phase must be less than the size {size}"))
+        Err(Reason(format!("the phase must be less than the size {size}")))
     }
 }
 
 /// `KEY=VALUE`, the value as in TOML; what is no such value is a word: `personality=window`.
-pub(crate) fn parse_set(text: &str) -> Result<(String, Value), String> {
+pub(crate) fn parse_set(text: &str) -> Result<(String, Value), Reason> {
     let (key, value) =
         text.split_once('=').ok_or("write KEY=VALUE: rpm=7200, jumper=true, personality=window")?;
     let (key, value) = (key.trim(), value.trim());
     if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        return Err(format!("'{key}' is not a key: trueline drives MODEL lists those of a model"));
+        return Err(Reason(format!(
+            "'{key}' is not a key: trueline drives MODEL lists those of a model"
+        )));
     }
     if value.is_empty() {
-        return Err(format!("{key}: the value is missing"));
+        return Err(Reason(format!("{key}: the value is missing")));
     }
     Ok((key.into(), value.parse().unwrap_or_else(|_| Value::String(value.into()))))
 }

@@ -2,6 +2,7 @@
 
 use crate::style::Style;
 use crate::words::{self, columns, escape};
+use std::fmt;
 use std::io::{self, Write};
 use trueline_serve::error::{Error, RecordingError};
 
@@ -11,6 +12,70 @@ pub(crate) enum Failure {
     Message(String),
     /// The output has no reader any more (`| head`): the command ends in silence.
     Pipe,
+}
+
+/// Reason for which something could not be done, in one line: the attempt, its place, the finding,
+/// the advice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason(pub(crate) String);
+
+impl Reason {
+    /// The reason behind its place or attempt: `open a.img: …`.
+    pub(crate) fn at(self, place: impl fmt::Display) -> Reason {
+        Reason(format!("{place}: {self}"))
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Reason {}
+
+impl From<String> for Reason {
+    fn from(message: String) -> Reason {
+        Reason(message)
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(message: &str) -> Reason {
+        Reason(message.to_owned())
+    }
+}
+
+/// Errors of libraries that are whole sentences.
+macro_rules! from_errors {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Reason {
+            fn from(error: $error) -> Reason {
+                Reason(error.to_string())
+            }
+        })*
+    };
+}
+
+from_errors!(
+    trueline_geom::base::error::Errno,
+    trueline_geom::base::store::NotHexdump,
+    trueline_host::error::Error,
+    trueline_lab::error::Error,
+    trueline_lab::study::LabError,
+    trueline_sim::model::Refusal
+);
+
+impl From<io::Error> for Reason {
+    fn from(error: io::Error) -> Reason {
+        Reason(words::os(&error))
+    }
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Failure {
+        Failure::Message(reason.0)
+    }
 }
 
 impl From<String> for Failure {

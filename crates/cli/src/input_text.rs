@@ -1,26 +1,26 @@
 //! Texts from users: read whole, or refused. The first part of a text that is too long would be
 //! another text.
 
-use crate::words;
+use crate::failure::Reason;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 
 /// The text that `from` gives, of at most `most` bytes. Errors: a longer text, one that is not
 /// UTF-8, a failed read.
-pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
+pub(crate) fn read(from: impl Read, most: u64) -> Result<String, Reason> {
     let mut text = String::new();
-    from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| words::os(&e))?;
-    if text.len() as u64 > most { Err(format!("more than {most} bytes")) } else { Ok(text) }
+    from.take(most.saturating_add(1)).read_to_string(&mut text)?;
+    if text.len() as u64 > most { Err(Reason(format!("more than {most} bytes"))) } else { Ok(text) }
 }
 
 /// The value that a TOML text describes. An error is one line: position, then message.
-pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, Reason> {
     toml::from_str(text).map_err(|e| {
         let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        e.span().map_or_else(
-            || message.clone(),
-            |span| format!("{}: {message}", position(text, span.start)),
-        )
+        match e.span() {
+            None => Reason(message),
+            Some(span) => Reason(message).at(position(text, span.start)),
+        }
     })
 }
 
@@ -33,13 +33,13 @@ fn position(text: &str, byte: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{Reason, read};
 
     #[test]
     fn a_text_is_whole_or_refused() {
         assert_eq!(read(&b"four"[..], 4), Ok("four".into()));
-        assert_eq!(read(&b"five5"[..], 4), Err("more than 4 bytes".into()));
-        assert_eq!(read(std::io::repeat(b'x'), 4), Err("more than 4 bytes".into()));
+        assert_eq!(read(&b"five5"[..], 4), Err(Reason("more than 4 bytes".into())));
+        assert_eq!(read(std::io::repeat(b'x'), 4), Err(Reason("more than 4 bytes".into())));
         assert!(read(&b"\xff"[..], 4).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file
 //! beside the image.
 
+use crate::failure::Reason;
 use crate::target::{self, Target};
 use crate::words::{self, columns, escape};
 use crate::{complain, input_text};
@@ -103,7 +104,7 @@ impl<'de> Deserialize<'de> for Profile {
 
 /// The profile for `target`: the option's, else the environment's, else that of the file beside its
 /// images. A device and a simulated drive describe themselves: for them the option alone counts.
-pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Remembered>, String> {
+pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Remembered>, Reason> {
     if let Some(name) = typed {
         return Ok(Some(Remembered::new(name, OPTION)));
     }
@@ -124,7 +125,9 @@ pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Rem
                     "{other} is for {}, and {image} for {}, as {} says",
                     known.profile, found.profile, found.from
                 );
-                return Err(format!("open {target}: {apart}: say {OPTION} for all of them"));
+                return Err(Reason(format!(
+                    "open {target}: {apart}: say {OPTION} for all of them"
+                )));
             }
             _ => {}
         }
@@ -133,12 +136,12 @@ pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Rem
 }
 
 /// The profile of a disk that is described and does not exist: no file stands beside it.
-pub(crate) fn for_described(typed: Option<&str>) -> Result<Option<Remembered>, String> {
+pub(crate) fn for_described(typed: Option<&str>) -> Result<Option<Remembered>, Reason> {
     typed.map_or_else(environment, |name| Ok(Some(Remembered::new(name, OPTION))))
 }
 
 /// The profile that `TRUELINE_FOR` names. Errors: no profile has that name.
-fn environment() -> Result<Option<Remembered>, String> {
+fn environment() -> Result<Option<Remembered>, Reason> {
     let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
@@ -148,13 +151,13 @@ fn environment() -> Result<Option<Remembered>, String> {
 }
 
 /// The profile of `image` in the file beside it: its own, else the one for all images.
-fn beside(image: &Path) -> Result<Option<Remembered>, String> {
+fn beside(image: &Path) -> Result<Option<Remembered>, Reason> {
     let path = image.parent().unwrap_or(Path::new("")).join(FILE);
     let shown = path.display().to_string();
-    let failed = |what: String| format!("read {shown}: {what}");
+    let failed = |why: Reason| why.at(format_args!("read {shown}"));
     let Some(text) = read(&path).map_err(&failed)? else { return Ok(None) };
-    let notes: Notes =
-        input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
+    let notes: Notes = input_text::toml(&text)
+        .map_err(|e| failed(format!("{e}: write for = \"PROFILE\"").into()))?;
     let name =
         image.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let own = notes.images.get(&name).map(|image| &image.profile);
@@ -163,17 +166,16 @@ fn beside(image: &Path) -> Result<Option<Remembered>, String> {
 
 /// The text of a plain file; `None` if there is none. A pipe or a device is refused, so the read
 /// never waits.
-fn read(path: &Path) -> Result<Option<String>, String> {
+fn read(path: &Path) -> Result<Option<String>, Reason> {
     let is_file = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(words::os(&e)),
+        Err(e) => return Err(e.into()),
         Ok(found) => found.is_file(),
     };
     if !is_file {
-        return Err("it is not a regular file".into());
+        return Err(Reason("it is not a regular file".into()));
     }
-    let file =
-        File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;
+    let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
     input_text::read(file, LONGEST).map(Some)
 }
 
@@ -181,6 +183,6 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 const NONBLOCK: i32 = 0o4000;
 
 /// Refuses a name that no profile has.
-pub(crate) fn known(name: &str) -> Result<(), String> {
-    profile::named(name).map(|_| ()).ok_or_else(|| target::no_profile(name))
+pub(crate) fn known(name: &str) -> Result<(), Reason> {
+    profile::named(name).map(|_| ()).ok_or_else(|| target::no_profile(name).into())
 }

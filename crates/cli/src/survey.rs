@@ -1,6 +1,7 @@
 //! The way from a tasted graph to the report.
 
 pub(crate) mod cure;
+use crate::failure::Reason;
 use crate::report::{self, Arrangement, Finding, Grain, Provider, Range, Table, Verdict};
 use crate::survey::cure::Cures;
 use crate::target::{DiskOverrides, Target};
@@ -21,7 +22,7 @@ pub(crate) fn survey(
     target: &Target,
     graph: &Graph,
     only: Option<&str>,
-) -> Result<report::Target, String> {
+) -> Result<report::Target, Reason> {
     survey_with(target, None, graph, only)
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn survey_with(
     overrides: Option<&DiskOverrides>,
     graph: &Graph,
     only: Option<&str>,
-) -> Result<report::Target, String> {
+) -> Result<report::Target, Reason> {
     Ok(report(target, overrides, (graph, &audit::audit(graph)), &kept(target, graph, only)?))
 }
 
@@ -71,7 +72,7 @@ fn report(
 }
 
 /// Ids of all providers, or of `only` and all that stands on it.
-fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
+fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, Reason> {
     let all = 0..graph.providers.len();
     let Some(name) = only else { return Ok(all.collect()) };
     let Some(first) = graph.find(name) else {
@@ -83,7 +84,7 @@ fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, S
             format!("there are {}", names.join(", "))
         };
         let found = write_target::missing_members(target, name, graph).unwrap_or(there);
-        return Err(format!("no provider #{name}: {found}"));
+        return Err(Reason(format!("no provider #{name}: {found}")));
     };
     let mut kept = vec![first];
     for id in first + 1..graph.providers.len() {

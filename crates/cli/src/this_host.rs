@@ -1,5 +1,6 @@
 //! Devices of this host, or of another one as `lsblk` or `nvme` listed them: each a target.
 
+use crate::failure::Reason;
 use crate::report::{self, Provider};
 use crate::survey::{survey, survey_with};
 use crate::target::{DiskOverrides, Target};
@@ -20,8 +21,8 @@ const LISTED: u64 = 64 << 20;
 
 /// Every block device of this host: its contents if they can be read, else what sysfs and udev
 /// report.
-pub(crate) fn this_host(overrides: &DiskOverrides) -> Result<Vec<report::Target>, String> {
-    let devices = sysfs::host().map_err(|e| e.to_string())?;
+pub(crate) fn this_host(overrides: &DiskOverrides) -> Result<Vec<report::Target>, Reason> {
+    let devices = sysfs::host()?;
     targets(&devices, overrides, true)
 }
 
@@ -30,7 +31,7 @@ pub(crate) fn this_host(overrides: &DiskOverrides) -> Result<Vec<report::Target>
 pub(crate) fn named(
     name: &Target,
     overrides: &DiskOverrides,
-) -> Option<Result<report::Target, String>> {
+) -> Option<Result<report::Target, Reason>> {
     let (devices, at) = sysfs::named(name.only_path()?)?;
     let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
     let target = target(device, &devices, overrides, true);
@@ -47,16 +48,16 @@ pub(crate) fn from_files(
     for path in files {
         match from_file(path, overrides) {
             Ok(targets) => all.extend(targets),
-            Err(failure) => failures.push(failure),
+            Err(failure) => failures.push(failure.0),
         }
     }
     (all, failures)
 }
 
-fn from_file(path: &Path, overrides: &DiskOverrides) -> Result<Vec<report::Target>, String> {
+fn from_file(path: &Path, overrides: &DiskOverrides) -> Result<Vec<report::Target>, Reason> {
     let (place, text) = read(path)?;
     if text.contains("\"blockdevices\"") {
-        targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, overrides, false)
+        targets(&lsblk::parse(&text, &place)?, overrides, false)
     } else {
         namespaces(&text, &place, overrides)
     }
@@ -64,7 +65,7 @@ fn from_file(path: &Path, overrides: &DiskOverrides) -> Result<Vec<report::Targe
 
 /// Name of a file for messages, and its text; `-` is standard input. Errors: a failed read, a list
 /// longer than any host's.
-fn read(path: &Path) -> Result<(String, String), String> {
+fn read(path: &Path) -> Result<(String, String), Reason> {
     let stdin = path == Path::new("-");
     let place = if stdin { "stdin".to_string() } else { path.display().to_string() };
     let mut text = String::new();
@@ -77,7 +78,7 @@ fn read(path: &Path) -> Result<(String, String), String> {
         format!("read {place}: {e}: save what lsblk -OJb or nvme id-ns -o json prints")
     })?;
     if read as u64 > LISTED {
-        Err(format!("read {place}: more than {LISTED} bytes: no host lists as much"))
+        Err(Reason(format!("read {place}: more than {LISTED} bytes: no host lists as much")))
     } else {
         Ok((place, text))
     }
@@ -85,18 +86,18 @@ fn read(path: &Path) -> Result<(String, String), String> {
 
 /// Adds a drive's own description, from files of `nvme id-ns -o json`, to the overrides for images
 /// that are for that drive.
-pub(crate) fn adopt_files(files: &[PathBuf], overrides: &mut DiskOverrides) -> Result<(), String> {
+pub(crate) fn adopt_files(files: &[PathBuf], overrides: &mut DiskOverrides) -> Result<(), Reason> {
     for path in files {
         let (place, text) = read(path)?;
         if text.contains("\"blockdevices\"") {
-            return Err(format!(
+            return Err(Reason(format!(
                 "read {place}: lsblk's list is of devices of its own: name no targets beside it"
-            ));
+            )));
         }
-        let [ref namespace] = nvme::parse(&text, &place).map_err(|e| e.to_string())?[..] else {
-            return Err(format!(
+        let [ref namespace] = nvme::parse(&text, &place)?[..] else {
+            return Err(Reason(format!(
                 "read {place}: several namespaces: which one the targets are for is not known"
-            ));
+            )));
         };
         if let Some((topology, _)) = namespace.topology() {
             overrides.adopt(&topology);
@@ -109,8 +110,8 @@ fn namespaces(
     text: &str,
     place: &str,
     overrides: &DiskOverrides,
-) -> Result<Vec<report::Target>, String> {
-    let found = nvme::parse(text, place).map_err(|e| e.to_string())?;
+) -> Result<Vec<report::Target>, Reason> {
+    let found = nvme::parse(text, place)?;
     let several = found.len() > 1;
     let disks = found.iter().enumerate().filter_map(|(i, namespace)| {
         let (topology, findings) = namespace.topology()?;
@@ -132,7 +133,7 @@ fn targets(
     devices: &[Device],
     overrides: &DiskOverrides,
     read: bool,
-) -> Result<Vec<report::Target>, String> {
+) -> Result<Vec<report::Target>, Reason> {
     let listed = |name: &String| devices.iter().any(|d| d.name == *name);
     let whole = devices
         .iter()
@@ -145,7 +146,7 @@ fn target(
     all: &[Device],
     overrides: &DiskOverrides,
     read: bool,
-) -> Result<report::Target, String> {
+) -> Result<report::Target, Reason> {
     let parts: Vec<&Device> = all
         .iter()
         .filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name))

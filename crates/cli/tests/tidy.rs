@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/declarations.rs"]
 mod declarations;
-#[path = "tidy/docstrings.rs"]
-mod docstrings;
+#[path = "tidy/errors.rs"]
+mod errors;
+#[path = "tidy/words.rs"]
+mod words;
 
 /// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those
 /// before it.

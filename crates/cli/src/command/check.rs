@@ -1,7 +1,7 @@
 //! `check`: the providers of a target, their verdicts, the cost of a miss and its cure.
 
 use crate::command::check::args::{Check, List, Output};
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
 use crate::progress::style;
 use crate::render::made::Made;
@@ -193,20 +193,20 @@ pub(crate) fn survey_all(
     for (_, result) in all {
         match result {
             Ok(target) => targets.push(target),
-            Err(failure) => failures.push(failure),
+            Err(failure) => failures.push(failure.0),
         }
     }
     (targets, failures)
 }
 
-fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target, String> {
+fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target, Reason> {
     let name = name.as_ref().map_err(ToString::to_string)?;
     let overrides = &overrides.remembering(name)?;
     if name.only_path().is_some_and(Path::is_dir) {
         let tree = shell(name.typed());
-        return Err(format!(
+        return Err(Reason(format!(
             "open {name}: it is a directory: name an image file or a block device; trueline check -r {tree} checks every image in it"
-        ));
+        )));
     }
     if !name.is_simulated() {
         overrides.refuse_model_keys(&format!("open {name}"))?;
@@ -214,7 +214,7 @@ fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target,
     let opened = || {
         open(name, overrides).and_then(|graph| {
             survey_with(name, Some(overrides), &graph, name.provider())
-                .map_err(|e| format!("open {name}: {e}"))
+                .map_err(|e| e.at(format_args!("open {name}")))
         })
     };
     this_host::named(name, overrides)

@@ -7,7 +7,7 @@ use crate::command::check::args::Output;
 use crate::command::demo::args::Demo;
 use crate::command::lab::text;
 use crate::disk_options::DiskOptions;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::page_file::write_file;
 use crate::progress::Progress;
 use crate::render::made::Made;
@@ -97,7 +97,7 @@ const SEEDS: &[Seed] = &[
 ];
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
-    let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
+    let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, Reason>>()?;
     let report = Report::new("trueline/check/1", targets, Vec::new());
     let progress = Progress::new(Some("demo"));
     let story = story::tell(&SEEDS[0], &progress)?;
@@ -146,23 +146,25 @@ fn heading(text: &str, out: &mut dyn Write, style: Style) -> io::Result<()> {
 
 /// Every simulated lab that comes with the program. Labs that measure this machine write files,
 /// which a demo must not.
-fn simulated() -> Result<Vec<Lab>, String> {
-    let labs = BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("demo: {}: {e}", lab.file)));
+fn simulated() -> Result<Vec<Lab>, Reason> {
+    let labs = BUILT_IN
+        .iter()
+        .map(|lab| lab.lab().map_err(|e| Reason::from(e).at(format_args!("demo: {}", lab.file))));
     labs.filter(|lab| !lab.as_ref().is_ok_and(Lab::measures_here)).collect()
 }
 
 /// Results of all rows of these labs, without sweeps.
-fn labs(progress: &Progress) -> Result<LabDocument, String> {
+fn labs(progress: &Progress) -> Result<LabDocument, Reason> {
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
     let ran = run_rows(&simulated()?, &asked, &|step| progress.step(step));
     let (document, failures) = ran.map_err(|failure| format!("demo: lab {failure}"))?;
     match failures.first() {
-        Some(failure) => Err(format!("demo: lab {failure}")),
+        Some(failure) => Err(Reason(format!("demo: lab {failure}"))),
         None => Ok(document),
     }
 }
 
-fn check(seed: &Seed) -> Result<Target, String> {
+fn check(seed: &Seed) -> Result<Target, Reason> {
     let overrides =
         DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let dumps = Sparse::from_hexdumps(seed.hex).map_err(|e| format!("{}: {e}", seed.name))?;

@@ -5,7 +5,7 @@ pub(crate) mod text;
 use crate::command::drives::args::Drives;
 use crate::command::drives::text as out;
 use crate::command::drives::text::{Document, Entry};
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::style::Style;
 use crate::target::simulated::{model, model_text};
 use std::io::{self, BufWriter, Write};
@@ -47,12 +47,12 @@ pub(crate) fn run(args: &Drives) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(name: &str) -> Result<String, String> {
-    model_text(name).map_err(|e| format!("read the model {name}: {e}"))
+fn text(name: &str) -> Result<String, Reason> {
+    model_text(name).map_err(|e| e.at(format_args!("read the model {name}")))
 }
 
-fn entry(name: &str, set: &[(String, Value)]) -> Result<Entry, String> {
-    let failed = |e: String| format!("read the model {name}: {e}");
-    let parameters = Parameter::list(&text(name)?, set).map_err(|e| failed(e.to_string()))?;
+fn entry(name: &str, set: &[(String, Value)]) -> Result<Entry, Reason> {
+    let failed = |e: Reason| e.at(format_args!("read the model {name}"));
+    let parameters = Parameter::list(&text(name)?, set).map_err(|e| failed(e.into()))?;
     Ok(Entry::new(model(name, set).map_err(failed)?, parameters))
 }

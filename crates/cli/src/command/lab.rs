@@ -5,7 +5,7 @@ pub(crate) mod csv;
 pub(crate) mod page;
 pub(crate) mod text;
 use crate::command::lab::args::{Lab as Options, Run, Verb};
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
 use crate::progress::Progress;
 use crate::render::made::Made;
@@ -18,6 +18,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_host::process::signal;
+use trueline_lab::error::Error as LabFailure;
 use trueline_lab::study::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
 
 /// Longest text that is read (a lab, a hexdump, a model), in bytes.
@@ -88,8 +89,13 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-fn built_in() -> Result<Vec<Lab>, String> {
-    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file))).collect()
+/// The reason for which a lab cannot be run, behind its place.
+fn failed(place: impl fmt::Display, why: impl Into<Reason>) -> Reason {
+    why.into().at(format_args!("lab run {place}"))
+}
+
+fn built_in() -> Result<Vec<Lab>, Reason> {
+    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| failed(lab.file, e))).collect()
 }
 
 /// The labs that come with the program and whose names begin with `file`, as advice; empty where
@@ -108,30 +114,31 @@ fn beginning(file: &Path) -> String {
 }
 
 /// A lab file, or a lab that comes with the program.
-fn open(file: &Path) -> Result<Lab, String> {
+fn open(file: &Path) -> Result<Lab, Reason> {
     let named = |name: &str| file.to_str().is_some_and(|file| format!("labs/{file}.toml") == name);
     if let Some(lab) = BUILT_IN.iter().find(|lab| named(lab.file)).filter(|_| !file.exists()) {
-        return lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file));
+        return lab.lab().map_err(|e| failed(lab.file, e));
     }
     let place = file.display();
     let text = read(file).map_err(|e| format!("lab run {place}: {e}{}", beginning(file)))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
-    Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| format!("lab run {place}: {e}"))
+    Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| failed(place, e))
 }
 
 /// The texts beside a lab file.
 struct Beside(PathBuf);
 
 impl Texts for Beside {
-    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
-        read(&self.find(Path::new(name)).map_err(|e| e.to_string())?).map(Cow::Owned)
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, LabFailure> {
+        let text = read(&self.find(Path::new(name)).map_err(|e| LabFailure(e.to_string()))?);
+        text.map(Cow::Owned).map_err(|e| LabFailure(e.0))
     }
 
-    fn beside(&self, name: &Path) -> Result<PathBuf, String> {
+    fn beside(&self, name: &Path) -> Result<PathBuf, LabFailure> {
         match self.find(name) {
             // An absent file fails the row that needs it, not the lab.
             Err(Away::Os(e)) if e.kind() == io::ErrorKind::NotFound => Ok(self.0.join(name)),
-            found => found.map_err(|e| e.to_string()),
+            found => found.map_err(|e| LabFailure(e.to_string())),
         }
     }
 }
@@ -171,6 +178,6 @@ impl Beside {
     }
 }
 
-fn read(file: &Path) -> Result<String, String> {
-    input_text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
+fn read(file: &Path) -> Result<String, Reason> {
+    input_text::read(File::open(file)?, MOST)
 }

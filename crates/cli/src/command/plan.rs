@@ -5,7 +5,7 @@ pub(crate) mod text;
 use crate::command::plan::args::Plan as Options;
 use crate::command::plan::text as out;
 use crate::command::plan::text::Document;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::style::Style;
 use crate::target::open::{described, open};
 use crate::target::{DiskOverrides, Source, Target};
@@ -128,18 +128,18 @@ impl Asked {
 
     /// Adds names until as many disks as needed have one. Errors: too many, or one provider where
     /// whole disks are needed.
-    fn complete(&mut self, needed: usize) -> Result<(), String> {
+    fn complete(&mut self, needed: usize) -> Result<(), Reason> {
         let names = &mut self.base.names;
         if names.len() > needed {
-            return Err(format!(
+            return Err(Reason(format!(
                 "plan: {} disks are named, and {needed} needed: name as many as the use has",
                 names.len()
-            ));
+            )));
         }
         if names.len() < needed && !self.base.whole {
-            return Err(format!(
+            return Err(Reason(format!(
                 "plan: one provider is named, and {needed} disks are needed: name whole disks"
-            ));
+            )));
         }
         if !names.is_empty() && names.len() < needed {
             self.notes.push(format!(
@@ -162,7 +162,7 @@ fn placeholder(name: &str, host: Host) -> String {
     format!("{name}={example}  # the disk")
 }
 
-fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
+fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, Reason> {
     let graph = open(target, overrides)?;
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
     let disks: Vec<&str> = target.sources().iter().map(Source::typed).collect();

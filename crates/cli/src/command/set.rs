@@ -9,7 +9,7 @@ use crate::command::set::args::{
     Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb,
 };
 use crate::disk_options::DiskOptions;
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::style::Style;
 use crate::survey::cure::sentence;
 use crate::survey::survey;
@@ -99,7 +99,7 @@ impl Kind {
         let labelled = encode(&label).map_err(|refusal| refuse(refusal::text(&refusal)))?;
         let made: Vec<_> = labelled.iter().map(|l| l.member.clone()).collect();
         let found = objections(graph, self.class, &members.ids, &made);
-        weigh(&found, args.force).map_err(refuse)?;
+        weigh(&found, args.force).map_err(|why| refuse(why.0))?;
         for Objection { found, advice, .. } in &found {
             complain(&format!("warning: {attempt}: {}", sentence::objection(found, advice)));
         }
@@ -224,7 +224,7 @@ impl Kind {
 }
 
 /// Overrides of the disks of a set, which are one target.
-fn overrides_of(disks: &[Target], options: &DiskOptions) -> Result<DiskOverrides, String> {
+fn overrides_of(disks: &[Target], options: &DiskOptions) -> Result<DiskOverrides, Reason> {
     let sources = disks.iter().flat_map(|disk| disk.sources().iter().cloned());
     DiskOverrides::announced(options, &Target::of(sources.collect(), None))
 }
@@ -367,7 +367,7 @@ fn read_last(graph: &Graph, id: Id, disk: &Target) -> Result<Vec<u8>, Failure> {
 }
 
 /// Refuses if objections weigh too much: the heaviest of them, in one line.
-fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
+fn weigh(found: &[Objection], force: bool) -> Result<(), Reason> {
     let Some(heaviest) = found.first().map(|o| o.weight) else { return Ok(()) };
     if heaviest == Weight::Warning || heaviest == Weight::Doubt && force {
         return Ok(());
@@ -384,5 +384,6 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
             None => reasons += &format!(": {advice}"),
         }
     }
-    Err(reasons + if heaviest == Weight::Doubt { "; or insist with --force" } else { "" })
+    let insist = if heaviest == Weight::Doubt { "; or insist with --force" } else { "" };
+    Err(Reason(reasons + insist))
 }

@@ -1,6 +1,7 @@
 //! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read
 //! once and never written.
 
+use crate::failure::Reason;
 use std::path::Path;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size;
@@ -43,25 +44,25 @@ impl Spelling {
     }
 
     /// Size in bytes of the disk that was typed as `disk`.
-    pub(super) fn size(&self, disk: &str) -> Result<u64, String> {
+    pub(super) fn size(&self, disk: &str) -> Result<u64, Reason> {
         size::bytes(&self.size)
-            .ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
+            .ok_or_else(|| Reason(format!("open {disk}: '{}' is not a size: 64m, 1g", self.size)))
     }
 
     /// Allocates the memory of the disk that was typed as `disk`, and reads the image into it.
-    pub(super) fn open(&self, disk: &str) -> Result<Box<dyn Store>, String> {
+    pub(super) fn open(&self, disk: &str) -> Result<Box<dyn Store>, Reason> {
         allocate(disk, self.size(disk)?, self.image())
     }
 }
 
-fn allocate(disk: &str, length: u64, image: Option<&str>) -> Result<Box<dyn Store>, String> {
-    let failed = |why: String| format!("open {disk}: {why}");
-    let memory = Memory::new(length).map_err(|e| e.to_string())?;
+fn allocate(disk: &str, length: u64, image: Option<&str>) -> Result<Box<dyn Store>, Reason> {
+    let failed = |why: String| Reason(format!("open {disk}: {why}"));
+    let memory = Memory::new(length)?;
     if let Some(image) = image {
         if image.is_empty() {
             return Err(failed("the name of the image is missing: write md:1m=disk.img".into()));
         }
-        let from = file::open(Path::new(image)).map_err(|e| e.to_string())?.store;
+        let from = file::open(Path::new(image))?.store;
         if from.length() > length.min(LONGEST) {
             return Err(failed(format!(
                 "{image} has {} bytes: at most {} fit",

@@ -2,6 +2,7 @@
 
 use super::source::{Kind, Source, ZERO};
 use super::{DiskOverrides, Target, remote, simulated};
+use crate::failure::Reason;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,7 @@ use trueline_serve::layer::sectored::Sectored;
 use trueline_sim::model::Model;
 
 /// Opens and tastes a target, for reading.
-pub(crate) fn open(target: &Target, overrides: &DiskOverrides) -> Result<Graph, String> {
+pub(crate) fn open(target: &Target, overrides: &DiskOverrides) -> Result<Graph, Reason> {
     open_for(target, overrides, Access::Read)
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn open_for(
     target: &Target,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Graph, String> {
+) -> Result<Graph, Reason> {
     complete(target)?;
     if !target.is_simulated() {
         overrides.refuse_model_keys(&format!("open {target}"))?;
@@ -49,11 +50,11 @@ pub(crate) fn open_for(
 }
 
 /// Refuses a target with a disk that has no name, or with one that is named twice.
-pub(super) fn complete(target: &Target) -> Result<(), String> {
+pub(super) fn complete(target: &Target) -> Result<(), Reason> {
     if target.sources().iter().any(|source| source.typed().is_empty()) {
-        return Err(format!(
+        return Err(Reason(format!(
             "open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"
-        ));
+        )));
     }
     let known = target.sources().iter().filter(|source| !source.is_made_up());
     distinct(target.disks().typed(), &known.map(Source::typed).collect::<Vec<_>>())
@@ -64,7 +65,7 @@ pub(super) fn complete(target: &Target) -> Result<(), String> {
 pub(crate) fn simulated(
     target: &Target,
     overrides: &DiskOverrides,
-) -> Result<Option<Simulated>, String> {
+) -> Result<Option<Simulated>, Reason> {
     if !target.is_simulated() {
         return Ok(None);
     }
@@ -86,7 +87,7 @@ pub(crate) fn simulated(
 
 /// Refuses a drive larger than the medium of its model: the model gives boundaries, but no tracks
 /// for the rest.
-pub(super) fn laid_out(target: &Target, model: &Model) -> Result<(), String> {
+pub(super) fn laid_out(target: &Target, model: &Model) -> Result<(), Reason> {
     let size = model.size;
     match model.disk.as_ref().map(|disk| disk.full_size_bytes).filter(|&full| size > full) {
         None => Ok(()),
@@ -95,9 +96,9 @@ pub(super) fn laid_out(target: &Target, model: &Model) -> Result<(), String> {
                 "say --set full_size_bytes={size}, and what else is other in it: heads, outer_track_bytes"
             );
             let name = &model.name;
-            Err(format!(
+            Err(Reason(format!(
                 "open {target}: {name} has a medium of {full} bytes, and nothing says how one of {size} is laid out: {say}"
-            ))
+            )))
         }
     }
 }
@@ -111,7 +112,7 @@ pub(crate) struct Simulated {
 
 /// Refuses a file that is named twice, in the text `typed`: each copy would be written as if it were
 /// another disk.
-pub(super) fn distinct(typed: &str, files: &[&str]) -> Result<(), String> {
+pub(super) fn distinct(typed: &str, files: &[&str]) -> Result<(), Reason> {
     let identity = |disk: &str| fs::metadata(disk).ok().map(|m| (m.dev(), m.ino()));
     let known: Vec<_> = files.iter().map(|&disk| (disk, identity(disk))).collect();
     for (i, (disk, own)) in known.iter().enumerate() {
@@ -124,7 +125,7 @@ pub(super) fn distinct(typed: &str, files: &[&str]) -> Result<(), String> {
             } else {
                 format!("{other} and {disk} are the same disk")
             };
-            return Err(format!("open {typed}: {twice}"));
+            return Err(Reason(format!("open {typed}: {twice}")));
         }
     }
     Ok(())
@@ -163,7 +164,7 @@ pub(crate) fn taste_stores(
 
 /// As [`open`], for a target of memory and zeroes alone; allocates the memory. `None` if no disk of
 /// it is. Errors: only some are.
-pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Option<Graph>, String> {
+pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Option<Graph>, Reason> {
     if !target.sources().iter().any(Source::is_memory) {
         return Ok(None);
     }
@@ -175,9 +176,9 @@ pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Optio
             Kind::Memory(spelling) => image(name, spelling.open(disk)?, overrides),
             Kind::Zero(size) => zeroes(disk, size, name, overrides)?,
             _ => {
-                return Err(format!(
+                return Err(Reason(format!(
                     "open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"
-                ));
+                )));
             }
         });
     }
@@ -185,7 +186,7 @@ pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Optio
 }
 
 /// The disk `zero:SIZE`, typed as `disk`. Errors: `size` is none.
-fn zeroes(disk: &str, size: &str, name: String, overrides: &DiskOverrides) -> Result<Disk, String> {
+fn zeroes(disk: &str, size: &str, name: String, overrides: &DiskOverrides) -> Result<Disk, Reason> {
     let length =
         size::bytes(size).ok_or_else(|| format!("{disk}: '{size}' is not a size: 64m, 1g"))?;
     let topology = topology(512, length, overrides);
@@ -206,7 +207,7 @@ pub(super) fn open_disk(
     name: String,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Disk, String> {
+) -> Result<Disk, Reason> {
     let disk = source.typed();
     match source.kind() {
         Kind::Path => open_path(disk, name, overrides, access),
@@ -220,9 +221,9 @@ pub(super) fn open_disk(
             spelling.disk(disk, &name, overrides, Access::Read).map(|(disk, _)| disk)
         }
         Kind::Remote => remote::open(disk, name, overrides, access),
-        Kind::Uri => Err(format!(
+        Kind::Uri => Err(Reason(format!(
             "open {disk}: this version reads image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://"
-        )),
+        ))),
     }
 }
 
@@ -232,7 +233,7 @@ fn open_path(
     name: String,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Disk, String> {
+) -> Result<Disk, Reason> {
     let opened =
         file::open_for(Path::new(disk), access).map_err(|e| match simulated::is_model(disk) {
             true => format!("{e}; drive:{disk} is the simulated drive of that name"),
@@ -258,16 +259,16 @@ fn open_path(
 }
 
 /// An open file or device, past the page cache if the overrides want that.
-fn medium(medium: Medium, disk: &str, overrides: &DiskOverrides) -> Result<Box<dyn Store>, String> {
+fn medium(medium: Medium, disk: &str, overrides: &DiskOverrides) -> Result<Box<dyn Store>, Reason> {
     if !overrides.direct {
         return Ok(Box::new(medium));
     }
-    let direct = Direct::new(medium, Path::new(disk)).map_err(|e| e.to_string())?;
+    let direct = Direct::new(medium, Path::new(disk))?;
     any_bytes(direct, disk)
 }
 
 /// A store that takes reads and writes of single bytes, whatever its unit.
-pub(super) fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, String> {
+pub(super) fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, Reason> {
     if store.properties().unit == 1 {
         return Ok(Box::new(store));
     }

@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::disk_options::{DiskOptions, WhyGrain};
+use crate::failure::Reason;
 use crate::remembered::{self, Remembered};
 use toml::Value;
 use trueline_geom::audit::profile;
@@ -41,7 +42,7 @@ pub(crate) fn no_profile(name: &str) -> String {
 
 impl DiskOverrides {
     /// The overrides of the options alone, for no target in particular. Errors: an unknown profile.
-    pub(crate) fn new(options: &DiskOptions) -> Result<DiskOverrides, String> {
+    pub(crate) fn new(options: &DiskOptions) -> Result<DiskOverrides, Reason> {
         let profile = options.profile.as_deref();
         profile.map_or(Ok(()), remembered::known)?;
         let (mut sector, mut facts) = profile.and_then(profile::named).unwrap_or_default();
@@ -66,12 +67,12 @@ impl DiskOverrides {
 
     /// The overrides of the options and, if they name no profile, of what is remembered for
     /// `target`. Every command uses them.
-    pub(crate) fn of(options: &DiskOptions, target: &Target) -> Result<DiskOverrides, String> {
+    pub(crate) fn of(options: &DiskOptions, target: &Target) -> Result<DiskOverrides, Reason> {
         DiskOverrides::new(options)?.remembering(target)
     }
 
     /// As [`DiskOverrides::of`], for a disk that is described and does not exist.
-    pub(crate) fn for_described(options: &DiskOptions) -> Result<DiskOverrides, String> {
+    pub(crate) fn for_described(options: &DiskOptions) -> Result<DiskOverrides, Reason> {
         DiskOverrides::new(options)?
             .judged_by(remembered::for_described(options.profile.as_deref())?)
     }
@@ -81,7 +82,7 @@ impl DiskOverrides {
     pub(crate) fn announced(
         options: &DiskOptions,
         target: &Target,
-    ) -> Result<DiskOverrides, String> {
+    ) -> Result<DiskOverrides, Reason> {
         let overrides = DiskOverrides::of(options, target)?;
         overrides.judged.iter().for_each(|judged| judged.announce(target));
         Ok(overrides)
@@ -99,12 +100,12 @@ impl DiskOverrides {
 
     /// The same for `target`, with the profile remembered for it if none was typed. A drive
     /// described by a file keeps its description.
-    pub(crate) fn remembering(&self, target: &Target) -> Result<DiskOverrides, String> {
+    pub(crate) fn remembering(&self, target: &Target) -> Result<DiskOverrides, Reason> {
         let found = remembered::profile(self.options.profile.as_deref(), target)?;
         if self.described { Ok(self.clone()) } else { self.judged_by(found) }
     }
 
-    fn judged_by(&self, judged: Option<Remembered>) -> Result<DiskOverrides, String> {
+    fn judged_by(&self, judged: Option<Remembered>) -> Result<DiskOverrides, Reason> {
         let profile = judged.as_ref().map(|judged| judged.profile.clone());
         if profile == self.options.profile {
             return Ok(DiskOverrides { judged, ..self.clone() });
@@ -119,12 +120,12 @@ impl DiskOverrides {
     }
 
     /// Refuses keys of a model for a disk that is no simulated drive; `what` names the attempt.
-    pub(crate) fn refuse_model_keys(&self, what: &str) -> Result<(), String> {
+    pub(crate) fn refuse_model_keys(&self, what: &str) -> Result<(), Reason> {
         match self.set.first() {
             None => Ok(()),
-            Some((key, _)) => Err(format!(
+            Some((key, _)) => Err(Reason(format!(
                 "{what}: --set {key} is for simulated drives: drive:MODEL[=IMAGE], as trueline drives lists them"
-            )),
+            ))),
         }
     }
 

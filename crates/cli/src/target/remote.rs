@@ -5,6 +5,7 @@
 
 use super::DiskOverrides;
 use super::open::{any_bytes, topology};
+use crate::failure::Reason;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
@@ -26,8 +27,8 @@ pub(super) fn open(
     name: String,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Disk, String> {
-    let remote = Remote::open(disk, !access.writes()).map_err(|e| e.to_string())?;
+) -> Result<Disk, Reason> {
+    let remote = Remote::open(disk, !access.writes())?;
     let length = remote.length();
     let topology = topology_of(remote.told(), remote.boundaries(), overrides);
     let findings = topology.clashes.iter().filter(|clash| clash.why.costs()).map(clash).collect();

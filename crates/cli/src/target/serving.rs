@@ -5,6 +5,7 @@ use super::open::{complete, distinct, image, laid_out, names, open_disk};
 use super::simulated::image::Image;
 use super::source::{Kind, Source};
 use super::{DiskOverrides, Target, simulated};
+use crate::failure::Reason;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file::Access;
@@ -24,7 +25,7 @@ pub(crate) fn open(
     drive: Option<&str>,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Serving, String> {
+) -> Result<Serving, Reason> {
     complete(target)?;
     let drives = target.sources().iter().filter_map(Source::simulated);
     let images: Vec<&str> = drives.filter_map(simulated::Spelling::image).collect();
@@ -60,7 +61,7 @@ fn open_one(
     name: String,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Disk, String> {
+) -> Result<Disk, Reason> {
     match source.kind() {
         Kind::Memory(spelling) if access.writes() && source.is_memory() => {
             Ok(image(name, spelling.open(source.typed())?, overrides))
@@ -76,7 +77,7 @@ fn put_on(
     name: String,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<(Disk, Model), String> {
+) -> Result<(Disk, Model), Reason> {
     let (model, size) = simulated::model_and_size(drive, &overrides.set)?;
     let (typed, disk) = (source.typed(), open_one(source, name, overrides, access)?);
     let advice = |has: u64| format!("say --drive {}@{has}", model.name);
@@ -93,12 +94,14 @@ fn put_on(
 
 /// The bytes of a disk as a store; for zeroes that no store holds, a sparse one. Errors: a disk
 /// that is only reported.
-pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, String> {
+pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, Reason> {
     match bytes {
         Bytes::Store(store) => Ok(store),
         Bytes::Geom(zeroes) => {
             Ok(Box::new(Sparse::new(zeroes.providers().first().map_or(0, |slot| slot.length))))
         }
-        Bytes::Reported(_) => Err("it is known from a listing only and cannot be read".into()),
+        Bytes::Reported(_) => {
+            Err(Reason("it is known from a listing only and cannot be read".into()))
+        }
     }
 }

@@ -5,7 +5,8 @@
 //! are the model's true ones. `serve` alone opens it to write: that changes memory, or the image.
 
 use super::{DiskOverrides, Source};
-use crate::{input_text, words};
+use crate::failure::Reason;
+use crate::input_text;
 use image::Image;
 use std::fs::File;
 use std::path::Path;
@@ -85,7 +86,7 @@ impl Spelling {
         name: &str,
         overrides: &DiskOverrides,
         access: Access,
-    ) -> Result<(Disk, Model), String> {
+    ) -> Result<(Disk, Model), Reason> {
         let Opened { model, store } = self.open(typed, &overrides.set, access)?;
         let length = store.length();
         let disk = Disk {
@@ -100,22 +101,21 @@ impl Spelling {
     }
 
     /// Opens the drive with keys of its model set to `set`.
-    fn open(&self, disk: &str, set: &[(String, Value)], access: Access) -> Result<Opened, String> {
-        let failed = |why: String| format!("open {disk}: {why}");
+    fn open(&self, disk: &str, set: &[(String, Value)], access: Access) -> Result<Opened, Reason> {
+        let failed = |why: Reason| why.at(format_args!("open {disk}"));
         let (model, size) = sized(&self.model, self.size.as_deref(), set).map_err(failed)?;
         let store: Box<dyn Store> = match self.image() {
             // A read needs no memory.
             None if !access.writes() => Box::new(Sparse::new(model.size)),
-            None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
+            None => Box::new(Memory::new(model.size).map_err(|e| failed(e.into()))?),
             Some("") => {
                 return Err(failed(
                     "the name of the image is missing: write drive:MODEL=disk.img".into(),
                 ));
             }
             Some(path) => {
-                let medium = file::open_for(Path::new(path), access)
-                    .map_err(|e| failed(e.to_string()))?
-                    .store;
+                let medium =
+                    file::open_for(Path::new(path), access).map_err(|e| failed(e.into()))?.store;
                 let advice = |has: u64| format!("drive:{}@{has}={path}", model.name);
                 let image = Image::new(Box::new(medium), path, &model, size.is_some(), &advice);
                 Box::new(image.map_err(failed)?)
@@ -132,7 +132,7 @@ pub(super) fn is_model(disk: &str) -> bool {
 
 /// The text of a model, built in or from a file. Errors: no such model, no plain file, more than 1
 /// MiB.
-pub(crate) fn model_text(name: &str) -> Result<String, String> {
+pub(crate) fn model_text(name: &str) -> Result<String, Reason> {
     if let Some(text) = Model::named(name) {
         return Ok(text.to_owned());
     }
@@ -140,29 +140,29 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
         || Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
     if !looks_like_a_file && !Path::new(name).is_file() {
         let names: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
-        return Err(format!(
+        return Err(Reason(format!(
             "no model '{name}': there are {}, or a model file ./x.toml",
             names.join(", ")
-        ));
+        )));
     }
     // An open of a pipe would block.
     match std::fs::metadata(name) {
         Ok(found) if !found.is_file() => {
-            return Err(
+            return Err(Reason(
                 "it is no file: a model is a TOML file, as trueline drives --template prints it"
                     .into(),
-            );
+            ));
         }
         Ok(_) => {}
-        Err(e) => return Err(words::os(&e)),
+        Err(e) => return Err(e.into()),
     }
-    let file = File::open(name).map_err(|e| words::os(&e))?;
+    let file = File::open(name)?;
     input_text::read(file, LONGEST)
 }
 
 /// A model, with keys of it set to the given values.
-pub(crate) fn model(name: &str, set: &[(String, Value)]) -> Result<Model, String> {
-    Model::parse_with(&model_text(name)?, set).map_err(|refusal| refusal.to_string())
+pub(crate) fn model(name: &str, set: &[(String, Value)]) -> Result<Model, Reason> {
+    Ok(Model::parse_with(&model_text(name)?, set)?)
 }
 
 /// A simulated drive: its model and its bytes.
@@ -177,7 +177,7 @@ fn sized(
     name: &str,
     size: Option<&str>,
     set: &[(String, Value)],
-) -> Result<(Model, Option<u64>), String> {
+) -> Result<(Model, Option<u64>), Reason> {
     let size = size
         .map(|size| size::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g")))
         .transpose()?;
@@ -198,8 +198,8 @@ fn sized(
 pub(super) fn model_and_size(
     drive: &str,
     set: &[(String, Value)],
-) -> Result<(Model, Option<u64>), String> {
-    let failed = |why: String| format!("--drive {drive}: {why}");
+) -> Result<(Model, Option<u64>), Reason> {
+    let failed = |why: Reason| why.at(format_args!("--drive {drive}"));
     match Spelling::of(drive) {
         Spelling { model, size, image: None } => {
             sized(&model, size.as_deref(), set).map_err(failed)
@@ -214,7 +214,7 @@ pub(super) fn open_disk(
     name: &str,
     overrides: &DiskOverrides,
     access: Access,
-) -> Result<Option<(Disk, Model)>, String> {
+) -> Result<Option<(Disk, Model)>, Reason> {
     let drive = source.simulated();
     drive.map(|drive| drive.disk(source.typed(), name, overrides, access)).transpose()
 }

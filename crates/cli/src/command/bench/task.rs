@@ -1,5 +1,6 @@
 //! The task of a run: a workload of blocks or of files, with its parameters.
 
+use crate::failure::Reason;
 use trueline_lab::error::Error;
 use trueline_lab::files::Files;
 use trueline_lab::rig::Rig;
@@ -17,7 +18,7 @@ pub(super) enum Task {
 
 impl Task {
     /// The task of a workload with its parameters.
-    pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, String> {
+    pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, Reason> {
         let made = match kind.needs {
             Needs::Blocks(make) => make(parameters).map(Task::Blocks),
             Needs::Files(_) if kind.name == bonnie::KIND.name => {
@@ -25,7 +26,7 @@ impl Task {
             }
             Needs::Files(make) => make(parameters).map(Task::Files),
         };
-        made.map_err(|e| format!("bench {}: {e}", kind.name))
+        made.map_err(|e| Reason::from(e).at(format_args!("bench {}", kind.name)))
     }
 
     /// True if it writes blocks.

@@ -4,6 +4,7 @@
 use super::{Seed, check};
 use crate::command::part::layout;
 use crate::disk_options::DiskOptions;
+use crate::failure::Reason;
 use crate::progress::Progress;
 use crate::report::Target;
 use crate::survey;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{May, in_order, plan};
 use trueline_geom::table::scheme::TableSite;
+use trueline_lab::error::Error as LabFailure;
 use trueline_lab::result::LabDocument;
 use trueline_lab::study::{Asked, Lab, Texts, run};
 
@@ -32,29 +34,29 @@ pub(crate) struct Story {
 }
 
 /// The story of a seed: checked, laid out again, and measured before and after.
-pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
-    let failed = |what: String| format!("demo: {}: {what}", seed.name);
+pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, Reason> {
+    let failed = |why: Reason| why.at(format_args!("demo: {}", seed.name));
     let overrides =
         DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
-    let length = Sparse::from_hexdump(seed.hex).map_err(|e| failed(e.to_string()))?.length();
+    let length = Sparse::from_hexdump(seed.hex).map_err(|e| failed(e.into()))?.length();
     let disk = lay_out(length, &overrides).map_err(failed)?;
-    let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
+    let text = dump(&disk, length).map_err(|e| failed(e.into()))?;
     let graph = taste_stores(vec![(String::new(), Box::new(disk))], &overrides);
     let again =
         survey::survey(&target::Target::title("the same disk, laid out again"), &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text }))
-        .map_err(|e| failed(e.to_string()))?;
+        .map_err(|e| failed(e.into()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
     let (cost, failures) = run(&[lab], &asked, &|step| progress.step(step))
-        .map_err(|failure| failed(format!("lab {failure}")))?;
+        .map_err(|failure| failed(format!("lab {failure}").into()))?;
     match failures.first() {
-        Some(failure) => Err(failed(format!("lab {failure}"))),
+        Some(failure) => Err(failed(format!("lab {failure}").into())),
         None => Ok(Story { found: check(seed)?, again, cost }),
     }
 }
 
 /// An empty disk of `length` bytes with [`LAYOUT`] on it, as `part apply` makes it.
-fn lay_out(length: u64, overrides: &DiskOverrides) -> Result<Sparse, String> {
+fn lay_out(length: u64, overrides: &DiskOverrides) -> Result<Sparse, Reason> {
     let mut disk = Sparse::new(length);
     let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], overrides);
     let provider = &graph.providers[0];
@@ -93,11 +95,11 @@ struct Disks {
 }
 
 impl Texts for Disks {
-    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, LabFailure> {
         match name {
             "found" => Ok(Cow::Borrowed(self.found)),
             "again" => Ok(Cow::Owned(self.again.clone())),
-            _ => Err("it does not come with the demo".into()),
+            _ => Err(LabFailure("it does not come with the demo".into())),
         }
     }
 }

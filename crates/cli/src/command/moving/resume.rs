@@ -78,7 +78,7 @@ fn unjournaled(disk: &Target, journal: &Path, options: &DiskOptions) -> Failure 
             "no move of it is under way: if one without a journal was interrupted, begin it again"
                 .into()
         }
-        Err(why) => why,
+        Err(why) => why.0,
     };
     Failure::Message(format!("resume {disk}: {found}: nothing was moved"))
 }

@@ -2,13 +2,13 @@
 
 use crate::command::part::args::apply::Apply;
 use crate::command::part::layout::{self, Document};
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::input_text;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
 use crate::style::Style;
 use crate::target::Target;
-use crate::words::{self, columns, escape, say};
+use crate::words::{columns, escape, say};
 use crate::write_target::{WriteTarget, refuse};
 use serde::Serialize;
 use std::fs;
@@ -136,7 +136,8 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
 }
 
 fn read(args: &Apply) -> Result<Wanted, Failure> {
-    let failed = |what: String| Failure::Message(format!("read {}: {what}", args.layout.display()));
+    let failed =
+        |why: Reason| Failure::from(why.at(format_args!("read {}", args.layout.display())));
     let file: Box<dyn Read> = match args.layout == Path::new("-") {
         true => {
             if io::stdin().is_terminal() {
@@ -144,11 +145,11 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
             }
             Box::new(io::stdin().lock())
         }
-        false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(words::os(&e)))?),
+        false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(e.into()))?),
     };
     let text = input_text::read(file, LONGEST).map_err(failed)?;
     match args.sfdisk {
-        true => Script::parse(&text).map(Wanted::Sfdisk).map_err(|e| failed(e.to_string())),
+        true => Script::parse(&text).map(Wanted::Sfdisk).map_err(|e| failed(e.to_string().into())),
         false => layout::parse(&text).map(Wanted::Toml).map_err(failed),
     }
 }

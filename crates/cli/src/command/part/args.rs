@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 use crate::command::part::args::apply::Apply;
 use crate::disk_options::DiskOptions;
+use crate::failure::Reason;
 use crate::target::Target;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
@@ -229,8 +230,8 @@ pub(crate) enum Length {
 
 impl Length {
     /// Parses a length in gpart's way: a plain number counts sectors, one with a unit bytes.
-    pub(crate) fn parse(text: &str) -> Result<Length, String> {
-        let bad = || format!("'{text}' is not a size: 2048 (sectors), 512b, 4k, 1MiB, 90g");
+    pub(crate) fn parse(text: &str) -> Result<Length, Reason> {
+        let bad = || Reason(format!("'{text}' is not a size: 2048 (sectors), 512b, 4k, 1MiB, 90g"));
         let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
         let plain = digits.strip_suffix('s').unwrap_or(digits);
         if !plain.is_empty() && plain.chars().all(|c| c.is_digit(radix)) {

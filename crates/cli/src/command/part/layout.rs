@@ -1,5 +1,6 @@
 //! Layouts as people write them, in TOML: `docs/manual/apply.md` describes the keys.
 
+use crate::failure::Reason;
 use crate::input_text;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -52,23 +53,25 @@ pub(crate) struct Document {
 }
 
 /// Parses a layout. An error is one line: position, then message.
-pub(crate) fn parse(text: &str) -> Result<Document, String> {
+pub(crate) fn parse(text: &str) -> Result<Document, Reason> {
     let table: Table = input_text::toml(text)?;
     let sector = table.sector.as_ref().map(|s| s.0);
     if let Some(sector) = sector.filter(|s| !s.is_power_of_two() || !(512..=65536).contains(s)) {
-        return Err(format!("a sector of {sector} bytes: it is a power of two from 512 to 65536"));
+        return Err(Reason(format!(
+            "a sector of {sector} bytes: it is a power of two from 512 to 65536"
+        )));
     }
     Ok(Document { layout: table.layout(true)?, sector })
 }
 
 impl Table {
-    fn layout(self, outermost: bool) -> Result<layout::Layout, String> {
+    fn layout(self, outermost: bool) -> Result<layout::Layout, Reason> {
         let scheme = self.scheme.0.0;
         if self.sector.is_some() && !outermost {
-            return Err(format!(
+            return Err(Reason(format!(
                 "the sector is the disk's: say it of the outermost table, not of the {} inside",
                 scheme.name()
-            ));
+            )));
         }
         Ok(layout::Layout {
             scheme,
@@ -84,7 +87,7 @@ impl Table {
 }
 
 impl Partition {
-    fn part(self, scheme: &dyn Scheme) -> Result<Part, String> {
+    fn part(self, scheme: &dyn Scheme) -> Result<Part, Reason> {
         let bit = |name: &String| {
             let attribute = scheme
                 .attributes()
@@ -129,12 +132,12 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Word<T> {
 struct SchemeName(&'static dyn Scheme);
 
 impl FromStr for SchemeName {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<SchemeName, String> {
+    fn from_str(text: &str) -> Result<SchemeName, Reason> {
         registry::scheme_named(text).map(SchemeName).ok_or_else(|| {
             let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
-            format!("no scheme '{text}': there are {}", names.join(", "))
+            Reason(format!("no scheme '{text}': there are {}", names.join(", ")))
         })
     }
 }
@@ -142,26 +145,26 @@ impl FromStr for SchemeName {
 struct Uuid(Guid);
 
 impl FromStr for Uuid {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Uuid, String> {
+    fn from_str(text: &str) -> Result<Uuid, Reason> {
         text.parse()
             .map(Uuid)
-            .map_err(|()| format!("'{text}' is no UUID: write it as uuidgen does"))
+            .map_err(|()| Reason(format!("'{text}' is not a UUID: write it as uuidgen does")))
     }
 }
 
 struct Flavour(Dialect);
 
 impl FromStr for Flavour {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Flavour, String> {
+    fn from_str(text: &str) -> Result<Flavour, Reason> {
         let all = [Dialect::FreeBsd, Dialect::OpenBsd, Dialect::NetBsd];
         let found = all.into_iter().find(|d| d.name().eq_ignore_ascii_case(text));
-        found
-            .map(Flavour)
-            .ok_or_else(|| format!("no dialect '{text}': there are freebsd, openbsd, netbsd"))
+        found.map(Flavour).ok_or_else(|| {
+            Reason(format!("no dialect '{text}': there are freebsd, openbsd, netbsd"))
+        })
     }
 }
 
@@ -175,7 +178,7 @@ impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Number(|text: &str| {
             size::bytes(text).map(Bytes).ok_or_else(|| {
-                format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes")
+                Reason(format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes"))
             })
         }))
     }
@@ -190,9 +193,9 @@ impl<'de> Deserialize<'de> for Share {
                 None => size::bytes(text).map(Size::Bytes),
             };
             size.map(Share).ok_or_else(|| {
-                format!(
+                Reason(format!(
                     "'{text}' is not a size: \"512MiB\", \"12.5%\", \"rest\", or a number of bytes"
-                )
+                ))
             })
         }))
     }
@@ -215,7 +218,7 @@ fn percent(text: &str) -> Option<u32> {
 /// A visitor for a number in TOML, or a word for one, that makes a value of it.
 struct Number<F>(F);
 
-impl<'de, T, F: Fn(&str) -> Result<T, String>> Visitor<'de> for Number<F> {
+impl<'de, T, F: Fn(&str) -> Result<T, Reason>> Visitor<'de> for Number<F> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -236,7 +239,7 @@ mod tests {
     use super::*;
 
     fn mistake(text: &str) -> String {
-        parse(text).err().unwrap_or_else(|| format!("read: {text}"))
+        parse(text).err().map_or_else(|| format!("read: {text}"), |why| why.0)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `part undo`: puts back the bytes that `--save` kept.
 
 use crate::command::part::args::Undo;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::input_text;
 use crate::target::DiskOverrides;
 use crate::target::open::open_for;
-use crate::words::{self, say};
+use crate::words::say;
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
@@ -14,11 +14,11 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
-    let failed = |what: String| {
-        Failure::Message(format!("read the saved bytes in {}: {what}", args.file.display()))
+    let failed = |why: Reason| {
+        Failure::from(why.at(format_args!("read the saved bytes in {}", args.file.display())))
     };
     let text = File::open(&args.file)
-        .map_err(|e| words::os(&e))
+        .map_err(Reason::from)
         .and_then(|file| input_text::read(file, MOST_SAVED))
         .map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
@@ -27,16 +27,16 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let graph = open_for(&args.on.target, &overrides, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
-        let id = graph
-            .find(&provider)
-            .ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;
+        let id = graph.find(&provider).ok_or_else(|| {
+            failed(Reason(format!("{} has no provider '{provider}'", args.on.target)))
+        })?;
         if patch.end() > graph.providers[id].topology.length {
-            return Err(failed(format!(
+            return Err(failed(Reason(format!(
                 "{} bytes at byte {} do not lie on {}",
                 patch.bytes.len(),
                 patch.offset,
                 args.on.target
-            )));
+            ))));
         }
         match jobs.last_mut().filter(|job| job.id == id) {
             Some(job) => job.patches.push(patch),
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
 }
 
 /// The writes in a saved file, each with its provider, in the format of `writing::list`.
-fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
+fn parse(text: &str) -> Result<Vec<(String, Patch)>, Reason> {
     let (mut saved, mut flush): (Vec<(String, Patch)>, bool) = (Vec::new(), false);
     // A `*` stands for any number of bytes: all writes together are limited to the longest file.
     let mut left = MOST_SAVED;
@@ -82,7 +82,7 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             dump.push('\n');
         }
         let first = dump.split_whitespace().next().and_then(|at| u64::from_str_radix(at, 16).ok());
-        let disk = Sparse::from_hexdump(&dump).map_err(|e| e.to_string())?;
+        let disk = Sparse::from_hexdump(&dump)?;
         let offset = first.ok_or("a saved write without bytes")?;
         let length = disk
             .length()
@@ -91,7 +91,7 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
         let (rest, length) = length.ok_or("a saved write of impossible length")?;
         left = rest;
         let mut bytes = vec![0; length];
-        disk.read_at(&mut bytes, offset).map_err(|e| e.to_string())?;
+        disk.read_at(&mut bytes, offset)?;
         saved.push((
             provider,
             Patch { offset, bytes, what: "saved bytes", after_flush: std::mem::take(&mut flush) },

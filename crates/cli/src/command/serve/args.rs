@@ -1,6 +1,7 @@
 //! The options of `serve`.
 
 use crate::disk_options::DiskOptions;
+use crate::failure::Reason;
 use crate::target::Target;
 use clap::{Args, ValueEnum};
 use nbd::Network;
@@ -119,13 +120,14 @@ pub(crate) enum Strict {
     All,
 }
 
-fn speed(text: &str) -> Result<Speed, String> {
-    Speed::parse(text)
-        .ok_or_else(|| format!("'{text}' is no speed: write 10, or 0.5, from 0.001 to 1000"))
+fn speed(text: &str) -> Result<Speed, Reason> {
+    Speed::parse(text).ok_or_else(|| {
+        Reason(format!("'{text}' is not a speed: write 10, or 0.5, from 0.001 to 1000"))
+    })
 }
 
 /// Parses the address of the page: PORT, ADDRESS:PORT or NAME:PORT.
-fn metrics(text: &str) -> Result<(String, u16), String> {
+fn metrics(text: &str) -> Result<(String, u16), Reason> {
     let (host, port) = nbd::address_and_port(text);
     let port = port
         .and_then(|port| port.parse().ok())
@@ -133,9 +135,9 @@ fn metrics(text: &str) -> Result<(String, u16), String> {
     // `localhost` is, like a port alone, the one address that every browser tries.
     let host = if host == "localhost" { "127.0.0.1" } else { host };
     let wrong = || {
-        format!(
+        Reason(format!(
             "'{text}' is neither PORT nor ADDRESS:PORT: 9100, 127.0.0.1:9100, [::]:9100, disks.example.org:9100"
-        )
+        ))
     };
     port.map(|port| (host.to_owned(), port)).ok_or_else(wrong)
 }

@@ -1,11 +1,12 @@
 //! Flushes at the end of serving.
 
+use crate::failure::Reason;
 use crate::target::{Source, Target};
 use trueline_geom::graph::Graph;
 
 /// Flushes every disk itself: no layer's fault or delay, nor another disk's error, holds back
 /// written data. Errors: the first disk that fails, named as typed in `target`.
-pub(super) fn disks(graph: &Graph, target: &Target) -> Result<(), String> {
+pub(super) fn disks(graph: &Graph, target: &Target) -> Result<(), Reason> {
     let typed = target.sources();
     // The disks come first, in the order in which they were typed; memory and zeroes have no store.
     let name = |store: usize| {
@@ -17,10 +18,9 @@ pub(super) fn disks(graph: &Graph, target: &Target) -> Result<(), String> {
         disk.map_or(target.typed(), |(_, source): (_, &Source)| source.typed())
     };
     let stores = graph.shared_stores();
-    let flushed = stores
-        .iter()
-        .enumerate()
-        .map(|(at, store)| store.flush().map_err(|e| format!("flush {}: {e}", name(at))));
+    let flushed = stores.iter().enumerate().map(|(at, store)| {
+        store.flush().map_err(|e| Reason::from(e).at(format_args!("flush {}", name(at))))
+    });
     flushed.fold(Ok(()), Result::and)
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let graph = Graph::taste(disks.into(), Limits::default());
         assert_eq!(
             super::disks(&graph, &Target::parse("/dev/sda,/dev/sdb,c.img#data")),
-            Err("flush /dev/sdb: no space left".into())
+            Err(Reason("flush /dev/sdb: no space left".into()))
         );
         assert_eq!(flushes.load(Ordering::Relaxed), 3);
     }

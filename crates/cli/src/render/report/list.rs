@@ -1,6 +1,7 @@
 //! The list of `-o`, `-n` and `-b`: a line for each provider, in the columns asked for, as users of
 //! lsblk expect it.
 
+use crate::failure::Reason;
 use crate::report::{Provider, Report, Target};
 use crate::words::width::columns_of;
 use crate::words::{self, escape, size};
@@ -57,12 +58,12 @@ pub(crate) fn usual() -> Vec<Column> {
 
 impl Column {
     /// The column called `name`, in any case. Errors: no such column.
-    pub(crate) fn parse(name: &str) -> Result<Column, String> {
+    pub(crate) fn parse(name: &str) -> Result<Column, Reason> {
         let names = || COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(", ");
         COLUMNS
             .into_iter()
             .find(|column| column.name.eq_ignore_ascii_case(name))
-            .ok_or_else(|| format!("there are {}", names()))
+            .ok_or_else(|| Reason(format!("there are {}", names())))
     }
 }
 
@@ -133,6 +134,6 @@ mod tests {
             text.starts_with("NAME ") && text.lines().next().unwrap().ends_with("LABEL"),
             "{text}"
         );
-        assert!(Column::parse("nonsense").err().unwrap().contains("NAME, TARGET"));
+        assert!(Column::parse("nonsense").err().unwrap().0.contains("NAME, TARGET"));
     }
 }

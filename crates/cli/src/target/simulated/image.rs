@@ -5,6 +5,7 @@
 //! [`Errno::NoSpace`]. Neither is the image grown behind its owner's back, nor is anything kept
 //! that would be lost at the end.
 
+use crate::failure::Reason;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Properties, Run, Store};
 use trueline_geom::base::topology::is_whole;
@@ -25,18 +26,20 @@ impl Image {
         model: &Model,
         whole: bool,
         advice: &dyn Fn(u64) -> String,
-    ) -> Result<Image, String> {
+    ) -> Result<Image, Reason> {
         let (has, size) = (medium.length(), model.size);
         let length = if whole { size } else { has };
         if has > size {
-            return Err(format!(
+            return Err(Reason(format!(
                 "{name} has {has} bytes and the drive {size}: give the drive a size: {}",
                 advice(has)
-            ));
+            )));
         }
         let sector = model.logical_block_size;
         if !is_whole(length, sector) {
-            return Err(format!("{name} has {length} bytes: not whole sectors of {sector}"));
+            return Err(Reason(format!(
+                "{name} has {length} bytes: not whole sectors of {sector}"
+            )));
         }
         Ok(Image { medium, length })
     }

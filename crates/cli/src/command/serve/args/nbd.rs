@@ -1,6 +1,7 @@
 //! The options of `serve` for network block devices.
 
 use crate::disk_options::parse_size;
+use crate::failure::Reason;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::nbd::listener::PORT;
@@ -47,15 +48,15 @@ pub(crate) enum Tls {
 }
 
 /// `unix:PATH`, `tcp:PORT`, `tcp:HOST` or `tcp:HOST:PORT`.
-fn address(text: &str) -> Result<Address, String> {
+fn address(text: &str) -> Result<Address, Reason> {
     match text.split_once(':') {
         Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(path.into())),
         Some(("tcp", address)) if !address.is_empty() => {
             let (host, port) = address_and_port(address);
             let wrong = || {
-                format!(
+                Reason(format!(
                     "'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}"
-                )
+                ))
             };
             let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;
             if host.is_empty() || host.contains(['[', ']', '/']) {
@@ -64,7 +65,7 @@ fn address(text: &str) -> Result<Address, String> {
                 Ok(Address::Tcp(host.into(), port))
             }
         }
-        _ => Err("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into()),
+        _ => Err(Reason("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into())),
     }
 }
 
@@ -89,16 +90,16 @@ pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
 }
 
 /// Parses an export's name: 4096 bytes at most (doc/proto.md, "String").
-fn export(text: &str) -> Result<String, String> {
+fn export(text: &str) -> Result<String, Reason> {
     let good = text.len() <= 4096 && !text.contains(char::is_control);
     if good {
         Ok(text.to_owned())
     } else {
-        Err("a name has at most 4096 bytes, and no control characters".into())
+        Err(Reason("a name has at most 4096 bytes, and no control characters".into()))
     }
 }
 
-fn connections(text: &str) -> Result<usize, String> {
+fn connections(text: &str) -> Result<usize, Reason> {
     text.parse()
         .ok()
         .filter(|count| (1..=65_536).contains(count))

@@ -1,10 +1,11 @@
 //! A range of the target: `N[+LEN]`.
 
 use crate::disk_options::parse_size;
+use crate::failure::Reason;
 use trueline_serve::export::Range;
 
 /// Parses `N` or `N+LEN`, both in bytes.
-pub(super) fn parse(text: &str) -> Result<Range, String> {
+pub(super) fn parse(text: &str) -> Result<Range, Reason> {
     let (start, length) =
         text.split_once('+').map_or((text, None), |(start, length)| (start, Some(length)));
     let zero = start == "0";

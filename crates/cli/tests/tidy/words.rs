@@ -1,4 +1,4 @@
-//! Rules of docstrings and comments.
+//! Words of docstrings and comments.
 
 use super::{CRATES, root, sources};
 
