@@ -19,7 +19,7 @@ pids=
 trap 'kill $pids 2>/dev/null || true; rm -rf "$scratch"' EXIT
 gcc -O2 -Wall -pthread -o "$scratch/nbd-load" benches/nbd-load.c
 cd "$scratch"
-# Others use the machine too: who is measured goes first (SCHED_FIFO), where that is allowed.
+# Others use the machine too: the measured program goes first (SCHED_FIFO), where that is allowed.
 first=
 chrt -f 1 true 2>/dev/null && first='chrt -f 1'
 

@@ -26,7 +26,7 @@ trap 'kill $pids 2>/dev/null || true; rm -rf "$scratch"' EXIT
 gcc -O2 -Wall -pthread -o "$scratch/nbd-load" benches/nbd-load.c
 gcc -O2 -Wall -pthread -o "$scratch/nbd-bare" benches/nbd-bare.c
 cd "$scratch"
-# Others use the machine too: who is measured goes first (SCHED_FIFO), where that is allowed.
+# Others use the machine too: the measured program goes first (SCHED_FIFO), where that is allowed.
 first=
 chrt -f 1 true 2>/dev/null && first='chrt -f 1'
 
@@ -76,7 +76,7 @@ rounds_of() {
         for case in $2; do
             for name in $names; do echo "$1 $case $name $number $(round "$name" "$case")"; done
         done
-        # Nobody is always the first, who finds what the one before him left in the caches.
+        # No server is always the first, which finds what the one before left in the caches.
         names="${names#* } ${names%% *}"
     done >>figures
 }

@@ -93,7 +93,7 @@ else
     echo "install.sh: not root, or no apt-get: the tests that need these packages are skipped: $missing"
 fi
 
-# Programs of cargo's go into the build directory: a checkout leaves nothing in anybody's home.
+# Programs of cargo's go into the build directory: a checkout leaves nothing in a home directory.
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$PATH"
 if ! cargo deny --version >/dev/null 2>&1; then

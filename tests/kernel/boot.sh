@@ -8,7 +8,7 @@
 #
 #   keys    lbs= pbs= min= opt=   logical and physical block, minimum and optimal I/O size, in bytes
 #           rw                    what the guest writes goes to the image
-#   -n      gives the guest a network with nobody on it but this host, which it finds at 10.0.2.2
+#   -n      gives the guest a network with this host alone on it, which it finds at 10.0.2.2
 #   -c      gives the guest so many processors instead of one
 #   -m      loads a module with its dependencies before the commands: -m 'scsi_debug physblk_exp=3 lowest_aligned=7'
 #   -p      copies a program of the host, with its libraries, into the guest

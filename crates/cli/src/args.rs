@@ -123,7 +123,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  trueline completions bash > /etc/bash_completion.d/trueline\n  trueline completions zsh > ~/.zfunc/_trueline\n  trueline completions fish > ~/.config/fish/completions/trueline.fish"
     )]
     Completions {
-        /// The shell
+        /// The shell that reads the completions
         shell: Shell,
     },
     /// Print the help of a command, or a page on targets, grain or profiles

@@ -170,7 +170,7 @@ fn every_scheme_in_every_other_on_every_medium() {
                 if off > 0 {
                     let _ = write!(text, " ({off} off)");
                 }
-                // What nobody placed by hand is on the grain, however deep and whatever is above
+                // What was not placed by hand is on the grain, however deep and whatever is above
                 // it.
                 let chosen = mode.name == "default"
                     || mode.name == "sized"

@@ -51,7 +51,7 @@ fn taste(members: &[(u64, Label)]) -> Graph {
     Graph::taste(members.iter().enumerate().map(disk).collect(), Limits::default())
 }
 
-/// The length of the set that was made, how many members were seen, and whether somebody was told
+/// The length of the set that was made, how many members were seen, and whether a finding told
 /// that it is incomplete.
 fn outcome(graph: &Graph) -> (Option<u64>, usize, bool) {
     let set = graph.providers.iter().find(|p| p.is_set).map(|p| p.topology.length);

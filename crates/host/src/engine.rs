@@ -152,7 +152,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
     #[inline(always)]
     #[allow(
         clippy::inline_always,
-        reason = "a transfer is built by who pushes it, and goes from registers into the queue"
+        reason = "a transfer is built by its caller, and goes from registers into the queue"
     )]
     pub fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         match self {

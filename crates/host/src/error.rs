@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_be_who_he_is() {
+    fn advice_does_not_ask_for_rights_that_are_there() {
         let told = |place, root| advice("open", Path::new(place), &Errno::PERM.into(), root);
         assert_eq!(
             (told("/dev/sdb", false), told("a.img", false)),

@@ -109,7 +109,7 @@ fn modelled(size: u64, offset: u64) -> Done {
     }
 }
 
-/// A loop device over a sparse file, taken away when it is dropped. Nobody else looks at it
+/// A loop device over a sparse file, taken away when it is dropped. No other program looks at it
 /// meanwhile.
 struct LoopDevice {
     path: PathBuf,
@@ -152,7 +152,7 @@ impl LoopDevice {
 
     /// Keeps udev from it, which looks at a device when it appears, under a shared lock, and waits
     /// where another has it alone (systemd's "Locking Block Device Access"). That the lock was
-    /// given says that nobody is looking.
+    /// given says that no program is looking.
     fn hold(&self) -> Option<Child> {
         let mut flock = Command::new("flock");
         flock.arg("--exclusive").arg(&self.path).args(["sh", "-c", "echo held; exec cat"]);

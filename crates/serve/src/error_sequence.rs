@@ -187,7 +187,7 @@ mod tests {
     /// The kernel has reported the error to the other flush, which has not returned: a flush that
     /// ends before it must not succeed.
     #[test]
-    fn who_was_told_in_our_place_is_waited_for() {
+    fn a_flush_that_was_told_in_our_place_is_waited_for() {
         let sequence = ErrorSequence::default();
         let (one, other) = (sequence.sample(), sequence.sample());
         let (begun, has_begun) = mpsc::channel();

@@ -222,7 +222,7 @@ mod tests {
 
     /// Otherwise the scope that waits for the threads would wait for ever.
     #[test]
-    fn threads_end_when_who_gives_the_jobs_panics() {
+    fn threads_end_when_the_giver_of_jobs_panics() {
         let workers = Workers::new(Most { threads: 1, jobs: 1, bytes: 1 });
         let done = AtomicUsize::new(0);
         let panicked = catch_unwind(AssertUnwindSafe(|| {

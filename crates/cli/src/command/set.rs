@@ -332,7 +332,7 @@ impl Members {
 
 /// The provider called `name` of the disks `on`, which are the graph's first providers in the order
 /// of its target; without a name, the only disk. With several disks a provider's name begins with
-/// its disk's, which a user who names that disk alone may leave out.
+/// its disk's, which may be left out where that disk alone is named.
 fn find(graph: &Graph, on: &[Id], name: Option<&str>) -> Option<Id> {
     let Some(name) = name else { return <[Id; 1]>::try_from(on).ok().map(|[disk]| disk) };
     let mut within = vec![false; graph.providers.len()];

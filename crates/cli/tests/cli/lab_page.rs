@@ -13,7 +13,7 @@ const LAB: &str = r#"
 name = "hostile <b>lab</b>"
 title = "\"><script>document.title = 'ran'</script><img src=http://nowhere.invalid/x>"
 seed = "000"
-source = "someone & <i>someone</i> else"
+source = "ours & <i>ours</i> else"
 drives = [{ model = "md", set = { physical_block_size = 4096 } }]
 
 [[row]]
@@ -41,7 +41,7 @@ id = "unknown"
 title = "of which nothing is said"
 unit = "req/s"
 published = { aligned = 100, unaligned = 30 }
-note = "nobody wrote down how many files there were"
+note = "the number of files was not written down"
 "#;
 
 const ROWS: [&str; 3] = ["crossing", "level", "unknown"];

@@ -323,7 +323,7 @@ fn what_was_flushed_survives_a_server_that_is_killed() {
         }
         load.server.kill().expect("a child");
         load.server.wait().expect("a child");
-        assert!(!load.until(u64::MAX), "nobody serves them");
+        assert!(!load.until(u64::MAX), "no server answers them");
         load.check(&load.image(), |block| block.durable);
     }
 }
@@ -339,7 +339,7 @@ fn a_server_that_is_told_to_end_loses_nothing_it_answered() {
         let moment = 1000 + load.random.below(6000) as u64;
         assert!(load.until(moment), "the clients have ended");
         load.terminate();
-        assert!(!load.until(u64::MAX), "nobody serves them");
+        assert!(!load.until(u64::MAX), "no server answers them");
         load.check(&load.image(), |block| block.answered);
     }
 }

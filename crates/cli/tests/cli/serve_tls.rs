@@ -31,7 +31,7 @@ pub(super) fn shell(directory: &Path, lines: &str) -> String {
 const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
 /// An authority, a server and a client with its certificates in `all`, and the authority alone in
-/// `nobody`; [`None`] without openssl.
+/// `stranger`; [`None`] without openssl.
 fn certificates() -> Option<Scratch> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         skip("no openssl here");
@@ -39,7 +39,7 @@ fn certificates() -> Option<Scratch> {
     }
     let scratch = scratch();
     let mut lines = format!(
-        "mkdir all nobody; cd all\nopenssl req -x509 {NEW} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n"
+        "mkdir all stranger; cd all\nopenssl req -x509 {NEW} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n"
     );
     for (name, extension) in [
         ("server", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
@@ -51,7 +51,7 @@ fn certificates() -> Option<Scratch> {
              -extfile {name}.ext\n"
         );
     }
-    shell(scratch.path(), &(lines + "cp ca-cert.pem ../nobody"));
+    shell(scratch.path(), &(lines + "cp ca-cert.pem ../stranger"));
     Some(scratch)
 }
 
@@ -81,10 +81,10 @@ fn clients_come_through_tls() {
     );
     shell(scratch.path(), "cmp disk copy; cmp disk again");
     // A client without a certificate, or without TLS, is not served.
-    let nobody = "nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\"";
-    assert_eq!(serve(&["--tls-verify-peer"], nobody).code, Some(1));
+    let stranger = "nbdinfo \"$(echo \"$uri\" | sed s,/all,/stranger,)\"";
+    assert_eq!(serve(&["--tls-verify-peer"], stranger).code, Some(1));
     assert_eq!(
-        serve(&[], nobody).code,
+        serve(&[], stranger).code,
         Some(0),
         "only a client that must prove himself needs a certificate"
     );
@@ -112,7 +112,7 @@ fn a_client_without_a_valid_certificate_is_named() {
     if !has("nbdinfo") {
         return;
     }
-    let nobody = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\" 2>/dev/null";
+    let stranger = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed s,/all,/stranger,)\" 2>/dev/null";
     let options = [
         "serve",
         "md:1m",
@@ -123,7 +123,7 @@ fn a_client_without_a_valid_certificate_is_named() {
         "--tls-verify-peer",
         "--no-counters",
     ];
-    let ran = run_with(scratch.path(), &[&options[..], &["--run", nobody]].concat());
+    let ran = run_with(scratch.path(), &[&options[..], &["--run", stranger]].concat());
     assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{}", ran.stderr);
     let from = ran
         .stderr
@@ -159,14 +159,14 @@ fn the_own_client_comes_through_tls() {
     assert!(run(scratch.path(), "check disk").stdout.contains("gpt"));
     let tcp = serve(&["--nbd", "tcp:127.0.0.1:0"], &own("check \"$uri\""));
     assert!(tcp.stdout.contains("gpt"), "{}{}", tcp.stdout, tcp.stderr);
-    let nobody =
-        serve(&["--tls-verify-peer"], &own("check \"$(echo \"$uri\" | sed s,/all,/nobody,)\""));
+    let stranger =
+        serve(&["--tls-verify-peer"], &own("check \"$(echo \"$uri\" | sed s,/all,/stranger,)\""));
     assert!(
-        nobody.code == Some(2)
-            && nobody.stderr.lines().filter(|line| line.contains("open nbds+unix:")).count() == 1,
+        stranger.code == Some(2)
+            && stranger.stderr.lines().filter(|line| line.contains("open nbds+unix:")).count() == 1,
         "{}{}",
-        nobody.stdout,
-        nobody.stderr
+        stranger.stdout,
+        stranger.stderr
     );
     // Without a directory, an authority that the machine trusts vouches for the server; if it
     // trusts none, none does.

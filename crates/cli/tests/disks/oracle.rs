@@ -37,7 +37,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     (
         "moving-half",
         "s1 TYPE",
-        "the mark of a move is ours: nobody else knows it, which is what it is for",
+        "the mark of a move is ours: no other tool knows it, which is its purpose",
     ),
     ("raid-isw", "sfdisk", "it does not know firmware RAIDs: the table at the front is the set's"),
     ("seed-003-aligned", "sfdisk", MEMBER),

@@ -1,4 +1,4 @@
-//! `mirror`: RAID1 (gmirror).
+//! `mirror`: sets of RAID1 (gmirror).
 //!
 //! # On disk
 //! Last sector of every member: magic `GEOM::MIRROR`, version 4, MD5 of the first 119 bytes at 119.

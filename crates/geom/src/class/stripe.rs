@@ -1,4 +1,4 @@
-//! `stripe`: RAID0 (gstripe).
+//! `stripe`: sets of RAID0 (gstripe).
 //!
 //! # On disk
 //! Last sector of every member: magic `GEOM::STRIPE`, version 3.

@@ -1,4 +1,4 @@
-//! APFS, the container.
+//! Containers of APFS, Apple's file system.
 //!
 //! # On disk
 //! Block 0 is a container superblock. Every object, metadata or data, is a whole number of blocks

@@ -1,4 +1,4 @@
-//! btrfs.
+//! btrfs, a copy-on-write file system of Linux.
 //!
 //! # On disk
 //! The first superblock is at 64 KiB. Data are written in sectors (`sectorsize`, 4 KiB or the page

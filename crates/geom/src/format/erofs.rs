@@ -1,4 +1,4 @@
-//! EROFS.
+//! EROFS, a read-only file system of Linux.
 //!
 //! # On disk
 //! Superblock at byte 1024. Nothing is ever written in place.

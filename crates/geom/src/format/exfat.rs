@@ -1,4 +1,4 @@
-//! exFAT.
+//! exFAT, the file system of SDXC cards.
 //!
 //! # On disk
 //! The main boot sector is sector 0. Clusters begin at `ClusterHeapOffset`, in sectors: SD cards

@@ -1,4 +1,4 @@
-//! ext2, ext3, ext4.
+//! ext2, ext3 and ext4 of Linux.
 //!
 //! # On disk
 //! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from

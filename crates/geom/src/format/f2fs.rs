@@ -1,4 +1,4 @@
-//! F2FS.
+//! F2FS, a log-structured file system of Linux.
 //!
 //! # On disk
 //! Two superblocks, in blocks 0 and 1, 1024 bytes in. Blocks are counted from byte 0; the main area

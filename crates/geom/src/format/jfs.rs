@@ -1,4 +1,4 @@
-//! JFS.
+//! JFS, the journaled file system of OS/2 and Linux.
 //!
 //! # On disk
 //! Superblock at byte 32768. Blocks are counted from byte 0.

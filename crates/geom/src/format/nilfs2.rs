@@ -1,4 +1,4 @@
-//! NILFS2.
+//! NILFS2, a log-structured file system of Linux.
 //!
 //! # On disk
 //! Superblock at byte 1024. Blocks are counted from byte 0 and written segment after segment;

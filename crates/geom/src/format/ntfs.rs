@@ -1,4 +1,4 @@
-//! NTFS.
+//! NTFS, the file system of Windows.
 //!
 //! # On disk
 //! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n`

@@ -1,4 +1,4 @@
-//! squashfs.
+//! squashfs, a compressed read-only file system of Linux.
 //!
 //! # On disk
 //! Superblock at byte 0. Compressed blocks lie at any byte; nothing is ever written in place.

@@ -46,7 +46,7 @@ impl Format for Udf {
 }
 
 on_disk! {
-    /// ECMA-167 3/7.2, `tag`.
+    /// A descriptor's tag (`tag`, ECMA-167 3/7.2).
     struct Tag of 16 bytes {
          0 => tag_identifier: U16,
          2 => descriptor_version: U16,
@@ -101,14 +101,14 @@ const RECOGNITION: u64 = 32768;
 const DESCRIPTORS: u64 = 32;
 const ANCHOR_BLOCK: u32 = 256;
 const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
-/// 3/7.2.1.
+/// Values of `TagIdentifier` (ECMA-167 3/7.2.1).
 const TAG_PRIMARY: u16 = 1;
 const TAG_ANCHOR: u16 = 2;
 const TAG_PARTITION: u16 = 5;
 const TAG_LOGICAL: u16 = 6;
 const TAG_TERMINATING: u16 = 8;
 const TAG_INTEGRITY: u16 = 9;
-/// 3/10.5.7.
+/// The value of `AccessType` for read-only media (ECMA-167 3/10.5.7).
 const ACCESS_READ_ONLY: u32 = 1;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {

@@ -1,4 +1,4 @@
-//! XFS.
+//! XFS, the extent-based file system of SGI and Linux.
 //!
 //! # On disk
 //! Superblock at byte 0, big-endian. Blocks lie at multiples of the block size from byte 0.

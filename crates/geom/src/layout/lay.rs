@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_begins_there_and_nobody_goes_over_it() {
+    fn what_is_said_begins_there_and_nothing_goes_over_it() {
         let disk = floor(17408..100 * M, 0);
         let items = [new(Size::Rest), at(50 * M + 512, Size::Bytes(10 * M)), new(Size::Rest)];
         let want = vec![(M, 50 * M), (50 * M + 512, 60 * M + 512), (61 * M, 100 * M)];

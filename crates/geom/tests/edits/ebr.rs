@@ -191,7 +191,7 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
             chain.places(),
             [(grain, 20 * grain - 1), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]
         );
-        // That sector is kept for it, whoever else there is.
+        // That sector is kept for it, whatever else there is.
         let mut kept = chain.after(&[]);
         kept.edit(|t| assert!(t.delete(5).is_ok()));
         assert!(try_add(&mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err());
@@ -225,7 +225,7 @@ fn no_partition_takes_the_sector_another_needs() {
             "{kind}"
         );
     }
-    // A number is where a partition is in the chain, and nobody's choice.
+    // A number is where a partition is in the chain, and not a choice.
     let numbered = |index, start| {
         try_add(
             &mut chain.table(),
@@ -355,7 +355,7 @@ fn a_broken_chain_is_only_cut_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_second_link_that_nobody_follows_never_takes_the_place_of_the_first() {
+fn a_second_link_that_is_not_followed_never_takes_the_place_of_the_first() {
     let mut chain = Chain::new(512);
     chain.ebr(0, &[(5, 20_000, 9), (0x0f, 30_000, 9), (0x85, 40_000, 9)]);
     chain.ebr(20_000, &[(0x83, 2048, 2048)]);
@@ -373,7 +373,7 @@ fn a_second_link_that_nobody_follows_never_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn more_links_than_anybody_follows_are_not_made() {
+fn more_links_than_are_followed_are_not_made() {
     let mut chain = Chain::sized(512, 1 << 30);
     let mut table = chain.table();
     let before = table.clone();

@@ -175,7 +175,7 @@ fn a_new_table_takes_the_place_of_an_mbr_at_once() {
         every_state(&disk, &patches, sector, Cut::Sector);
         let made = written(&disk, &patches);
         assert_eq!(bytes(&made, 0, 440), &boot[..440], "boot code");
-        assert_eq!(bytes(&made, 440, 6), [0; 6], "an MBR's signature is nobody's now");
+        assert_eq!(bytes(&made, 440, 6), [0; 6], "an MBR's signature belongs to nothing now");
     }
 }
 
@@ -192,7 +192,7 @@ fn a_file_system_that_was_the_whole_disk_is_not_kept() {
     assert_eq!(bytes(&written(&disk, &Gpt.render(&table, &table)), 0, 446), [0; 446]);
 }
 
-/// A table with something in every place that nobody reads: boot code, a hybrid MBR, header and
+/// A table with something in every place that is not read: boot code, a hybrid MBR, header and
 /// entries longer than usual, its primary table at LBA 40.
 fn vendor(sector: u64) -> Sparse {
     let mut disk =
@@ -235,7 +235,7 @@ fn vendor(sector: u64) -> Sparse {
 }
 
 #[test]
-fn what_nobody_reads_stays_byte_for_byte() {
+fn what_is_never_read_stays_byte_for_byte() {
     for sector in SECTORS {
         let disk = vendor(sector);
         let before = read(&Gpt, &disk, sector).unwrap();

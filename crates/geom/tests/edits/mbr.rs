@@ -68,7 +68,7 @@ fn an_edit_is_one_sector_and_keeps_what_it_does_not_know() {
                 part("swap", 20 * MIB, 4 * MIB),
             ],
         );
-        // Boot code, the two bytes nobody owns, CHS fields somebody counted otherwise, an unused
+        // Boot code, the two bytes without an owner, CHS fields counted otherwise, an unused
         // entry with something in it, the rest of a large sector.
         disk.put(0, &[0xeb; 440]);
         disk.put(444, &[7, 7, 0]);
@@ -209,7 +209,7 @@ fn what_is_left_of_other_formats_goes_and_boot_code_stays() {
     assert_eq!(
         code(&[(0, &[0xfa, 0x31, 0xc0])]),
         [0; 440],
-        "nobody boots from a sector without 55 AA"
+        "no firmware boots from a sector without 55 AA"
     );
     assert_eq!(code(&[(0, b"LUKS\xba\xbe")]), [0; 440]);
     assert_eq!(
@@ -262,7 +262,7 @@ fn media_that_shrank_are_said_so_and_cut_only_when_asked() {
 }
 
 #[test]
-fn by_gparts_rules_the_fields_nobody_reads_are_gparts() {
+fn by_gparts_rules_unread_fields_are_gparts() {
     let length = 488_397_168 * 512;
     let disk = Sparse::new(length);
     let chs = |rules| {

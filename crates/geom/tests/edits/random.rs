@@ -313,7 +313,7 @@ impl Run {
         (self.before, self.editor) = (read.clone(), Editor::new(read));
     }
 
-    /// Whether `patches` change nothing that is a partition's or nobody's.
+    /// True if `patches` change nothing that is a partition's or free.
     fn only_its_own(&self, patches: &[Patch], after: &Table) {
         let leads = |table: &Table| {
             table

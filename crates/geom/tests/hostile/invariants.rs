@@ -27,7 +27,7 @@ pub struct Subject {
     pub disk: Sparse,
     /// Its logical sector.
     pub sector: u64,
-    /// Its read-modify-write unit; `None`: what is assumed of a drive nobody named.
+    /// Its read-modify-write unit; `None`: what is assumed of an unnamed drive.
     pub physical: Option<Grain>,
 }
 
@@ -59,8 +59,8 @@ pub const SHORT: Limits = Limits { bytes: 512 << 10, providers: 128, depth: 16 }
 /// Findings one provider may have: a few for every entry of the largest table, never one for every
 /// pair of entries.
 const FINDINGS: usize = 8 * 4096;
-/// Pieces of one request that are followed. A write to a mirror of mirrors has more copies than
-/// anyone wants to visit.
+/// Pieces of one request that are followed. A write to a mirror of mirrors has more copies
+/// than are worth a visit.
 const PIECES: usize = 1024;
 /// Bytes looked at from each end of a provider.
 const WINDOW: u64 = 64 << 10;

@@ -29,7 +29,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Grain;
 use trueline_geom::probe::Limits;
 
-/// Mutants of every disk, if nobody says how many.
+/// Mutants of every disk, by default.
 const MUTANTS: u64 = 200;
 /// Mutants whose tables are edited, of every disk.
 const SEQUENCES: u64 = 20;

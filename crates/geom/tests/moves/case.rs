@@ -160,7 +160,7 @@ pub(crate) fn is_moved(before: &[u8], after: &[u8], plan: &Move) -> bool {
     let mut bytes = part(before, plan.from, plan.length);
     lay_over(&plan.rebased, 0, &mut bytes);
     wanted[index(plan.to)..][..index(plan.length)].copy_from_slice(&bytes);
-    // Where the old place and the new overlap, nobody knows the rest of the old one.
+    // Where the old place and the new overlap, the rest of the old one is lost.
     let rest = if plan.to > plan.from {
         plan.from..plan.to
     } else {

@@ -1,5 +1,5 @@
 //! Moves: whatever interrupts one, wherever, and whatever of the writes since the last flush is
-//! lost, who resumes loses nothing.
+//! lost, and resuming loses nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -113,7 +113,7 @@ fn a_move_apart_needs_no_journal_and_changes_nothing_before_its_end() {
 }
 
 #[test]
-fn who_asks_it_to_end_resumes_where_it_was() {
+fn a_move_that_is_asked_to_end_is_resumed_where_it_was() {
     let before = disk(80, 4 * SECTOR);
     let plan = plan(&before, 4 * SECTOR, 5 * SECTOR, 30 * SECTOR, SIZES);
     let power = Arc::new(AtomicU64::new(u64::MAX));
@@ -321,7 +321,7 @@ fn hostile_notes_are_bounded() {
     assert!((1..4_000).contains(&went_on), "{went_on}");
 }
 
-/// A mark that an older trueline wrote is known for what it is, and gone on with by nobody here.
+/// A mark that an older trueline wrote is known for what it is, and not resumed here.
 #[test]
 fn a_mark_without_a_step_is_one_of_version_1() {
     // Magic, version, identity, from, to, length, CRC-32C: as `tests/disks/moving-half.hex` had it.

@@ -160,7 +160,7 @@ fn labels_that_cannot_be_read() {
     let mut d = disk(50_000);
     d.put(4096, &label(false, 0, 8, 4096, &entries));
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (0, vec![("TL0007", Severity::Error)]));
-    // In LBA 2 it is nobody's.
+    // In LBA 2 it belongs to nothing.
     let mut d = disk(50_000);
     d.put(1024, &label(false, 0, 8, 512, &entries));
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d)).len()), (0, 0));

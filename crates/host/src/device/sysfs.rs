@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_block_of_what_is_mounted_is_known_to_anyone() {
+    fn the_block_of_what_is_mounted_is_known_to_any_user() {
         let block = block_of(Path::new("/")).unwrap();
         assert!(block.is_power_of_two() && (512..=1 << 20).contains(&block), "{block}");
         assert_eq!(block_of(Path::new("/no such place")), None);

@@ -23,7 +23,7 @@ impl Client {
     }
 
     /// The name of the client for messages, with the address of a TCP client.
-    pub fn who(&self) -> String {
+    pub fn peer_name(&self) -> String {
         let from = match self {
             Client::Unix(_) => None,
             Client::Tcp(stream) => stream.peer_addr().ok(),

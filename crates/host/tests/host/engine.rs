@@ -165,7 +165,7 @@ fn what_is_pushed_is_answered_once() {
             (0..BLOCKS as u64).collect()
         );
         assert_eq!(done.len(), BLOCKS);
-        // Who does not ask whether it is full is refused, and the others are answered.
+        // A push into a full engine is refused, and the others are answered.
         let pushed = (0..=DEPTH)
             .filter(|&block| engine.push(read(block as u64, block * BLOCK, BLOCK)).is_ok())
             .count();

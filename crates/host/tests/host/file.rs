@@ -53,7 +53,7 @@ fn what_is_no_image_is_refused_in_one_line() {
     let socket = UnixListener::bind(dir.0.join("socket")).unwrap();
     assert_eq!(error(&dir.0.join("socket")), format!("open /socket: it is a socket: {advice}"));
     drop(socket);
-    // Nobody writes to it: opening it would wait for ever.
+    // It has no writer: opening it would wait for ever.
     if Command::new("mkfifo").arg(dir.0.join("pipe")).status().is_ok_and(|s| s.success()) {
         assert_eq!(error(&dir.0.join("pipe")), format!("open /pipe: it is a pipe: {advice}"));
     }

@@ -1,4 +1,4 @@
-//! Who keeps whom off an image file.
+//! Locks of image files, between programs.
 
 use crate::Scratch;
 use crate::skip::skip;
@@ -41,7 +41,7 @@ fn writers_are_alone_and_readers_are_not() {
 }
 
 /// The bytes that QEMU locks: `qemu-io` keeps off and is kept off where it writes. Reading, it
-/// shares a raw image with who writes, with its own kind too.
+/// shares a raw image with a writer, with its own kind too.
 #[test]
 fn qemu_keeps_to_it() {
     let scratch = Scratch::new();

@@ -140,7 +140,7 @@ fn runs_of_equal_length_are_compared_by_the_request() {
 }
 
 #[test]
-fn who_does_less_is_not_faster() {
+fn a_variant_that_does_less_is_not_faster() {
     let mut one = |variant, _| {
         let mut run = Run::new();
         (0..[16, 15][variant]).for_each(|_| run.record(4096, 1000));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_who_writes_again_and_again_takes_no_more_memory() {
+    fn an_owner_that_writes_again_and_again_takes_no_more_memory() {
         let mut buffers = Buffers::new(1 << 20);
         buffers.soil(1, 0, 512, 30);
         for _ in 0..10_000 {

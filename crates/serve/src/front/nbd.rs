@@ -1,4 +1,4 @@
-//! The NBD server.
+//! The server of NBD, from socket to store.
 //!
 //! [`negotiate`] is the handshake before the first request, and [`validate`] decides which requests
 //! are allowed: neither does I/O. [`server`], [`connection`] and `transmit` move the bytes,

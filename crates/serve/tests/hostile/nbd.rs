@@ -80,7 +80,7 @@ fn options(data: &[u8]) -> Vec<u8> {
     let mut out = u32::from(script.byte() % 5).to_be_bytes().to_vec();
     while !script.0.is_empty() {
         let number = u32::from(script.byte() % 16);
-        let names: [&[u8]; 3] = [b"", b"p1", b"nobody"];
+        let names: [&[u8]; 3] = [b"", b"p1", b"absent"];
         let data = match number {
             6 | 7 => {
                 let name = string(&mut script, &names);
@@ -316,7 +316,7 @@ pub fn transmit(headers: Headers, data: &[u8]) {
         }
         model.check(request, payload, &chunks);
     }
-    assert!(answers.next().is_none(), "an answer that nobody asked for");
+    assert!(answers.next().is_none(), "an answer without a request");
 }
 
 /// Serves one client until it is done or `stop`; `agreed` is done before its first request.

@@ -79,7 +79,7 @@ fn a_file_ends_where_its_provider_does() {
         assert_eq!(pread(fd, &mut buffer, LENGTH - 11), Ok(11));
         assert_eq!((buffer[0], buffer[1]), (0, 7));
         assert_eq!(pread(fd, &mut buffer, LENGTH), Ok(0));
-        // As a device it is cut by nobody, and whoever opens it to write it anew finds it as it
+        // As a device it is never cut, and a program that opens it to write it anew finds it as it
         // was.
         assert_eq!(ftruncate(fd, 10), Err(Errno::INVAL));
         assert_eq!(ftruncate(fd, 2 * LENGTH), Err(Errno::INVAL));
@@ -241,9 +241,9 @@ impl Filter for Durable {
     }
 }
 
-/// The kernel leaves `O_SYNC` and `O_DSYNC` to whoever answers a write that goes around its cache.
+/// The kernel leaves `O_SYNC` and `O_DSYNC` to the server of a write that goes around its cache.
 #[test]
-fn who_wants_a_write_on_the_medium_has_it_there() {
+fn a_write_that_is_wanted_on_the_medium_is_there() {
     let store = Arc::new(Durable(Memory::new(LENGTH).unwrap(), AtomicU64::new(0)));
     with(store.clone(), false, |point, fd| {
         assert_eq!(pwrite(fd, &[1; 512], 0), Ok(512));

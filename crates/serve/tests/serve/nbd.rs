@@ -40,7 +40,7 @@ const LONG: Duration = Duration::from_secs(600);
 /// Patience that a test waits for.
 const SHORT: Duration = Duration::from_millis(150);
 
-/// Nobody is hung up on.
+/// No client is hung up on.
 const PATIENT: Limits = Limits {
     connections: 8,
     handshake: LONG,

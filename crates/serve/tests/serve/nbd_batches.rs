@@ -346,7 +346,7 @@ fn a_write_that_breaks_off_writes_nothing() {
     std::thread::scope(|scope| {
         let served = scope.spawn(|| serve(&Socket(own), &exports));
         client.write_all(&hello()).unwrap();
-        // Who closes a socket with something unread in it takes back what he sent.
+        // Closing a socket with unread bytes takes back what was sent.
         client.read_exact(&mut [0; HELLO]).unwrap();
         client
             .write_all(&[request(command::WRITE, 1, 100_000, 500_000), vec![7; 300_000]].concat())

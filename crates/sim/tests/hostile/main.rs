@@ -1,4 +1,4 @@
-//! Model files that nobody meant: what is read serves commands, what is not is refused.
+//! Model files made at random: one that is read serves commands, any other is refused.
 
 pub mod models;
 

@@ -39,7 +39,7 @@ pub(crate) struct Bench {
     /// Requests in flight, processes of raidtest
     #[arg(long, short = 'n', value_name = "N", visible_alias = "processes")]
     pub qd: Option<usize>,
-    /// Bytes of a request
+    /// Bytes of a request: 4k, 64k; the list below has the defaults
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub bs: Option<u64>,
     /// Requests of a run
@@ -89,10 +89,10 @@ pub(crate) struct Bench {
     /// copy: until everything is on the medium (fsync), rather than until the program ends
     #[arg(long)]
     pub sync: bool,
-    /// Reads only
+    /// Make reads only, no writes
     #[arg(long, short = 'r', conflicts_with = "write")]
     pub read: bool,
-    /// Writes only
+    /// Make writes only, no reads
     #[arg(long, short = 'w')]
     pub write: bool,
     /// raidtest: the requests of a file that its genfile, or --genfile, made
@@ -122,10 +122,10 @@ pub(crate) struct Bench {
     pub seed: u64,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Comma-separated values, one line a run
+    /// Print comma-separated values, one line a run
     #[arg(long, group = "form")]
     pub csv: bool,
 }
@@ -160,7 +160,7 @@ impl Bench {
 /// I/O engine for files and devices.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Engine {
-    /// io_uring, or nothing
+    /// io_uring; an error where this kernel has none
     Ring,
     /// One system call a request, one request at a time
     Sync,
@@ -205,9 +205,9 @@ impl Host {
 pub(crate) enum Phase {
     /// As tar makes it
     Unpack,
-    /// As cp -r
+    /// Copy the tree, as cp -r
     Copy,
-    /// As rm -r
+    /// Delete the tree, as rm -r
     Delete,
 }
 

@@ -64,16 +64,16 @@ pub(crate) struct Check {
 /// Form in which a report is printed.
 #[derive(Args, Default)]
 pub(crate) struct Output {
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long, short = 'J', group = "form")]
     pub json: bool,
-    /// One JSON document for each target, one a line
+    /// Print one JSON document for each target, one a line
     #[arg(long, group = "form")]
     pub jsonl: bool,
-    /// SARIF 2.1.0
+    /// Print SARIF 2.1.0, for code scanning
     #[arg(long, group = "form")]
     pub sarif: bool,
-    /// Prometheus text
+    /// Print Prometheus text, for node_exporter's textfile collector
     #[arg(long, group = "form")]
     pub prometheus: bool,
     /// Also write one self-contained page

@@ -27,7 +27,7 @@ pub(crate) struct Drives {
     /// Set a key of the model to another value
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, requires = "model")]
     pub set: Vec<(String, Value)>,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

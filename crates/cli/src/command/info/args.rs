@@ -6,11 +6,11 @@ use clap::Args;
 
 #[derive(Args)]
 pub(crate) struct Info {
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disk or provider on it: DISK[,DISK...][#PROVIDER]
     pub target: Target,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

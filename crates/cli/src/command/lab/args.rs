@@ -31,20 +31,20 @@ pub(crate) struct Run {
     /// Lab files, or names that trueline lab list shows
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Every simulated lab that comes with the program
+    /// Run every simulated lab that comes with the program
     #[arg(long)]
     pub all: bool,
-    /// Only these rows
+    /// Run only the rows with these ids
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub row: Vec<String>,
     /// Points to try in the ranges of the drives' parameters, which give a ratio its interval; a
     /// quarter as many with other firmware; 0: no interval
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(0..=4096))]
     pub sweep: u16,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Comma-separated values, one line a row
+    /// Print comma-separated values, one line a row
     #[arg(long, group = "form")]
     pub csv: bool,
     /// Also write one self-contained page

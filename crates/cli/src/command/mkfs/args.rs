@@ -17,7 +17,7 @@ pub(crate) struct Mkfs {
     /// Type of the file system
     #[arg(value_enum, value_name = "TYPE")]
     pub kind: Kind,
-    /// DISK[,DISK...][#PROVIDER]
+    /// Provider to write: DISK[,DISK...][#PROVIDER]
     pub target: Target,
     #[command(flatten)]
     pub disk: DiskOptions,
@@ -41,21 +41,21 @@ pub(crate) struct Mkfs {
 /// A file system that `mkfs` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
-    /// ext4: mkfs.ext4's options
+    /// ext4, with the options of mkfs.ext4
     Ext4,
-    /// XFS: mkfs.xfs's options
+    /// XFS, with the options of mkfs.xfs
     Xfs,
-    /// Btrfs: mkfs.btrfs's options
+    /// Btrfs, with the options of mkfs.btrfs
     Btrfs,
-    /// FAT12, FAT16 or FAT32, by size: mkfs.vfat's options
+    /// FAT12, FAT16 or FAT32, by size, with the options of mkfs.vfat
     Vfat,
-    /// exFAT: mkfs.exfat's options
+    /// exFAT, with the options of mkfs.exfat
     Exfat,
-    /// NTFS: mkntfs's options
+    /// NTFS, with the options of mkntfs
     Ntfs,
-    /// Swap: mkswap's options
+    /// Swap, with the options of mkswap
     Swap,
-    /// UFS2, built in: newfs's options
+    /// UFS2, built in, with the options of newfs
     Ufs,
 }
 

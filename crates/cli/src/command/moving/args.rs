@@ -53,7 +53,7 @@ pub(crate) struct Move {
     pub json: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// DISK[,DISK...]#PROVIDER
+    /// Partition to move: DISK[,DISK...]#PROVIDER
     #[arg(required_unless_present = "resume")]
     pub target: Option<Target>,
 }

@@ -35,11 +35,11 @@ pub(crate) enum Verb {
     Show(Show),
     /// Make an empty table
     Create(Create),
-    /// Remove a table
+    /// Remove a partition table
     Destroy(Destroy),
-    /// Add a partition
+    /// Add a partition to a table
     Add(Add),
-    /// Delete a partition
+    /// Delete a partition from a table
     Delete(Delete),
     /// Change a partition's type or label
     Modify(Modify),
@@ -72,7 +72,7 @@ pub(crate) struct Common {
     /// Rules and formats of an older system: 9 for FreeBSD 9
     #[arg(long, value_name = "RELEASE", value_enum)]
     pub compat: Option<Compat>,
-    /// One JSON document: the table as it is in the end
+    /// Print one JSON document: the table as it is in the end
     #[arg(long)]
     pub json: bool,
 }
@@ -91,14 +91,14 @@ pub(crate) struct On {
     pub write: WriteOptions,
     #[command(flatten)]
     pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disk or provider with the table: DISK[,DISK...][#PROVIDER]
     pub target: Target,
 }
 
 /// A release with rules and formats of its own.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
-    /// FreeBSD 9
+    /// The rules of FreeBSD 9
     #[value(name = "9")]
     Nine,
 }
@@ -119,16 +119,16 @@ impl Common {
     after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture 'disk.img#s1'"
 )]
 pub(crate) struct Show {
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disks or providers to list: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
     pub targets: Vec<Target>,
-    /// Labels instead of types
+    /// Print labels instead of types
     #[arg(short = 'l', conflicts_with = "raw")]
     pub labels: bool,
-    /// Raw types instead of their names
+    /// Print raw types instead of their names
     #[arg(short = 'r')]
     pub raw: bool,
-    /// Names of providers instead of indexes
+    /// Print names of providers instead of indexes
     #[arg(short = 'p')]
     pub providers: bool,
     /// Draw it to scale, with the grain as a ruler
@@ -146,13 +146,13 @@ pub(crate) struct Create {
     /// gpt, mbr, ebr or bsd
     #[arg(short = 's', value_name = "SCHEME")]
     pub scheme: String,
-    /// Entries the table has room for
+    /// Entries the table has room for: 128
     #[arg(short = 'n', value_name = "ENTRIES")]
     pub entries: Option<u32>,
     /// The flavour of a BSD label
     #[arg(long, value_enum)]
     pub dialect: Option<DialectName>,
-    /// Its identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD's label
+    /// The identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD's label
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     /// Sectors a track and heads, for MBR and BSD labels
@@ -188,7 +188,7 @@ impl From<DialectName> for Dialect {
 
 #[derive(Args)]
 pub(crate) struct Destroy {
-    /// Even with partitions in it, or damaged
+    /// Remove it even with partitions in it, or damaged
     #[arg(short = 'F')]
     pub force: bool,
     #[command(flatten)]
@@ -256,25 +256,25 @@ impl Length {
 #[derive(Args)]
 #[command(after_help = add_help())]
 pub(crate) struct Add {
-    /// Its type: an alias of gpart(8), a number or GUID after a !
+    /// The type: an alias of gpart(8), a number or GUID after a !
     #[arg(short = 't', value_name = "TYPE")]
     pub kind: String,
-    /// Align its start to this multiple, on the medium; else to 1 MiB and every grain below
+    /// Align the start to this multiple, on the medium [default: 1 MiB and every grain below]
     #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
     pub align: Option<Length>,
-    /// Its start, counted from that of the table's provider
+    /// The start, counted from that of the table's provider: 2048 (sectors), 1MiB
     #[arg(short = 'b', value_name = "START", value_parser = Length::parse)]
     pub start: Option<Length>,
-    /// Its size
+    /// The size: 2048 (sectors), 4k, 90g [default: the largest free space]
     #[arg(short = 's', value_name = "SIZE", value_parser = Length::parse)]
     pub size: Option<Length>,
-    /// Its index
+    /// The index [default: the lowest that is free]
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: Option<u32>,
-    /// Its label
+    /// The label: root, data
     #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
     pub label: Option<String>,
-    /// Its UUID, in a GPT
+    /// The UUID, in a GPT
     #[arg(long, value_name = "UUID")]
     pub uuid: Option<String>,
     #[command(flatten)]
@@ -283,7 +283,7 @@ pub(crate) struct Add {
 
 #[derive(Args)]
 pub(crate) struct Delete {
-    /// Its index
+    /// The index of the partition
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: u32,
     #[command(flatten)]
@@ -292,13 +292,13 @@ pub(crate) struct Delete {
 
 #[derive(Args)]
 pub(crate) struct Modify {
-    /// Its index
+    /// The index of the partition
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: u32,
-    /// Its new type
+    /// The new type: linux-data, freebsd-ufs
     #[arg(short = 't', value_name = "TYPE")]
     pub kind: Option<String>,
-    /// Its new label
+    /// The new label; "" removes it
     #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
     pub label: Option<String>,
     #[command(flatten)]
@@ -307,13 +307,13 @@ pub(crate) struct Modify {
 
 #[derive(Args)]
 pub(crate) struct Resize {
-    /// Its index
+    /// The index of the partition
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: u32,
-    /// Align its end to this multiple, on the medium
+    /// Align the end to this multiple, on the medium
     #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
     pub align: Option<Length>,
-    /// Its new size; else as much as is free behind it
+    /// The new size [default: all that is free behind it]
     #[arg(short = 's', value_name = "SIZE", value_parser = Length::parse)]
     pub size: Option<Length>,
     #[command(flatten)]
@@ -322,10 +322,10 @@ pub(crate) struct Resize {
 
 #[derive(Args)]
 pub(crate) struct Mark {
-    /// The attribute
+    /// The attribute: active, bootme
     #[arg(short = 'a', value_name = "ATTRIBUTE")]
     pub attribute: String,
-    /// The partition; none: the table
+    /// The index of the partition [default: the table itself]
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: Option<u32>,
     #[command(flatten)]
@@ -345,7 +345,7 @@ pub(crate) struct Backup {
     pub sfdisk: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disk or provider with the table: DISK[,DISK...][#PROVIDER]
     pub target: Target,
 }
 
@@ -354,17 +354,17 @@ pub(crate) struct Backup {
     after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore -l ada2.img < ada1.table"
 )]
 pub(crate) struct Restore {
-    /// Labels too
+    /// Restore labels as well
     #[arg(short = 'l')]
     pub labels: bool,
-    /// Replace the table that is there, or data
+    /// Replace a table or data that is there
     #[arg(short = 'F', visible_alias = "overwrite")]
     pub force: bool,
     #[command(flatten)]
     pub write: WriteOptions,
     #[command(flatten)]
     pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disks or providers to write: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
     pub targets: Vec<Target>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     /// Size of a disk that is only described [default: 1 TiB], or of the part of TARGET to use
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

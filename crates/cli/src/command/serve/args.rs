@@ -33,7 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Options and target of `serve`.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disk or provider to serve: DISK[,DISK...][#PROVIDER]
     pub target: Target,
     #[command(flatten)]
     pub network: Network,

@@ -25,12 +25,12 @@ impl Telemetry {
         Telemetry { counting, target: target.clone(), said: said.clone(), report: Mutex::default() }
     }
 
-    /// The counters.
+    /// The counters of all exports.
     pub(super) fn counting(&self) -> &Counting {
         &self.counting
     }
 
-    /// Counts until now.
+    /// The counts until now, for the summary.
     pub(super) fn served(&self) -> Served {
         Served::new(self.target.typed(), self.said.judged(), &self.counting.counts())
     }

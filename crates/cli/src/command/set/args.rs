@@ -105,7 +105,7 @@ pub(crate) struct Label {
     /// Store the members' names: FreeBSD then accepts them under these names alone
     #[arg(short = 'h')]
     pub hardcode: bool,
-    /// Say what is done
+    /// Print a line for each member
     #[arg(short = 'v')]
     pub verbose: bool,
     /// Make it although members clash or hold something: what is on them is lost
@@ -116,7 +116,7 @@ pub(crate) struct Label {
     #[command(flatten)]
     pub disk: DiskOptions,
     // -h is taken, as in gstripe(8).
-    /// Print help
+    /// Print help of this command
     #[arg(long, action = ArgAction::Help)]
     pub help: Option<bool>,
     /// The name of the set, 15 bytes at most
@@ -128,14 +128,14 @@ pub(crate) struct Label {
 
 #[derive(Args)]
 pub(crate) struct Clear {
-    /// Say what is done
+    /// Print a line for each member
     #[arg(short = 'v')]
     pub verbose: bool,
     #[command(flatten)]
     pub write: WriteOptions,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// Members: DISK[,DISK...][#PROVIDER]
+    /// Members of the set: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
     pub disks: Vec<Target>,
 }
@@ -144,10 +144,10 @@ pub(crate) struct Clear {
 pub(crate) struct Dump {
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Members: DISK[,DISK...][#PROVIDER]
+    /// Members to read: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
     pub disks: Vec<Target>,
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disks or providers to show: DISK[,DISK...][#PROVIDER]
     #[arg(required = true, value_parser = named())]
     pub targets: Vec<Named>,
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Show {
     /// Draw it to scale into a file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long, short = 'J')]
     pub json: bool,
     /// Do not report what could not be read; the exit status has it

@@ -50,7 +50,7 @@ fn group<'t, 'a>(root: &'t Section<'a>) -> Option<(&'t str, &'t Section<'a>)> {
     root.sections().find(|(_, section)| section.get("id").is_some())
 }
 
-/// Volume group.
+/// A volume group with its volumes.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     /// Name of the group.
@@ -129,7 +129,7 @@ pub(super) enum Kind {
 pub(super) struct Place {
     /// Volume that holds it.
     pub(super) on: On,
-    /// First extent there.
+    /// First extent on that volume.
     pub(super) extent: u64,
 }
 

@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// A chain as anybody might have written it: partitions in any order, EBRs anywhere before theirs.
+/// A chain as any tool might have written it: partitions in any order, EBRs anywhere before theirs.
 fn foreign(random: &mut Random) -> Chain {
     let mut chain = Chain::new(512);
     let count = random.below(6);

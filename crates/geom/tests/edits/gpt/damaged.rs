@@ -118,7 +118,7 @@ fn a_range_on_pages_stays_on_pages() {
 }
 
 #[test]
-fn after_an_erasure_nobody_finds_anything() {
+fn after_an_erasure_nothing_is_found() {
     for sector in SECTORS {
         for (name, damage, more) in
             DAMAGES.into_iter().chain([("whole", (|_, _| {}) as fn(&mut Sparse, u64), 0)])

@@ -14,7 +14,7 @@ fn writes(rig: &Recorder) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn nobody_waits_and_old_pages_are_written() {
+fn nothing_waits_and_old_pages_are_written() {
     let mut rig = Recorder::new(10 << 30);
     let mut files = LinuxWriteback::new(&mut rig, Parameters::default()).unwrap();
     let file = files.create("a").unwrap();

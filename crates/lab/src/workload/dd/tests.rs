@@ -62,7 +62,7 @@ fn what_cannot_be_is_refused_in_words() {
 }
 
 #[test]
-fn whoever_looks_on_can_end_it() {
+fn the_watcher_can_end_it() {
     let mut rig = Recorder::new(1 << 20);
     let run = made(&KIND, &parameters(0, 4096)).run(&mut rig, 1, &mut |asked| asked < 7).unwrap();
     assert_eq!((run.ops, rig.asked.len()), (7, 7));

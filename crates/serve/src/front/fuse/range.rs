@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_what_is_read_only() {
+    fn what_is_read_only_is_not_written() {
         let export = export(Arc::new(Memory::new(1000).unwrap()), true);
         assert_eq!(write(&export, &[1], 0, None), Err(Errno::ReadOnly));
         assert_eq!(allocate(&export, 0, 10, PUNCH_HOLE | KEEP_SIZE), Err(Errno::ReadOnly));

@@ -111,7 +111,7 @@ fn what_is_no_get_of_a_page_is_refused() {
 
 /// A page of another site whose name resolves to this machine's address asks by that name.
 #[test]
-fn who_asks_by_a_stranger_s_name_is_sent_away() {
+fn a_request_by_a_strange_name_is_refused() {
     with_server(|address| {
         for path in ["/", "/events", "/no"] {
             let answer = ask_for(
@@ -165,7 +165,7 @@ fn head_is_answered_as_get_without_a_body() {
 }
 
 #[test]
-fn events_come_again_until_nobody_looks() {
+fn events_come_again_until_the_page_is_closed() {
     with_server(|address| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -185,7 +185,7 @@ fn events_come_again_until_nobody_looks() {
 
 /// A request that does not come is not waited for.
 #[test]
-fn who_sends_no_request_is_told_that_his_time_is_over() {
+fn a_client_that_sends_no_request_is_told_that_its_time_is_over() {
     with_patience(TICK, |address| assert_eq!(status(&ask_for(address, b"GET / HT")), "408"));
 }
 

@@ -115,7 +115,7 @@ mod tests {
     fn await_waiting(room: &MemoryBudget, count: usize) {
         let begun = Instant::now();
         while room.state().waiting.len() < count {
-            assert!(begun.elapsed() < Duration::from_secs(600), "nobody waits");
+            assert!(begun.elapsed() < Duration::from_secs(600), "no client waits");
             std::thread::yield_now();
         }
     }
@@ -139,7 +139,7 @@ mod tests {
     /// Threads that want more together than there is, some of them more than the whole budget, and
     /// some of which leave.
     #[test]
-    fn everybody_has_his_turn() {
+    fn every_client_has_its_turn() {
         let (room, held) = (MemoryBudget::new(100), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for thread in 0..8 {
@@ -162,7 +162,7 @@ mod tests {
 
     /// A small request does not overtake a large one, and holders can see that a client waits.
     #[test]
-    fn who_waits_is_the_next() {
+    fn a_waiting_client_is_the_next() {
         let room = MemoryBudget::new(100);
         std::thread::scope(|scope| {
             let held = room.share(60, HERE);
@@ -183,7 +183,7 @@ mod tests {
 
     /// A client that wants much, and leaves, keeps nothing from a smaller one behind it.
     #[test]
-    fn who_goes_makes_way() {
+    fn a_client_that_leaves_makes_way() {
         let (room, gone) = (MemoryBudget::new(100), AtomicBool::new(false));
         let held = room.share(60, HERE);
         std::thread::scope(|scope| {

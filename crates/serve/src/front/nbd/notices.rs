@@ -41,14 +41,14 @@ impl<'a> Notices<'a> {
         lock(&self.minute)
     }
 
-    /// Reports that the client `who` was cut off for the reason `why`.
-    pub(super) fn cut_off(&self, who: &str, why: &str, now: Instant) {
+    /// Reports that the client `client` was cut off for the reason `why`.
+    pub(super) fn cut_off(&self, client: &str, why: &str, now: Instant) {
         self.pass(now);
         let mut minute = self.minute();
         minute.begun.get_or_insert(now);
         if minute.said < MOST {
             minute.said += 1;
-            (self.tell)(&format!("{who} was cut off: {why}"));
+            (self.tell)(&format!("{client} was cut off: {why}"));
         } else {
             minute.more += 1;
         }
@@ -131,13 +131,13 @@ mod tests {
         notices.pass(start + MINUTE);
         assert_eq!(taken(), ["30 more clients were cut off within a minute"]);
         notices.pass(start + 3 * MINUTE);
-        notices.cut_off("he", "late", start + 3 * MINUTE);
+        notices.cut_off("a client", "late", start + 3 * MINUTE);
         notices.end();
-        assert_eq!(taken(), ["he was cut off: late"]);
+        assert_eq!(taken(), ["a client was cut off: late"]);
     }
 
     #[test]
-    fn who_goes_by_himself_is_not_cut_off() {
+    fn a_client_that_leaves_is_not_cut_off() {
         let why = |kind: io::ErrorKind, begun| why(&kind.into(), &Limits::default(), begun);
         for kind in [
             io::ErrorKind::UnexpectedEof,

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_has_the_time_of_a_slow_line() {
+    fn a_client_alone_has_the_time_of_a_slow_line() {
         let (start, limits) = (Instant::now(), Limits::default());
         let mut progress = Progress::new(32 * MIB, start);
         assert!(
@@ -92,7 +92,7 @@ mod tests {
     /// While others wait, what takes room has ten seconds for its first byte, and a minute for all
     /// of it.
     #[test]
-    fn who_keeps_others_waiting_has_less() {
+    fn a_client_that_keeps_others_waiting_has_less() {
         let (start, limits) = (Instant::now(), Limits::default());
         let mut progress = Progress::new(32 * MIB, start);
         let in_the_way = |progress: &Progress, after| {
@@ -107,7 +107,7 @@ mod tests {
 
     /// A slow client is not cut off the moment another begins to wait.
     #[test]
-    fn slowness_counts_from_when_somebody_waits() {
+    fn slowness_counts_from_when_another_waits() {
         let (start, limits) = (Instant::now(), Limits::default());
         let progress = Progress::new(32 * MIB, start);
         let crowded = start + seconds(500);

@@ -73,7 +73,7 @@ impl<'a> Replies<'a> {
     }
 
     /// The replies of a thread that waits for a device, of which there are several.
-    pub(super) fn of_one_who_waits(headers: Headers) -> Replies<'a> {
+    pub(super) fn of_one_that_waits(headers: Headers) -> Replies<'a> {
         Replies { least: 1024, kept: KEPT_WAITING, ..Replies::new(headers) }
     }
 

@@ -93,8 +93,8 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
                     continue;
                 }
             };
-            let who = own.who();
-            let (place, named) = (clients.enter(next, own.clone()), who.clone());
+            let peer = own.peer_name();
+            let (place, named) = (clients.enter(next, own.clone()), peer.clone());
             next += 1;
             let serve = move || {
                 let (_place, mut begun) = (place, false);
@@ -103,7 +103,7 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
                 if let Some(why) =
                     served.err().and_then(|e| notices::why(&e, &service.limits, begun))
                 {
-                    notices.cut_off(&who, &why, Instant::now());
+                    notices.cut_off(&peer, &why, Instant::now());
                 }
             };
             // Without a thread for it, the client is disconnected.
@@ -132,7 +132,7 @@ fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
             "the server ends, and it had not taken its replies after {} s",
             within.as_secs_f64()
         );
-        notices.cut_off(&client.who(), &why, Instant::now());
+        notices.cut_off(&client.peer_name(), &why, Instant::now());
     }
 }
 

@@ -393,7 +393,7 @@ impl<'a> Session<'a> {
 
     /// Executes waiting requests, until there will be no more.
     fn work(&self) {
-        let mut replies = Replies::of_one_who_waits(self.headers);
+        let mut replies = Replies::of_one_that_waits(self.headers);
         self.workers.work(|Job { request, payload, share }| {
             let _hang_up = HangUp(self.stream);
             if let Some(share) = share {

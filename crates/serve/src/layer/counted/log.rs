@@ -107,7 +107,7 @@ mod tests {
 
     /// One takes out while another notes: each request once, and none of which a part is another's.
     #[test]
-    fn who_takes_out_sees_whole_requests() {
+    fn a_taker_sees_whole_requests() {
         const REQUESTS: u64 = 100_000;
         let (log, ended, seen) = (Log::default(), AtomicBool::new(false), AtomicU64::new(0));
         let deed = |nth: u64| IoKind::ALL[usize::from(nth.to_le_bytes()[0]) % 4];

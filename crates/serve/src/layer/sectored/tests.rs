@@ -237,7 +237,7 @@ fn no_update_is_lost() {
 /// A whole write that overlaps a read-modify-write waits for it; two whole writes do not wait for
 /// each other.
 #[test]
-fn who_writes_back_holds_its_units() {
+fn a_write_back_holds_its_units() {
     let view = Sectored::new(Strict::new(64, 256), 8).unwrap();
     let units = |start, end| Units { start, end, before: 0, length: 64 };
     let first = view.hold(units(0, 64), true);

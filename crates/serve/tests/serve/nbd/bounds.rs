@@ -37,9 +37,9 @@ fn a_handshake_ends_or_is_ended() {
     assert_eq!(server.end(), ["a client was cut off: no request within 0.15 s of connecting"; 2]);
 }
 
-/// Who is cut off is said, not who goes: every line that nobody needs hides one that somebody does.
+/// A client that is cut off is reported, one that leaves is not: every needless line hides another.
 #[test]
-fn who_goes_by_himself_is_not_worth_a_word() {
+fn a_client_that_leaves_is_not_reported() {
     let server = Server::new(PATIENT);
     drop(server.connect());
     let mut half = Client::new(server.connect());
@@ -90,7 +90,7 @@ fn silence_is_allowed_and_half_a_request_is_not() {
 }
 
 #[test]
-fn who_takes_no_replies_is_hung_up_on_and_delays_nobody() {
+fn a_client_that_takes_no_replies_is_hung_up_on_and_delays_no_other() {
     let server = Server::new(Limits { reply: SHORT, ..PATIENT });
     let mut greedy = server.connect();
     greedy.write_all(&hello()).unwrap();
@@ -113,7 +113,7 @@ fn who_takes_no_replies_is_hung_up_on_and_delays_nobody() {
     );
 }
 
-/// Whoever sends what no client may is answered where there is an answer, hung up on, and said.
+/// A client that breaks the protocol is answered where there is an answer, hung up on, and reported.
 #[test]
 fn what_no_client_may_send_ends_it_and_is_said() {
     let server = Server::new(PATIENT);

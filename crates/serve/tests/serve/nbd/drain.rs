@@ -90,9 +90,9 @@ fn idle_clients_and_half_a_handshake_do_not_keep_it() {
     assert!(!path.exists(), "the socket is left behind");
 }
 
-/// The bounded time is for who does not read; whoever serves a store that hangs waits for it.
+/// The bounded time is for clients that do not read; a store that hangs is waited for.
 #[test]
-fn who_takes_no_replies_does_not_keep_it() {
+fn a_client_that_takes_no_replies_does_not_keep_it() {
     let server = Server::new(Limits { drain: SHORT, ..PATIENT });
     let mut greedy = Client::new(server.connect());
     // More than sockets hold, so that a reply is stuck; less than would be stuck itself.

@@ -1,4 +1,4 @@
-//! An error of the medium, and who is told of it.
+//! An error of the medium, and the clients that are told of it.
 
 use super::client::Client;
 use super::{MIB, PATIENT, Server};
@@ -48,7 +48,7 @@ fn every_client_is_told_of_what_is_lost_once() {
     for (first, then) in [(0, 0), (0, 1), (1, 0), (2, 3), (3, 2)] {
         store.1.store(true, Ordering::SeqCst);
         assert_eq!((ask(&mut one, first), ask(&mut one, first)), (error::EIO, 0), "{first}");
-        // Who comes afterwards has written nothing that could be lost.
+        // A later client has written nothing that could be lost.
         let mut late = Client::new(server.connect());
         assert_eq!(ask(&mut late, first), 0);
         // What does not wait for the medium says nothing of it.

@@ -165,7 +165,7 @@ fn bytes_come_back_through_extended_headers() {
 /// What follows a request that is refused is passed over, however long it is, and what follows that
 /// is answered.
 #[test]
-fn a_payload_that_nobody_wants_is_passed_over() {
+fn an_unwanted_payload_is_passed_over() {
     let server = Server::new(PATIENT);
     let mut client = Client::extended(server.connect());
     let carries = flag::PAYLOAD_LEN;

@@ -45,7 +45,7 @@ impl Fake {
         stream
     }
 
-    /// Whether nobody connects for a while.
+    /// True if no client connects for a while.
     pub(super) fn is_left_alone(&self, within: Duration) -> bool {
         self.listener.set_nonblocking(true).unwrap();
         std::thread::sleep(within);

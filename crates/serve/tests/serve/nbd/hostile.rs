@@ -1,4 +1,4 @@
-//! Thousands of clients that nobody wrote, by seed, and what they must not do.
+//! Thousands of random clients, by seed, and what they must not do.
 
 #[path = "../../hostile/nbd.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it as well")]
@@ -57,7 +57,7 @@ fn noise_behind_a_handshake() {
 }
 
 #[test]
-fn who_asks_while_it_ends_is_told_so() {
+fn a_client_that_asks_while_it_ends_is_told_so() {
     let request = Request { flags: 0, command: command::READ, cookie: 5, offset: 0, length: 512 };
     let answer = holds::while_ending(Headers::Structured, &request);
     assert_eq!(

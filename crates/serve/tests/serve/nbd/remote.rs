@@ -223,7 +223,7 @@ fn a_server_that_trickles_is_not_waited_for() {
             let mut stream = fake.accept_silently();
             // It may have had enough already, where this program is slow.
             let _ = stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03");
-            // An answer that is longer than anybody could wait for.
+            // An answer that is longer than a client could wait for.
             let _ = stream.write_all(
                 b"\x00\x03\xe8\x89\x04\x55\x65\xa9\x00\x00\x00\x0b\x00\x00\x00\x01\x00\x00\xff\xff",
             );

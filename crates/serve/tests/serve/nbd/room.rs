@@ -59,8 +59,8 @@ fn all_but_a_byte(mut stream: &UnixStream) -> bool {
     stream.write_all(&[&request.compact().unwrap()[..], &vec![7; length]].concat()).is_ok()
 }
 
-/// Of many who announce much and do not finish, as many are heard as there is room for; who asks
-/// little goes on, and who asks much when they have gone.
+/// Of many clients that announce much and do not finish, as many are heard as there is room for; a
+/// client that asks little goes on, and one that asks much when they have gone.
 #[test]
 fn large_payloads_are_received_as_far_as_there_is_room() {
     let server = serve(2 * usize::try_from(LARGE).unwrap(), memory(), PATIENT);
@@ -80,7 +80,7 @@ fn large_payloads_are_received_as_far_as_there_is_room() {
         let mut polite = Client::new(server.connect());
         assert_eq!(polite.error(command::WRITE, 0, 0, 1 << 20, &vec![5; 1 << 20]), 0);
         assert_eq!(polite.read(MIB - 8, 9), [[5; 8].as_slice(), &[0]].concat());
-        // Those who wait follow when others have gone, and none of their bytes are written.
+        // Those that wait follow when others have gone, and none of their bytes are written.
         for number in first {
             hostile[number].shutdown(std::net::Shutdown::Both).unwrap();
         }
@@ -98,7 +98,7 @@ fn large_payloads_are_received_as_far_as_there_is_room() {
 /// Many clients with many large requests each, more than there is room for by far, of which some
 /// must be waited for.
 #[test]
-fn everybody_is_answered_who_goes_on() {
+fn every_client_that_goes_on_is_answered() {
     let stores: [Box<dyn Fn() -> Server>; 2] = [
         Box::new(|| serve(5 << 20, memory(), PATIENT)),
         Box::new(|| serve(5 << 20, Slow(memory()), PATIENT)),
@@ -127,9 +127,9 @@ fn everybody_is_answered_who_goes_on() {
     }
 }
 
-/// Who does not take a large reply keeps the room for it no longer than he may.
+/// A client that does not take a large reply keeps the room for it no longer than it may.
 #[test]
-fn a_reply_that_nobody_takes_gives_its_room_back() {
+fn a_reply_that_is_not_taken_gives_its_room_back() {
     let server = serve(
         usize::try_from(LARGE).unwrap(),
         Slow(memory()),
@@ -137,7 +137,7 @@ fn a_reply_that_nobody_takes_gives_its_room_back() {
     );
     let mut greedy = Client::new(server.connect());
     greedy.ask(command::READ, 0, 0, LARGE, &[]);
-    // Who writes gets room for all of it, and a reply that is taken whenever this program comes to
+    // A writer gets room for all of it, and a reply that is taken whenever this program comes to
     // it.
     let mut polite = Client::new(server.connect());
     assert_eq!(
@@ -151,10 +151,10 @@ fn a_reply_that_nobody_takes_gives_its_room_back() {
     );
 }
 
-/// Who announces much and sends nothing of it, or next to nothing, makes way for others, and not
-/// only when his payload is due.
+/// A client that announces much and sends nothing of it, or next to nothing, makes way for others,
+/// and not only when its payload is due.
 #[test]
-fn who_trickles_makes_way_for_who_waits() {
+fn a_client_that_trickles_makes_way_for_one_that_waits() {
     for trickles in [false, true] {
         let server =
             serve(usize::try_from(LARGE).unwrap(), memory(), Limits { crowded: SHORT, ..PATIENT });
@@ -170,7 +170,7 @@ fn who_trickles_makes_way_for_who_waits() {
                     std::thread::sleep(Duration::from_millis(2));
                 }
             });
-            // Who writes may have come first, until he finds the room taken.
+            // The writer may have come first, until it finds the room taken.
             while (&slow).read(&mut [0]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
                 assert!(begun.elapsed() < LONG, "it is never hung up on");
                 assert_eq!(
@@ -191,10 +191,10 @@ fn who_trickles_makes_way_for_who_waits() {
     }
 }
 
-/// Who goes while he waits for room leaves his place to the next, and not only when it would be his
-/// turn.
+/// A client that leaves while it waits for room gives its place to the next, and not only when it
+/// would be its turn.
 #[test]
-fn who_goes_waits_for_no_room() {
+fn a_client_that_leaves_waits_for_no_room() {
     let (room, limits) =
         (MemoryBudget::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
     let server = Server::within(room, Encryption::Off, Arc::new(memory()), limits);
@@ -203,7 +203,7 @@ fn who_goes_waits_for_no_room() {
     let mut waits = Client::new(server.connect());
     waits.ask(command::WRITE, 0, 0, LARGE, &[]);
     drop(waits);
-    // There is a place for one more when he has gone.
+    // There is a place for one more when it has gone.
     let mut polite = Client::new(server.connect());
     assert_eq!(polite.read(0, 8), [0; 8]);
 }

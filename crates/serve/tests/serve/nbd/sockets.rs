@@ -11,7 +11,7 @@ fn refused(listener: Result<Listener, trueline_host::Error>) -> String {
     listener.err().expect("it is refused").to_string()
 }
 
-/// A socket at which nobody listens any more. To close it is not enough: a process that another
+/// A socket without a listener any more. To close it is not enough: a process that another
 /// test makes has a copy of it until it runs its program.
 fn dead(path: &Path) -> UnixListener {
     let listener = UnixListener::bind(path).unwrap();

@@ -1,4 +1,4 @@
-//! Clients under TLS, and those who only say that they are.
+//! Clients under TLS, and those that only say so.
 
 use super::client::{Client, hello, option};
 use super::{LONG, MIB, PATIENT, SHORT, Server};
@@ -43,7 +43,7 @@ fn directory() -> Option<Scratch> {
     made.then_some(scratch)
 }
 
-/// A server's certificate, and a client that trusts who made it.
+/// A server's certificate, and a client that trusts its maker.
 fn certificates() -> Option<(Encryption, Arc<ClientConfig>)> {
     let scratch = directory()?;
     let mut roots = RootCertStore::empty();
@@ -155,7 +155,7 @@ fn trickle(mut stream: UnixStream) {
     }
 }
 
-/// Nobody does the second who trusts the certificate.
+/// A client that trusts the certificate does not do the second.
 #[test]
 fn what_is_no_session_is_ended_and_said() {
     let Some((encryption, _)) = certificates() else { return };
@@ -174,7 +174,7 @@ fn what_is_no_session_is_ended_and_said() {
     );
 }
 
-/// Bytes behind STARTTLS came before the client had proved anything: whoever put them there is not
+/// Bytes behind STARTTLS came before the client had proved anything: their sender is not
 /// served.
 #[test]
 fn what_comes_before_tls_is_not_taken_for_what_comes_after() {
@@ -228,7 +228,7 @@ fn the_client_comes_through_tls() {
 }
 
 #[test]
-fn the_client_speaks_with_nobody_else() {
+fn the_client_speaks_with_its_server_alone() {
     let (Some(scratch), Some(others)) = (directory(), directory()) else { return };
     let said = |server: &Server, scheme, more: &str| remote(server, scheme, more).err().unwrap();
     let mine = format!("&tls-certificates={}", scratch.0.display());
@@ -240,7 +240,7 @@ fn the_client_speaks_with_nobody_else() {
     assert!(name.contains("TLS: ") && name.contains("disks.example"), "{name}");
     let unknown = said(&required, "nbds", &format!("&tls-certificates={}", others.0.display()));
     assert!(unknown.contains("TLS: ") && unknown.contains("invalid peer certificate"), "{unknown}");
-    // Who has no TLS, or says so on the way, is not spoken to without.
+    // A server without TLS, or one that says so on the way, is not spoken to without.
     let without = said(&server(Encryption::Off, PATIENT), "nbds", &mine);
     assert!(without.contains("the server refuses: "), "{without}");
     // The other way round: a server that wants a certificate, and a client that has none.

@@ -1,4 +1,4 @@
-//! Zeros that take long: nobody else waits for them, and they end with who asked for them.
+//! Zeros that take long: no other client waits for them, and they end with the one that asked.
 
 use super::client::Client;
 use super::{PATIENT, SHORT, Server, wait_while};
@@ -66,7 +66,7 @@ impl Store for Gate {
 }
 
 #[test]
-fn who_hangs_up_ends_them_and_meanwhile_others_are_served() {
+fn a_client_that_hangs_up_ends_them_and_meanwhile_others_are_served() {
     let gate = Arc::new(Gate::default());
     let server = Server::of(gate.clone(), PATIENT);
     let mut client = Client::extended(server.connect());
@@ -98,7 +98,7 @@ fn a_server_that_ends_ends_them() {
 
 /// "NBD_CMD_DISC": what was asked before it is done.
 #[test]
-fn who_says_goodbye_has_them_done() {
+fn a_client_that_says_goodbye_has_them_done() {
     let gate = Arc::new(Gate::default());
     let server = Server::of(gate.clone(), PATIENT);
     let mut client = Client::extended(server.connect());

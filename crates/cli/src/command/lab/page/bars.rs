@@ -28,7 +28,7 @@ pub(super) fn bars(row: &Row) -> String {
             continue;
         }
         lanes.head(name, class);
-        for (who, kind, shown) in [("published", "pub", theirs), (own, "our", own_value)] {
+        for (source, kind, shown) in [("published", "pub", theirs), (own, "our", own_value)] {
             let Some(shown) = shown else { continue };
             let mut track = Track::new(BAR);
             let hatch = if class == "un" { " hatch" } else { "" };
@@ -37,9 +37,9 @@ pub(super) fn bars(row: &Row) -> String {
                 (0.0, axis.at(shown)),
                 (2, BAR - 4),
                 &format!("{class} {kind}{hatch}{dead}"),
-                &format!("{name}, {who}: {text}"),
+                &format!("{name}, {source}: {text}"),
             );
-            lanes.lane(who, track, &text, &format!("{name}, {who}"));
+            lanes.lane(source, track, &text, &format!("{name}, {source}"));
         }
     }
     ratios(row, &mut lanes);

@@ -99,7 +99,7 @@ fn level(row: &Row) -> Option<String> {
     (!parts.is_empty()).then(|| format!("level: {}", parts.join(", ")))
 }
 
-/// Writes all values as tables, for readers who want the numbers or cannot see the charts.
+/// Writes all values as tables, for readers of numbers and of screens without charts.
 fn write_numbers(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,

@@ -33,6 +33,6 @@ pub(crate) struct Apply {
     pub disk: DiskOptions,
     /// The layout, a file of TOML; -: from stdin
     pub layout: PathBuf,
-    /// DISK[,DISK...][#PROVIDER]
+    /// Disk or provider to write: DISK[,DISK...][#PROVIDER]
     pub target: Target,
 }

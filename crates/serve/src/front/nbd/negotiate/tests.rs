@@ -161,7 +161,7 @@ fn the_old_way_has_no_errors() {
         assert!(out[10..].iter().all(|&byte| byte == 0));
     }
     assert_eq!(say(&mut greeted(Tls::None, 2), option::LIST, b""), (vec![], Step::Close));
-    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, b"nobody"), (vec![], Step::Close));
+    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, b"absent"), (vec![], Step::Close));
     assert_eq!(
         say(&mut session(Tls::None), option::EXPORT_NAME, &[0; LONGEST + 1]),
         (vec![], TOO_LONG)
@@ -222,7 +222,7 @@ fn an_export_is_described() {
         (vec![reply::INFO, reply::INFO, ACK], Step::Transmission(agreed))
     );
     for number in [option::INFO, option::GO] {
-        let unknown = say(&mut session(Tls::None), number, &asking("nobody", &[]));
+        let unknown = say(&mut session(Tls::None), number, &asking("absent", &[]));
         assert_eq!((kinds(&unknown.0), unknown.1), (vec![reply::ERR_UNKNOWN], Step::Answered));
         let good = asking("p1", &[1]);
         let ill: [&[u8]; 6] = [

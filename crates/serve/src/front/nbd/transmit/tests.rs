@@ -216,7 +216,7 @@ fn room_is_waited_for_once() {
     let done = serve_script(Disk(come, || {}), &script, &room, &AtomicBool::new(false), &mut || {});
     over.store(true, Ordering::Relaxed);
     done.unwrap();
-    assert!(!gave_up.load(Ordering::Relaxed), "it waited for room behind who came after it");
+    assert!(!gave_up.load(Ordering::Relaxed), "it waited for room behind a later client");
     assert_eq!(script.got().len(), 16 + DISK);
 }
 

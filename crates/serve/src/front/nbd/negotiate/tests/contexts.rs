@@ -102,7 +102,7 @@ fn contexts_are_of_one_export() {
     // What fails sets none.
     let good = querying("", &[b"base:allocation"]);
     let wrong: [(&[u8], u32); 7] = [
-        (&querying("nobody", &[b"base:allocation"]), reply::ERR_UNKNOWN),
+        (&querying("absent", &[b"base:allocation"]), reply::ERR_UNKNOWN),
         (&querying("", &[b"allocation"]), reply::ERR_INVALID),
         (&querying("", &[b"base:\xff"]), reply::ERR_INVALID),
         (&querying("", &[&[b':'; wire::STRING + 1]]), reply::ERR_INVALID),
