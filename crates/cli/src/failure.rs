@@ -4,6 +4,9 @@ use crate::style::Style;
 use crate::words::{self, columns, escape};
 use std::fmt;
 use std::io::{self, Write};
+use trueline_host::error::{Error as HostError, Remedy};
+use trueline_lab::error::{Error as LabFailure, Remedy as LabRemedy};
+use trueline_lab::study::LabError;
 use trueline_serve::error::{Error, RecordingError};
 
 /// Reason for which a command ended early.
@@ -60,11 +63,67 @@ macro_rules! from_errors {
 from_errors!(
     trueline_geom::base::error::Errno,
     trueline_geom::base::store::NotHexdump,
-    trueline_host::error::Error,
-    trueline_lab::error::Error,
-    trueline_lab::study::LabError,
     trueline_sim::model::Refusal
 );
+
+impl From<HostError> for Reason {
+    fn from(error: HostError) -> Reason {
+        Reason(worded_host(&error))
+    }
+}
+
+impl From<LabFailure> for Reason {
+    fn from(error: LabFailure) -> Reason {
+        Reason(worded_lab(&error))
+    }
+}
+
+impl From<LabError> for Reason {
+    fn from(error: LabError) -> Reason {
+        let cause = Reason::from(error.cause);
+        error.line.map_or(cause.clone(), |line| cause.at(format_args!("line {line}")))
+    }
+}
+
+/// An error of a measurement with the options of `bench` and `lab` that mend it.
+pub(crate) fn worded_lab(error: &LabFailure) -> String {
+    let LabFailure { message, remedy } = error;
+    match remedy {
+        None => message.clone(),
+        Some(LabRemedy::NameTrace) => format!("{message}: name one with --trace FILE"),
+        Some(LabRemedy::Wrap) => format!("{message}: --wrap folds them into it"),
+        Some(LabRemedy::FewerRows) => format!("{message}: run fewer rows at a time with --row"),
+        Some(LabRemedy::FewerRowsOrPoints) => {
+            format!("{message}: run fewer rows at a time with --row, or fewer points with --sweep")
+        }
+    }
+}
+
+/// An error of this host with the options that go on all the same.
+fn worded_host(error: &HostError) -> String {
+    match error.remedy {
+        Remedy::Release => error.with_remedy("release it first, or say --allow-busy"),
+        Remedy::EndWriter => error.with_remedy("end that program first, or say --allow-busy"),
+        Remedy::SetWritable => {
+            error.with_remedy("blockdev --setrw may change that; to serve it say --read-only")
+        }
+        Remedy::ExportWritable => error.with_remedy(
+            "say --read-only or --overlay mem, or let the server export it for writing",
+        ),
+        Remedy::LoadUblk => {
+            error.with_remedy(&format!("{}, or say --fuse and use losetup", error.remedy))
+        }
+        Remedy::None | Remedy::Text(_) | Remedy::UsePageCache => error.to_string(),
+    }
+}
+
+/// An error of opening a disk past the page cache, with the advice to do without.
+pub(crate) fn without_direct(error: HostError, advice: &str) -> Reason {
+    match error.remedy {
+        Remedy::UsePageCache => Reason(error.with_remedy(advice)),
+        _ => error.into(),
+    }
+}
 
 impl From<io::Error> for Reason {
     fn from(error: io::Error) -> Reason {
@@ -106,7 +165,8 @@ fn worded(error: &Error) -> String {
         Error::NoCertificates => {
             "serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported".into()
         }
-        Error::Host(_) | Error::Recording { .. } | Error::OwnOverlay { .. } => error.to_string(),
+        Error::Host(error) => worded_host(error),
+        Error::Recording { .. } | Error::OwnOverlay { .. } => error.to_string(),
     }
 }
 

@@ -345,7 +345,7 @@ fn no_source_is_too_long() {
 }
 
 /// Names of our command line: of the program, and of options that no other program has here.
-const OURS: [&str; 22] = [
+const OURS: [&str; 33] = [
     "leave out -",
     " part add",
     " part create",
@@ -368,25 +368,38 @@ const OURS: [&str; 22] = [
     " --delete-others",
     " --gpart-rules",
     " --tls-certificates",
+    " --read-only",
+    " --overlay",
+    " --fuse ",
+    " --buffered",
+    " --row",
+    " --sweep",
+    " --trace",
+    " --wrap",
+    " --write",
+    " --qd",
+    " --set",
 ];
 
 /// Sources of libraries that name them all the same, and why: the crate, and the beginning of the
 /// path under its `src/`.
-const NAME_THEM: [(&str, &str, &str); 3] = [
+const NAME_THEM: [(&str, &str, &str); 4] = [
     ("geom", "plan", "a plan is made of commands, ours among them"),
     ("geom", "format/moving/mark.rs", "the mark on a disk tells its reader how to go on"),
     ("serve", "layer/overlay/kept.rs", "the magic of a file begins with the name"),
+    ("lab", "trace/own.rs", "the first line of a file begins with the name"),
 ];
 
 #[test]
 fn libraries_say_nothing_of_the_command_line() {
     let mut used = [false; NAME_THEM.len()];
-    for krate in ["geom", "serve"] {
+    for krate in ["geom", "sim", "host", "lab", "serve"] {
         let src = root().join("crates").join(krate).join("src");
         for (path, text) in sources(&src).into_iter().filter(|(path, _)| !is_test(path)) {
             let code = code(&text);
             // A longer option of another program may begin as ours does.
-            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+            let ends =
+                |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c));
             let names = |name: &&&str| {
                 let longer = name.starts_with(" --");
                 code.split(**name).skip(1).any(|rest| !longer || ends(rest))

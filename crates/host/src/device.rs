@@ -190,7 +190,7 @@ impl Device {
                 if self.alignment_offset.is_none() {
                     topology.facts.retain(|fact| fact.why == Why::Logical);
                     let message =
-                        "where it starts is not listed, and neither is its alignment: not judged";
+                        "neither its start nor its alignment is listed, so it is not judged";
                     let fix = "list all columns: lsblk -OJb";
                     findings.push(
                         Finding::new(&finding::BLIND, Severity::Warning, 0, message.into())

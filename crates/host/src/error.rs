@@ -1,4 +1,4 @@
-//! Errors in one line: the attempt, its place, the finding, and the advice.
+//! Errors in one line: the attempt, its place, the finding, and a remedy.
 
 use rustix::io::Errno;
 use std::fmt;
@@ -14,8 +14,50 @@ pub struct Error {
     pub place: String,
     /// The finding that ended it.
     pub source: Cause,
-    /// The advice; empty if there is none.
-    pub advice: &'static str,
+    /// The remedy for it.
+    pub remedy: Remedy,
+}
+
+/// A remedy for an error. A program that has an option for it says which, in its own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// No remedy is known for the error.
+    None,
+    /// A remedy as a phrase: "check the name".
+    Text(&'static str),
+    /// Release of a device or file that is in use.
+    Release,
+    /// The end of a program that writes a file.
+    EndWriter,
+    /// A change of a device that is set read-only.
+    SetWritable,
+    /// A change of an export that its server has made read-only.
+    ExportWritable,
+    /// Transfers through the page cache, as there is no direct I/O.
+    UsePageCache,
+    /// The kernel's ublk driver, which is not there.
+    LoadUblk,
+}
+
+impl From<&'static str> for Remedy {
+    fn from(text: &'static str) -> Remedy {
+        if text.is_empty() { Remedy::None } else { Remedy::Text(text) }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Remedy::None => "",
+            Remedy::Text(text) => text,
+            Remedy::Release => "release it first",
+            Remedy::EndWriter => "end that program first",
+            Remedy::SetWritable => "blockdev --setrw may change that",
+            Remedy::ExportWritable => "let the server export it for writing",
+            Remedy::UsePageCache => "read and write it through the page cache",
+            Remedy::LoadUblk => "load ublk_drv (CONFIG_BLK_DEV_UBLK, since Linux 6.0)",
+        })
+    }
 }
 
 /// The finding that ended an attempt.
@@ -34,7 +76,12 @@ impl Error {
     pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
         let source = source.into();
         let advice = advice(attempt, place, &source, rustix::process::geteuid().is_root());
-        Error { attempt, place: place.display().to_string(), source: Cause::Os(source), advice }
+        Error {
+            attempt,
+            place: place.display().to_string(),
+            source: Cause::Os(source),
+            remedy: advice.into(),
+        }
     }
 
     /// An input that is not what it should be.
@@ -42,9 +89,15 @@ impl Error {
         attempt: &'static str,
         place: &str,
         found: impl Into<String>,
-        advice: &'static str,
+        remedy: impl Into<Remedy>,
     ) -> Error {
-        Error { attempt, place: place.to_owned(), source: Cause::Not(found.into()), advice }
+        let source = Cause::Not(found.into());
+        Error { attempt, place: place.to_owned(), source, remedy: remedy.into() }
+    }
+
+    /// The line with `remedy` in place of its own.
+    pub fn with_remedy(&self, remedy: &str) -> String {
+        format!("{}: {remedy}", Finding(self))
     }
 }
 
@@ -66,28 +119,41 @@ fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &
     }
 }
 
-impl fmt::Display for Error {
+/// An error's line without its remedy.
+struct Finding<'a>(&'a Error);
+
+impl fmt::Display for Finding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding(error) = self;
         // Names come from the command line and may contain control characters; an error is one
         // line.
-        let place: String = self
+        let place: String = error
             .place
             .chars()
             .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
             .collect();
-        write!(f, "{} {place}: ", self.attempt)?;
-        match &self.source {
+        write!(f, "{} {place}: ", error.attempt)?;
+        match &error.source {
             Cause::Os(source) => match source.kind() {
-                ErrorKind::NotFound => f.write_str("no such file or device")?,
-                ErrorKind::ReadOnlyFilesystem => f.write_str("its file system is read-only")?,
-                ErrorKind::ConnectionRefused => f.write_str("no server listens there")?,
-                kind @ ErrorKind::PermissionDenied => write!(f, "{kind}")?,
-                _ => write!(f, "{source}")?,
+                ErrorKind::NotFound => f.write_str("no such file or device"),
+                ErrorKind::ReadOnlyFilesystem => f.write_str("its file system is read-only"),
+                ErrorKind::ConnectionRefused => f.write_str("no server listens there"),
+                kind @ ErrorKind::PermissionDenied => write!(f, "{kind}"),
+                _ => write!(f, "{source}"),
             },
-            Cause::Json(source) => write!(f, "{source}")?,
-            Cause::Not(found) => f.write_str(found)?,
+            Cause::Json(source) => write!(f, "{source}"),
+            Cause::Not(found) => f.write_str(found),
         }
-        if self.advice.is_empty() { Ok(()) } else { write!(f, ": {}", self.advice) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Finding(self))?;
+        match self.remedy {
+            Remedy::None => Ok(()),
+            remedy => write!(f, ": {remedy}"),
+        }
     }
 }
 

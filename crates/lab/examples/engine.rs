@@ -31,15 +31,15 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: &[String]) -> Result<String, Error> {
-    let usage = || Error("usage: engine FILE DEPTH SECONDS [direct] [sync]".into());
+    let usage = || Error::new("usage: engine FILE DEPTH SECONDS [direct] [sync]".into());
     let [path, depth, seconds, more @ ..] = arguments else { return Err(usage()) };
     let (depth, seconds): (u32, u64) =
         (depth.parse().map_err(|_| usage())?, seconds.parse().map_err(|_| usage())?);
     let said = |word: &str| more.iter().any(|own| own == word);
     let path = Path::new(path);
-    let opened = file::open(path).map_err(|e| Error(e.to_string()))?;
+    let opened = file::open(path).map_err(|e| Error::new(e.to_string()))?;
     let cache = if said("direct") { Cache::Around } else { Cache::Through };
-    let file = OpenFile::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
+    let file = OpenFile::new(&opened.store, cache, path).map_err(|e| Error::new(e.to_string()))?;
     let length = opened.store.length();
     let engine = if said("sync") { Choice::Sync } else { Choice::Ring };
     let mut rig = Real::new(
@@ -55,7 +55,7 @@ fn measure(arguments: &[String]) -> Result<String, Error> {
     };
     let run = run(&mut rig, depth as usize, Limit::Time(seconds * 1_000_000_000), &mut source)?;
     match run.first_error {
-        Some(error) => Err(Error(error)),
+        Some(error) => Err(Error::new(error)),
         None => Ok(format!("{:.1}", 1e9 / run.rate())),
     }
 }

@@ -152,11 +152,13 @@ impl Measure {
 
 fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
     let [first, .., last] = runs else {
-        return Err(Error("compare: one variant; a ratio needs two".into()));
+        return Err(Error::new("compare: there is one variant, and a ratio needs two".into()));
     };
     // A failed request returns early, so its time means nothing.
     if first.iter().chain(last).any(|run| run.errors > 0) {
-        return Err(Error("compare: requests failed; a ratio needs runs in which none did".into()));
+        return Err(Error::new(
+            "compare: requests failed, and a ratio needs runs in which none did".into(),
+        ));
     }
     // Near the end of a target an offset leaves room for fewer requests: what did less took less.
     let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
@@ -193,7 +195,7 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> 
             warnings.push(format!("{name}: {errors} requests failed, the first: {first}"));
         }
         if Summary::from_values(values).is_none() && !values.is_empty() {
-            warnings.push(format!("{name}: a run without a request has no time a request"));
+            warnings.push(format!("{name}: a run made no request, so it has no time per request"));
         }
         if !is_told(values) {
             warnings.extend(noise::of_series(name, values));
@@ -201,7 +203,8 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> 
     }
     if plan.measure == Measure::Time && !alike(runs) {
         warnings.push(
-            "the variants did not do equally many requests: the time of one is compared".into(),
+            "the variants made different numbers of requests: times per request are compared"
+                .into(),
         );
     }
     let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();

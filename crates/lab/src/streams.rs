@@ -89,9 +89,9 @@ pub fn run(
             break;
         }
         rig.wait(1, &mut done)
-            .map_err(|errno| Error(format!("wait for {in_flight} requests: {errno}")))?;
+            .map_err(|errno| Error::new(format!("wait for {in_flight} requests: {errno}")))?;
         if done.is_empty() {
-            return Err(Error(format!("{in_flight} requests were never answered")));
+            return Err(Error::new(format!("{in_flight} requests were never answered")));
         }
         for &Done { tag, at, error } in &done {
             let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len())

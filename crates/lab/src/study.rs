@@ -15,7 +15,7 @@
 //! What is not TOML, not a key, or names what is not there is refused with the line and the reason.
 //! A row that fails is reported; the others are not lost.
 
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use file::{Form, RowForm};
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -48,7 +48,7 @@ pub trait Texts: Send + Sync {
 
     /// The path of a named file beside the lab, such as a trace. The caller has checked the name.
     fn beside(&self, _name: &Path) -> Result<PathBuf, Error> {
-        Err(Error("there are no files beside this lab".into()))
+        Err(Error::new("this lab has no directory with files".into()))
     }
 }
 
@@ -60,7 +60,10 @@ fn stays(name: &Path) -> Result<(), Error> {
     if stays {
         Ok(())
     } else {
-        Err(Error("name a file beside the lab or below, without .. and no /".into()))
+        Err(Error::new(
+            "name a file in the directory of the lab or below, without .. and without a / in front"
+                .into(),
+        ))
     }
 }
 
@@ -90,7 +93,7 @@ impl Lab {
                 .try_for_each(|workload| workload.find_beside(&*texts));
             found.map_err(|why| LabError {
                 line: Some(line(text, start)),
-                cause: Error(format!("row {id}: {why}")),
+                cause: Error::new(format!("row {id}: {why}")),
             })?;
         }
         let lab = Lab {
@@ -127,7 +130,7 @@ impl Lab {
 
     fn check(&self) -> Result<(), LabError> {
         if self.form.row.is_empty() {
-            return Err(Error("a lab has at least one [[row]]".into()).into());
+            return Err(Error::new("a lab has at least one [[row]]".into()).into());
         }
         if let Some(row) = self.form.row.get(bounds::ROWS) {
             return Err(self.refuse(
@@ -139,7 +142,10 @@ impl Lab {
         for row in &self.form.row {
             let id = row.get_ref().id.as_str();
             if seen.contains(&id) {
-                return Err(self.refuse(row, format!("row {id} is there already")));
+                return Err(self.refuse(
+                    row,
+                    format!("a row {id} is there already: every row has an id of its own"),
+                ));
             }
             seen.push(id);
             row.get_ref()
@@ -150,8 +156,8 @@ impl Lab {
     }
 
     /// An error with the line of `place`.
-    fn refuse<T>(&self, place: &Spanned<T>, message: String) -> LabError {
-        LabError { line: Some(line(&self.text, place.span().start)), cause: Error(message) }
+    fn refuse<T>(&self, place: &Spanned<T>, cause: impl Into<Error>) -> LabError {
+        LabError { line: Some(line(&self.text, place.span().start)), cause: cause.into() }
     }
 
     /// A text that the lab names: a golden disk of the program, or a file beside the lab.
@@ -162,10 +168,11 @@ impl Lab {
         };
         let before = self.texts_read.fetch_add(text.len() as u64, Ordering::Relaxed);
         if before.saturating_add(text.len() as u64) > bounds::TEXTS {
-            return Err(Error(format!(
-                "with it the rows of the lab read more than {} bytes of texts: run fewer with --row",
+            let message = format!(
+                "with it the rows of the lab read more than {} bytes of hexdumps and models",
                 bounds::TEXTS
-            )));
+            );
+            return Err(Error::new(message).with(Remedy::FewerRows));
         }
         Ok(text)
     }
@@ -180,7 +187,7 @@ fn not_toml(text: &str, error: &toml::de::Error) -> LabError {
     // The name of a Rust type means nothing to the author of a lab.
     let host = "expected a table: { kind = \"direct\" }";
     let message = in_words(text, error).replace("expected internally tagged enum Host", host);
-    LabError { line: error.span().map(|span| line(text, span.start)), cause: Error(message) }
+    LabError { line: error.span().map(|span| line(text, span.start)), cause: Error::new(message) }
 }
 
 /// The line number of a byte, from 1.

@@ -152,7 +152,7 @@ pub(crate) struct Drawn {
 impl Drawn {
     /// Draws the sets of a plan, and tries each on the model.
     pub(crate) fn from_plan(plan: &Plan<'_>) -> Result<Drawn, Error> {
-        let refused = |refusal: Refusal| Error(format!("sweep: {refusal}"));
+        let refused = |refusal: Refusal| Error::new(format!("sweep: {refusal}"));
         let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
         // Without a range nothing varies, so the default alone is run.
         let count = if parameters.is_empty() { 0 } else { plan.points };
@@ -195,7 +195,7 @@ fn run_sets(
                     let Some(set) = sets.get(at) else { break };
                     let ratio = one(set).and_then(|ratio| match ratio {
                         ratio if ratio.is_finite() && ratio > 0.0 => Ok(ratio),
-                        _ => Err(Error(format!("sweep: a ratio of {ratio}"))),
+                        _ => Err(Error::new(format!("sweep: a ratio of {ratio}"))),
                     });
                     failed.fetch_or(ratio.is_err(), Ordering::Relaxed);
                     if let Ok(mut done) = done.lock() {
@@ -294,20 +294,20 @@ impl fmt::Display for Sweep {
         }
         write!(f, "{count} points")?;
         if self.impossible > 0 {
-            write!(f, ", {} more could not be", self.impossible)?;
+            write!(f, ", {} more were not possible", self.impossible)?;
         }
         // The rank correlation of independent values has a deviation of 1 / √(n − 1); it exceeds
         // 2.6 deviations once in a hundred.
         match self.sensitivity.first() {
-            _ if self.low == self.high => f.write_str("; the ratio is the same at all"),
+            _ if self.low == self.high => f.write_str("; the ratio is the same at all of them"),
             Some((key, by)) if count > 7 && by.abs() > 2.6 / real(count - 1).sqrt() => {
-                let way = if *by > 0.0 { "more" } else { "less" };
+                let way = if *by > 0.0 { "greater" } else { "smaller" };
                 write!(
                     f,
-                    "; it depends most on {key}, the more of it the {way} (rank correlation {by:.2})"
+                    "; it depends most on {key}: the greater that, the {way} it is (rank correlation {by:.2})"
                 )
             }
-            _ => f.write_str("; it depends on no parameter alone"),
+            _ => f.write_str("; it depends on no single parameter"),
         }
     }
 }

@@ -187,11 +187,11 @@ impl Parameters {
     fn limit(&self, default: u64) -> Result<Limit, Error> {
         match (self.count, self.seconds) {
             (Some(_), Some(_)) => {
-                Err(Error("a run ends after a count or after seconds, not both".into()))
+                Err(Error::new("a run ends after a count or after seconds, not both".into()))
             }
             (_, Some(seconds)) => span_ns(seconds).map(Limit::Time),
             (count, None) => match count.unwrap_or(default) {
-                0 => Err(Error("a run of 0 requests measures nothing".into())),
+                0 => Err(Error::new("a run of 0 requests measures nothing".into())),
                 count => Ok(Limit::Count(count)),
             },
         }
@@ -202,7 +202,9 @@ impl Parameters {
     fn depth(&self, default: usize) -> Result<usize, Error> {
         match self.qd.unwrap_or(default) {
             depth @ 1..=MOST_IN_FLIGHT => Ok(depth),
-            depth => Err(Error(format!("{depth} requests in flight: from 1 to {MOST_IN_FLIGHT}"))),
+            depth => {
+                Err(Error::new(format!("{depth} requests in flight: from 1 to {MOST_IN_FLIGHT}")))
+            }
         }
     }
 
@@ -211,7 +213,7 @@ impl Parameters {
     fn block(&self, default: u64) -> Result<u64, Error> {
         match self.bs.unwrap_or(default) {
             bs @ 1..=MOST_BYTES => Ok(bs),
-            bs => Err(Error(format!("requests of {bs} bytes: from 1 to {MOST_BYTES}"))),
+            bs => Err(Error::new(format!("requests of {bs} bytes: from 1 to {MOST_BYTES}"))),
         }
     }
 }
@@ -223,7 +225,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// A duration of `seconds` in ns. It must be above 0 and at most 1e9 seconds.
 fn span_ns(seconds: f64) -> Result<u64, Error> {
     if !(seconds > 0.0 && seconds <= 1e9) {
-        return Err(Error(format!("a run of {seconds} seconds: more than 0, at most 1e9")));
+        return Err(Error::new(format!("a run of {seconds} seconds: more than 0, at most 1e9")));
     }
     #[allow(
         clippy::cast_possible_truncation,
@@ -239,8 +241,8 @@ fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
     if is_whole(bs, sector) && is_whole(offset, sector) {
         return Ok(());
     }
-    Err(Error(format!(
-        "{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes"
+    Err(Error::new(format!(
+        "{what} of {bs} bytes at an offset of {offset}: the target takes only whole sectors of {sector} bytes"
     )))
 }
 
@@ -248,7 +250,7 @@ fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
 /// end.
 fn regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     File::open(path)
 }

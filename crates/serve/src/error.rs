@@ -74,7 +74,7 @@ impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RecordingError::Os(error) => error.fmt(f),
-            RecordingError::NotAFile => f.write_str("it is no file: name a new one"),
+            RecordingError::NotAFile => f.write_str("it is not a regular file: name a new one"),
             RecordingError::NotATrace => f.write_str("it is there and no trace: name a new file"),
             RecordingError::Busy => f.write_str("another server writes it: name another file"),
             RecordingError::Cut(requests) => {

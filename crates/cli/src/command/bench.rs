@@ -1,7 +1,7 @@
 //! `bench`: one workload on several variants, run in turn, and the ratio of their times.
 
 use crate::command::bench::args::Bench;
-use crate::failure::Failure;
+use crate::failure::{Failure, worded_lab};
 use crate::style::Style;
 use progress::Progress;
 use std::io::{BufWriter, Write};
@@ -46,7 +46,9 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     signal::remember_first();
     let measured = measure(args, &mut variants);
     if measured.runs.iter().all(Vec::is_empty) {
-        let why = measured.stopped.map_or_else(|| "no run was finished".into(), |error| error.0);
+        let why = measured
+            .stopped
+            .map_or_else(|| "no run was finished".into(), |error| worded_lab(&error));
         return Err(Failure::Message(format!("bench {}: {why}", kind.name)));
     }
     let document = document(args, kind, &variants, &measured);
@@ -64,8 +66,9 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     match measured.stopped {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(Failure::Message(format!(
-            "bench {}: {error}: the runs before it are shown",
-            kind.name
+            "bench {}: {}: the runs before it are shown",
+            kind.name,
+            worded_lab(&error)
         ))),
     }
 }
@@ -87,15 +90,18 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let progress = Progress::new(variants, args.seconds);
     let mut one = |nth: usize, run: usize| {
         let Some(variant) = variants.get_mut(nth) else {
-            return Err(Error("a variant that is not there".into()));
+            return Err(Error::new("a variant that is not there".into()));
         };
         let done =
             variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
         // An interrupt may be the reason why this run failed.
         if signal::happened() {
-            return Err(Error("interrupted".into()));
+            return Err(Error::new("interrupted".into()));
         }
-        done.map_err(|error| Error(format!("{}: {error}", variant.name)))
+        done.map_err(|error| {
+            let message = format!("{}: {}", variant.name, error.message);
+            Error { message, ..error }
+        })
     };
     let measured = ab::measure(&plan, &mut one, &mut |at| progress.begin(&at));
     progress.end();

@@ -5,7 +5,7 @@ pub(crate) mod csv;
 pub(crate) mod page;
 pub(crate) mod text;
 use crate::command::lab::args::{Lab as Options, Run, Verb};
-use crate::failure::{Failure, Reason, complain};
+use crate::failure::{Failure, Reason, complain, worded_lab};
 use crate::page_file::write_file;
 use crate::progress::Progress;
 use crate::render::made::Made;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::error::Error as LabFailure;
-use trueline_lab::study::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
+use trueline_lab::study::{Asked, BUILT_IN, Failure as RowFailure, Lab, Texts, run as run_rows};
 
 /// Longest text that is read (a lab, a hexdump, a model), in bytes.
 const MOST: u64 = 16 << 20;
@@ -64,7 +64,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     let ran = run_rows(&labs, &asked, &|step| progress.step(step));
     progress.end();
     let (document, failures) =
-        ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
+        ran.map_err(|failure| Failure::Message(format!("lab run {}", worded(failure))))?;
     // Before anything is printed: a reader that goes away takes no page with it.
     if let Some(path) = &args.html {
         write_file(path, |file| page::write(&document, &Made::now(), file))?;
@@ -80,13 +80,19 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     }
     stdout.flush()?;
     for failure in &failures {
-        complain(&format!("lab run {failure}"));
+        complain(&format!("lab run {}", worded(failure.clone())));
     }
     if signal::happened() {
         complain("lab run: interrupted: rows that were not done are left out");
         return Ok(ExitCode::from(2));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// A row's failure in one line, with the options that mend it.
+fn worded(failure: RowFailure) -> String {
+    let cause = LabFailure::new(worded_lab(&failure.cause));
+    RowFailure { cause, ..failure }.to_string()
 }
 
 /// The reason for which a lab cannot be run, behind its place.
@@ -130,15 +136,15 @@ struct Beside(PathBuf);
 
 impl Texts for Beside {
     fn read(&self, name: &str) -> Result<Cow<'static, str>, LabFailure> {
-        let text = read(&self.find(Path::new(name)).map_err(|e| LabFailure(e.to_string()))?);
-        text.map(Cow::Owned).map_err(|e| LabFailure(e.0))
+        let text = read(&self.find(Path::new(name)).map_err(|e| LabFailure::new(e.to_string()))?);
+        text.map(Cow::Owned).map_err(|e| LabFailure::new(e.0))
     }
 
     fn beside(&self, name: &Path) -> Result<PathBuf, LabFailure> {
         match self.find(name) {
             // An absent file fails the row that needs it, not the lab.
             Err(Away::Os(e)) if e.kind() == io::ErrorKind::NotFound => Ok(self.0.join(name)),
-            found => found.map_err(|e| LabFailure(e.to_string())),
+            found => found.map_err(|e| LabFailure::new(e.to_string())),
         }
     }
 }
@@ -173,7 +179,7 @@ impl Beside {
         if found.metadata().map_err(Away::Os)?.is_file() {
             Ok(found)
         } else {
-            Err(Away::Refused("it is no file"))
+            Err(Away::Refused("it is not a regular file"))
         }
     }
 }

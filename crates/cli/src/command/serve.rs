@@ -2,7 +2,7 @@
 
 use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::style::Style;
 use crate::target::serving::{self, Serving};
 use crate::target::{DiskOverrides, Target};
@@ -121,7 +121,7 @@ fn page(
         return Ok(None);
     };
     let site = Arc::new(Live::new(telemetry.clone()));
-    Ok(Some(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?)))
+    Ok(Some(Box::new(Http::bind(host, *port, site).map_err(Reason::from)?)))
 }
 
 /// Writes the counters: for people on stderr, for programs on stdout.

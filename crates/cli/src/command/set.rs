@@ -349,7 +349,7 @@ fn find(graph: &Graph, on: &[Id], name: Option<&str>) -> Option<Id> {
 }
 
 fn random_id() -> Result<u32, Failure> {
-    random::bytes().map(u32::from_le_bytes).map_err(|e| e.to_string().into())
+    random::bytes().map(u32::from_le_bytes).map_err(|e| Reason::from(e).into())
 }
 
 /// A write of the last sector of `id`.

@@ -2,7 +2,7 @@
 
 use super::source::{Kind, Source, ZERO};
 use super::{DiskOverrides, Target, remote, simulated};
-use crate::failure::Reason;
+use crate::failure::{Reason, without_direct};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -236,8 +236,8 @@ fn open_path(
 ) -> Result<Disk, Reason> {
     let opened =
         file::open_for(Path::new(disk), access).map_err(|e| match simulated::is_model(disk) {
-            true => format!("{e}; drive:{disk} is the simulated drive of that name"),
-            false => e.to_string(),
+            true => Reason(format!("{e}; drive:{disk} is the simulated drive of that name")),
+            false => e.into(),
         })?;
     if !opened.block {
         return Ok(image(name, medium(opened.store, disk, overrides)?, overrides));
@@ -263,7 +263,8 @@ fn medium(medium: Medium, disk: &str, overrides: &DiskOverrides) -> Result<Box<d
     if !overrides.direct {
         return Ok(Box::new(medium));
     }
-    let direct = Direct::new(medium, Path::new(disk))?;
+    let direct = Direct::new(medium, Path::new(disk))
+        .map_err(|e| without_direct(e, "leave out --direct"))?;
     any_bytes(direct, disk)
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn model_text(name: &str) -> Result<String, Reason> {
     match std::fs::metadata(name) {
         Ok(found) if !found.is_file() => {
             return Err(Reason(
-                "it is no file: a model is a TOML file, as trueline drives --template prints it"
+                "it is not a regular file: a model is a TOML file, as trueline drives --template prints it"
                     .into(),
             ));
         }

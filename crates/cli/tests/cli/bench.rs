@@ -160,7 +160,7 @@ fn columns_that_no_drive_fills_are_left_out_and_too_few_runs_are_told_once() {
         "{heading}"
     );
     let few: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("too few")).collect();
-    let said = "1 run each is too few for an interval: it takes 4, better 10";
+    let said = "1 run each is too few for an interval: it needs 4, better 10";
     assert!(few.len() == 1 && few[0].ends_with(said), "{}", ran.stdout);
 }
 
@@ -385,7 +385,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:nonsense", "no model 'nonsense'"),
         (
             "dd drive:md --bs 1000",
-            "dd of 1000 bytes at an offset of 0: the target takes whole sectors of 512 bytes",
+            "dd of 1000 bytes at an offset of 0: the target takes only whole sectors of 512 bytes",
         ),
         ("dd drive:md --bs 2g", "requests of 2147483648 bytes: from 1 to 67108864"),
         ("dd drive:md --count 0", "a run of 0 requests measures nothing"),
@@ -393,7 +393,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --qd 100000", "100000 requests in flight: from 1 to 4096"),
         ("dd drive:md --offset 99999999999999999999", "--offset"),
         ("dd drive:md --offset 9999999999999999999", "no disk has so many"),
-        ("random-read drive:md@4k", "the target has 4096 bytes, and it takes 8192"),
+        ("random-read drive:md@4k", "the target has 4096 bytes, and at least 8192 are needed"),
         ("dd drive:md --timed", "bench dd: --timed is for replay"),
         (
             "random-write drive:md --read",
@@ -404,7 +404,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --set rpm=1", "rpm"),
         ("dd missing.img", "no such file or device"),
         ("dd missing.img --set rpm=1", "--set is for simulated drives"),
-        ("dd drive:md,drive:md", "several disks: name the provider"),
+        ("dd drive:md,drive:md", "there are several disks: name the provider"),
         ("dd drive:md#p1", "no provider 'p1'"),
         (
             "dd md:64m,missing.img",
@@ -425,7 +425,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --host freebsd-ufs --buffered", "leave one of them out"),
         (
             "dd drive:md@64m --host freebsd-ufs",
-            "the target has 67108864 bytes, and a group of it 192692224",
+            "the target has 67108864 bytes, less than a cylinder group of 192692224",
         ),
         ("dd drive:md --host freebsd-ufs --size 2g", "a file of 2147483648 bytes does not fit"),
         ("dd md:64m --layer-ns 5", "--layer-ns is for simulated drives"),
@@ -436,7 +436,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("tree . --offset 1", "--offset moves a simulated file system: compare two directories"),
         ("tree . --host openbsd-ffs", "--host is for simulated drives"),
         ("tree --tar missing drive:md", "read missing: no such file or directory"),
-        ("tree --tar . drive:md", "read .: it is no file"),
+        ("tree --tar . drive:md", "read .: it is not a regular file"),
         ("tree --size 5 drive:md", "--size is for copy, bonnie, mkfs"),
         (
             "dd .",

@@ -122,7 +122,7 @@ fn a_mounted_loop_device_is_not_written() {
         used.stderr
     );
     assert!(
-        image.refused().contains("shows it as a device: release it first, or say --allow-busy"),
+        image.refused().contains("is a loop device over it: release it first, or say --allow-busy"),
         "{}",
         image.stderr
     );

@@ -102,7 +102,7 @@ const READ: &str = "workload = { kind = \"random-read\", count = 10 }\n";
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     for (row, line, why) in [
-        ("workload = { kind = \"fly\" }", 8, "no workload 'fly': dd, "),
+        ("workload = { kind = \"fly\" }", 8, "no workload 'fly': there are dd, "),
         ("workload = { kind = \"dd\", speed = 1 }", 8, "workload dd: unknown field `speed`"),
         (
             "workload = { kind = \"dd\", bs = -1 }",
@@ -121,15 +121,15 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         ("workload = 1", 8, "invalid type"),
         ("colour = \"red\"", 8, "unknown field `colour`"),
-        (READ, 4, "row a: a row with a workload has at least the variant aligned"),
-        ("", 4, "row a: without a workload, note says why"),
+        (READ, 4, "row a: with a workload it needs at least the variant aligned"),
+        ("", 4, "row a: without a workload it needs a note"),
         (&format!("{READ}aligned = {{ offset = -1 }}"), 9, "-1"),
         (
             &format!(
                 "{READ}aligned = {{}}\n[[row]]\nid = \"a\"\ntitle = \"b\"\nunit = \"s\"\nnote = \"none\""
             ),
             10,
-            "row a is there already",
+            "a row a is there already",
         ),
         (
             &format!("{READ}aligned = {{}}\nhost = {{ kind = \"vms\" }}"),
@@ -149,7 +149,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             &format!("{READ}aligned = {{}}\npublished = {{ aligned = 1.0, unaligned = inf }}"),
             4,
-            "published: inf: a number above 0",
+            "published: inf is not a number above 0",
         ),
         (
             &format!("{READ}aligned = {{ by = 512 }}\nreal = {{ bytes = 4096 }}"),
@@ -198,14 +198,16 @@ fn a_lab_opens_files_beside_it_and_nowhere_else() {
         "",
     ] {
         let ran = with(away);
-        let (said, why) =
-            (ran.refused(), format!("line 4: row a: file = {away}: name a file beside the lab"));
+        let (said, why) = (
+            ran.refused(),
+            format!("line 4: row a: file = {away}: name a file in the directory of the lab"),
+        );
         assert!(
             said.starts_with("trueline: lab run labs/mine.toml: ") && said.contains(&why),
             "{said}"
         );
     }
-    assert!(with("below").refused().contains("it is no file"));
+    assert!(with("below").refused().contains("it is not a regular file"));
     assert!(with("labs/below/a.raidtest").refused().contains("no such file"));
 }
 
@@ -243,13 +245,16 @@ fn hexdumps_and_models_are_beside_the_lab_too() {
     let absolute = path("outside.toml");
     let absolute = absolute.to_str().expect("a name");
     for (name, why) in [
-        ("../outside.toml", "name a file beside the lab or below, without .. and no /"),
-        ("below/../below/md.toml", "name a file beside the lab or below"),
-        (absolute, "name a file beside the lab or below"),
-        ("/dev/zero", "name a file beside the lab or below"),
+        (
+            "../outside.toml",
+            "name a file in the directory of the lab or below, without .. and without a /",
+        ),
+        ("below/../below/md.toml", "name a file in the directory of the lab or below"),
+        (absolute, "name a file in the directory of the lab or below"),
+        ("/dev/zero", "name a file in the directory of the lab or below"),
         ("away.toml", "a link leads away from beside the lab"),
-        ("pipe.toml", "it is no file"),
-        ("./below", "it is no file"),
+        ("pipe.toml", "it is not a regular file"),
+        ("./below", "it is not a regular file"),
         ("long.toml", "more than 16777216 bytes"),
     ] {
         let (as_model, as_disk) = (with(name, ""), with("md", &format!("disk = \"{name}\"")));
@@ -384,9 +389,17 @@ fn a_row_that_fails_does_not_take_the_others_with_it() {
     for (aligned, line, why) in [
         ("{ disk = \"none.hex\" }", 15, "read the hexdump none.hex: no such file"),
         ("{ disk = \"mine.toml\" }", 15, "hexdump mine.toml: line 1"),
-        ("{ provider = \"s9\" }", 15, "no provider 's9': there is none but the disk"),
-        ("{ offset = 1073741824 }", 11, "offset = 1073741824: the provider has 1073741824 bytes"),
-        ("{ offset = 100 }", 11, "offset = 100: the provider has whole sectors of 512 bytes"),
+        ("{ provider = \"s9\" }", 15, "no provider 's9': there is only the disk itself"),
+        (
+            "{ offset = 1073741824 }",
+            11,
+            "offset = 1073741824: the provider has only 1073741824 bytes",
+        ),
+        (
+            "{ offset = 100 }",
+            11,
+            "offset = 100: not a multiple of the provider's sectors of 512 bytes",
+        ),
         ("{ set = { rpm = 0 } }", 3, "model md: "),
         ("{ set = { size = 0 } }", 3, "model md: size = 0: "),
     ] {

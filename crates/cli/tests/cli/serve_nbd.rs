@@ -148,7 +148,7 @@ fn an_image_has_one_writer_or_readers() {
     assert!(
         nested("", "--read-only")
             .refused()
-            .starts_with("trueline: read disk: another program has locked it to write it")
+            .starts_with("trueline: read disk: another program has locked it for writing")
     );
     assert!(
         nested("--read-only", "")
@@ -172,7 +172,7 @@ fn an_export_that_is_read_only_is_served_to_be_read() {
     };
     assert_eq!(nested("--read-only").code, Some(0));
     assert!(nested("").refused().ends_with(
-        "its server exports it read-only: say --read-only or --overlay mem, or serve it there without"
+        "its server exports it read-only: say --read-only or --overlay mem, or let the server export it for writing"
     ));
 }
 

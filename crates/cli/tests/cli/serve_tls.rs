@@ -249,13 +249,13 @@ fn certificates_that_are_none() {
     );
     assert_eq!(
         refused("--tls-certificates wrong"),
-        "trueline: use wrong/server-cert.pem: there is no certificate in it: write a certificate in PEM form there"
+        "trueline: use wrong/server-cert.pem: there is no certificate in it: put a certificate in PEM form there"
     );
     let Some(certificates) = certificates() else { return };
     shell(certificates.path(), "cd all; cp client-key.pem server-key.pem");
     let other = run(certificates.path(), "serve md:1m --nbd unix:s --tls-certificates all");
     assert!(
-        other.refused().ends_with("see that server-key.pem is the key of server-cert.pem"),
+        other.refused().ends_with("check that server-key.pem is the key of server-cert.pem"),
         "{}",
         other.stderr
     );

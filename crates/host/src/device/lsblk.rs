@@ -26,7 +26,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
         attempt: ATTEMPT,
         place: place.to_owned(),
         source: Cause::Json(e),
-        advice: "save what lsblk -OJb prints",
+        remedy: "save what lsblk -OJb prints".into(),
     })?;
     let Some(list) = json.get("blockdevices").and_then(Value::as_array) else {
         return Err(Error::not(
@@ -44,7 +44,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
             ATTEMPT,
             place,
             format!("a size of {size:?} is not in bytes"),
-            "give lsblk -b as well",
+            "run lsblk with -b as well",
         ));
     }
     let mut devices = Vec::new();
@@ -242,18 +242,19 @@ fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
     for column in ["phy-sec", "log-sec"] {
         if let Some(size) = entry.whole(column).filter(|&size| size <= 0) {
             let message = format!(
-                "{} of {name} is {size} bytes, which cannot be: nothing is judged by it",
+                "{} of {name} is {size} bytes, which is not possible: nothing is judged by it",
                 column.to_uppercase()
             );
-            let fix = "list the host again, with the lsblk of its own system; or say what the disk is: --physical";
+            let fix = "list the host again, with the lsblk of its own system";
             found.push(Finding::new(&finding::LIMITS, Severity::Warning, 0, message).fix(fix));
         }
     }
     if let Some(start) = entry.whole("start").filter(|_| entry.start().is_none()) {
         let message = format!(
-            "{name} would start at sector {start}, which no disk has: judged by its ALIGNMENT"
+            "{name} would start at sector {start}, which no disk has: its ALIGNMENT is used instead"
         );
-        let fix = "list the host again, with the lsblk of its own system; sfdisk --dump tells where it starts";
+        let fix =
+            "list the host again, with the lsblk of its own system; sfdisk --dump prints its start";
         found.push(Finding::new(&finding::RANGE, Severity::Error, 0, message).fix(fix));
     }
     found

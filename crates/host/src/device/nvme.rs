@@ -24,7 +24,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
             attempt: ATTEMPT,
             place: place.to_owned(),
             source: Cause::Json(e),
-            advice: ADVICE,
+            remedy: ADVICE.into(),
         })?;
         let list = if let Value::Array(list) = document { list } else { vec![document] };
         for entry in &list {

@@ -17,7 +17,7 @@ use crate::device::{Device, sysfs, users};
 use crate::disk::extents;
 use crate::disk::locks::{self, Claim};
 use crate::errno;
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat,
     StatxFlags,
@@ -115,7 +115,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         return Err(Error::not(
             "open",
             &path.display().to_string(),
-            "it was replaced at that moment",
+            "it was replaced while it was opened",
             "try again",
         ));
     }
@@ -147,9 +147,9 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
 /// a write-protected card.
 fn takes(device: Option<&Device>, access: Access, path: &Path) -> Result<(), Error> {
     let refuses = access.writes() && device.is_some_and(|device| device.read_only);
-    let advice = "blockdev --setrw may change that; to serve it say --read-only";
     if refuses {
-        Err(Error::not("write", &path.display().to_string(), "the device is read-only", advice))
+        let found = "the device is read-only";
+        Err(Error::not("write", &path.display().to_string(), found, Remedy::SetWritable))
     } else {
         Ok(())
     }
@@ -241,14 +241,7 @@ fn writable(path: &Path, more: OFlags) -> io::Result<OwnedFd> {
 
 /// Opens for writing, if there is no other user.
 fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
-    let used = |by: String| {
-        Error::not(
-            "write",
-            &path.display().to_string(),
-            by,
-            "release it first, or say --allow-busy",
-        )
-    };
+    let used = |by: String| Error::not("write", &path.display().to_string(), by, Remedy::Release);
     if block {
         // The kernel refuses while the device, a partition of it, or a device above it is mounted
         // or held.
@@ -265,7 +258,7 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         return Ok(fd);
     }
     if let Some(device) = users::loop_of(path) {
-        return Err(used(format!("{device} shows it as a device")));
+        return Err(used(format!("{device} is a loop device over it")));
     }
     let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;
     if locks::claim(&fd, Claim::Write) {
@@ -281,13 +274,8 @@ fn read_locked(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     if block || locks::claim(&fd, Claim::Read) {
         return Ok(fd);
     }
-    let found = "another program has locked it to write it, a virtual machine perhaps";
-    Err(Error::not(
-        "read",
-        &path.display().to_string(),
-        found,
-        "end that first, or say --allow-busy",
-    ))
+    let found = "another program has locked it for writing, a virtual machine perhaps";
+    Err(Error::not("read", &path.display().to_string(), found, Remedy::EndWriter))
 }
 
 pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
@@ -479,7 +467,7 @@ mod tests {
             takes(Some(&device(read_only)), access, Path::new("/dev/loop7"))
                 .map_err(|e| e.to_string())
         };
-        let refused = "write /dev/loop7: the device is read-only: blockdev --setrw may change that; to serve it say --read-only";
+        let refused = "write /dev/loop7: the device is read-only: blockdev --setrw may change that";
         for access in [Access::Write, Access::WriteInUse] {
             assert_eq!(
                 (opened(true, access), opened(false, access)),

@@ -32,5 +32,5 @@ pub fn forget<'a>(directory: &Path, open: impl Iterator<Item = &'a File>) -> Res
 
 fn drop_cached(file: impl AsFd, path: &Path) -> Result<(), Error> {
     fadvise(file, 0, None, Advice::DontNeed)
-        .map_err(|e| Error::os("drop what is cached of", path, e))
+        .map_err(|e| Error::os("drop the page cache of", path, e))
 }

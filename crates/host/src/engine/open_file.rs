@@ -9,7 +9,7 @@
 use crate::device::sysfs;
 use crate::disk::buffers::Buffers;
 use crate::disk::file::{self, Medium};
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -52,15 +52,12 @@ impl OpenFile {
         let fd =
             io::retry_on_intr(|| rustix::fs::open(&*again, flags, Mode::empty())).map_err(|e| {
                 match (e, cache) {
-                    (io::Errno::INVAL, Cache::Around) => {
-                        let advice = "say --buffered, which measures the page cache as well";
-                        Error::not(
-                            "open",
-                            &place.display().to_string(),
-                            "its file system has no direct I/O",
-                            advice,
-                        )
-                    }
+                    (io::Errno::INVAL, Cache::Around) => Error::not(
+                        "open",
+                        &place.display().to_string(),
+                        "its file system has no direct I/O",
+                        Remedy::UsePageCache,
+                    ),
                     _ => failed(e),
                 }
             })?;

@@ -54,7 +54,12 @@ fn passed(
         .filter(|count| (1..=MOST).contains(count));
     let advice = "start it by a socket unit, or unset LISTEN_PID and LISTEN_FDS";
     let count = count.ok_or_else(|| {
-        Error::not("take over", "sockets", format!("LISTEN_FDS is '{said}'"), advice)
+        Error::not(
+            "take over",
+            "sockets",
+            format!("LISTEN_FDS is '{said}', not a number of them"),
+            advice,
+        )
     })?;
     let names = names.unwrap_or_default().to_string_lossy().into_owned();
     let mut names = names.split(':').map(str::to_owned);
@@ -113,7 +118,7 @@ mod tests {
         for wrong in ["0", "-1", "1025", "4294967297", "two", ""] {
             let error = passed("42", wrong, None).unwrap_err().to_string();
             assert!(
-                error.starts_with(&format!("take over sockets: LISTEN_FDS is '{wrong}': start it")),
+                error.starts_with(&format!("take over sockets: LISTEN_FDS is '{wrong}', not a")),
                 "{error}"
             );
         }

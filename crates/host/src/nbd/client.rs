@@ -12,7 +12,7 @@
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
 use super::wire::{command, flag, transmission};
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use crate::nbd::client::connection::{Session, Wanted};
 use crate::nbd::client::patience::Patience;
 use crate::nbd::socket::Client as Socket;
@@ -119,8 +119,14 @@ impl Remote {
 
     /// As [`Remote::open`], with other deadlines.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
-        let uri = Uri::parse(text)
-            .map_err(|why| Error::not("open", text, why.to_string(), "see the manual of serve"))?;
+        let uri = Uri::parse(text).map_err(|why| {
+            Error::not(
+                "open",
+                text,
+                why.to_string(),
+                "write nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH",
+            )
+        })?;
         let credentials = uri
             .tls
             .as_ref()
@@ -146,7 +152,7 @@ impl Remote {
                 "write",
                 text,
                 "its server exports it read-only",
-                "say --read-only or --overlay mem, or serve it there without",
+                Remedy::ExportWritable,
             ));
         }
         Ok(remote)

@@ -61,7 +61,7 @@ impl Listener {
         let length = path.as_os_str().as_bytes().len();
         if length > LONGEST {
             let found =
-                format!("a socket's path has at most {LONGEST} bytes, and this one {length}");
+                format!("a socket's path has at most {LONGEST} bytes, and this one has {length}");
             return Err(not(
                 &found,
                 "name a shorter one, or one relative to the working directory",
@@ -70,7 +70,7 @@ impl Listener {
         if let Ok(found) = rustix::fs::lstat(path) {
             if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::Socket {
                 return Err(not(
-                    "there is something there that is not a socket",
+                    "it exists and is not a socket",
                     "remove it, or name another place",
                 ));
             }
@@ -87,10 +87,9 @@ impl Listener {
             io::ErrorKind::PermissionDenied => {
                 not("permission denied", "you may not make a socket in that directory")
             }
-            io::ErrorKind::AddrInUse => not(
-                "another program made it at that moment",
-                "end that server, or name another socket",
-            ),
+            io::ErrorKind::AddrInUse => {
+                not("another program has just made it", "end that server, or name another socket")
+            }
             _ => Error::os("listen on", path, e),
         })?;
         Ok(Listener::Unix(listener, Some(Bound::new(path))))
@@ -196,14 +195,16 @@ pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
         io::ErrorKind::AddrNotAvailable => {
             not("this machine has no such address", "name one that it has, or 0.0.0.0 for all")
         }
-        io::ErrorKind::PermissionDenied => not("permission denied", "ports below 1024 are root's"),
+        io::ErrorKind::PermissionDenied => {
+            not("permission denied", "only root may use ports below 1024")
+        }
         _ => Error::os("listen on", Path::new(&place), e),
     })
 }
 
 /// True if no server listens on the socket at `path` any more.
 fn is_stale(path: &Path) -> Result<bool, Error> {
-    let failed = |e: rustix::io::Errno| Error::os("find what listens on", path, e);
+    let failed = |e: rustix::io::Errno| Error::os("find the server of", path, e);
     // Nonblocking: a server with a full queue is alive.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)

@@ -108,7 +108,7 @@ impl Certificates {
         };
         let config = builder.with_single_cert(chain, key);
         Ok(Certificates(Arc::new(config.map_err(|e| {
-            not(&path, &e, "see that server-key.pem is the key of server-cert.pem")
+            not(&path, &e, "check that server-key.pem is the key of server-cert.pem")
         })?)))
     }
 }
@@ -123,7 +123,7 @@ fn verifier(
     builder.build().map_err(|e| not(&directory.join(AUTHORITY), &e, VOUCHES))
 }
 
-const VOUCHES: &str = "write the authority's certificate there";
+const VOUCHES: &str = "put the authority's certificate there";
 
 /// The authorities that the other side's certificate must come from.
 fn roots(directory: &Path) -> Result<Arc<RootCertStore>, Error> {
@@ -143,16 +143,16 @@ fn revoked(directory: &Path) -> Result<Vec<CertificateRevocationListDer<'static>
     }
     let lists: Result<Vec<_>, _> =
         CertificateRevocationListDer::pem_slice_iter(&text(&path)?).collect();
-    lists.map_err(|e| not(&path, &e, "write a revocation list in PEM form there"))
+    lists.map_err(|e| not(&path, &e, "put a revocation list in PEM form there"))
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     PrivateKeyDer::from_pem_slice(&text(path)?)
-        .map_err(|e| not(path, &e, "write a private key in PEM form there"))
+        .map_err(|e| not(path, &e, "put a private key in PEM form there"))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let advice = "write a certificate in PEM form there";
+    let advice = "put a certificate in PEM form there";
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text(path)?).collect();
     let found = found.map_err(|e| not(path, &e, advice))?;
     if found.is_empty() {

@@ -69,7 +69,7 @@ impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UriError::NoScheme => {
-                f.write_str("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")
+                f.write_str("it has no scheme")
             }
             UriError::Scheme(scheme) => {
                 write!(f, "'{scheme}' is not a scheme of NBD: nbd, nbds, nbd+unix, nbds+unix")

@@ -6,7 +6,7 @@
 )]
 
 use super::wire::{self, INFO, command};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Remedy};
 use crate::lock::lock;
 use io_uring::types::{self, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -37,15 +37,18 @@ impl Control {
     /// Opens `/dev/ublk-control`. It is an error if there is no driver, or no permission.
     pub fn open() -> Result<Control, Error> {
         let path = Path::new(CONTROL);
-        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {
-            io::Errno::NOENT | io::Errno::NODEV | io::Errno::NXIO => Error {
-                attempt: "open",
-                place: CONTROL.into(),
-                source: Cause::Not("this kernel has no ublk driver".into()),
-                advice: "load ublk_drv (CONFIG_BLK_DEV_UBLK, since Linux 6.0), or say --fuse and use losetup",
-            },
-            e => Error::os("open", path, e),
-        })?;
+        let file =
+            rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| {
+                match e {
+                    io::Errno::NOENT | io::Errno::NODEV | io::Errno::NXIO => Error {
+                        attempt: "open",
+                        place: CONTROL.into(),
+                        source: Cause::Not("this kernel has no ublk driver".into()),
+                        remedy: Remedy::LoadUblk,
+                    },
+                    e => Error::os("open", path, e),
+                }
+            })?;
         let ring = IoUring::builder()
             .dontfork()
             .build(2)

@@ -336,7 +336,7 @@ fn what_is_in_use_is_not_written() {
     let refused = |path: &Path| {
         file::open_for(path, Access::Write).err().map(|e| e.to_string()).unwrap_or_default()
     };
-    assert!(refused(&path).contains("shows it as a device"), "{}", refused(&path));
+    assert!(refused(&path).contains("is a loop device over it"), "{}", refused(&path));
     // A second writer.
     let first = file::open_for(device.path(), Access::Write).unwrap();
     assert!(refused(device.path()).contains("in use"), "{}", refused(device.path()));

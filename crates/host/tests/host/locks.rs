@@ -20,13 +20,13 @@ fn writers_are_alone_and_readers_are_not() {
     assert_eq!(
         refused(Access::Write),
         format!(
-            "write {place}: another program has locked it, a virtual machine perhaps: release it first, or say --allow-busy"
+            "write {place}: another program has locked it, a virtual machine perhaps: release it first"
         )
     );
     assert_eq!(
         refused(Access::ReadLocked),
         format!(
-            "read {place}: another program has locked it to write it, a virtual machine perhaps: end that first, or say --allow-busy"
+            "read {place}: another program has locked it for writing, a virtual machine perhaps: end that program first"
         )
     );
     // To look is free, and to have looked, which closes a descriptor of the file, does not end the

@@ -111,7 +111,7 @@ fn what_is_not_lsblk_output_says_so() {
     );
     assert!(
         error(r#"{"blockdevices":[{"name":"sda","size":"931.5G"}]}"#)
-            .ends_with("\"931.5G\" is not in bytes: give lsblk -b as well")
+            .ends_with("\"931.5G\" is not in bytes: run lsblk with -b as well")
     );
     let hostile = r#"{"blockdevices":[1,null,{},{"name":7},{"name":"a","size":1,"type":"part","pkname":"a","start":18446744073709551615},
         {"name":"b","size":1,"alignment":-9,"phy-sec":-1,"maj:min":"x:y","children":{"name":"c"}}]}"#;

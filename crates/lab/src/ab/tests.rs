@@ -92,16 +92,17 @@ fn a_failure_keeps_what_is_finished() {
     let mut left = 7;
     let mut one = |_, _| {
         left -= 1;
-        if left == 0 { Err(Error("read at 0: it vanished".into())) } else { Ok(took(10)) }
+        if left == 0 { Err(Error::new("read at 0: it vanished".into())) } else { Ok(took(10)) }
     };
     let found = measure(&plan(&["a", "b"], 10), &mut one, &mut |_| {});
     assert_eq!(found.runs.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);
-    assert_eq!(found.stopped, Some(Error("read at 0: it vanished".into())));
+    assert_eq!(found.stopped, Some(Error::new("read at 0: it vanished".into())));
     assert_eq!(found.comparison.expect("of three").runs, 3);
     assert_eq!(found.warnings, Vec::<String>::new(), "the comparison says that there are too few");
     let alone = measure(&plan(&["a"], 3), &mut |_, _| Ok(took(10)), &mut |_| {});
-    assert_eq!(alone.warnings[0], "a: 3 runs, too few for an interval; it takes 4, better 10");
-    let nothing = measure(&plan(&["a", "b"], 10), &mut |_, _| Err(Error("no".into())), &mut |_| {});
+    assert_eq!(alone.warnings[0], "a: 3 runs, too few for an interval: it needs 4, better 10");
+    let nothing =
+        measure(&plan(&["a", "b"], 10), &mut |_, _| Err(Error::new("no".into())), &mut |_| {});
     assert!(nothing.comparison.is_err());
 }
 
@@ -136,7 +137,7 @@ fn runs_of_equal_length_are_compared_by_the_request() {
     // A run of no requests has no time a request, and that is said.
     let idle = measure(&plan, &mut |_, _| Ok(Run { ns: 5, ..Run::new() }), &mut |_| {});
     assert!(idle.comparison.is_err());
-    assert_eq!(idle.warnings[0], "a: a run without a request has no time a request");
+    assert_eq!(idle.warnings[0], "a: a run made no request, so it has no time per request");
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn a_variant_that_does_less_is_not_faster() {
     let ratio = found.comparison.expect("a ratio").ratio;
     assert!((ratio.median - 1.0).abs() < 1e-9 && (ratio.high - 1.0).abs() < 1e-9, "{ratio:?}");
     assert!(
-        found.warnings[0].starts_with("the variants did not do equally many requests"),
+        found.warnings[0].starts_with("the variants made different numbers of requests"),
         "{:?}",
         found.warnings
     );
@@ -167,5 +168,5 @@ fn failed_requests_are_told() {
         "{:?}",
         found.warnings
     );
-    assert!(found.comparison.is_err_and(|e| e.0.ends_with("needs runs in which none did")));
+    assert!(found.comparison.is_err_and(|e| e.message.ends_with("needs runs in which none did")));
 }

@@ -33,7 +33,7 @@ impl Directory {
     pub fn new(root: &Path) -> Result<Directory, Error> {
         let mut entries = fs::read_dir(root).map_err(|e| failed("open", root, &e))?;
         if entries.next().is_some() {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "open {}: the directory is not empty: name an empty one",
                 root.display()
             )));
@@ -54,7 +54,7 @@ impl Directory {
         if name.split('/').all(inside) {
             Ok(self.root.join(name))
         } else {
-            Err(Error(format!("open {name:?}: not a name below a directory")))
+            Err(Error::new(format!("open {name:?}: not a name below a directory")))
         }
     }
 
@@ -77,10 +77,10 @@ impl Directory {
         let opened = self
             .open
             .get(&file)
-            .ok_or_else(|| Error(format!("{attempt} file {}: not open", file.0)))?;
-        let end = offset
-            .checked_add(length)
-            .ok_or_else(|| Error(format!("{attempt} {} at {offset}: past 2^64", opened.name)))?;
+            .ok_or_else(|| Error::new(format!("{attempt} file {}: not open", file.0)))?;
+        let end = offset.checked_add(length).ok_or_else(|| {
+            Error::new(format!("{attempt} {} at {offset}: past 2^64", opened.name))
+        })?;
         let longest = usize::try_from(PIECE.min(length)).unwrap_or(usize::MAX);
         if self.buffer.len() < longest {
             // Not zeros: a file system might store none of them.
@@ -90,7 +90,7 @@ impl Directory {
         while at < end {
             let piece = usize::try_from(PIECE.min(end - at)).unwrap_or(usize::MAX);
             each(&opened.file, &mut self.buffer[..piece], at)
-                .map_err(|e| Error(format!("{attempt} {} at {at}: {e}", opened.name)))?;
+                .map_err(|e| Error::new(format!("{attempt} {} at {at}: {e}", opened.name)))?;
             at += piece as u64;
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Directory {
 }
 
 fn failed(attempt: &str, path: &Path, error: &io::Error) -> Error {
-    Error(format!("{attempt} {}: {error}", path.display()))
+    Error::new(format!("{attempt} {}: {error}", path.display()))
 }
 
 impl Files for Directory {
@@ -141,16 +141,18 @@ impl Files for Directory {
     }
 
     fn sync_file(&mut self, file: File) -> Result<(), Error> {
-        let opened =
-            self.open.get(&file).ok_or_else(|| Error(format!("sync file {}: not open", file.0)))?;
-        opened.file.sync_all().map_err(|e| Error(format!("sync {}: {e}", opened.name)))
+        let opened = self
+            .open
+            .get(&file)
+            .ok_or_else(|| Error::new(format!("sync file {}: not open", file.0)))?;
+        opened.file.sync_all().map_err(|e| Error::new(format!("sync {}: {e}", opened.name)))
     }
 
     fn close(&mut self, file: File) -> Result<(), Error> {
         self.open
             .remove(&file)
             .map(drop)
-            .ok_or_else(|| Error(format!("close file {}: not open", file.0)))
+            .ok_or_else(|| Error::new(format!("close file {}: not open", file.0)))
     }
 
     fn stat(&mut self, name: &str) -> Result<u64, Error> {
@@ -180,7 +182,7 @@ impl Files for Directory {
     /// (posix_fadvise(2)).
     fn forget(&mut self) -> Result<(), Error> {
         page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file))
-            .map_err(|e| Error(e.to_string()))
+            .map_err(|e| Error::new(e.to_string()))
     }
 
     fn think(&mut self, _ns: u64) {}
@@ -232,13 +234,14 @@ mod tests {
         }
         let file = files.create("a").unwrap();
         assert_eq!(
-            files.read(file, 0, 1).unwrap_err().0,
+            files.read(file, 0, 1).unwrap_err().message,
             "read a at 0: failed to fill whole buffer"
         );
-        assert!(files.create("a").unwrap_err().0.starts_with("create "));
+        assert!(files.create("a").unwrap_err().message.starts_with("create "));
         assert!(
-            Directory::new(&root)
-                .is_err_and(|e| e.0.ends_with("the directory is not empty: name an empty one"))
+            Directory::new(&root).is_err_and(|e| e
+                .message
+                .ends_with("the directory is not empty: name an empty one"))
         );
         files.close(file).unwrap();
         files.remove("a").unwrap();

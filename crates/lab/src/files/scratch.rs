@@ -21,7 +21,7 @@ impl Scratch {
     /// Makes a scratch directory in `directory`, with mode 0700.
     pub fn new(directory: &Path) -> Result<Scratch, Error> {
         let failed = |why: &dyn std::fmt::Display| {
-            Error(format!("make a scratch directory in {}: {why}", directory.display()))
+            Error::new(format!("make a scratch directory in {}: {why}", directory.display()))
         };
         let number = u64::from_le_bytes(random::bytes().map_err(|e| failed(&e))?);
         let path = directory.join(format!("{NAME}{number:016x}"));
@@ -39,7 +39,7 @@ impl Scratch {
     pub fn remove(mut self) -> Result<(), Error> {
         self.removed = true;
         std::fs::remove_dir_all(&self.path)
-            .map_err(|e| Error(format!("remove {}: {e}", self.path.display())))
+            .map_err(|e| Error::new(format!("remove {}: {e}", self.path.display())))
     }
 }
 

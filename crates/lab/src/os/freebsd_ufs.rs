@@ -52,8 +52,8 @@ impl Shape {
         let groups = room / (shape.group_blocks * shape.block_bytes);
         let most = groups.saturating_mul(shape.maxbpg * shape.block_bytes);
         match file_bytes.unwrap_or(most.min(4 << 30)) {
-            0 => Err(Error(format!(
-                "host freebsd-ufs: the target has {room} bytes, and a group of it {}",
+            0 => Err(Error::new(format!(
+                "host freebsd-ufs: the target has {room} bytes, less than a cylinder group of {}",
                 shape.group_blocks * shape.block_bytes
             ))),
             file_bytes => Ok(Shape { file_bytes, ..shape }),
@@ -81,7 +81,7 @@ impl<'a> FreebsdUfs<'a> {
     /// A file on the file system that fills `below`. It is an error if the file does not fit.
     pub fn new(below: &'a mut dyn Rig, shape: Shape) -> Result<FreebsdUfs<'a>, Error> {
         let Shape { file_bytes, block_bytes, group_blocks, data_block, maxbpg } = shape;
-        let impossible = |why: String| Error(format!("host freebsd-ufs: {why}"));
+        let impossible = |why: String| Error::new(format!("host freebsd-ufs: {why}"));
         if !block_bytes.is_power_of_two() || block_bytes < below.sector() {
             return Err(impossible(format!(
                 "block_bytes = {block_bytes}: a power of two, at least a sector of {}",
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let refused = |shape, length| {
-            FreebsdUfs::new(&mut below(length), shape).err().map(|e| e.0).unwrap_or_default()
+            FreebsdUfs::new(&mut below(length), shape).err().map(|e| e.message).unwrap_or_default()
         };
         assert!(refused(MAV, 1 << 34).contains("does not fit"));
         assert!(refused(Shape { maxbpg: 11761, ..MAV }, 1 << 40).contains("inside a group"));

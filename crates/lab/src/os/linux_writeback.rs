@@ -91,8 +91,9 @@ impl<'a> LinuxWriteback<'a> {
     /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<LinuxWriteback<'a>, Error> {
         let length = rig.length();
-        let shape = Shape::new(length)
-            .ok_or_else(|| Error(format!("mke2fs: {length} bytes are too few")))?;
+        let shape = Shape::new(length).ok_or_else(|| {
+            Error::new(format!("mke2fs: {length} bytes are too few for a file system"))
+        })?;
         let mut groups: Vec<Option<Box<Group>>> = (0..shape.groups()).map(|_| None).collect();
         let mut first = Group::new(&shape, 0);
         // Inodes 1 to 10 are reserved; 2 is the root, which has one block.
@@ -101,7 +102,9 @@ impl<'a> LinuxWriteback<'a> {
         }
         let mut root =
             Inode { number: 1, size: BLOCK, entries: Some(0), entry: 24, ..Inode::default() };
-        let (at, _) = first.take(0, 1).ok_or_else(|| Error("mke2fs: no room for a root".into()))?;
+        let (at, _) = first
+            .take(0, 1)
+            .ok_or_else(|| Error::new("mke2fs: no room for a root directory".into()))?;
         root.extents.put(0, u64::from(at), 1, 1);
         groups[0] = Some(Box::new(first));
         let flusher = Flusher::new(rig, Limits::of_memory(parameters.memory));
@@ -135,7 +138,8 @@ impl<'a> LinuxWriteback<'a> {
     fn group(&mut self, group: u64) -> Result<&mut Group, Error> {
         let shape = &self.shape;
         let own = usize::try_from(group).ok().and_then(|group| self.groups.get_mut(group));
-        let own = own.ok_or_else(|| Error(format!("group {group}: the file system has fewer")))?;
+        let own =
+            own.ok_or_else(|| Error::new(format!("group {group}: the file system has fewer")))?;
         Ok(own.get_or_insert_with(|| Box::new(Group::new(shape, group))))
     }
 
@@ -164,7 +168,7 @@ impl<'a> LinuxWriteback<'a> {
                 return Ok((group * PER_GROUP + u64::from(at), count.into()));
             }
         }
-        Err(Error("write: no space left on the file system".into()))
+        Err(Error::new("write: no space left on the file system".into()))
     }
 
     /// Allocates an inode in the group of its directory, or the next group with room. Returns its
@@ -182,7 +186,7 @@ impl<'a> LinuxWriteback<'a> {
                 return Ok(group * Shape::INODES + u64::from(inode));
             }
         }
-        Err(Error("create: no inode is free on the file system".into()))
+        Err(Error::new("create: no inode is free on the file system".into()))
     }
 
     /// Allocates block `lbn` of a file and those after it, at most `most`, with the indirect blocks
@@ -230,7 +234,7 @@ impl<'a> LinuxWriteback<'a> {
         let entries = inode
             .entries
             .as_mut()
-            .ok_or_else(|| Error("make a file in what is no directory".into()))?;
+            .ok_or_else(|| Error::new("make a file: its parent is not a directory".into()))?;
         *entries += 1;
         inode.entry += bytes;
         let (number, lbn) = (inode.number, (inode.entry - 1) / BLOCK);
@@ -267,13 +271,13 @@ impl<'a> LinuxWriteback<'a> {
     /// Makes an inode and its name.
     fn make(&mut self, name: &str, directory: bool) -> Result<Id, Error> {
         if self.names.is_there(name) {
-            return Err(Error(format!("create {name}: it is there already")));
+            return Err(Error::new(format!("create {name}: it is there already")));
         }
         let parent = self.names.parent(name)?;
         let leaf = name.rsplit('/').next().unwrap_or(name).len().min(255) as u64;
         let entry = (8 + leaf).next_multiple_of(4);
         if self.names.node(parent)?.entries.is_none() {
-            return Err(Error(format!("create {name}: it would be in what is no directory")));
+            return Err(Error::new(format!("create {name}: its parent is not a directory")));
         }
         let number = self.take_inode(parent, directory)?;
         self.change(self.shape.inode_block(number))?;
@@ -340,7 +344,7 @@ impl Files for LinuxWriteback<'_> {
         let id = self.names.opened(file)?;
         let end = offset
             .checked_add(length)
-            .ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
+            .ok_or_else(|| Error::new(format!("write at {offset}: past 2^64")))?;
         let (mut lbn, last) = (offset / BLOCK, end.div_ceil(BLOCK));
         let inode = self.names.node(id)?;
         inode.size = inode.size.max(end);
@@ -390,7 +394,7 @@ impl Files for LinuxWriteback<'_> {
     fn remove(&mut self, name: &str) -> Result<(), Error> {
         let id = self.names.get(name)?;
         if self.names.node(id)?.entries.is_some() {
-            return Err(Error(format!("remove {name}: it is a directory")));
+            return Err(Error::new(format!("remove {name}: it is a directory")));
         }
         self.drop_name(name)
     }
@@ -399,8 +403,8 @@ impl Files for LinuxWriteback<'_> {
         let id = self.names.get(name)?;
         match self.names.node(id)?.entries {
             Some(0) if id != ROOT => self.drop_name(name),
-            Some(_) => Err(Error(format!("remove {name}: the directory is not empty"))),
-            None => Err(Error(format!("remove {name}: it is not a directory"))),
+            Some(_) => Err(Error::new(format!("remove {name}: the directory is not empty"))),
+            None => Err(Error::new(format!("remove {name}: it is not a directory"))),
         }
     }
 

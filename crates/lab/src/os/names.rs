@@ -59,7 +59,7 @@ impl<T> Names<T> {
         if self.last.0 == name {
             return Ok(self.last.1);
         }
-        self.names.get(name).copied().ok_or_else(|| Error(format!("open {name}: {missing}")))
+        self.names.get(name).copied().ok_or_else(|| Error::new(format!("open {name}: {missing}")))
     }
 
     /// True if the name exists.
@@ -73,7 +73,7 @@ impl<T> Names<T> {
             Some(id) => id,
             None => {
                 let id = Id::try_from(self.nodes.len())
-                    .map_err(|_| Error(format!("create {name}: more than 2^32 files")))?;
+                    .map_err(|_| Error::new(format!("create {name}: more than 2^32 files")))?;
                 self.nodes.push(None);
                 id
             }
@@ -102,7 +102,7 @@ impl<T> Names<T> {
         self.nodes
             .get_mut(id as usize)
             .and_then(Option::as_mut)
-            .ok_or_else(|| Error(format!("inode {id}: not there")))
+            .ok_or_else(|| Error::new(format!("inode {id}: not there")))
     }
 
     /// Opens an inode, and returns a new handle.
@@ -115,12 +115,17 @@ impl<T> Names<T> {
 
     /// The inode of an open file.
     pub(super) fn opened(&self, file: File) -> Result<Id, Error> {
-        self.open.get(&file).copied().ok_or_else(|| Error(format!("file {}: not open", file.0)))
+        self.open
+            .get(&file)
+            .copied()
+            .ok_or_else(|| Error::new(format!("file {}: not open", file.0)))
     }
 
     /// Closes a file, and returns its inode.
     pub(super) fn close(&mut self, file: File) -> Result<Id, Error> {
-        self.open.remove(&file).ok_or_else(|| Error(format!("close of file {}: not open", file.0)))
+        self.open
+            .remove(&file)
+            .ok_or_else(|| Error::new(format!("close of file {}: not open", file.0)))
     }
 
     /// All inodes that exist.

@@ -124,7 +124,9 @@ impl<'a> OpenbsdFfs<'a> {
             first.take_inode();
         }
         let before = first.free_blocks;
-        let at = first.take(1, None).ok_or_else(|| Error("newfs: no room for a root".into()))?;
+        let at = first
+            .take(1, None)
+            .ok_or_else(|| Error::new("newfs: no room for a root directory".into()))?;
         root.extents.put(0, u64::from(at), 1, shape.frag);
         first.directories = 1;
         let free_blocks = free_blocks - u64::from(before - first.free_blocks);
@@ -236,7 +238,7 @@ impl<'a> OpenbsdFfs<'a> {
         let lbn = u64::from(block) * DIRECTORY_BLOCK / bsize;
         let place = self.names.node(directory)?.extents.block(lbn, frag);
         let (at, fragments) = place.ok_or_else(|| {
-            Error(format!("directory inode {directory}: block {lbn} is not there"))
+            Error::new(format!("directory inode {directory}: block {lbn} is not there"))
         })?;
         Ok((self.shape.byte(at), u64::from(fragments) * self.shape.fsize))
     }
@@ -248,7 +250,7 @@ impl<'a> OpenbsdFfs<'a> {
         let directory = inode
             .directory
             .as_mut()
-            .ok_or_else(|| Error("make a file in what is no directory".into()))?;
+            .ok_or_else(|| Error::new("make a file: its parent is not a directory".into()))?;
         let (block, new) = directory.enter(bytes);
         let (number, lbn) = (inode.number, u64::from(block) * DIRECTORY_BLOCK / self.shape.bsize);
         if new {
@@ -277,7 +279,7 @@ impl<'a> OpenbsdFfs<'a> {
     /// Allocates an inode that is not in any directory yet, and reads its block.
     fn new_inode(&mut self, name: &str, directory: bool) -> Result<(Id, Inode), Error> {
         if self.names.is_there(name) {
-            return Err(Error(format!("create {name}: it is there already")));
+            return Err(Error::new(format!("create {name}: it is there already")));
         }
         let parent = self.names.parent(name)?;
         let number = self.take_inode(parent, directory)?;
@@ -398,7 +400,7 @@ impl Files for OpenbsdFfs<'_> {
         self.syncer()?;
         let id = self.names.get(name)?;
         if self.names.node(id)?.directory.is_some() {
-            return Err(Error(format!("remove {name}: it is a directory")));
+            return Err(Error::new(format!("remove {name}: it is a directory")));
         }
         self.drop_name(name)
     }
@@ -408,8 +410,8 @@ impl Files for OpenbsdFfs<'_> {
         let id = self.names.get(name)?;
         match self.names.node(id)?.directory.as_ref().map(|directory| directory.entries) {
             Some(0) if id != ROOT => self.drop_name(name),
-            Some(_) => Err(Error(format!("remove {name}: the directory is not empty"))),
-            None => Err(Error(format!("remove {name}: it is not a directory"))),
+            Some(_) => Err(Error::new(format!("remove {name}: the directory is not empty"))),
+            None => Err(Error::new(format!("remove {name}: it is not a directory"))),
         }
     }
 

@@ -147,7 +147,9 @@ impl<'a> Queue<'a> {
         let before = self.in_flight();
         self.gather(1)?;
         if self.in_flight() == before {
-            return Err(Error(format!("wait for {before} requests: they were never answered")));
+            return Err(Error::new(format!(
+                "wait for {before} requests: they were never answered"
+            )));
         }
         Ok(())
     }
@@ -156,7 +158,7 @@ impl<'a> Queue<'a> {
         let waiting = self.in_flight();
         self.rig
             .wait(least, &mut self.done)
-            .map_err(|errno| Error(format!("wait for {waiting} requests: {errno}")))?;
+            .map_err(|errno| Error::new(format!("wait for {waiting} requests: {errno}")))?;
         for Done { tag, error, .. } in self.done.drain(..) {
             let Some(place) = place(&self.open, tag) else { continue };
             let own = &mut self.open[place as usize];

@@ -78,7 +78,7 @@ impl Real {
         files: Vec<OpenFile>,
         shape: Shape,
     ) -> Result<Real, Error> {
-        let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
+        let failed = |what: &str, why: &dyn std::fmt::Display| Error::new(format!("{what}: {why}"));
         let sector = files.iter().try_fold(sector.max(1), |all, file| lcm(all, file.grain()));
         let sector = sector
             .ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;

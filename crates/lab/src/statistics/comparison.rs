@@ -62,20 +62,20 @@ impl Comparison {
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
-            return Err(Error(
+            return Err(Error::new(
                 "compare: no run of both is finished; a ratio needs one of each".into(),
             ));
         }
         if let Some(bad) =
             first.iter().chain(last).find(|value| !value.is_finite() || **value <= 0.0)
         {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "compare: a run of {bad} s; a ratio needs times above zero"
             )));
         }
         let whole = median(last) / median(first);
         if !whole.is_finite() {
-            return Err(Error("compare: times too far apart for a ratio".into()));
+            return Err(Error::new("compare: times too far apart for a ratio".into()));
         }
         let (below, above) = (Ascending::new(first), Ascending::new(last));
         let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
@@ -124,7 +124,7 @@ impl fmt::Display for Comparison {
                 };
                 write!(
                     f,
-                    "takes {median:.3} times as long; {each} too few for an interval: it takes {ENOUGH}, better 10"
+                    "takes {median:.3} times as long; {each} too few for an interval: it needs {ENOUGH}, better 10"
                 )
             }
             Verdict::Slower if median >= 2.0 => write!(

@@ -36,7 +36,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
         warnings.push(format!(
-            "{name}: {} run{s}, too few for an interval; it takes {ENOUGH}, better 10",
+            "{name}: {} run{s}, too few for an interval: it needs {ENOUGH}, better 10",
             summary.count
         ));
         return warnings;
@@ -44,7 +44,9 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     let far = outliers(values);
     if let Some((low, high)) = two_kinds(values) {
         let apart = format!("about {} and about {}", seconds(low), seconds(high));
-        warnings.push(format!("{name}: two kinds of run, {apart}: no single time stands for both"));
+        warnings.push(format!(
+            "{name}: the runs fall into two groups, {apart}: no single time describes both"
+        ));
     } else if !far.is_empty() {
         let which: Vec<String> = far
             .iter()
@@ -60,8 +62,10 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     }
     let variation = summary.deviation / summary.mean;
     if variation > NOISY {
-        warnings
-            .push(format!("{name}: noisy, runs deviate by {} of their mean", percent(variation)));
+        warnings.push(format!(
+            "{name}: noisy: its runs deviate by {} of their mean",
+            percent(variation)
+        ));
     }
     warnings
 }
@@ -86,7 +90,7 @@ pub fn drift(series: &[&[f64]]) -> Option<String> {
     let way = if change > 0.0 { "slower" } else { "faster" };
     let change = percent(change.abs());
     Some(format!(
-        "drift: the second half of the runs is {change} {way} than the first; the order A B B A evens out what is steady of it"
+        "drift: the second half of the runs is {change} {way} than the first; the order A B B A cancels a steady drift"
     ))
 }
 

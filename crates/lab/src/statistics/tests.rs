@@ -162,7 +162,7 @@ fn verdicts_in_words() {
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
     assert_eq!(
         say(&[1.0], &[2.0]),
-        "takes 2.000 times as long; 1 run each is too few for an interval: it takes 4, better 10"
+        "takes 2.000 times as long; 1 run each is too few for an interval: it needs 4, better 10"
     );
     // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a
     // difference.
@@ -236,13 +236,15 @@ fn outliers_are_marked_also_where_most_is_equal() {
 fn warnings_in_words() {
     let of = |values: &[f64]| noise::of_series("aligned", values);
     assert_eq!(of(&[2.0; 8]), Vec::<String>::new());
-    assert_eq!(of(&[2.0]), ["aligned: 1 run, too few for an interval; it takes 4, better 10"]);
+    assert_eq!(of(&[2.0]), ["aligned: 1 run, too few for an interval: it needs 4, better 10"]);
     let far = of(&[1.0, 1.01, 0.99, 1.02, 5.0, 1.0]);
     assert_eq!(far[0], "aligned: outliers (run 5 5.00 s) from a median of 1.00 s; all are kept");
-    assert_eq!(far[1], "aligned: noisy, runs deviate by 98 % of their mean");
+    assert_eq!(far[1], "aligned: noisy: its runs deviate by 98 % of their mean");
     let two = of(&[0.01, 0.02, 0.0101, 0.0202, 0.0099, 0.0198, 0.0102, 0.0201]);
     assert!(
-        two[0].starts_with("aligned: two kinds of run, about 10.05 ms and about 20.03 ms:"),
+        two[0].starts_with(
+            "aligned: the runs fall into two groups, about 10.05 ms and about 20.03 ms:"
+        ),
         "{two:?}"
     );
 }

@@ -10,6 +10,7 @@ use super::real::Real;
 use super::rows::Place;
 use super::{Lab, LabError};
 use crate::error::Error;
+use crate::error::Remedy::{FewerRows, FewerRowsOrPoints};
 
 /// The most rows of a lab, and the most drives of a row.
 pub(super) const ROWS: usize = 1024;
@@ -43,22 +44,17 @@ impl Asks {
         self.requests = self.requests.saturating_add(row.requests);
         self.scratch = self.scratch.saturating_add(row.scratch);
         self.seconds += row.seconds;
-        let (what, most, less) = if self.requests > REQUESTS {
-            (
-                format!("{} requests", self.requests),
-                REQUESTS.to_string(),
-                ", or fewer points with --sweep",
-            )
+        let (what, most, remedy) = if self.requests > REQUESTS {
+            (format!("{} requests", self.requests), REQUESTS.to_string(), FewerRowsOrPoints)
         } else if self.scratch > SCRATCH {
-            (format!("{} bytes of scratch files", self.scratch), SCRATCH.to_string(), "")
+            (format!("{} bytes of scratch files", self.scratch), SCRATCH.to_string(), FewerRows)
         } else if self.seconds > SECONDS {
-            (format!("{} seconds", self.seconds), SECONDS.to_string(), "")
+            (format!("{} seconds", self.seconds), SECONDS.to_string(), FewerRows)
         } else {
             return Ok(());
         };
-        Err(Error(format!(
-            "with this row the lab asks for {what}, more than {most}: run fewer rows at a time with --row{less}"
-        )))
+        Err(Error::new(format!("with this row the lab needs {what}, more than {most}"))
+            .with(remedy))
     }
 }
 
@@ -73,7 +69,7 @@ pub(super) fn check(
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
         sums[lab]
             .add(asks)
-            .map_err(|error| ((lab, row), labs[lab].refuse(labs[lab].row(row), error.0)))?;
+            .map_err(|error| ((lab, row), labs[lab].refuse(labs[lab].row(row), error)))?;
     }
     Ok(())
 }
@@ -152,7 +148,7 @@ mod tests {
         let lab = lab("note = \"-\"");
         assert!((0..TEXTS >> 24).all(|_| lab.text("a.hex").is_ok()));
         let refused = lab.text("a.hex").unwrap_err();
-        assert!(refused.0.contains("more than 268435456 bytes of texts"), "{refused}");
+        assert!(refused.message.contains("more than 268435456 bytes of hexdumps"), "{refused}");
     }
 
     #[test]
@@ -163,7 +159,11 @@ mod tests {
         let message = |before: u64| {
             let lab = lab(work);
             lab.by_time.store(before, Ordering::Relaxed);
-            run(&[lab], &asked, &|_| {}).unwrap().1.first().map(|failure| failure.message.clone())
+            run(&[lab], &asked, &|_| {})
+                .unwrap()
+                .1
+                .first()
+                .map(|failure| failure.cause.message.clone())
         };
         assert_eq!(message(REQUESTS - 60), None);
         assert!(message(REQUESTS - 50).is_some_and(|why| {

@@ -77,7 +77,7 @@ struct Embedded;
 
 impl Texts for Embedded {
     fn read(&self, _name: &str) -> Result<Cow<'static, str>, Error> {
-        Err(Error("it does not come with the program".into()))
+        Err(Error::new("it does not come with the program".into()))
     }
 }
 

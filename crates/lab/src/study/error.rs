@@ -37,5 +37,5 @@ impl From<Error> for LabError {
 
 /// A model's error in a message of a lab; the line is one of the model's file.
 pub(super) fn in_model(name: &str, error: &model::Refusal) -> Error {
-    Error(format!("model {name}: {error}"))
+    Error::new(format!("model {name}: {error}"))
 }

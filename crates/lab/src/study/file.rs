@@ -109,32 +109,34 @@ impl RowForm {
             .flat_map(|published| [published.aligned, published.unaligned])
             .flatten();
         if let Some(bad) = values.into_iter().find(|value| !(value.is_finite() && *value > 0.0)) {
-            return Err(Error(format!("published: {bad}: a number above 0")));
+            return Err(Error::new(format!("published: {bad} is not a number above 0")));
         }
         let Some(workload) = &self.workload else {
             return if self.note.is_empty() {
-                Err(Error("without a workload, note says why it cannot be predicted".into()))
+                Err(Error::new(
+                    "without a workload it needs a note that says why it is not predicted".into(),
+                ))
             } else {
                 Ok(())
             };
         };
         if self.aligned.is_none() {
-            return Err(Error("a row with a workload has at least the variant aligned".into()));
+            return Err(Error::new("with a workload it needs at least the variant aligned".into()));
         }
         if self.drives(lab).len() > DRIVES {
-            return Err(Error(format!("{} drives: at most {DRIVES}", self.drives(lab).len())));
+            return Err(Error::new(format!("{} drives: at most {DRIVES}", self.drives(lab).len())));
         }
         if self.real.is_none() && self.drives(lab).is_empty() {
-            return Err(Error("drives: name the model of at least one".into()));
+            return Err(Error::new("drives: name the model of at least one".into()));
         }
         if !(self.scale.is_finite() && self.scale > 0.0) {
-            return Err(Error(format!("scale = {}: a number above 0", self.scale)));
+            return Err(Error::new(format!("scale = {} is not a number above 0", self.scale)));
         }
         if !(1..=STARTS).contains(&self.starts) {
-            return Err(Error(format!("starts = {}: from 1 to {STARTS}", self.starts)));
+            return Err(Error::new(format!("starts = {}: from 1 to {STARTS}", self.starts)));
         }
         if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
-            return Err(Error("bound: a number from 0".into()));
+            return Err(Error::new("bound is not a number of at least 0".into()));
         }
         self.processor(lab).check()?;
         // Each personality is a run of its own, so a second mention is a mistake.
@@ -144,7 +146,7 @@ impl RowForm {
             .enumerate()
             .find(|(nth, name)| self.personalities[..*nth].contains(name));
         if let Some((_, name)) = twice {
-            return Err(Error(format!("personalities: {name} is named twice")));
+            return Err(Error::new(format!("personalities: {name} is named twice")));
         }
         if self.real.is_some() {
             return self.check_real();
@@ -158,9 +160,9 @@ impl RowForm {
             let (needs, is) = if workload.is_of_files() {
                 ("a file system", "has none")
             } else {
-                ("blocks", "gives files")
+                ("blocks", "offers only files")
             };
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "the workload {} needs {needs}, and the host {} {is}",
                 workload.name(),
                 host.name()
@@ -184,24 +186,24 @@ impl RowForm {
             ("swept", self.swept.is_some()),
         ];
         if let Some((key, _)) = said.iter().find(|(_, said)| *said) {
-            return Err(Error(format!(
-                "{key} is for simulated drives, and real measures this machine"
+            return Err(Error::new(format!(
+                "{key} is for simulated drives, and a row with real measures this machine: leave out one"
             )));
         }
         let looped = self.real.as_ref().is_some_and(|real| real.looped);
         let other_ground = self.real.as_ref().is_some_and(|real| !real.layers.is_empty())
             || variants().any(|variant| variant.provider.is_some());
         if looped && (other_ground || self.workload.as_ref().is_some_and(Workload::is_of_files)) {
-            return Err(Error(
-                "loop: blocks of the whole device: without layers, provider and workloads of files"
+            return Err(Error::new(
+                "loop measures blocks of a whole device: leave out layers and provider, and name a workload of blocks"
                     .into(),
             ));
         }
         let other = self.unaligned.as_ref().and_then(|variant| variant.disk.as_ref());
         match (other, self.aligned.as_ref().and_then(|variant| variant.disk.as_ref())) {
             (Some(other), own) if own.map(Spanned::get_ref) != Some(other.get_ref()) => {
-                Err(Error(format!(
-                    "unaligned: disk = {}: there is one scratch file, with the disk of aligned",
+                Err(Error::new(format!(
+                    "unaligned: disk = {}: both variants use one scratch file, with the disk of aligned: leave it out",
                     other.get_ref()
                 )))
             }
@@ -325,8 +327,8 @@ impl Processor {
             .chain(classes)
             .find(|(_, ns)| !(0.0..=LONGEST_NS).contains(ns))
         {
-            Some((key, ns)) => Err(Error(format!(
-                "processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second"
+            Some((key, ns)) => Err(Error::new(format!(
+                "processor: {key} = {ns}: from 0 to {LONGEST_NS} ns, a second"
             ))),
             None => Ok(()),
         }

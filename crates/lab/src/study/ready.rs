@@ -98,7 +98,7 @@ impl<'a> Ready<'a> {
             for _ in &case.points {
                 let ratio = self::ours(&next()?)
                     .ratio
-                    .ok_or_else(|| Error("sweep: a run took no time".into()))?;
+                    .ok_or_else(|| Error::new("sweep: a run took no time".into()))?;
                 let (low, high) = (ours.low.or(ours.ratio), ours.high.or(ours.ratio));
                 ours = Ours {
                     low: low.map(|low| low.min(ratio)),
@@ -146,13 +146,13 @@ impl Job<'_> {
 
     fn run(&self) -> Result<Measured, Error> {
         if signal::happened() {
-            return Err(Error("interrupted".into()));
+            return Err(Error::new("interrupted".into()));
         }
         let Ready { lab, form, scenes, .. } = self.ready;
         let (name, scene) = &scenes[self.scene];
-        let workload = self.workload().ok_or_else(|| Error("nothing to run".into()))?;
+        let workload = self.workload().ok_or_else(|| Error::new("nothing to run".into()))?;
         lab.variant(form, workload, scene, self.set)
-            .map_err(|e| Error(format!("{name}: {e}")))
+            .map_err(|e| Error { message: format!("{name}: {}", e.message), ..e })
             .map(|measured| measured.named(name))
     }
 }

@@ -146,18 +146,18 @@ impl Lab {
         let mut fetched = vec![(0, 0); places.len()];
         let mut one = |nth: usize, run: usize| {
             let place =
-                places.get(nth).ok_or_else(|| Error("a variant that is not there".into()))?;
+                places.get(nth).ok_or_else(|| Error::new("a variant that is not there".into()))?;
             let before = stat::fetched();
             let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
             fetched[nth].0 += stat::fetched()
                 .zip(before)
                 .map_or(0, |(after, before)| after.saturating_sub(before));
             fetched[nth].1 += run.ops;
-            if signal::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+            if signal::happened() { Err(Error::new("interrupted".into())) } else { Ok(run) }
         };
         let found = ab::measure(&plan, &mut one, &mut |_| {});
         if found.runs.iter().all(Vec::is_empty) {
-            return Err(found.stopped.unwrap_or_else(|| Error("no run was finished".into())));
+            return Err(found.stopped.unwrap_or_else(|| Error::new("no run was finished".into())));
         }
         let middle =
             |runs: &Vec<Run>| median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
@@ -198,13 +198,13 @@ impl Lab {
             Some(name) => {
                 let text = self
                     .text(name.get_ref())
-                    .map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
+                    .map_err(|e| Error::new(format!("read the hexdump {}: {e}", name.get_ref())))?;
                 let disks = Sparse::from_hexdumps(&text)
-                    .map_err(|e| Error(format!("hexdump {}: {e}", name.get_ref())))?;
+                    .map_err(|e| Error::new(format!("hexdump {}: {e}", name.get_ref())))?;
                 let first = disks
                     .into_iter()
                     .next()
-                    .ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?;
+                    .ok_or_else(|| Error::new(format!("hexdump {}: no disk", name.get_ref())))?;
                 Ok(first.1)
             }
         }
@@ -215,12 +215,12 @@ impl Lab {
         let disk = self.disk_here(form, real)?;
         let length = disk.length();
         if length == 0 || length > LARGEST {
-            return Err(Error(format!(
-                "make a scratch file of {length} bytes: from 1 to {LARGEST}; say bytes"
+            return Err(Error::new(format!(
+                "make a scratch file of {length} bytes: set bytes, from 1 to {LARGEST}"
             )));
         }
-        let file = Unnamed::new(Path::new("."), length).map_err(|e| Error(e.to_string()))?;
-        let medium = file.store().map_err(|e| Error(e.to_string()))?;
+        let file = Unnamed::new(Path::new("."), length).map_err(|e| Error::new(e.to_string()))?;
+        let medium = file.store().map_err(|e| Error::new(e.to_string()))?;
         // Blocks that were never written would be read from nowhere. So all are written, those of a
         // disk with its content.
         let mut block = vec![0; 1 << 20];
@@ -247,11 +247,11 @@ impl Lab {
         let workload = form
             .workload
             .as_ref()
-            .ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+            .ok_or_else(|| Error::new("a row that is measured has a workload".into()))?;
         let place = |name: &str, provider: &str, offset: u64| {
             let there = if provider.is_empty() { Some(0) } else { scratch.graph.find(provider) };
-            let provider =
-                there.ok_or_else(|| Error(format!("no provider '{provider}' in the hexdump")))?;
+            let provider = there
+                .ok_or_else(|| Error::new(format!("no provider '{provider}' in the hexdump")))?;
             let depth = scratch.graph.providers[provider].depth;
             let way = if real.buffered { "through the page cache" } else { "direct" };
             let target = format!("scratch file, {way}");
@@ -287,8 +287,8 @@ impl Lab {
             let length = round_down(scratch.medium.length().saturating_sub(last), WHOLE);
             if length == 0 {
                 let room = scratch.medium.length();
-                return Err(Error(format!(
-                    "make a loop device from byte {last}: the scratch file has {room} bytes, and a page has to be left"
+                return Err(Error::new(format!(
+                    "make a loop device from byte {last}: the scratch file has {room} bytes, and at least a page of {WHOLE} must be left"
                 )));
             }
             let device = |(name, variant): (&&str, &VariantForm)| {
@@ -320,7 +320,8 @@ impl Scratch {
     /// Makes one run on a new rig, so that no state is left to the next run.
     fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.ground(place);
-        let file = OpenFile::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
+        let file =
+            OpenFile::new(medium, self.cache, path).map_err(|e| Error::new(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
         let sector = self.graph.providers[place.provider].topology.sector;
@@ -330,7 +331,7 @@ impl Scratch {
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
             Some(first) => {
-                Err(Error(format!("{} requests failed, the first: {first}", run.errors)))
+                Err(Error::new(format!("{} requests failed, the first: {first}", run.errors)))
             }
             None => Ok(run),
         }
@@ -366,10 +367,10 @@ fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
         .flat_map(|(place, runs)| runs.iter().map(|run| (place.depth as f64, run.mean_ns())));
     let line = slope(&points.collect::<Vec<_>>());
     let said = match line {
-        None => "too few layers for a slope".into(),
+        None => "there are too few layers for a slope".into(),
         Some(line) => {
             let (low, high) = (line.interval.low, line.interval.high);
-            let verdict = if low <= 0.0 && high >= 0.0 { "; it may be nothing" } else { "" };
+            let verdict = if low <= 0.0 && high >= 0.0 { "; this may be 0" } else { "" };
             format!(
                 "{:.1} ns a layer (95 %: {low:.1} to {high:.1}){verdict}; {:.0} ns without one",
                 line.slope, line.intercept

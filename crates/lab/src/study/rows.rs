@@ -34,14 +34,14 @@ pub struct Failure {
     pub row: String,
     /// The line of the lab file, if one is to blame.
     pub line: Option<usize>,
-    /// A message that says what was attempted and what was found.
-    pub message: String,
+    /// The attempt, and the finding that ended it.
+    pub cause: Error,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.line.map_or(String::new(), |line| format!(" line {line}:"));
-        write!(f, "{}, row {}:{line} {}", self.lab, self.row, self.message)
+        write!(f, "{}, row {}:{line} {}", self.lab, self.row, self.cause)
     }
 }
 
@@ -101,12 +101,7 @@ pub fn run(
     bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(
         |((lab, row), error)| {
             let row = labs[lab].row(row).get_ref().id.clone();
-            Failure {
-                lab: labs[lab].name().to_owned(),
-                row,
-                line: error.line,
-                message: error.cause.0,
-            }
+            Failure { lab: labs[lab].name().to_owned(), row, line: error.line, cause: error.cause }
         },
     )?;
     let jobs: Vec<Job<'_>> = ready
@@ -205,12 +200,12 @@ impl Lab {
     ) -> (Row, Option<Failure>) {
         let Some(error) = error else { return (row, None) };
         let place = self.row(index);
-        let LabError { line, cause: Error(message) } = match error.line {
+        let LabError { line, cause } = match error.line {
             Some(_) => error,
-            None => self.refuse(place, error.cause.0),
+            None => self.refuse(place, error.cause),
         };
         let id = place.get_ref().id.clone();
-        let note = format!("not run: {message}");
+        let note = format!("not run: {cause}");
         let row = Row {
             ours: None,
             error: None,
@@ -219,7 +214,7 @@ impl Lab {
             note,
             ..row
         };
-        (row, Some(Failure { lab: self.form.name.clone(), row: id, line, message }))
+        (row, Some(Failure { lab: self.form.name.clone(), row: id, line, cause }))
     }
 
     /// A row without our values.
@@ -259,7 +254,10 @@ impl Lab {
             let random = self.form.random.wrapping_add(start.into());
             let (run, reads) = form.host(&self.form).run(&workload, &mut rig, random)?;
             if let Some(first) = &run.first_error {
-                return Err(Error(format!("{} requests failed, the first: {first}", run.errors)));
+                return Err(Error::new(format!(
+                    "{} requests failed, the first: {first}",
+                    run.errors
+                )));
             }
             if start == 0 {
                 requests = rig.seen().iter().map(|&request| scene.place(request)).collect();

@@ -17,7 +17,7 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
 use trueline_geom::probe::Limits;
-use trueline_sim::model::Model;
+use trueline_sim::model::{MODELS, Model};
 use trueline_sim::time::{NS, Ps, span};
 use trueline_sim::world::{Schedule, World};
 
@@ -54,7 +54,7 @@ impl Scene {
             .collect::<Result<Vec<_>, _>>()?;
         let models = drives
             .iter()
-            .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e.0)))
+            .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e)))
             .collect::<Result<Vec<_>, _>>()?;
         let graph = taste(lab, variant, &models)?;
         let id = find(lab, variant, &graph)?;
@@ -63,16 +63,17 @@ impl Scene {
         let offset = variant.offset;
         if offset >= room {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
-            return Err(
-                lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes"))
-            );
+            return Err(lab
+                .at_byte(place, format!("offset = {offset}: the provider has only {room} bytes")));
         }
         let sector = provider.topology.sector;
         if !is_whole(offset, sector) {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
             return Err(lab.at_byte(
                 place,
-                format!("offset = {offset}: the provider has whole sectors of {sector} bytes"),
+                format!(
+                    "offset = {offset}: not a multiple of the provider's sectors of {sector} bytes"
+                ),
             ));
         }
         let shifted: Arc<dyn Geom> = Arc::new(Slices::data_area(offset, room - offset));
@@ -152,10 +153,12 @@ impl Drive {
             Some(text) => text.to_owned(),
             None if name.contains(['/', '.']) => lab.read(&form.model, "model")?,
             None => {
+                let names: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
                 return Err(lab.at_byte(
                     place,
                     format!(
-                        "no model '{name}': trueline drives lists them; a file is ./{name}.toml"
+                        "no model '{name}': there are {}, or a model file ./{name}.toml",
+                        names.join(", ")
                     ),
                 ));
             }
@@ -190,7 +193,11 @@ fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, La
     if dumps.len() != models.len() {
         return Err(lab.at_byte(
             place,
-            format!("{} drives for {} disks: name a drive for each", models.len(), dumps.len()),
+            format!(
+                "there are {} drives for {} disks: name a drive for each disk",
+                models.len(),
+                dumps.len()
+            ),
         ));
     }
     let several = dumps.len() > 1;
@@ -199,7 +206,7 @@ fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, La
         let length = disk.length();
         if length > model.size {
             let message = format!(
-                "disk {name} has {length} bytes, and model {} {}: set size",
+                "disk {name} has {length} bytes, and the model {} only {}: set its size",
                 model.name, model.size
             );
             return Err(lab.at_byte(place, message));
@@ -219,7 +226,7 @@ fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, LabError>
         let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
         let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
         return if several {
-            Err(lab.at_byte(place, "several disks: name the provider".into()))
+            Err(lab.at_byte(place, String::from("there are several disks: name the provider")))
         } else {
             Ok(0)
         };
@@ -232,7 +239,7 @@ fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, LabError>
             .filter(|name| !name.is_empty())
             .collect();
         let there = if there.is_empty() {
-            "there is none but the disk".to_owned()
+            "there is only the disk itself".to_owned()
         } else {
             format!("there are {}", there.join(", "))
         };
@@ -294,8 +301,8 @@ fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
 }
 
 impl Lab {
-    fn at_byte(&self, byte: usize, message: String) -> LabError {
-        LabError { line: (byte > 0).then(|| super::line(&self.text, byte)), cause: Error(message) }
+    fn at_byte(&self, byte: usize, cause: impl Into<Error>) -> LabError {
+        LabError { line: (byte > 0).then(|| super::line(&self.text, byte)), cause: cause.into() }
     }
 
     /// The text of a file that the lab names.

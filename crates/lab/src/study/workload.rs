@@ -25,7 +25,7 @@ fn weight(bytes: u64) -> u64 {
 
 /// Turns an interrupt into an error: a run cut short has no result.
 fn unless_interrupted() -> Result<(), Error> {
-    if signal::happened() { Err(Error("interrupted".into())) } else { Ok(()) }
+    if signal::happened() { Err(Error::new("interrupted".into())) } else { Ok(()) }
 }
 
 /// A workload with its parameters.
@@ -48,12 +48,12 @@ impl TryFrom<Table> for Workload {
         let there =
             || workload::WORKLOADS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let Some(Value::String(name)) = table.remove("kind") else {
-            return Err(Error(format!("a workload has a kind: {}", there())));
+            return Err(Error::new(format!("a workload needs a kind: {}", there())));
         };
         let kind = workload::named(&name)
-            .ok_or_else(|| Error(format!("no workload '{name}': {}", there())))?;
+            .ok_or_else(|| Error::new(format!("no workload '{name}': there are {}", there())))?;
         let parameters = table.try_into().map_err(|e: toml::de::Error| {
-            Error(format!("workload {name}: {}", e.to_string().trim().replace('\n', " ")))
+            Error::new(format!("workload {name}: {}", e.to_string().trim().replace('\n', " ")))
         })?;
         Ok(Workload { kind, parameters, times: 1, by_time: None })
     }
@@ -71,7 +71,7 @@ impl Workload {
         let Some(name) = &self.parameters.file else { return Ok(()) };
         let found = super::stays(name).and_then(|()| texts.beside(name));
         self.parameters.file =
-            Some(found.map_err(|why| Error(format!("file = {}: {why}", name.display())))?);
+            Some(found.map_err(|why| Error::new(format!("file = {}: {why}", name.display())))?);
         Ok(())
     }
 
@@ -116,8 +116,8 @@ impl Workload {
     fn count(&self, largest: u64) -> Result<(), Error> {
         match &self.by_time {
             Some(count) if count.fetch_add(weight(largest), Ordering::Relaxed) >= REQUESTS => {
-                Err(Error(format!(
-                    "workload {}: more than {REQUESTS} requests of rows that only seconds end: give them fewer",
+                Err(Error::new(format!(
+                    "workload {}: more than {REQUESTS} requests of rows that only seconds end: give them fewer seconds",
                     self.name()
                 )))
             }
@@ -136,7 +136,7 @@ impl Workload {
             self.name(),
             if self.times > 1 { format!(", {} times", self.times) } else { String::new() },
         );
-        Err(Error(format!(
+        Err(Error::new(format!(
             "workload {name}: {extent} requests{times}, more than {most}: give it fewer"
         )))
     }
@@ -146,7 +146,7 @@ impl Workload {
         #[allow(clippy::cast_precision_loss, reason = "a handful of runs")]
         let seconds = self.seconds() * self.times as f64;
         if seconds > SECONDS {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "workload {}: {seconds} seconds in all runs, more than {SECONDS}",
                 self.name()
             )));
@@ -167,7 +167,9 @@ impl Workload {
         let offset = self.parameters.offset.saturating_add(offset);
         match self.kind.needs {
             Needs::Blocks(make) => make(&Parameters { offset, ..self.parameters.clone() }),
-            Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
+            Needs::Files(_) => {
+                Err(Error::new(format!("workload {}: it needs a file system", self.kind.name)))
+            }
         }
     }
 
@@ -188,7 +190,9 @@ impl Workload {
                 })?;
                 unless_interrupted().and(within).map(|()| run)
             }
-            Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
+            Needs::Files(_) => {
+                Err(Error::new(format!("workload {}: it needs a file system", self.kind.name)))
+            }
         }
     }
 
@@ -200,7 +204,9 @@ impl Workload {
         watch: &mut Watch<'_>,
     ) -> Result<Run, Error> {
         match self.kind.needs {
-            Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
+            Needs::Blocks(_) => {
+                Err(Error::new(format!("workload {}: it needs blocks", self.kind.name)))
+            }
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
                 self.check(work.extent(), 0)?;

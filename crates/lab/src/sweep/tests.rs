@@ -86,7 +86,7 @@ fn a_sweep_gives_the_ends_and_what_they_depend_on() {
     let said = sweep.to_string();
     assert!(
         said.starts_with(
-            "64 points; it depends most on command_ns, the more of it the more (rank correlation"
+            "64 points; it depends most on command_ns: the greater that, the greater it is (rank correlation"
         ),
         "{said}"
     );
@@ -100,7 +100,9 @@ fn the_number_of_threads_changes_nothing() {
         assert_eq!(of(threads), one);
     }
     let odd = |set: &Set| match set.first() {
-        Some((_, value)) if value.as_float() > Some(120.0) => Err(Error(format!("at {value:?}"))),
+        Some((_, value)) if value.as_float() > Some(120.0) => {
+            Err(Error::new(format!("at {value:?}")))
+        }
         _ => Ok(1.0),
     };
     let first = run(&plan(TEXT), &odd).expect_err("fails");
@@ -139,7 +141,7 @@ fn points_that_cannot_be_are_counted() {
         "{:?}",
         sweep.why
     );
-    assert!(sweep.to_string().contains("more could not be"), "{sweep}");
+    assert!(sweep.to_string().contains("more were not possible"), "{sweep}");
     // Not one of them: then the default is all there is.
     let none = run(&plan(&format!("{TEXT}alignment_offset = [4608, 5120]\n")), &|_| Ok(2.0))
         .expect("a sweep");
@@ -147,7 +149,7 @@ fn points_that_cannot_be_are_counted() {
     // What is no key is not taken for one that cannot be.
     let refusal =
         run(&plan(&format!("{TEXT}unheard_of = [0, 1]\n")), &|_| Ok(2.0)).expect_err("no such key");
-    assert_eq!(refusal.0, "sweep: line 13: [range] unheard_of: the model has no such key");
+    assert_eq!(refusal.message, "sweep: line 13: [range] unheard_of: the model has no such key");
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn bad_ranges_and_ratios_are_refused() {
             TEXT.split("[range]").next().expect("a text")
         );
         let refusal = run(&plan(&text), &ratio).expect_err(range);
-        assert!(refusal.0.starts_with("sweep: line 11: [range] command_ns = ["), "{refusal}");
+        assert!(refusal.message.starts_with("sweep: line 11: [range] command_ns = ["), "{refusal}");
     }
     // A range wider than numbers go is refused point by point, if at all.
     let wide = TEXT.replace("[50, 150]", "[-1.7e308, 1.7e308]");

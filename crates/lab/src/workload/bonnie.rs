@@ -98,7 +98,7 @@ impl Parameters {
         let parameters =
             Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
         if parameters.kilo_files > 1 << 16 || parameters.size > 1 << 50 {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "bonnie with {} bytes and {} x 1024 files: too many",
                 parameters.size, parameters.kilo_files
             )));

@@ -26,7 +26,7 @@ fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
         sync: said.sync,
     };
     if parameters.bytes == 0 {
-        return Err(Error("a file of 0 bytes: there is nothing to measure".into()));
+        return Err(Error::new("a file of 0 bytes: there is nothing to measure".into()));
     }
     Ok(Box::new(Copy { parameters, way: said.op.unwrap_or(Way::Write) }))
 }

@@ -10,7 +10,7 @@ use crate::streams::Limit;
 /// The workload `dd` as listed.
 pub const KIND: Kind = Kind {
     name: "dd",
-    title: "sequential reads, or with --write writes, one at a time",
+    title: "sequential reads or writes, one at a time",
     needs: Needs::Blocks(make),
 };
 
@@ -58,7 +58,7 @@ impl Blocks for Dd {
         whole(rig, "dd", bs, offset)?;
         let (length, blocks) = (rig.length(), self.blocks(rig.length()));
         if blocks == 0 {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "dd of {bs} bytes at {offset}: the target has {length} bytes"
             )));
         }

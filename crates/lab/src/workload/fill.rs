@@ -64,7 +64,7 @@ impl Blocks for Fill {
         whole(rig, "fill", self.bs, self.offset)?;
         let end = round_down(rig.length(), rig.sector());
         if self.offset >= end {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "fill from {}: the target has {} bytes",
                 self.offset,
                 rig.length()

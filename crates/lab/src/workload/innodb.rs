@@ -45,10 +45,12 @@ struct Innodb {
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let page = parameters.block(PAGE)?;
     if page > 65536 {
-        return Err(Error(format!("innodb: pages of {page} bytes: at most 65536")));
+        return Err(Error::new(format!("innodb: pages of {page} bytes: at most 65536")));
     }
     let Limit::Count(batches) = parameters.limit(BATCHES)? else {
-        return Err(Error("innodb: a run is a count of batches".into()));
+        return Err(Error::new(
+            "innodb: a run ends after a count of batches, not after seconds".into(),
+        ));
     };
     Ok(Box::new(Innodb { page, offset: parameters.offset, depth: parameters.depth(32)?, batches }))
 }
@@ -80,7 +82,7 @@ impl Blocks for Innodb {
         let places = round_down(rig.length().saturating_sub(LOG + PAGES * page), page) / page;
         let places = places.saturating_sub(1 + offset.div_ceil(page));
         if places == 0 {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "innodb at {offset}: the target has {} bytes, its log and buffer need {data}",
                 rig.length()
             )));
@@ -202,6 +204,6 @@ mod tests {
         assert_eq!(run.ops, 10);
         let refused =
             made(&KIND, &Parameters::default()).run(&mut Recorder::new(1 << 20), 1, &mut |_| true);
-        assert!(refused.expect_err("too small").0.contains("need"));
+        assert!(refused.expect_err("too small").message.contains("need"));
     }
 }

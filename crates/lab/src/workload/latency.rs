@@ -13,7 +13,7 @@ use crate::run::Run;
 /// The workload `latency` as listed.
 pub const KIND: Kind = Kind {
     name: "latency",
-    title: "reads of one and the same sector: what a request costs in itself",
+    title: "reads of the same sector again and again: the cost of a request itself",
     needs: Needs::Blocks(make),
 };
 
@@ -54,7 +54,7 @@ impl Blocks for Latency {
         let length = self.bs.unwrap_or(rig.sector());
         whole(rig, "latency", length, offset)?;
         if offset.checked_add(length).is_none_or(|end| end > rig.length()) {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "latency of {length} bytes at {offset}: the target has {} bytes",
                 rig.length()
             )));
@@ -109,7 +109,7 @@ mod tests {
         let words = refused(&KIND, &Parameters { offset: 512, ..Parameters::default() }, &mut rig);
         assert_eq!(
             words,
-            "latency of 4096 bytes at an offset of 512: the target takes whole sectors of 4096 bytes"
+            "latency of 4096 bytes at an offset of 512: the target takes only whole sectors of 4096 bytes"
         );
         let words =
             refused(&KIND, &Parameters { offset: 1 << 20, ..Parameters::default() }, &mut rig);

@@ -34,7 +34,7 @@ struct Mkfs {
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     if parameters.count == Some(0) {
-        return Err(Error("a file system of 0 groups: there is nothing to measure".into()));
+        return Err(Error::new("a file system of 0 groups: there is nothing to measure".into()));
     }
     Ok(Box::new(Mkfs {
         groups: parameters.count,
@@ -47,7 +47,9 @@ impl Mkfs {
     fn shape(&self, length: u64) -> Result<Shape, Error> {
         let room = length.saturating_sub(self.offset);
         let bytes = self.bytes.unwrap_or(room).min(room);
-        Shape::new(bytes).ok_or_else(|| Error(format!("mke2fs: {bytes} bytes are too few")))
+        Shape::new(bytes).ok_or_else(|| {
+            Error::new(format!("mke2fs: {bytes} bytes are too few for a file system"))
+        })
     }
 
     /// The groups that are written, in order.
@@ -91,7 +93,7 @@ impl Blocks for Mkfs {
             let now = cache.queue.now();
             run.record(blocks * BLOCK, now - last);
             last = now;
-            Ok(())
+            Ok::<(), Error>(())
         };
         let mut goes_on = || {
             asked += 1;

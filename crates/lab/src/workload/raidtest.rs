@@ -20,7 +20,7 @@ pub mod file;
 /// The workload `raidtest` as listed.
 pub const KIND: Kind = Kind {
     name: "raidtest",
-    title: "the requests of a file, or random ones of up to 128 KiB, by --qd processes",
+    title: "the requests of a file, or random ones of up to 128 KiB, by several processes",
     needs: Needs::Blocks(make),
 };
 
@@ -44,7 +44,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let records = parameters.file.as_deref().map(read).transpose()?;
     let there = records.as_ref().map(|records| records.len() as u64);
     if there == Some(0) {
-        return Err(Error("raidtest: the file has no requests".into()));
+        return Err(Error::new("raidtest: the file has no requests".into()));
     }
     let (time, count) = match parameters.limit(there.unwrap_or(COUNT))? {
         Limit::Time(span) => (Some(span), there.unwrap_or(COUNT)),
@@ -53,7 +53,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     };
     let processes = parameters.depth(1)?;
     if count < processes as u64 {
-        return Err(Error(format!(
+        return Err(Error::new(format!(
             "raidtest: {count} requests for {processes} processes: each needs one"
         )));
     }
@@ -72,7 +72,8 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
 
 /// The records of a file.
 fn read(path: &Path) -> Result<Vec<Record>, Error> {
-    let failed = |why: &dyn std::fmt::Display| Error(format!("read {}: {why}", path.display()));
+    let failed =
+        |why: &dyn std::fmt::Display| Error::new(format!("read {}: {why}", path.display()));
     let most = file::MOST * file::RECORD;
     let mut bytes = Vec::new();
     let read = regular(path)
@@ -95,7 +96,7 @@ impl Raidtest {
             let shape = Shape { medium: made, sector: rig.sector(), fixed: self.bs, op: self.op };
             return file::generate(self.count, shape, seed)
                 .map(Cow::Owned)
-                .map_err(|why| Error(format!("raidtest: {why}")));
+                .map_err(|why| Error::new(format!("raidtest: {why}")));
         };
         let end = |record: &Record| record.offset.checked_add(u64::from(record.length));
         let outside: Vec<usize> = records
@@ -107,7 +108,7 @@ impl Raidtest {
         if let Some(first) = outside.first() {
             let (all, byte) = (records.len(), *first as u64 * file::RECORD);
             let count = outside.len();
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "raidtest: {count} of {all} requests end past the target, the first at byte {byte} of the file"
             )));
         }
@@ -143,8 +144,8 @@ impl Blocks for Raidtest {
         whole(rig, "raidtest", self.bs.unwrap_or(0), self.offset)?;
         let records = self.records(rig, seed)?;
         if rig.depth() < self.processes {
-            return Err(Error(format!(
-                "raidtest: {} processes: the target takes {} requests at a time",
+            return Err(Error::new(format!(
+                "raidtest: {} processes: the target takes at most {} requests at a time",
                 self.processes,
                 rig.depth()
             )));

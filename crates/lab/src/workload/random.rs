@@ -66,13 +66,13 @@ impl Random {
             None | Some(0) if there == 0 => {
                 let least = offset.max(bs).saturating_add(bs);
                 let found = format!(
-                    "the target has {length} bytes, and it takes {least}, as a block is left free to move the others"
+                    "the target has {length} bytes, and at least {least} are needed, as one block stays free to move the others"
                 );
-                Err(Error(format!("random blocks of {bs} bytes at {offset}: {found}")))
+                Err(Error::new(format!("random blocks of {bs} bytes at {offset}: {found}")))
             }
             None => Ok(there),
             Some(wanted @ 1..) if wanted <= there => Ok(wanted),
-            Some(wanted) => Err(Error(format!(
+            Some(wanted) => Err(Error::new(format!(
                 "{wanted} random blocks of {bs} bytes at {offset}: the target has {there}"
             ))),
         }

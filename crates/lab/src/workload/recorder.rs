@@ -105,5 +105,5 @@ pub(crate) fn ran(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> R
 /// The message of the error that prevents a run.
 pub(crate) fn refused(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> String {
     let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
-    make(parameters).and_then(|workload| workload.run(rig, 1, &mut |_| true)).unwrap_err().0
+    make(parameters).and_then(|workload| workload.run(rig, 1, &mut |_| true)).unwrap_err().message
 }

@@ -6,7 +6,7 @@
 //! requests wait, and their latency includes the wait.
 
 use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use crate::rig::{Done, Op, Request, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
@@ -56,7 +56,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let path = parameters
         .file
         .clone()
-        .ok_or_else(|| Error("replay: there is no trace: name one with --trace FILE".into()))?;
+        .ok_or_else(|| Error::new("replay: there is no trace".into()).with(Remedy::NameTrace))?;
     let limit = match (parameters.count, parameters.seconds) {
         (None, None) => Limit::Source,
         _ => parameters.limit(0)?,
@@ -82,7 +82,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     }
     scan.skipped = trace.skipped();
     if scan.transfers == 0 {
-        return Err(failed(&path, &"there is no queued read or write in it"));
+        return Err(failed(&path, &"it has no queued read or write"));
     }
     let (timed, wrap) = (parameters.timed, parameters.wrap);
     Ok(Box::new(Replay {
@@ -97,7 +97,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
 }
 
 fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
-    Error(format!("read {}: {why}", path.display()))
+    Error::new(format!("read {}: {why}", path.display()))
 }
 
 fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
@@ -131,16 +131,15 @@ impl Replay {
             self.scan.transfers,
             first.map_or_else(String::new, |place| format!(", the first at {place}")),
         );
-        let advice = if self.wrap {
-            "it is too small for the longest of them"
-        } else {
-            "--wrap folds them into it"
-        };
         let message = format!(
-            "{count} of {all} requests end past the target's {} bytes{first}: {advice}",
+            "{count} of {all} requests end past the target's {} bytes{first}",
             rig.length()
         );
-        Err(failed(&self.path, &message))
+        if self.wrap {
+            let why = format!("{message}: it is too small for the longest of them");
+            return Err(failed(&self.path, &why));
+        }
+        Err(failed(&self.path, &message).with(Remedy::Wrap))
     }
 
     /// The requests of the trace, moved and folded. One that is not whole sectors becomes what a
@@ -202,11 +201,11 @@ impl Blocks for Replay {
     fn warning(&self) -> Option<String> {
         let Scan { requests, skipped, odd, .. } = self.scan;
         let passed = format!(
-            "{skipped} of {} requests of the trace are discards, which are passed over",
+            "{skipped} of {} requests of the trace are discards, which are skipped",
             requests + skipped
         );
         let grown = format!(
-            "{odd} of {requests} requests of the trace are not whole sectors: their sectors are read and, for a write, written"
+            "{odd} of {requests} requests of the trace are not whole sectors: all sectors that they touch are read and, for a write, written back"
         );
         let said: Vec<String> = [(skipped, passed), (odd, grown)]
             .into_iter()
@@ -260,9 +259,9 @@ impl Flight {
     /// Takes at least `least` completions.
     fn take(&mut self, rig: &mut dyn Rig, least: usize) -> Result<(), Error> {
         rig.wait(least, &mut self.done)
-            .map_err(|errno| Error(format!("wait for requests: {errno}")))?;
+            .map_err(|errno| Error::new(format!("wait for requests: {errno}")))?;
         if self.done.len() < least {
-            return Err(Error("requests were never answered".into()));
+            return Err(Error::new("requests were never answered".into()));
         }
         for Done { tag, at, error } in self.done.drain(..) {
             let Some(place) = usize::try_from(tag).ok().filter(|&place| place < self.asked.len())
@@ -329,7 +328,7 @@ fn timed(
             flight.take(rig, 1)?;
         }
         let Some(place) = flight.free.pop() else {
-            return Err(Error("requests were never answered".into()));
+            return Err(Error::new("requests were never answered".into()));
         };
         let Ask { op, offset, length, fua } = ask;
         match rig.push(Request { tag: place as u64, op, offset, length, fua }) {

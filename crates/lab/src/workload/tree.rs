@@ -78,7 +78,7 @@ impl OnFiles for Tree {
         runs.into_iter()
             .next_back()
             .map(|(_, run)| run)
-            .ok_or_else(|| Error("tree: nothing was run".into()))
+            .ok_or_else(|| Error::new("tree: nothing was run".into()))
     }
 }
 

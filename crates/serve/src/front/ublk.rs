@@ -100,7 +100,7 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
 fn failed(attempt: &'static str, e: io::Errno) -> Error {
     let mut error = Error::os(attempt, Path::new(CONTROL), e);
     if matches!(e, io::Errno::OPNOTSUPP | io::Errno::INVAL) {
-        error.advice = "Linux 6.4 or later takes these commands";
+        error.remedy = "Linux 6.4 or later takes these commands".into();
     }
     error
 }

@@ -61,7 +61,7 @@ impl Task {
     ) -> Result<Run, Error> {
         match self {
             Task::Blocks(blocks) => blocks.run(rig, seed, watch),
-            Task::Files(_) | Task::Bonnie(_) => Err(Error("it needs a file system".into())),
+            Task::Files(_) | Task::Bonnie(_) => Err(Error::new("it needs a file system".into())),
         }
     }
 
@@ -73,7 +73,7 @@ impl Task {
         watch: &mut Watch<'_>,
     ) -> Result<(Run, Option<Phases>), Error> {
         match self {
-            Task::Blocks(_) => Err(Error("it needs blocks".into())),
+            Task::Blocks(_) => Err(Error::new("it needs blocks".into())),
             Task::Files(workload) => Ok((workload.run(files, seed, watch)?, None)),
             Task::Bonnie(parameters) => {
                 let phases = bonnie::run(files, parameters, seed, watch)?;

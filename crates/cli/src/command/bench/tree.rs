@@ -15,7 +15,7 @@ pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, Reason> {
     // An open of a pipe would block, and a pipe cannot seek.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => {
-            return Err(failed("it is no file: a list is read from a tarball".into()));
+            return Err(failed("it is not a regular file: a list is read from a tarball".into()));
         }
         Ok(_) => {}
         Err(e) => return Err(failed(e.into())),

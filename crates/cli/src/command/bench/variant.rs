@@ -129,7 +129,7 @@ impl Variant {
         })?;
         // A time with failed requests is no time of the workload.
         if let Some(first) = &done.run.first_error {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "{} of {} requests failed, the first: {first}",
                 done.run.errors,
                 done.run.ops + done.run.errors

@@ -99,7 +99,7 @@ impl Texts for Disks {
         match name {
             "found" => Ok(Cow::Borrowed(self.found)),
             "again" => Ok(Cow::Owned(self.again.clone())),
-            _ => Err(LabFailure("it does not come with the demo".into())),
+            _ => Err(LabFailure::new("it does not come with the demo".into())),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::command::part::args::{Add, Common, Delete, Length, Mark, Modify, Resi
 use crate::command::part::json::Document;
 use crate::command::part::text;
 use crate::command::part::text::{Done, off_grain, report_line};
-use crate::failure::{Failure, complain};
+use crate::failure::{Failure, Reason, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
 use crate::target::Target;
@@ -171,7 +171,7 @@ fn kind(table: &Table, name: &str) -> Result<Kind, Refusal> {
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
-    let random = random::bytes().map_err(|e| e.to_string())?;
+    let random = random::bytes().map_err(Reason::from)?;
     let attempt = ("add a partition to", &args.on.target);
     edit(attempt, &args.on.common, &args.on.write, |target, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
@@ -184,7 +184,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             }
             Some(Ok(uuid)) => Some(uuid),
             Some(Err(())) => {
-                return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does"));
+                return Err(Refusal::new("--uuid is not a UUID", "write it as uuidgen does"));
             }
         };
         let wanted = Wanted {

@@ -277,7 +277,7 @@ mod tests {
                 "line 4, column 8: invalid type: floating point `1.5`, expected a size: ",
             ),
             (&part("start = \"rest\""), "line 4, column 9: 'rest' is not a size: "),
-            (&part("uuid = \"x\""), "line 4, column 8: 'x' is no UUID: "),
+            (&part("uuid = \"x\""), "line 4, column 8: 'x' is not a UUID: "),
             (
                 &part("attributes = [\"no\"]"),
                 "partitions of GPT have no attribute 'no': there are bootme, ",

@@ -118,7 +118,7 @@ fn an_image_behind_a_loop_device_is_not_written() {
     for verb in ["add -t efi", "destroy", "create -s mbr --overwrite", "recover", "set -a active"] {
         let ran = disk.part(&format!("{verb} disk"));
         let want =
-            format!("{} shows it as a device: release it first, or say --allow-busy", device.0);
+            format!("{} is a loop device over it: release it first, or say --allow-busy", device.0);
         assert!(ran.refused().contains(&want), "{verb}: {}", ran.stderr);
     }
     assert!(before == disk.bytes("disk"));

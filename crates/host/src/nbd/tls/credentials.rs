@@ -33,7 +33,7 @@ impl Credentials {
             Error::not(
                 "use",
                 name,
-                "a certificate is for no such name",
+                "no certificate can be for this name",
                 "say tls-hostname=NAME in the URI",
             )
         };
@@ -41,7 +41,7 @@ impl Credentials {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let place = directory.unwrap_or(Path::new(SYSTEM));
         let failed =
-            |e: &dyn std::fmt::Display| not(place, e, "see that its files belong together");
+            |e: &dyn std::fmt::Display| not(place, e, "check that its files belong together");
         let roots = directory.map_or_else(of_this_machine, roots)?;
         let revoked = directory.map_or(Ok(Vec::new()), revoked)?;
         let verifier =

@@ -72,7 +72,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
             if !stream.take_records(&mut lock(&stream.arriving))? {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
-                    "TLS: it hung up in the middle of the handshake",
+                    "TLS: the other side hung up during the handshake",
                 ));
             }
             stream.flush()?;

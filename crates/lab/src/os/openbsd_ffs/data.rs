@@ -13,7 +13,7 @@ impl OpenbsdFfs<'_> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
         let end = offset
             .checked_add(length)
-            .ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
+            .ok_or_else(|| Error::new(format!("write at {offset}: past 2^64")))?;
         let mut at = offset;
         while at < end {
             let lbn = at / bsize;
@@ -53,7 +53,7 @@ impl OpenbsdFfs<'_> {
         let (at, fragments) = inode
             .extents
             .block(lbn, frag)
-            .ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
+            .ok_or_else(|| Error::new(format!("write block {lbn}: it is not there")))?;
         let follows = lbn > 0
             && inode
                 .extents

@@ -45,7 +45,7 @@ impl OpenbsdFfs<'_> {
                 return Ok(u64::from(group) * u64::from(self.shape.inodes) + u64::from(inode));
             }
         }
-        Err(Error("create: no inode is free on the file system".into()))
+        Err(Error::new("create: no inode is free on the file system".into()))
     }
 
     /// The group for a new directory. In the root: the one with the fewest directories, from a
@@ -180,7 +180,7 @@ impl OpenbsdFfs<'_> {
                 return Ok(self.shape.base(group) + u64::from(at));
             }
         }
-        Err(Error("write: no space left on the file system".into()))
+        Err(Error::new("write: no space left on the file system".into()))
     }
 
     fn give(&mut self, at: u64, fragments: u32) {

@@ -35,7 +35,8 @@ pub(super) struct Shape {
 impl Shape {
     /// The layout on a provider of `length` bytes in sectors of `sector`.
     pub(super) fn new(length: u64, sector: u64, fsize: u64, bsize: u64) -> Result<Shape, Error> {
-        let refused = |what: String| Err(Error(format!("newfs -f {fsize} -b {bsize}: {what}")));
+        let refused =
+            |what: String| Err(Error::new(format!("newfs -f {fsize} -b {bsize}: {what}")));
         let frag = match bsize.checked_div(fsize).and_then(|frag| u32::try_from(frag).ok()) {
             Some(frag @ (1 | 2 | 4 | 8)) if is_whole(bsize, fsize) => frag,
             _ => return refused("a block is 1, 2, 4 or 8 fragments".into()),
@@ -71,7 +72,7 @@ impl Shape {
         let per_group = fits.min(size);
         let data = inode_table + inodes(per_group) * INODE / fsize;
         if size < 2 * data + u64::from(frag) {
-            return refused(format!("{length} bytes are too few"));
+            return refused(format!("{length} bytes are too few for a file system"));
         }
         // A last group without room for its own tables and some data is left out.
         let mut groups = size.div_ceil(per_group);
@@ -84,7 +85,7 @@ impl Shape {
         };
         let narrow = |x: u64| {
             u32::try_from(x).map_err(|_| {
-                Error(format!("newfs -f {fsize} -b {bsize}: {length} bytes are too many"))
+                Error::new(format!("newfs -f {fsize} -b {bsize}: {length} bytes are too many"))
             })
         };
         Ok(Shape {

@@ -245,7 +245,7 @@ fn a_full_file_system_says_so() {
     let mut files = mounted(&mut rig, 2048);
     let file = files.create("full").unwrap();
     let error = (0..).find_map(|n| files.write(file, n * 65536, 65536).err()).unwrap();
-    assert_eq!(error.0, "write: no space left on the file system");
+    assert_eq!(error.message, "write: no space left on the file system");
     files.close(file).unwrap();
     files.remove("full").unwrap();
     let file = files.create("again").unwrap();
@@ -256,14 +256,17 @@ fn a_full_file_system_says_so() {
 fn names_that_are_not_there() {
     let mut rig = Recorder::new(1 << 30);
     let mut files = mounted(&mut rig, 2048);
-    assert_eq!(files.open("a").unwrap_err().0, "open a: no such file");
-    assert_eq!(files.create("a/b").unwrap_err().0, "open a: no such directory");
+    assert_eq!(files.open("a").unwrap_err().message, "open a: no such file");
+    assert_eq!(files.create("a/b").unwrap_err().message, "open a: no such directory");
     files.create("a").unwrap();
-    assert_eq!(files.create("a").unwrap_err().0, "create a: it is there already");
+    assert_eq!(files.create("a").unwrap_err().message, "create a: it is there already");
     assert!(files.create("a/b").is_err());
     assert!(files.remove_directory("a").is_err());
     files.make_directory("d").unwrap();
     files.create("d/f").unwrap();
-    assert_eq!(files.remove_directory("d").unwrap_err().0, "remove d: the directory is not empty");
+    assert_eq!(
+        files.remove_directory("d").unwrap_err().message,
+        "remove d: the directory is not empty"
+    );
     assert!(files.remove("d").is_err());
 }

@@ -24,7 +24,7 @@ impl Lab {
         let workload = form
             .workload
             .as_ref()
-            .ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+            .ok_or_else(|| Error::new("a row that is measured has a workload".into()))?;
         let workload = workload.clone().times(real.all_runs() as u64);
         let (variants, runs) = (vec!["files".into()], real.runs());
         let plan = Plan {
@@ -46,12 +46,12 @@ impl Lab {
             let run = workload.on_files(&mut files, seed, &mut |_| !signal::happened())?;
             drop(files);
             scratch.remove()?;
-            if signal::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+            if signal::happened() { Err(Error::new("interrupted".into())) } else { Ok(run) }
         };
         let found = ab::measure(&plan, &mut one, &mut |_| {});
         let runs = found.runs.first().map_or(&[][..], Vec::as_slice);
         let Some(first) = runs.first() else {
-            return Err(found.stopped.unwrap_or_else(|| Error("no run was finished".into())));
+            return Err(found.stopped.unwrap_or_else(|| Error::new("no run was finished".into())));
         };
         if let Some(error) = &found.stopped {
             add(&mut row.note, &format!("ended early: {error}"));

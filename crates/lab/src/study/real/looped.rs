@@ -23,7 +23,7 @@ impl Looped {
     /// the page cache everything would be in memory.
     pub(super) fn new(file: &Unnamed, offset: u64, length: u64) -> Result<Looped, Error> {
         let losetup = command::find("losetup").ok_or_else(|| {
-            Error("make a loop device: losetup is not here: install util-linux".into())
+            Error::new("make a loop device: losetup is not installed: install util-linux".into())
         })?;
         let asked = ["--find".into(), "--show".into(), "--direct-io=on".into()];
         let part = [
@@ -33,14 +33,14 @@ impl Looped {
         ];
         let arguments: Vec<OsString> = asked.into_iter().chain(part).collect();
         let failed = |why: &str| {
-            Error(format!("make a loop device from byte {offset} of the scratch file: {why}"))
+            Error::new(format!("make a loop device from byte {offset} of the scratch file: {why}"))
         };
         let ran =
             command::run(&losetup, &arguments, Some(file)).map_err(|e| failed(&e.to_string()))?;
         let mut lines = ran.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let path = match lines.clone().find(|line| line.starts_with("/dev/")) {
             Some(path) if ran.status.success() => PathBuf::from(path),
-            _ => return Err(failed(lines.next().unwrap_or("losetup says nothing"))),
+            _ => return Err(failed(lines.next().unwrap_or("losetup printed nothing"))),
         };
         let opened = file::open_for(&path, Access::Write);
         let detached = command::run(&losetup, &["--detach".into(), path.clone().into()], None);
@@ -50,7 +50,7 @@ impl Looped {
             Ok(Looped { medium, path })
         } else {
             Err(failed(
-                "this file system takes no direct I/O there, and the page cache would be what is measured",
+                "its file system has no direct I/O, and the page cache would be measured instead",
             ))
         }
     }

@@ -9,7 +9,7 @@ struct Nothing;
 
 impl Texts for Nothing {
     fn read(&self, name: &str) -> Result<Cow<'static, str>, Error> {
-        Err(Error(format!("{name} is read")))
+        Err(Error::new(format!("{name} is read")))
     }
 }
 

@@ -45,7 +45,7 @@ fn what_cannot_be_is_refused_in_words() {
     let words = refused(&KIND, &parameters(0, 1000), &mut rig);
     assert_eq!(
         words,
-        "dd of 1000 bytes at an offset of 0: the target takes whole sectors of 512 bytes"
+        "dd of 1000 bytes at an offset of 0: the target takes only whole sectors of 512 bytes"
     );
     for odd in [
         Parameters { bs: Some(0), ..Parameters::default() },

@@ -123,23 +123,23 @@ pub struct Shape {
 pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, Error> {
     let Shape { medium, sector, fixed, op } = shape;
     if !(1..=LONGEST).contains(&sector) {
-        return Err(Error(format!("sectors of {sector} bytes: from 1 to {LONGEST}")));
+        return Err(Error::new(format!("sectors of {sector} bytes: from 1 to {LONGEST}")));
     }
     if let Some(fixed) =
         fixed.filter(|&fixed| fixed == 0 || fixed > LONGEST || !is_whole(fixed, sector))
     {
-        return Err(Error(format!(
+        return Err(Error::new(format!(
             "requests of {fixed} bytes: whole sectors of {sector} bytes, at most {LONGEST}"
         )));
     }
     if medium < fixed.unwrap_or(LONGEST) {
-        return Err(Error(format!(
+        return Err(Error::new(format!(
             "a medium of {medium} bytes: requests have up to {} bytes",
             fixed.unwrap_or(LONGEST)
         )));
     }
     if !(1..=MOST).contains(&count) {
-        return Err(Error(format!("{count} requests: from 1 to {MOST}")));
+        return Err(Error::new(format!("{count} requests: from 1 to {MOST}")));
     }
     let mut random = Random::new(seed);
     let mut records = Vec::new();
@@ -155,7 +155,7 @@ pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, Erro
         };
         let drawn = if random.below(2) == 0 { Op::Read } else { Op::Write };
         let length =
-            u32::try_from(length).map_err(|_| Error(format!("requests of {length} bytes")))?;
+            u32::try_from(length).map_err(|_| Error::new(format!("requests of {length} bytes")))?;
         records.push(Record { offset, length, op: op.unwrap_or(drawn) });
     }
     Ok(records)

@@ -94,7 +94,7 @@ fn what_is_no_file_is_not_waited_for_and_too_many_requests_are_not_read() {
     if std::process::Command::new("mkfifo").arg(&file.0).status().is_ok_and(|ended| ended.success())
     {
         let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(1 << 20));
-        assert!(words.ends_with(": it is no file"), "{words}");
+        assert!(words.ends_with(": it is not a regular file"), "{words}");
     }
 }
 

@@ -49,7 +49,7 @@ fn the_last_block_is_inside_and_what_is_too_small_is_refused() {
     let words = refused(&READ, &parameters(512), &mut Recorder::new(4096));
     assert_eq!(
         words,
-        "random blocks of 4096 bytes at 512: the target has 4096 bytes, and it takes 8192, as a block is left free to move the others"
+        "random blocks of 4096 bytes at 512: the target has 4096 bytes, and at least 8192 are needed, as one block stays free to move the others"
     );
     // What it says it takes is what it takes.
     ran(&READ, &parameters(512), &mut Recorder::new(8192));

@@ -59,7 +59,7 @@ fn at_its_times_each_is_asked_when_it_was_whatever_is_in_flight() {
 fn what_lies_past_the_target_is_counted_and_refused_or_folded() {
     let trace = Written::new("past", "0 R 0 512\n1 R 100352 512\n2 W 1048576 4096\n");
     let words = refused(&KIND, &trace.parameters(), &mut Recorder::new(65536));
-    let wanted = "2 of 3 requests end past the target's 65536 bytes, the first at line 3: --wrap folds them into it";
+    let wanted = "2 of 3 requests end past the target's 65536 bytes, the first at line 3";
     assert!(words.ends_with(wanted), "{words}");
     let mut rig = Recorder::new(65536);
     let run = ran(&KIND, &Parameters { wrap: true, ..trace.parameters() }, &mut rig);
@@ -81,10 +81,10 @@ fn what_lies_past_the_target_is_counted_and_refused_or_folded() {
 #[test]
 fn what_cannot_be_replayed_is_refused() {
     let words = refused(&KIND, &Parameters::default(), &mut Recorder::new(4096));
-    assert_eq!(words, "replay: there is no trace: name one with --trace FILE");
+    assert_eq!(words, "replay: there is no trace");
     let empty = Written::new("empty", "5 F 0 0\n");
     let words = refused(&KIND, &empty.parameters(), &mut Recorder::new(4096));
-    assert!(words.ends_with("there is no queued read or write in it"), "{words}");
+    assert!(words.ends_with("it has no queued read or write"), "{words}");
     let bad = Written::new("bad", "5 R 0 512\n6 R 0\n");
     let words = refused(&KIND, &bad.parameters(), &mut Recorder::new(4096));
     assert!(words.ends_with("line 3: not NS OP OFFSET LENGTH"), "{words}");
@@ -113,7 +113,7 @@ fn odd_bytes_are_their_whole_sectors() {
     let told = make(&trace.parameters()).unwrap().warning().unwrap();
     assert_eq!(
         told,
-        "3 of 5 requests of the trace are not whole sectors: their sectors are read and, for a write, written"
+        "3 of 5 requests of the trace are not whole sectors: all sectors that they touch are read and, for a write, written back"
     );
 }
 
@@ -131,7 +131,7 @@ fn what_is_passed_over_is_told() {
     std::fs::remove_file(&path).unwrap();
     assert_eq!(
         told.unwrap().as_deref(),
-        Some("1 of 3 requests of the trace are discards, which are passed over")
+        Some("1 of 3 requests of the trace are discards, which are skipped")
     );
     let trace = Written::new("none", LINES);
     assert_eq!(make(&trace.parameters()).unwrap().warning(), None);

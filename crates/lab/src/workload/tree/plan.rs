@@ -86,12 +86,12 @@ impl Plan {
             return Ok(());
         };
         if !(median >= 1.0 && mean >= median && mean <= LARGEST) {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "files of a median of {median} and a mean of {mean} bytes: from 1 to 2^30, the mean not below the median"
             )));
         }
         if !(1..=MOST_FILES).contains(&files) || per_directory == 0 {
-            return Err(Error(format!(
+            return Err(Error::new(format!(
                 "{files} files, {per_directory} a directory: 1 to {MOST_FILES} files, as all are kept in memory, at least 1 a directory"
             )));
         }

@@ -45,7 +45,7 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
         }
         check(&record, at)?;
         let size =
-            number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is no number"))?;
+            number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is not a number"))?;
         let data = Some(size)
             .filter(|&size| size < 1 << 56)
             .ok_or_else(|| wrong(at, "a size past 2^56"))?;
@@ -99,13 +99,13 @@ fn check(record: &[u8; RECORD], at: u64) -> Result<(), Error> {
         [0xfd, b'7', b'z', ..] => "it is compressed with xz: unpack it first",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd: unpack it first",
         [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: unpack it first",
-        _ => "no tar header, its checksum is wrong",
+        _ => "not a tar header: its checksum is wrong",
     };
     Err(wrong(at, hint))
 }
 
 fn wrong(at: u64, what: &str) -> Error {
-    Error(format!("read the tar archive at {at}: {what}"))
+    Error::new(format!("read the tar archive at {at}: {what}"))
 }
 
 /// A number in octal, or, if its first bit is set, in base 256 (GNU). `None` if it is neither.
@@ -159,8 +159,8 @@ fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
 fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let record =
-            record_of(rest).ok_or_else(|| wrong(at, "an extended header that is not pax's"))?;
+        let record = record_of(rest)
+            .ok_or_else(|| wrong(at, "an extended header of another format than pax"))?;
         let (length, key, value) = record;
         match key {
             b"path" => said.path = Some(String::from_utf8_lossy(value).into_owned()),
@@ -170,7 +170,7 @@ fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
                     .and_then(|size| size.parse::<u64>().ok())
                     .filter(|&size| size < 1 << 56);
                 said.size = Some(size.ok_or_else(|| {
-                    wrong(at, "an extended header with a size that is no number")
+                    wrong(at, "an extended header with a size that is not a number")
                 })?);
             }
             _ => {}

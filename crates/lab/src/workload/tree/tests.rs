@@ -32,7 +32,7 @@ fn a_seeded_tree_is_lognormal() {
 #[test]
 fn more_files_than_memory_holds_are_refused() {
     assert!(Plan::Seeded(sizes(1 << 21)).check().is_ok());
-    let words = Plan::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().0;
+    let words = Plan::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().message;
     assert!(
         words.starts_with("2097153 files, ")
             && words.contains("1 to 2097152 files, as all are kept in memory"),
@@ -149,7 +149,9 @@ fn a_tarball_is_listed() {
 #[test]
 fn what_is_no_tarball_is_said() {
     let list = |bytes: &[u8]| {
-        tar::list(&mut Cursor::new(bytes)).map(|entries| entries.len()).map_err(|error| error.0)
+        tar::list(&mut Cursor::new(bytes))
+            .map(|entries| entries.len())
+            .map_err(|error| error.message)
     };
     let mut gzip = vec![0x1f, 0x8b];
     gzip.resize(512, 1);
@@ -159,7 +161,7 @@ fn what_is_no_tarball_is_said() {
     );
     assert_eq!(
         list(&[1; 512]).unwrap_err(),
-        "read the tar archive at 0: no tar header, its checksum is wrong"
+        "read the tar archive at 0: not a tar header: its checksum is wrong"
     );
     assert!(list(&[]).is_err());
     assert!(list(&header("../a", b'0', 0)).unwrap_err().contains("leads outside"));
@@ -185,5 +187,5 @@ fn a_small_tarball_of_many_names_is_refused() {
         bytes.extend(header("cut", b'5', 0));
     }
     let said = tar::list(&mut Cursor::new(bytes)).map(|entries| entries.len()).unwrap_err();
-    assert!(said.0.ends_with("names of more than 268435456 bytes"), "{said}");
+    assert!(said.message.ends_with("names of more than 268435456 bytes"), "{said}");
 }

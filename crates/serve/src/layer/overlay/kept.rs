@@ -66,7 +66,7 @@ type Part = (Arc<Index>, u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     length: u64,
-    /// The modification time in ns since 1970; 0 if it is no file.
+    /// The modification time in ns since 1970; 0 if it is not a regular file.
     changed: u64,
     samples: [u8; 16],
 }

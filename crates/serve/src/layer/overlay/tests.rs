@@ -278,7 +278,7 @@ fn it_is_of_the_disks_that_it_was_made_over() {
     overlays[1].write_at(&[1; 3], 5).unwrap();
     overlays[1].flush().unwrap();
     // Another server has it, and then none.
-    assert!(place.refused(two(), true).contains("another program has locked it"));
+    assert!(place.refused(two(), true).contains("has locked it"));
     drop(overlays);
     let refused = |bases| place.refused(bases, true);
     assert!(

@@ -45,7 +45,7 @@ fn a_stale_socket_is_replaced_and_another_servers_is_not() {
     std::fs::write(&path, "precious").unwrap();
     assert_eq!(
         refused(Listener::unix(&path)),
-        line("there is something there that is not a socket: remove it, or name another place")
+        line("it exists and is not a socket: remove it, or name another place")
     );
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
 }
@@ -76,8 +76,10 @@ fn a_busy_server_is_not_waited_for() {
 fn places_that_there_are_not() {
     let scratch = Scratch::new();
     let long = scratch.0.join("x".repeat(120));
-    let found =
-        format!("a socket's path has at most 107 bytes, and this one {}", long.as_os_str().len());
+    let found = format!(
+        "a socket's path has at most 107 bytes, and this one has {}",
+        long.as_os_str().len()
+    );
     let advice = "name a shorter one, or one relative to the working directory";
     assert_eq!(
         refused(Listener::unix(&long)),

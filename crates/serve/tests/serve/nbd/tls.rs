@@ -168,7 +168,7 @@ fn what_is_no_session_is_ended_and_said() {
     let of = |what: &str| said.iter().filter(|line| line.contains(what)).count();
     assert_eq!((of(": TLS: received corrupt message"), said.len()), (1, 2), "{said:?}");
     assert_eq!(
-        of("a client was cut off: TLS: it hung up in the middle of the handshake"),
+        of("a client was cut off: TLS: the other side hung up during the handshake"),
         1,
         "{said:?}"
     );
@@ -235,7 +235,7 @@ fn the_client_speaks_with_its_server_alone() {
     let required =
         server(Encryption::Required(Certificates::load(&scratch.0, true).unwrap()), PATIENT);
     let plain = said(&required, "nbd", "");
-    assert!(plain.contains("the server wants TLS: write nbds: for nbd:"), "{plain}");
+    assert!(plain.contains("the server requires TLS: write nbds: instead of nbd:"), "{plain}");
     let name = said(&required, "nbds", &format!("{mine}&tls-hostname=disks.example"));
     assert!(name.contains("TLS: ") && name.contains("disks.example"), "{name}");
     let unknown = said(&required, "nbds", &format!("&tls-certificates={}", others.0.display()));

@@ -3,7 +3,7 @@
 use super::{Done, Job};
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason, without_direct};
 use crate::target::{DiskOverrides, Source, Target};
 use crate::words::size;
 use crate::write_target::{WriteTarget, contents, shared};
@@ -17,6 +17,9 @@ use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::error::Error;
 use trueline_lab::rig;
+
+/// The advice where a file system has no direct I/O.
+const BUFFERED: &str = "say --buffered, which measures the page cache as well";
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
@@ -67,7 +70,7 @@ impl Real {
             .collect();
         let cache = if args.buffered { Cache::Through } else { Cache::Around };
         let engine = args.engine.map_or(Choice::Best, Choice::from);
-        let media = media.map_err(|e| e.to_string())?;
+        let media = media.map_err(Reason::from)?;
         // A file or device that cannot be opened this way fails when it is run.
         let files = media
             .iter()
@@ -94,15 +97,16 @@ impl Real {
     /// Runs a job once. The page cache is emptied before, unless it is to be kept.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let Task::Blocks(workload) = job.task else {
-            return Err(Error("it needs a file system".into()));
+            return Err(Error::new("it needs a file system".into()));
         };
         let files = self
             .media
             .iter()
             .zip(&self.paths)
             .map(|(medium, path)| OpenFile::new(medium, self.cache, path));
-        let files =
-            files.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
+        let files = files
+            .collect::<Result<Vec<OpenFile>, _>>()
+            .map_err(|e| Error::new(without_direct(e, BUFFERED).0))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;

@@ -117,7 +117,7 @@ impl Simulated {
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
                     Host::FreebsdUfs => {
-                        return Err(Error(
+                        return Err(Error::new(
                             "freebsd-ufs is one large file, in which blocks are read and written"
                                 .into(),
                         ));
@@ -134,7 +134,7 @@ impl Simulated {
     fn route(&self, place: u64) -> Result<Route, Error> {
         let own = self.provider().route();
         match own.length().checked_sub(place).filter(|&room| room > 0) {
-            None => Err(Error(format!("from {place}: the target has {} bytes", own.length()))),
+            None => Err(Error::new(format!("from {place}: the target has {} bytes", own.length()))),
             Some(_) if place == 0 => Ok(own.clone()),
             Some(room) => {
                 let moved: Arc<dyn Geom> = Arc::new(Slices::data_area(place, room));

@@ -4,7 +4,7 @@ use super::{Report, open_target};
 use crate::command::part::args::{Create, Destroy, Recover};
 use crate::command::part::json::Document;
 use crate::command::part::text::{Done, report_line};
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::typed;
 use crate::words::escape;
 use crate::write_target::{named, partitions, refuse};
@@ -73,7 +73,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
             .map(str::parse)
             .transpose()
             .map_err(|wrong: InvalidId| refused(wrong.to_string(), ""))?,
-        random: random::bytes().map_err(|e| e.to_string())?,
+        random: random::bytes().map_err(Reason::from)?,
         dialect: args.dialect.map(Into::into),
         geometry: args
             .geometry

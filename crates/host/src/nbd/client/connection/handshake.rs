@@ -66,7 +66,7 @@ impl fmt::Display for HandshakeError {
                 "the server has no export of that name: nbdinfo --list names those it has",
             ),
             HandshakeError::Server(reply::ERR_TLS_REQD, _) => f.write_str(
-                "the server wants TLS: write nbds: for nbd: and ?tls-certificates=DIR behind it",
+                "the server requires TLS: write nbds: instead of nbd:, and ?tls-certificates=DIR at the end",
             ),
             HandshakeError::Server(_, why) if !why.is_empty() => {
                 write!(f, "the server refuses: {why}")
@@ -95,11 +95,11 @@ fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, HandshakeError> {
     let hello = line.fixed::<18>()?;
     let mut fields = Fields(&hello);
     if fields.u64() != Some(NBDMAGIC) || fields.u64() != Some(IHAVEOPT) {
-        return Err(HandshakeError::Protocol("its first bytes are others"));
+        return Err(HandshakeError::Protocol("its first bytes are not a server's greeting"));
     }
     let flags = fields.u16().unwrap_or(0) & (handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
     if flags & handshake::FIXED_NEWSTYLE == 0 {
-        return Err(HandshakeError::Protocol("it is older than fixed newstyle"));
+        return Err(HandshakeError::Protocol("its protocol is older than fixed newstyle"));
     }
     line.send(&u32::from(flags).to_be_bytes())?;
     let Some(credentials) = wanted.credentials else { return Ok(line) };
@@ -133,10 +133,10 @@ impl Timed {
         let (Some(OPTION_REPLY_MAGIC), true, Some(kind), Some(length)) =
             (magic, of == Some(option), kind, length)
         else {
-            return Err(HandshakeError::Protocol("an answer to another option"));
+            return Err(HandshakeError::Protocol("it answers another option"));
         };
         if length > LONGEST {
-            return Err(HandshakeError::Protocol("an answer that is too long"));
+            return Err(HandshakeError::Protocol("an answer is too long"));
         }
         let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
         self.receive(&mut data)?;
@@ -203,7 +203,7 @@ impl Session {
                 *own = if fields.0 == context.as_bytes() { number } else { *own };
             }
         }
-        Err(HandshakeError::Protocol("contexts without end"))
+        Err(HandshakeError::Protocol("it names metadata contexts without end"))
     }
 
     fn go(&mut self, export: &str) -> Result<(), HandshakeError> {
@@ -220,20 +220,22 @@ impl Session {
                 reply::INFO => match (fields.u16(), fields.u64(), fields.u16()) {
                     (Some(info::EXPORT), Some(length), Some(flags)) => told = Some((length, flags)),
                     (Some(info::BLOCK_SIZE), ..) => {
-                        self.told.sizes = Some(
-                            sizes(&data[2..])
-                                .ok_or(HandshakeError::Protocol("impossible block sizes"))?,
-                        )
+                        self.told.sizes =
+                            Some(sizes(&data[2..]).ok_or(HandshakeError::Protocol(
+                                "its block sizes are impossible",
+                            ))?)
                     }
                     _ => {}
                 },
                 reply::ACK => {
                     let (length, flags) = told.ok_or(HandshakeError::Protocol(
-                        "it does not say how large the export is",
+                        "it does not give the size of the export",
                     ))?;
                     // The largest file offset: bytes beyond it could not be addressed.
                     if length > i64::MAX.unsigned_abs() {
-                        return Err(HandshakeError::Protocol("an impossible size"));
+                        return Err(HandshakeError::Protocol(
+                            "the size of the export is impossible",
+                        ));
                     }
                     (self.told.length, self.told.flags) = (length, flags);
                     return Ok(());
@@ -246,7 +248,7 @@ impl Session {
                 }
             }
         }
-        Err(HandshakeError::Protocol("information without end"))
+        Err(HandshakeError::Protocol("it describes the export without end"))
     }
 }
 
