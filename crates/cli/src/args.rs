@@ -65,7 +65,8 @@ pub(crate) enum Command {
     Info(info::args::Info),
     /// Show the stack on a disk: tables, partitions, file systems, free space
     #[command(
-        after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  trueline show --svg stack.svg ada1.img,ada2.img"
+        after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  \
+            trueline show --svg stack.svg ada1.img,ada2.img"
     )]
     Show(show::args::Show),
     /// Show and edit partition tables, on the grain
@@ -105,7 +106,8 @@ pub(crate) enum Command {
     Serve(serve::args::Serve),
     /// Explain a finding's rule, a profile or a word, or list them
     #[command(
-        after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain ssd-16k\n  trueline explain straddle"
+        after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain \
+            ssd-16k\n  trueline explain straddle"
     )]
     Explain(explain::args::Explain),
     /// Lay out the disks of the five seed documents in memory, check them, and write the report as
@@ -120,7 +122,9 @@ pub(crate) enum Command {
     },
     /// Print a completion script for a shell
     #[command(
-        after_help = "Examples:\n  trueline completions bash > /etc/bash_completion.d/trueline\n  trueline completions zsh > ~/.zfunc/_trueline\n  trueline completions fish > ~/.config/fish/completions/trueline.fish"
+        after_help = "Examples:\n  trueline completions bash > /etc/bash_completion.d/trueline\n  \
+            trueline completions zsh > ~/.zfunc/_trueline\n  trueline completions fish > \
+            ~/.config/fish/completions/trueline.fish"
     )]
     Completions {
         /// The shell that reads the completions

@@ -160,10 +160,14 @@ fn worded(error: &Error) -> String {
         }
         Error::Range(outside) => format!("--offset {}: {outside}", outside.written()),
         Error::Listeners => {
-            "serve: the service manager passed sockets: leave out --nbd, or write it in the unit".into()
+            "serve: the service manager passed sockets: leave out --nbd, or write it in the \
+                unit"
+                .into()
         }
         Error::NoCertificates => {
-            "serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported".into()
+            "serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; \
+                pre-shared keys are not supported"
+                .into()
         }
         Error::Host(error) => worded_host(error),
         Error::Recording { .. } | Error::OwnOverlay { .. } => error.to_string(),

@@ -61,8 +61,10 @@ impl fmt::Display for Error {
                 write!(f, "serve {target}: nothing is known of its units, so none is refused")
             }
             Error::Range(outside) => write!(f, "serve bytes {}: {outside}", outside.written()),
-            Error::OwnOverlay { disk } => write!(f, "put an overlay over {disk}: it is that disk itself: name a new file"),
-            Error::Listeners => f.write_str("serve: sockets were passed, and another address is given"),
+            Error::OwnOverlay { disk } => write!(f, "put an overlay over {disk}: it is that disk \
+                itself: name a new file"),
+            Error::Listeners => f.write_str("serve: sockets were passed, and another address is \
+                given"),
             Error::NoCertificates => f.write_str(
                 "serve: TLS needs a directory with server-cert.pem and server-key.pem; pre-shared keys are not supported",
             ),

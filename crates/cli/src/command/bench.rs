@@ -127,7 +127,11 @@ fn document(
         && args.layer_ns == 0
         && variants.iter().any(|v| v.depth > 0 && v.backend.borrow().is_virtual())
     {
-        warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
+        warnings.push(
+            "layers cost nothing on simulated drives unless --layer-ns says what; \
+            md:SIZE=IMAGE measures ours"
+                .into(),
+        );
     }
     let done: Vec<(u64, u64)> = measured
         .runs

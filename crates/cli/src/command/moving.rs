@@ -223,7 +223,11 @@ fn decide(
                 found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
             );
             if let Some(says) = found.left {
-                left.push(format!("the {} of {} says that it begins at byte {says}, where it does not: left as it is", sign.kind, p.name));
+                left.push(format!(
+                    "the {} of {} says that it begins at byte {says}, where it does \
+                    not: left as it is",
+                    sign.kind, p.name
+                ));
             }
         }
     }

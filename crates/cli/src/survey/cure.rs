@@ -73,15 +73,31 @@ impl<'a> Cures<'a> {
                 Fix::StartLater(by) => {
                     cure.commands.extend(self.moves(id));
                     let p = &self.graph.providers[id];
-                    let begin = || format!(": the area would begin at {}", place(p.base().saturating_add(*by), p.topology.sector));
+                    let begin = || {
+                        format!(
+                            ": the area would begin at \
+                        {}",
+                            place(p.base().saturating_add(*by), p.topology.sector)
+                        )
+                    };
                     let begin = if p.placed { begin() } else { String::new() };
                     cure.fix.push(format!("start its partition {by} bytes later{begin}"));
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
-                Fix::Resume => match self.disks.as_ref().filter(|disks| move_journal::find(disks, self.graph, id).is_some()) {
-                    Some(disks) => cure.commands.push(move_journal::resume_command(disks, self.graph, id)),
-                    None => cure.fix.push("trueline move --resume JOURNAL, the file that was named when the move began".into()),
+                Fix::Resume => match self
+                    .disks
+                    .as_ref()
+                    .filter(|disks| move_journal::find(disks, self.graph, id).is_some())
+                {
+                    Some(disks) => {
+                        cure.commands.push(move_journal::resume_command(disks, self.graph, id))
+                    }
+                    None => cure.fix.push(
+                        "trueline move --resume JOURNAL, the file that was named \
+                        when the move began"
+                            .into(),
+                    ),
                 },
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
                 Fix::ShowSectors(size) => cure.fix.push(sentence::show_sectors(*size)),

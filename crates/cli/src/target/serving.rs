@@ -39,11 +39,17 @@ pub(crate) fn open(
     let (mut disks, mut models) = (Vec::new(), Vec::new());
     for (source, name) in target.sources().iter().zip(names(target.sources())) {
         let (disk, model) = match drive {
-            Some(drive) => put_on(drive, source, name, overrides, access).map(|(disk, model)| (disk, Some(model)))?,
-            None if some_simulated => simulated::open_disk(source, &name, overrides, access)?.map(|(disk, model)| (disk, Some(model))).ok_or_else(|| {
-                let disk = source.typed();
-                format!("open {target}: {disk} is no simulated drive and others are: --drive MODEL puts all disks on one, or write drive:MODEL={disk}")
-            })?,
+            Some(drive) => put_on(drive, source, name, overrides, access)
+                .map(|(disk, model)| (disk, Some(model)))?,
+            None if some_simulated => simulated::open_disk(source, &name, overrides, access)?
+                .map(|(disk, model)| (disk, Some(model)))
+                .ok_or_else(|| {
+                    let disk = source.typed();
+                    format!(
+                        "open {target}: {disk} is no simulated drive and others are: --drive MODEL \
+                    puts all disks on one, or write drive:MODEL={disk}"
+                    )
+                })?,
             None => (open_one(source, name, overrides, access)?, None),
         };
         if let Some(model) = &model {

@@ -125,9 +125,11 @@ mod tests {
 
     #[test]
     fn commands_are_whole_or_end_in_a_backslash() {
-        let text = "Examples:\n  trueline check disk.img     an image, as it is\n  trueline serve d --run 'a b c d e f' --x";
+        let text = "Examples:\n  trueline check disk.img     an image, as it is\n  trueline serve \
+            d --run 'a b c d e f' --x";
         assert_eq!(at(80, text), format!("{text}\n"));
-        let want = "Examples:\n  trueline check disk.img\n      an image, as it is\n  trueline serve d --run \\\n      'a b c d e f' --x\n";
+        let want = "Examples:\n  trueline check disk.img\n      an image, as it is\n  trueline \
+            serve d --run \\\n      'a b c d e f' --x\n";
         assert_eq!(at(30, text), want);
         assert_eq!(folded("a 'b", 0, 2), "a 'b");
     }

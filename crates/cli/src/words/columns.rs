@@ -356,13 +356,14 @@ mod tests {
 
     #[test]
     fn the_last_column_is_wrapped_and_what_has_no_room_is_a_paragraph() {
-        let want = "NAME        SIZE  KIND  TITLE\nsda      931 GiB  disk  one that turns and has an\n                        arm and a long title\n\
-                    nvme0n1    2 TiB        flash\n";
+        let want = "NAME        SIZE  KIND  TITLE\nsda      931 GiB  disk  one that turns and has \
+            an\n                        arm and a long title\nnvme0n1    2 TiB        flash\n";
         assert_eq!(table(50, &[]), want);
-        let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an arm and a long\n      title\nnvme0n1\n    \
-                    size 2 TiB, title flash\n";
+        let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an \
+            arm and a long\n      title\nnvme0n1\n    size 2 TiB, title flash\n";
         assert_eq!(table(30, &[]), want);
-        let want = "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for 'KIND', 'TITLE': a\n  wider terminal or --json\n  shows them.\n";
+        let want = "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for 'KIND', \
+            'TITLE': a\n  wider terminal or --json\n  shows them.\n";
         assert_eq!(table(30, &[2, 3]), want);
     }
 
@@ -379,7 +380,8 @@ mod tests {
             |width| samples::text(|out| write(&rows, &Spare(&[1], "--json"), Some(width), out));
         assert_eq!(table(40), "NAME   KIND   REMARK\n  sda  disk   one that turns\n  sdb  flash\n");
         assert_eq!(table(20), "NAME   KIND\n  sda  disk\n      one that turns\n  sdb  flash\n");
-        let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room for\n  'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
+        let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room for\n  \
+            'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
         assert_eq!(table(11), without);
     }
 

@@ -62,11 +62,9 @@ mod tests {
         let mut text = Vec::new();
         write(512, &bytes, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        let want = "00000200  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n\
-                    *\n\
-                    00000240  45 46 49 20 50 41 52 54  20 61 6e 64 20 6d 6f 72  |EFI PART and mor|\n\
-                    00000250  65                                                |e|\n\
-                    00000251\n";
+        let want = "00000200  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\
+            \n*\n00000240  45 46 49 20 50 41 52 54  20 61 6e 64 20 6d 6f 72  |EFI PART and mor|\n\
+            00000250  65                                                |e|\n00000251\n";
         assert_eq!(text, want);
         let mut back = vec![9; bytes.len()];
         Sparse::from_hexdump(&text).unwrap().read_at(&mut back, 512).unwrap();

@@ -113,9 +113,11 @@ mod tests {
 
     #[test]
     fn a_page() {
-        let page = "# A & B\n\nOne `x<y` **two**\nthree.\n- item `a`\n  more\n- last\n\n```\n<b>\n```\n| a | b |\n";
-        let want = "<h4>A &amp; B</h4>\n<p>One <code>x&lt;y</code> <strong>two</strong>\nthree.</p>\n\
-                    <ul><li>item <code>a</code>\nmore<li>last</ul>\n<pre>&lt;b&gt;\n</pre>\n<pre>| a | b |\n</pre>\n";
+        let page = "# A & B\n\nOne `x<y` **two**\nthree.\n- item `a`\n  more\n- \
+            last\n\n```\n<b>\n```\n| a | b |\n";
+        let want = "<h4>A &amp; B</h4>\n<p>One <code>x&lt;y</code> <strong>two</strong>\nthree.</p>\
+            \n<ul><li>item <code>a</code>\nmore<li>last</ul>\n<pre>&lt;b&gt;\n</pre>\n<pre>| a | b \
+            |\n</pre>\n";
         assert_eq!(html(page), want);
         assert_eq!(html("a ` b ** c"), "<p>a ` b ** c</p>\n");
     }

@@ -202,16 +202,22 @@ mod tests {
 
     #[test]
     fn marks_are_gone_and_lines_fit() {
-        let page = "# A `b`\n\nOne **two** [three](x.md)\nfour five.\n\n- item one\n  goes on\n\n    code  as it is, however long it is\n\n| k | v |\n|---|---|\n| `a` | one two three four five |\n";
-        let want = "A b\n\nOne two three\nfour five.\n\n- item one goes\n  on\n\n    code  as it is, however long it is\n\nk  v\na  one two three\n   four five\n";
+        let page = "# A `b`\n\nOne **two** [three](x.md)\nfour five.\n\n- item one\n  goes on\n\
+            \n    code  as it is, however long it is\n\n| k | v |\n|---|---|\n| `a` | one two \
+            three four five |\n";
+        let want = "A b\n\nOne two three\nfour five.\n\n- item one goes\n  on\n\n    code  as it \
+            is, however long it is\n\nk  v\na  one two three\n   four five\n";
         assert_eq!(anstream::adapter::strip_str(&at(Some(16), page)).to_string(), want);
         assert_eq!(at(None, page), page);
     }
 
     #[test]
     fn code_is_broken_where_it_stays_what_it_is() {
-        let page = "    cmd --one 'two three' --four        # what it does\n\n    error TL0001 p1: starts at byte 512\n\n    a   drawing   is   as   wide   as   it   is\n";
-        let want = "    # what it does\n    cmd --one \\\n        'two three' \\\n        --four\n\n    error TL0001 p1:\n           starts at\n           byte 512\n\n    a   drawing   is   as   wide   as   it   is\n";
+        let page = "    cmd --one 'two three' --four        # what it does\n\n    error TL0001 p1: \
+            starts at byte 512\n\n    a   drawing   is   as   wide   as   it   is\n";
+        let want = "    # what it does\n    cmd --one \\\n        'two three' \\\n        --four\n\
+            \n    error TL0001 p1:\n           starts at\n           byte 512\n\n    a   drawing   \
+            is   as   wide   as   it   is\n";
         assert_eq!(at(Some(24), page), want);
         assert_eq!(at(None, page), page);
     }

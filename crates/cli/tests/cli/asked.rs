@@ -95,7 +95,8 @@ fn a_compressed_image_of_a_tree_is_not_looked_into_and_so_unknown() {
     }
     write("report.docx", b"PK\x03\x04");
     let ran = run(here.path(), "check -r tree");
-    let note = "note: tree: 6 files that hold nothing known were passed over: tree/a, tree/b, tree/c and 3 more\n";
+    let note = "note: tree: 6 files that hold nothing known were passed over: tree/a, tree/b, \
+        tree/c and 3 more\n";
     assert!(ran.code == Some(2) && ran.stderr.contains(note), "{}", ran.stderr);
     let kinds: [(&str, &str, &[u8]); 5] = [
         ("one.gz", "gzip", b"\x1f\x8b\x08\0"),

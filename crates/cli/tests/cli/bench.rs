@@ -69,7 +69,8 @@ fn a_write_off_the_sector_costs_and_the_counters_say_why() {
 #[test]
 fn what_a_drive_keeps_in_memory_is_told() {
     let told = |arguments: &str| bench(arguments)["warnings"].to_string();
-    let all = "all 15.6 MiB that a run writes fit what the drive keeps in memory, 32 MiB; the medium's cost shows with --count 20481 or more";
+    let all = "all 15.6 MiB that a run writes fit what the drive keeps in memory, 32 MiB; the \
+        medium's cost shows with --count 20481 or more";
     assert!(told("random-write drive:qlc-16k --bs 16k --runs 4").contains(all));
     let part = "of 256 MiB that a run writes the drive may keep 60 MiB in memory at its end";
     assert!(
@@ -85,7 +86,8 @@ fn what_a_drive_keeps_in_memory_is_told() {
         assert_eq!(told(shown), "[]", "{shown}");
     }
     // A card does not write 50 GB a second: its host's memory does.
-    let host = "of the 8 MiB of a run the drive had 0 bytes at its end, and the host's memory the rest; the drive's cost shows with --sync";
+    let host = "of the 8 MiB of a run the drive had 0 bytes at its end, and the host's memory the \
+        rest; the drive's cost shows with --sync";
     assert!(
         told("copy --size 8m drive:sd-4m --runs 4").contains(host),
         "{}",
@@ -285,7 +287,8 @@ fn unrecognised_contents_are_not_written_over_either() {
         scratch.path(),
         "bench random-write thesis.odt --buffered --offset 0 --runs 4 --count 4",
     );
-    let said = "byte 0 (LBA 0) has 61 20 74 68 65 73 69 73: say --destructive to lose it: nothing was written";
+    let said = "byte 0 (LBA 0) has 61 20 74 68 65 73 69 73: say --destructive to lose it: nothing \
+        was written";
     assert!(ran.refused().ends_with(said), "{}", ran.stderr);
     assert_eq!(
         std::fs::read_to_string(scratch.path().join("thesis.odt")).expect("it is there"),
@@ -306,7 +309,8 @@ fn raidtests_files_are_made_told_and_run() {
     let scratch = scratch();
     let made =
         run(scratch.path(), "bench raidtest --genfile requests --count 100 -r --bs 16k drive:md");
-    let told = "File requests generated.\nNumber of READ requests: 100.\nNumber of WRITE requests: 0.\nNumber of bytes to transmit: 1638400.\n";
+    let told = "File requests generated.\nNumber of READ requests: 100.\nNumber of WRITE requests: \
+        0.\nNumber of bytes to transmit: 1638400.\n";
     assert_eq!(made.ended(0).stdout, told);
     assert_eq!(
         std::fs::metadata(scratch.path().join("requests")).expect("it was made").len(),

@@ -189,7 +189,8 @@ fn a_file_system_is_made_on_what_is_there() {
 /// file is the same.
 #[test]
 fn blocks_of_a_file_on_ufs_lie_where_the_file_system_has_them() {
-    let work = "bench raidtest -w --bs 16k --count 64 --runs 4 --host freebsd-ufs drive:wd10ears@4g --json";
+    let work = "bench raidtest -w --bs 16k --count 64 --runs 4 --host freebsd-ufs \
+        drive:wd10ears@4g --json";
     let document = run(scratch().path(), work).ended(0).json();
     assert_eq!(document["host"], "freebsd-ufs");
     let rmw = |nth: usize| document["variants"][nth]["drives"]["rmw"].as_u64().expect("a count");
@@ -337,8 +338,8 @@ fn what_was_finished_before_a_failure_is_shown() {
     fs::write(scratch.path().join("file"), "").expect("a file can be made");
     let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
     let command = format!(
-        "{program} bench random-write --destructive --allow-busy md:1m \"$file\" --count 5 --runs 4 \
-         --warmup 0 --json"
+        "{program} bench random-write --destructive --allow-busy md:1m \"$file\" --count 5 --runs \
+            4 --warmup 0 --json"
     );
     let ran = run_with(
         scratch.path(),

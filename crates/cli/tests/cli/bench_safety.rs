@@ -71,7 +71,8 @@ fn an_image_that_another_program_has_locked_is_not_written() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk", 1 << 20);
     // Another process: what a process has locked does not keep itself off.
-    let hold = "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
+    let hold = "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, \
+        fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
     let held = Command::new("python3")
         .args(["-c", hold])
         .current_dir(scratch.path())
@@ -93,8 +94,8 @@ fn an_image_that_another_program_has_locked_is_not_written() {
 #[test]
 fn a_mounted_loop_device_is_not_written() {
     let scratch = scratch();
-    let make = "truncate -s 16m disk && mkfs.ext4 -q disk && mkdir mnt && d=$(losetup --find --show disk) \
-                && { mount $d mnt || { losetup -d $d; false; }; } && echo $d";
+    let make = "truncate -s 16m disk && mkfs.ext4 -q disk && mkdir mnt && d=$(losetup --find \
+        --show disk) && { mount $d mnt || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
         return skip(
             "no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)",
@@ -156,7 +157,8 @@ impl Drop for Loop {
 #[test]
 fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     let scratch = scratch();
-    let make = "truncate -s 16m disk && d=$(losetup --find --show disk) && { losetup --set-capacity $d || { losetup -d $d; false; }; } && echo $d";
+    let make = "truncate -s 16m disk && d=$(losetup --find --show disk) && { losetup \
+        --set-capacity $d || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
         return skip("no loop devices here (root, losetup and the loop driver)");
     };

@@ -32,8 +32,8 @@ impl Browser {
         if !here(&["chromium"]) {
             return None;
         }
-        let flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
-            --no-proxy-server --user-data-dir=profile";
+        let flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+            --disable-background-networking --no-proxy-server --user-data-dir=profile";
         let line = format!(
             "exec chromium {flags} --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>browser"
         );

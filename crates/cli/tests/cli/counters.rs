@@ -284,8 +284,8 @@ fn what_the_protocol_refuses_is_counted_and_recorded() {
             "nbdsh -u \"$uri\" -c '\nh.set_strict_mode(0)\nfor way in [{ways}]:\n try: way()\n except nbd.Error: pass\n'"
         )
     };
-    let past = "lambda: h.pread(512, 1 << 40), lambda: h.pwrite(bytes(512), (1 << 20) - 256), lambda: h.trim(512, 1 << 40), \
-        lambda: h.zero(512, 1 << 40), lambda: h.pread(512, 0)";
+    let past = "lambda: h.pread(512, 1 << 40), lambda: h.pwrite(bytes(512), (1 << 20) - 256), \
+        lambda: h.trim(512, 1 << 40), lambda: h.zero(512, 1 << 40), lambda: h.pread(512, 0)";
     let there = scratch();
     let ran = serve(there.path(), "md:1m --json --record t.trace", &script(past));
     let served = done(&ran).json();
@@ -316,7 +316,8 @@ fn what_the_protocol_refuses_is_counted_and_recorded() {
         "{trace}"
     );
     // Where nothing may be written.
-    let writes = "lambda: h.pwrite(bytes(512), 0), lambda: h.pwrite(bytes(512), 0, nbd.CMD_FLAG_FUA), lambda: h.trim(512, 0)";
+    let writes = "lambda: h.pwrite(bytes(512), 0), lambda: h.pwrite(bytes(512), 0, \
+        nbd.CMD_FLAG_FUA), lambda: h.trim(512, 0)";
     let ran = serve(there.path(), "md:1m --read-only --json", &script(writes));
     assert_eq!(errors(&done(&ran).json()), [0, 2, 1, 0]);
     // Large ones are refused while their bytes are still to come.

@@ -132,7 +132,8 @@ fn what_is_made_anew_as_printed_is_on_the_grain() {
 /// An ext4 in the only partition of a GPT, from LBA 34 to the end.
 fn full(directory: &Path) {
     let made = "truncate -s 64M 'my disk.img'
-        trueline part create -s gpt 'my disk.img' && trueline part add -t linux-data -b 34 -s 131005 'my disk.img' &&
+        trueline part create -s gpt 'my disk.img' && trueline part add -t linux-data -b 34 -s \
+        131005 'my disk.img' &&
         trueline mkfs ext4 'my disk.img#p1' -- -q -L kept";
     pasted(directory, made);
 }
@@ -276,7 +277,8 @@ fn a_move_without_room_names_the_commands_of_its_cure() {
             .output()
             .expect("it runs"),
     );
-    let commands = "truncate -s +1M 'my disk.img' && trueline part recover 'my disk.img' && trueline move --align 'my disk.img#p1'";
+    let commands = "truncate -s +1M 'my disk.img' && trueline part recover 'my disk.img' && \
+        trueline move --align 'my disk.img#p1'";
     let said = moved.refused().to_owned();
     let found =
         "there is no better place for 67074560 bytes than byte 17408 (LBA 34) (nothing is free)";

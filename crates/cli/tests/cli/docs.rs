@@ -211,8 +211,9 @@ fn fits(pattern: &[String], lines: &[String]) -> bool {
 
 #[test]
 fn blocks_are_found_and_rewritten() {
-    let text = "text\n```console sdd.img=seed-001-sdd-63 a,b=seed-003-default\n$ cd .\n$ trueline check sdd.img\nold\n$ echo $?\n0\n```\n\
-        ```console host\n$ trueline check\n/dev/sda\n```\n```console\n$ trueline check\n```\n```json\n{}\n```\n```sh\nmake\n```\n";
+    let text = "text\n```console sdd.img=seed-001-sdd-63 a,b=seed-003-default\n$ cd .\n$ trueline \
+        check sdd.img\nold\n$ echo $?\n0\n```\n```console host\n$ trueline check\n/dev/sda\n```\n\
+        ```console\n$ trueline check\n```\n```json\n{}\n```\n```sh\nmake\n```\n";
     let mut seen = Vec::new();
     let after = rewrite(text, |block| {
         seen.push((block.line, block.disks.clone()));

@@ -5,8 +5,9 @@ use serde_json::Value;
 use std::fs;
 
 /// A model of 4096-byte sectors of which the first begins at byte 512.
-const SHIFTED: &str = "name = \"shifted\"\ntitle = \"a test's\"\nsize = 67108864\nlogical_block_size = 512\n\
-    physical_block_size = 4096\nalignment_offset = 512\n[memory]\ncommand_ns = 1\n";
+const SHIFTED: &str = "name = \"shifted\"\ntitle = \"a test's\"\nsize = 67108864\n\
+    logical_block_size = 512\nphysical_block_size = 4096\nalignment_offset = 512\n[memory]\n\
+    command_ns = 1\n";
 
 /// The disk of a target's document.
 fn disk(document: &Value) -> &Value {

@@ -33,8 +33,9 @@ fn a_type_of_another_width_is_named_with_its_cure() {
     let here = scratch();
     let warning = |has: u8, says: u64, bits: u64, name: &str| {
         format!(
-            "trueline: warning: disk#s1: the partition's type is {has:02x}, for FAT{says}, and this is a FAT{bits}: Windows and cameras go by \
-             the type: trueline part modify -i 1 -t {name} disk\n"
+            "trueline: warning: disk#s1: the partition's type is {has:02x}, for FAT{says}, and \
+                this is a FAT{bits}: Windows and cameras go by the type: trueline part modify -i 1 \
+                -t {name} disk\n"
         )
     };
     assert_eq!(made(here.path(), "fat32lba", 63, ""), warning(0x0c, 32, 16, "fat16lba"));

@@ -87,8 +87,10 @@ fn on_a_file_it_is_the_provider() {
     let here = scratch.path();
     numbered(here, "disk.img", 4 * MIB);
     fs::write(here.join("point"), "beneath").expect("a file can be written");
-    let script = "cmp \"$file\" disk.img; [ \"$uri\" = \"$file\" ]; [ \"$file\" = \"$PWD/point\" ]; stat -c '%F %s' point
-        dd if=point iflag=direct bs=512 skip=77 count=3 status=none | cmp - disk.img -i 0:39424 -n 1536
+    let script = "cmp \"$file\" disk.img; [ \"$uri\" = \"$file\" ]; [ \"$file\" = \"$PWD/point\" \
+        ]; stat -c '%F %s' point
+        dd if=point iflag=direct bs=512 skip=77 count=3 status=none | cmp - disk.img -i 0:39424 -n \
+        1536
         printf new | dd of=point oflag=direct bs=512 seek=9 conv=notrunc,sync status=none
         printf odd | dd of=point bs=1 seek=5001 conv=notrunc,fsync status=none
         cp disk.img copy";
@@ -112,14 +114,17 @@ fn in_a_directory_every_provider_is_a_file() {
     let scratch = scratch();
     let here = scratch.path();
     numbered(here, "disk.img", 8 * MIB);
-    let table = "printf 'label: gpt\\nstart=2048,size=4096\\nstart=6144,size=8192\\n' | sfdisk -q disk.img; mkdir mnt";
+    let table = "printf 'label: gpt\\nstart=2048,size=4096\\nstart=6144,size=8192\\n' | sfdisk -q \
+        disk.img; mkdir mnt";
     assert!(shell(here, table).status.success());
     // Each sees what is written through another, at once: nothing is cached.
-    let script = "ls mnt; stat -c %s mnt/*; cmp mnt/disk disk.img; cmp -n 2097152 -i 0:1048576 mnt/p1 disk.img
+    let script = "ls mnt; stat -c %s mnt/*; cmp mnt/disk disk.img; cmp -n 2097152 -i 0:1048576 \
+        mnt/p1 disk.img
         dd if=mnt/disk of=before bs=512 skip=6144 count=1 status=none
         printf through | dd of=mnt/p2 conv=notrunc status=none
         dd if=mnt/disk bs=1 skip=3145728 count=7 status=none; echo
-        ! dd if=/dev/zero of=mnt/p1 bs=512 seek=4096 count=1 conv=notrunc 2>&1; ! touch mnt/p3; ! rm mnt/p1";
+        ! dd if=/dev/zero of=mnt/p1 bs=512 seek=4096 count=1 conv=notrunc 2>&1; ! touch mnt/p3; ! \
+        rm mnt/p1";
     let printed = serve(here, "disk.img", &["--fuse", "mnt"], script);
     let want = format!("disk\np1\np2\n{}\n{}\n{}\nthrough\n", 8 * MIB, 2 * MIB, 4 * MIB);
     assert!(printed.starts_with(&want) && printed.contains("No space left on device"), "{printed}");
@@ -171,8 +176,10 @@ fn other_files_are_refused_and_names_that_are_not_there_are_not_found() {
     numbered(here, "disk.img", MIB);
     fs::create_dir(here.join("mnt")).expect("a directory can be made");
     let script = "export LC_ALL=C
-        for it in 'touch mnt/new' 'mkdir mnt/new' 'rm -f mnt/disk' 'mv mnt/disk mnt/new' 'cp disk.img mnt/new' 'mkfifo mnt/new' \\
-            'ln -s disk mnt/new' 'ln mnt/disk mnt/new' 'rm mnt/none' 'rmdir mnt/none' 'mv mnt/none mnt/new'; do
+        for it in 'touch mnt/new' 'mkdir mnt/new' 'rm -f mnt/disk' 'mv mnt/disk mnt/new' 'cp \
+        disk.img mnt/new' 'mkfifo mnt/new' \\
+            'ln -s disk mnt/new' 'ln mnt/disk mnt/new' 'rm mnt/none' 'rmdir mnt/none' 'mv mnt/none \
+        mnt/new'; do
             if $it 2>said; then echo \"$it: done\"; fi; cat said; done";
     let printed = serve(here, "disk.img", &["--fuse", "mnt"], script);
     let lines: Vec<&str> = printed.lines().collect();
@@ -196,7 +203,8 @@ fn what_is_read_only_cannot_be_written() {
     numbered(here, "disk.img", MIB);
     fs::create_dir(here.join("mnt")).expect("a directory can be made");
     let before = fs::read(here.join("disk.img")).expect("an image can be read");
-    let script = "stat -c %a mnt/disk; cmp mnt/disk disk.img; ! dd if=/dev/zero of=mnt/disk count=1 conv=notrunc 2>&1";
+    let script = "stat -c %a mnt/disk; cmp mnt/disk disk.img; ! dd if=/dev/zero of=mnt/disk \
+        count=1 conv=notrunc 2>&1";
     let printed = serve(here, "disk.img", &["--fuse", "mnt", "--read-only"], script);
     assert!(printed.starts_with("400\n") && printed.contains("Read-only file system"), "{printed}");
     assert!(fs::read(here.join("disk.img")).expect("an image can be read") == before);
@@ -212,7 +220,8 @@ fn file_system(options: &str) {
     let script = format!(
         "loop=$(losetup --find --show {options} \"$file\"); trap 'losetup -d $loop' EXIT
         blockdev --getss $loop; mkfs.ext4 -q -F $loop; mount $loop mnt
-        head -c 5000000 /dev/urandom | tee outside >mnt/inside; sync; cmp outside mnt/inside; umount mnt
+        head -c 5000000 /dev/urandom | tee outside >mnt/inside; sync; cmp outside mnt/inside; \
+            umount mnt
         e2fsck -fn $loop >/dev/null 2>&1; mount -o ro $loop mnt; cmp outside mnt/inside; umount mnt"
     );
     let sector = if options.contains("4096") { "4096\n" } else { "512\n" };
@@ -363,7 +372,8 @@ fn where_nothing_can_be_mounted_it_says_so() {
         refused("nowhere"),
         "trueline: mount on nowhere: no such file or device: check the name"
     );
-    let used = "trueline: mount on /proc: something is mounted there: unmount it, or name another directory or file";
+    let used = "trueline: mount on /proc: something is mounted there: unmount it, or name another \
+        directory or file";
     assert_eq!(refused("/proc"), used);
     let _socket = std::os::unix::net::UnixListener::bind(here.join("s")).expect("a socket");
     assert_eq!(

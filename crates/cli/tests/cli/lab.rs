@@ -354,7 +354,8 @@ fn a_lab_of_many_rows_is_refused_before_it_begins() {
 fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
     let scratch = scratch();
     // A row that would take hours: its end is the signal.
-    let long = "[[row]]\nid = \"long\"\ntitle = \"b\"\nunit = \"s\"\nworkload = { kind = \"random-read\", count = 134000000 }\naligned = {}\n";
+    let long = "[[row]]\nid = \"long\"\ntitle = \"b\"\nunit = \"s\"\nworkload = { kind \
+        = \"random-read\", count = 134000000 }\naligned = {}\n";
     fs::write(scratch.path().join("mine.toml"), lab(&format!("{READ}aligned = {{}}\n{long}")))
         .expect("a file can be written");
     let mut command = program(scratch.path());

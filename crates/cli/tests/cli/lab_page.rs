@@ -47,18 +47,19 @@ note = "the number of files was not written down"
 const ROWS: [&str; 3] = ["crossing", "level", "unknown"];
 
 /// Reports every element that reaches past the right edge, but for what scrolls by itself.
-const MEASURE: &str = "<script>addEventListener('load', () => {\
-    document.querySelectorAll('details').forEach(d => d.open = true);\
-    const wide = [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1\
-        && !e.closest('.scroll,figure:not(.chart)') && !e.closest('defs'));\
-    const worst = wide.map(e => e.tagName + '.' + (e.getAttribute('class') || '') + ':' + e.textContent.slice(0, 30));\
-    const page = document.documentElement;\
-    parent.postMessage(innerWidth + ' pixels, ' + (page.scrollWidth > page.clientWidth ? 'scrolls' : 'fits') + ' [' + worst.join(';') + ']', '*');\
-})</script>";
+const MEASURE: &str = "<script>addEventListener('load', () => \
+    {document.querySelectorAll('details').forEach(d => d.open = true);const wide = \
+    [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > \
+    innerWidth + 1&& !e.closest('.scroll,figure:not(.chart)') && !e.closest('defs'));const worst = \
+    wide.map(e => e.tagName + '.' + (e.getAttribute('class') || '') + ':' + e.textContent.slice(0, \
+    30));const page = document.documentElement;parent.postMessage(innerWidth + ' pixels, ' + \
+    (page.scrollWidth > page.clientWidth ? 'scrolls' : 'fits') + ' [' + worst.join(';') + ']', \
+    '*');})</script>";
 
 /// A page of a telephone's width around `page.html`, which says here what it measured.
-const TELEPHONE: &str = "<!DOCTYPE html><body><pre id=said></pre><script>addEventListener('message', e => said.textContent = e.data)</script>\
-    <iframe src=measured.html style='width:360px;height:800px;border:0'></iframe>";
+const TELEPHONE: &str = "<!DOCTYPE html><body><pre \
+    id=said></pre><script>addEventListener('message', e => said.textContent = \
+    e.data)</script><iframe src=measured.html style='width:360px;height:800px;border:0'></iframe>";
 
 /// Chromium on a file of `directory`; `None` where there is none.
 fn browse(directory: &Path, file: &str, flags: &[&str]) -> Option<Output> {

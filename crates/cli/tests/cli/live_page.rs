@@ -82,7 +82,8 @@ fn the_page_follows_what_clients_do_and_says_when_the_server_is_gone() {
     let (server, page) = serve(scratch.path());
     browser.open(&page, 1280);
     browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
-    let red = "document.querySelectorAll('.piece.misaligned, #layers .bad, #write .misaligned, #lead.misaligned').length";
+    let red = "document.querySelectorAll('.piece.misaligned, #layers .bad, #write .misaligned, \
+        #lead.misaligned').length";
     assert_eq!(
         (browser.is(red), browser.is("document.getElementById('lead').className")),
         (0.into(), "none".into())
@@ -105,7 +106,11 @@ fn the_page_follows_what_clients_do_and_says_when_the_server_is_gone() {
     client(scratch.path(), "for i in range(5): h.pwrite(bytes(4096), 63 * 512 + i * 4096)");
     browser.wait(&of(15));
     assert_eq!(browser.is("document.querySelector('#write td.misaligned').textContent"), "15");
-    assert_eq!(browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).join()"), "s1");
+    assert_eq!(
+        browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => \
+        n.textContent).join()"),
+        "s1"
+    );
     let colour = |of: &str| format!("getComputedStyle({of}).color");
     assert_eq!(browser.is(&colour(&cell("s1", "Misaligned"))), "rgb(197, 54, 44)");
     assert_ne!(browser.is(&colour(&cell("disk", "Misaligned"))), "rgb(197, 54, 44)");
@@ -115,7 +120,8 @@ fn the_page_follows_what_clients_do_and_says_when_the_server_is_gone() {
     );
     // The same sentence as on the terminal.
     let why = "[...document.querySelectorAll('#why li')].map(li => li.textContent).join('|')";
-    let said = "s1: 15 of 15 requests are off the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary";
+    let said = "s1: 15 of 15 requests are off the 4096-byte physical unit, because s1 begins 3584 \
+        bytes past a boundary";
     let why = browser.is(why);
     assert!(
         why.as_str()
@@ -130,13 +136,20 @@ fn the_page_follows_what_clients_do_and_says_when_the_server_is_gone() {
         todo.as_str().is_some_and(|todo| todo.contains("trueline move --align 'disk#s1'")),
         "{todo}"
     );
-    let drawn = "[...document.querySelectorAll('#history path')].filter(p => p.getAttribute('d').length > 20).length";
+    let drawn = "[...document.querySelectorAll('#history path')].filter(p => \
+        p.getAttribute('d').length > 20).length";
     browser.wait(&format!("document.getElementById('history').checkVisibility() && {drawn} === 8"));
-    browser.wait("document.querySelector('[data-chart=latency] output').textContent === 'nothing waits for a device'");
+    browser.wait(
+        "document.querySelector('[data-chart=latency] output').textContent === 'nothing \
+        waits for a device'",
+    );
     assert_eq!(browser.is("document.getElementById('state').textContent.includes(' MB/s')"), true);
     // A page that is opened now has what was before it.
     browser.open(&page, 1280);
-    browser.wait("HISTORY.length > 3 && HISTORY[0].verdicts.misaligned === 0 && HISTORY[HISTORY.length - 1].verdicts.misaligned === 15");
+    browser.wait(
+        "HISTORY.length > 3 && HISTORY[0].verdicts.misaligned === 0 && \
+        HISTORY[HISTORY.length - 1].verdicts.misaligned === 15",
+    );
     browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
     // Rates are those of the last second: when nothing comes they are 0, and the counts stay.
     browser
@@ -180,7 +193,11 @@ fn the_page_shows_what_a_client_makes() {
     browser.wait(&format!("{}?.textContent === '7'", cell("disk", "Aligned")));
     client(scratch.path(), "for i in range(10): h.pwrite(bytes(4096), 63 * 512 + i * 4096)");
     browser.wait(&format!("{}?.textContent === '10'", cell("s1", "Misaligned")));
-    assert_eq!(browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).join()"), "s1");
+    assert_eq!(
+        browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => \
+        n.textContent).join()"),
+        "s1"
+    );
     // It goes, and its counts do not.
     client(scratch.path(), "h.pwrite(bytes(512), 0)\nh.flush()");
     browser.wait(&format!("{drawn} === 'disk'"));
@@ -203,7 +220,8 @@ fn the_page_colours_members_of_a_set() {
     client(scratch.path(), "for i in range(2): h.pwrite(bytes(4096), 63 * 512 + 12288 + i * 4096)");
     browser.wait(&format!("{}?.textContent === '2'", cell("stripe/datas1", "Misaligned")));
     assert_eq!(browser.is("document.querySelectorAll('#layers tbody tr').length"), 1);
-    let red = "[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).sort().join()";
+    let red = "[...document.querySelectorAll('.piece.misaligned .name')].map(n => \
+        n.textContent).sort().join()";
     let disks = browser.is(red);
     let disks: Vec<&str> = disks.as_str().unwrap_or_default().split(',').collect();
     assert!(
@@ -215,11 +233,12 @@ fn the_page_colours_members_of_a_set() {
 }
 
 /// Elements past the right edge, and texts wider than their box; a description for each.
-const TOO_WIDE: &str = "[...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)\
-    .concat([...document.querySelectorAll('.piece text')].filter(t => t.getComputedTextLength() > \
-        t.closest('.piece').querySelector('.box').getBoundingClientRect().width))\
-    .concat([...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth))\
-    .map(e => e.tagName + '.' + (e.getAttribute('class') || '') + ':' + e.textContent.slice(0, 30)).join(';')";
+const TOO_WIDE: &str = "[...document.body.querySelectorAll('*')].filter(e => \
+    e.getBoundingClientRect().right > innerWidth + 1).concat([...document.querySelectorAll('.piece \
+    text')].filter(t => t.getComputedTextLength() > \
+    t.closest('.piece').querySelector('.box').getBoundingClientRect().width)).concat([...document.querySelectorAll('.scroll')].filter(e \
+    => e.scrollWidth > e.clientWidth)).map(e => e.tagName + '.' + (e.getAttribute('class') || '') \
+    + ':' + e.textContent.slice(0, 30)).join(';')";
 
 #[test]
 fn a_telephone_shows_all_of_it() {
@@ -229,7 +248,8 @@ fn a_telephone_shows_all_of_it() {
     let scratch = golden("seed-000-openbsd");
     let Some(mut browser) = Browser::start(scratch.path()) else { return };
     let (_server, page) = serve(scratch.path());
-    let everywhere = "for i in range(512, h.get_size() - 4096, h.get_size() // 300): i = i // 512 * 512; h.pwrite(h.pread(4096, i), i)";
+    let everywhere = "for i in range(512, h.get_size() - 4096, h.get_size() // 300): i = i // 512 \
+        * 512; h.pwrite(h.pread(4096, i), i)";
     client(scratch.path(), everywhere);
     for width in [320, 400, 640, 1280] {
         browser.open(&page, width);
@@ -239,7 +259,8 @@ fn a_telephone_shows_all_of_it() {
             format!("{width},true")
         );
         assert_eq!(browser.is(TOO_WIDE), "", "{width}");
-        let heads = "document.querySelector('#layers td').checkVisibility() && document.querySelector('#layers thead').checkVisibility()";
+        let heads = "document.querySelector('#layers td').checkVisibility() && \
+            document.querySelector('#layers thead').checkVisibility()";
         assert_eq!(browser.is(heads), width > 640, "{width}");
     }
     // The measure itself finds what is too wide, and a window that is made narrower is drawn anew.

@@ -366,11 +366,13 @@ fn a_start_off_the_unit_is_warned_of() {
     assert_eq!(run(scratch.path(), "part add -t linux-data -b 63s disk").code, Some(0));
     let ran = run(scratch.path(), "mkfs ufs disk#s1");
     assert_eq!(ran.code, Some(0));
-    let wanted = "trueline: warning: disk#s1 starts 3584 bytes past a 4096-byte physical unit, and so will every block";
+    let wanted = "trueline: warning: disk#s1 starts 3584 bytes past a 4096-byte physical unit, and \
+        so will every block";
     assert!(ran.stderr.starts_with(wanted) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
     if tool(&["mkfs.exfat", "-V"]).is_some() {
         let ran = run(scratch.path(), "mkfs exfat --overwrite disk#s1");
-        let wanted = "trueline: warning: disk#s1: exfat data area starts at byte 2097152 (LBA 4096), 3584 bytes past a 4096-byte physical unit";
+        let wanted = "trueline: warning: disk#s1: exfat data area starts at byte 2097152 (LBA \
+            4096), 3584 bytes past a 4096-byte physical unit";
         assert!(ran.code == Some(0) && ran.stderr.starts_with(wanted), "{}", ran.stderr);
     }
 }

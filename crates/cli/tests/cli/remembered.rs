@@ -269,7 +269,8 @@ fn images_of_one_target_agree() {
     )
     .expect("a file");
     let refused = run(here.path(), "stripe label st0 empty empty2");
-    let wanted = "trueline: open empty,empty2: empty is for 512n, and empty2 for 4kn, as .trueline.toml says: say --for for all of them";
+    let wanted = "trueline: open empty,empty2: empty is for 512n, and empty2 for 4kn, as \
+        .trueline.toml says: say --for for all of them";
     assert_eq!(refused.refused(), wanted);
     run(here.path(), "stripe label --for 512n --dry-run st0 empty empty2").ended(0);
     // What is said of each is said of each.

@@ -14,7 +14,8 @@ import struct
 def table(*parts):
     b = bytearray(512)
     for n, (start, sectors) in enumerate(parts):
-        b[446 + 16 * n:462 + 16 * n] = struct.pack('<8BII', 0, 0, 0, 0, 0x83, 0, 0, 0, start, sectors)
+        b[446 + 16 * n:462 + 16 * n] = struct.pack('<8BII', 0, 0, 0, 0, 0x83, 0, 0, 0, start, \
+    sectors)
     b[510:] = bytes([0x55, 0xaa])
     return bytes(b)
 ";

@@ -52,7 +52,8 @@ fn nbdfuse_makes_a_file_of_it() {
     zeroes(scratch.path(), "disk.img", 1 << 20);
     let script = "mkdir mnt; nbdfuse mnt/file \"$uri\" & i=0
         while ! test -e mnt/file; do i=$((i+1)); test $i -lt 100; sleep 0.1; done
-        printf odd | dd of=mnt/file bs=1 seek=1001 conv=notrunc status=none; cmp -n 3 -i 0:1001 /dev/stdin mnt/file <<X
+        printf odd | dd of=mnt/file bs=1 seek=1001 conv=notrunc status=none; cmp -n 3 -i 0:1001 \
+        /dev/stdin mnt/file <<X
 odd
 X
         umount mnt; wait";
@@ -121,7 +122,8 @@ fn a_recording_of_odd_bytes_is_replayed() {
         return;
     }
     let scratch = scratch();
-    let script = "nbdsh -u \"$uri\" -c 'h.pwrite(b\"abc\", 5); h.pread(3, 1000); h.pwrite(bytes(4096), 511)'";
+    let script = "nbdsh -u \"$uri\" -c 'h.pwrite(b\"abc\", 5); h.pread(3, 1000); \
+        h.pwrite(bytes(4096), 511)'";
     served(scratch.path(), "md:64m --record t.trace", script);
     let replayed = run(
         scratch.path(),

@@ -62,7 +62,8 @@ fn a_partition_inside_of_what_another_server_has_is_written_through_both() {
     off_the_grain(scratch.path());
     let ran = while_served(scratch.path(), "disk.img", "part show URI");
     assert!(ran.stdout.contains("freebsd"), "{}{}", ran.stdout, ran.stderr);
-    let inner = "serve --no-counters URI#s1 --run 'qemu-io -f raw -c \"write -P 7 0 512\" -c flush \"$uri\"'";
+    let inner = "serve --no-counters URI#s1 --run 'qemu-io -f raw -c \"write -P 7 0 512\" -c \
+        flush \"$uri\"'";
     if Command::new("qemu-io").arg("--version").output().is_err() {
         return skip("no qemu-io here");
     }
@@ -125,7 +126,8 @@ fn a_disk_of_a_server_has_a_name() {
         while_served(scratch.path(), "md:1m", "part create -s gpt URI").ended(0).stdout.clone();
     assert!(created.starts_with("nbd+unix:///") && created.ends_with(" created\n"), "{created}");
     let refused = while_served(scratch.path(), "md:1m", "bench random-read URI");
-    let why = "workloads do not run on what a server has: serve it with --fuse and name the file, or run fio with --ioengine=nbd";
+    let why = "workloads do not run on what a server has: serve it with --fuse and name the file, \
+        or run fio with --ioengine=nbd";
     assert!(
         refused.refused().starts_with("trueline: bench nbd+unix:///")
             && refused.refused().ends_with(why),

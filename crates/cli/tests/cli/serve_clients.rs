@@ -306,11 +306,13 @@ fn qemu_io_writes_patterns() {
         commands += &format!(" -c 'aio_write -P {pattern} {offset} {length}'");
         want[offset..][..length].fill(pattern);
     }
-    commands += " -c aio_flush -c 'write -f -P 9 2M 64k' -c 'write -z 3M 4k' -c 'write -z -u 3214336 512' -c 'discard 8M 1M' -c flush";
+    commands += " -c aio_flush -c 'write -f -P 9 2M 64k' -c 'write -z 3M 4k' -c 'write -z -u \
+        3214336 512' -c 'discard 8M 1M' -c flush";
     want[2 * MEG..][..64 << 10].fill(9);
     want[3 * MEG..][..4096].fill(0);
     want[3_214_336..][..512].fill(0);
-    commands += " -c 'read -P 3 1048064 70144' -c 'read -P 9 2M 64k' -c 'read -P 0 3M 4k' -c 'read -P 4 3150336 512'";
+    commands += " -c 'read -P 3 1048064 70144' -c 'read -P 9 2M 64k' -c 'read -P 0 3M 4k' -c 'read \
+        -P 4 3150336 512'";
     let said = served(
         scratch.path(),
         "disk#s1",

@@ -62,11 +62,17 @@ fn used(ext4: &str, xfs: &str) -> Vec<String> {
         let make = if kind == "ext4" { "mkfs.ext4 -q -F" } else { "mkfs.xfs -q -f" };
         commands.extend([
             format!("{make} {device}"),
-            format!("mount -t {kind} {device} /mnt && echo {kind} >/mnt/kind && cat /mnt/kind /numbers >/mnt/numbers && umount /mnt"),
+            format!(
+                "mount -t {kind} {device} /mnt && echo {kind} >/mnt/kind && cat /mnt/kind \
+                /numbers >/mnt/numbers && umount /mnt"
+            ),
             format!("{check} {device}"),
             "echo 3 >/proc/sys/vm/drop_caches".into(),
             // Discards, and what is found afterwards.
-            format!("mount -t {kind} {device} /mnt && fstrim /mnt && sha256sum </mnt/numbers >&3 && umount /mnt"),
+            format!(
+                "mount -t {kind} {device} /mnt && fstrim /mnt && sha256sum </mnt/numbers >&3 \
+                && umount /mnt"
+            ),
         ]);
     }
     commands
@@ -152,8 +158,10 @@ fn the_kernels_own_client_has_it() {
 fn production(here: &Path, image: &str, start: u64) {
     let sectors = 65536;
     let lines = format!(
-        "mkdir -p root/bin; cp \"$(command -v busybox)\" root/bin/busybox; for p in sh cat dd sync sha256sum; do ln -sf busybox root/bin/$p; done
-        seq 1 200000 >root/numbers; seq 0 99 >root/tens; truncate -s {} {image}; printf 'label: dos\\nstart={start},size={sectors},type=83\\n' | sfdisk -q {image}
+        "mkdir -p root/bin; cp \"$(command -v busybox)\" root/bin/busybox; for p in sh cat dd sync \
+            sha256sum; do ln -sf busybox root/bin/$p; done
+        seq 1 200000 >root/numbers; seq 0 99 >root/tens; truncate -s {} {image}; printf 'label: \
+            dos\\nstart={start},size={sectors},type=83\\n' | sfdisk -q {image}
         mkfs.ext4 -q -F -b 4096 -d root -E offset={} {image} {}k",
         48 * MIB,
         start * 512,
@@ -167,7 +175,8 @@ fn production(here: &Path, image: &str, start: u64) {
 /// next. It tells how long that took.
 const WORK: &str = "mkdir -p /mnt; mount -t ext4 /dev/vda1 /mnt; cut -d' ' -f1 /proc/uptime >/began
 chroot /mnt /bin/sh -c 'cat numbers >copy; sync; for i in $(cat tens); do
-dd if=numbers of=copy bs=4k count=1 skip=$i seek=$i conv=notrunc,fsync 2>log; done; sha256sum <copy' >/sum
+dd if=numbers of=copy bs=4k count=1 skip=$i seek=$i conv=notrunc,fsync 2>log; done; sha256sum \
+    <copy' >/sum
 cat /sum >&3; cat /began >&3; cut -d' ' -f1 /proc/uptime >&3; umount /mnt";
 
 /// A production image is booted on a drive that it is misaligned on, and on the same one aligned,

@@ -91,7 +91,13 @@ fn what_of_the_drives_time_is_the_machines_is_said() {
         .lines()
         .find(|line| line.starts_with("ratios of "))
         .unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(says.contains("sequential writes are therefore this machine's, not the drive's: measure them at --speed "), "{says}");
+    assert!(
+        says.contains(
+            "sequential writes are therefore this machine's, not the drive's: \
+        measure them at --speed "
+        ),
+        "{says}"
+    );
 }
 
 /// Its image is what was written; what is behind it has no room.
@@ -250,8 +256,9 @@ fn a_signal_ends_a_recording_in_order() {
 fn the_request_that_is_to_fail_fails() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 1 << 20);
-    let fault = "disk.img --fault read:error=eio,offset=512k..513k --fault write:error=enospc,offset=512k..513k \
-                 --fault write:torn,offset=0..64k --fault discard:error=eperm,after=1000";
+    let fault = "disk.img --fault read:error=eio,offset=512k..513k --fault \
+        write:error=enospc,offset=512k..513k --fault write:torn,offset=0..64k --fault \
+        discard:error=eperm,after=1000";
     let commands =
         ["read 512k 512", "read 0 512", "write 512k 512", "write -P 5 64k 512", "write -P 6 0 32k"];
     let Some(ran) = served(scratch.path(), fault, &commands) else { return };

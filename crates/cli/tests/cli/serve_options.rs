@@ -65,7 +65,8 @@ fn the_export_has_the_name_that_it_is_given() {
     }
     let scratch = scratch();
     at_63(scratch.path());
-    let script = "nbdinfo --list \"$uri\"; ! nbdinfo \"nbd+unix:///?socket=$unixsocket\" 2>&1; nbdinfo --size \"$uri\"; echo \"$uri\"";
+    let script = "nbdinfo --list \"$uri\"; ! nbdinfo \"nbd+unix:///?socket=$unixsocket\" 2>&1; \
+        nbdinfo --size \"$uri\"; echo \"$uri\"";
     let ran = serve(scratch.path(), "disk --no-counters --export db/1", script);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let exports: Vec<&str> =
@@ -90,7 +91,8 @@ fn a_range_is_served_and_nothing_else() {
     at_63(scratch.path());
     let script = "set -eu
         nbdinfo --list \"$uri\" | grep -c ^export=; nbdinfo --map=trueline:grain \"$uri\"
-        nbdsh -u \"$uri\" -c 'h.pwrite(b\"a\" * 4096, 0); assert h.get_size() == 8192; h.set_strict_mode(0)
+        nbdsh -u \"$uri\" -c 'h.pwrite(b\"a\" * 4096, 0); assert h.get_size() == 8192; \
+        h.set_strict_mode(0)
 try: h.pread(1, 8192)
 except nbd.Error: pass
 else: assert False'";
@@ -137,12 +139,14 @@ fn strict_refuses_what_is_off_the_grain_and_says_so_at_the_end() {
     let ran = serve(scratch.path(), "disk#s1 --no-counters --strict", &good);
     assert_eq!((ran.code, ran.stderr.contains("strict")), (Some(0), false), "{}", ran.stderr);
     let refused = "
-for ask in (lambda: h.pwrite(bytes(4096), 0), lambda: h.pwrite(bytes(512), 512), lambda: h.zero(4096, 4096)):
+for ask in (lambda: h.pwrite(bytes(4096), 0), lambda: h.pwrite(bytes(512), 512), lambda: \
+        h.zero(4096, 4096)):
     try: ask()
     except nbd.Error as e: assert e.errnum == errno.EINVAL
     else: assert False";
     let ran = serve(scratch.path(), "disk#s1 --no-counters --strict", &python(refused));
-    let said = "strict: 3 requests were off the grain and refused, the first a write of 4096 bytes at 0 of s1, whose 4096-byte units begin at byte 512";
+    let said = "strict: 3 requests were off the grain and refused, the first a write of 4096 bytes \
+        at 0 of s1, whose 4096-byte units begin at byte 512";
     assert!(ran.code == Some(1) && ran.stderr.contains(said), "{:?} {}", ran.code, ran.stderr);
     // The command's own failure is its own.
     assert_eq!(

@@ -48,8 +48,9 @@ fn what_is_written_is_kept_or_discarded_and_the_target_stays() {
         "h.pwrite(b\"abc\", 5 << 20, nbd.CMD_FLAG_FUA); h.zero(70000, 1 << 20); h.trim(8192, (1 << 20) + 131072); h.flush()",
     );
     let look = nbdsh(
-        "assert h.pread(5, (5 << 20) - 1) == b\"\\0abc\\0\"; b = h.pread(1 << 20, 1 << 20); \
-        assert b[:70000] == bytes(70000) and b[70000:131072] == b\"\\7\" * (131072 - 70000) and b[131072:131072 + 8192] == bytes(8192)",
+        "assert h.pread(5, (5 << 20) - 1) == b\"\\0abc\\0\"; b = h.pread(1 << 20, 1 << 20); assert \
+            b[:70000] == bytes(70000) and b[70000:131072] == b\"\\7\" * (131072 - 70000) and \
+            b[131072:131072 + 8192] == bytes(8192)",
     );
     // In memory it is there until the end.
     let ran = served(scratch.path(), "disk --overlay mem", &format!("{write}; {look}"));
@@ -305,8 +306,9 @@ for n in range(1, 1 << 30):
         client.wait().expect("a child");
         let flushed = fs::read_to_string(scratch.path().join("flushed")).expect("a number");
         let look = format!(
-            "import struct\nfor i in range(8):\n  b = h.pread(1400, i << 20)\n  n, = struct.unpack_from(\"<Q\", b, 300)\n  \
-             assert n >= int(\"{flushed}\" or 1), (n, i)\n  assert b[:300] == bytes(300) and b[1100:] == bytes(300)"
+            "import struct\nfor i in range(8):\n  b = h.pread(1400, i << 20)\n  n, = \
+                struct.unpack_from(\"<Q\", b, 300)\n  assert n >= int(\"{flushed}\" or 1), (n, i)\
+                \n  assert b[:300] == bytes(300) and b[1100:] == bytes(300)"
         );
         served(scratch.path(), "disk --overlay changes", &nbdsh(&look));
     }

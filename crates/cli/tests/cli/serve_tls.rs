@@ -46,9 +46,9 @@ fn certificates() -> Option<Scratch> {
         ("client", "extendedKeyUsage=clientAuth"),
     ] {
         lines += &format!(
-            "openssl req {NEW} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho {extension} > {name}.ext\n\
-             openssl x509 -req -in {name}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out {name}-cert.pem -days 2 \
-             -extfile {name}.ext\n"
+            "openssl req {NEW} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho \
+                {extension} > {name}.ext\nopenssl x509 -req -in {name}.csr -CA ca-cert.pem -CAkey \
+                ca-key.pem -CAcreateserial -out {name}-cert.pem -days 2 -extfile {name}.ext\n"
         );
     }
     shell(scratch.path(), &(lines + "cp ca-cert.pem ../stranger"));
@@ -112,7 +112,8 @@ fn a_client_without_a_valid_certificate_is_named() {
     if !has("nbdinfo") {
         return;
     }
-    let stranger = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed s,/all,/stranger,)\" 2>/dev/null";
+    let stranger = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed \
+        s,/all,/stranger,)\" 2>/dev/null";
     let options = [
         "serve",
         "md:1m",
@@ -215,8 +216,10 @@ fn qemu_comes_through_tls() {
         return;
     }
     shell(scratch.path(), "head -c 3000000 /dev/urandom > disk; truncate -s 3M disk");
-    let convert = "qemu-img convert --object tls-creds-x509,id=t,endpoint=client,dir=all --image-opts \
-                   driver=nbd,server.type=unix,server.path=$unixsocket,tls-creds=t,tls-hostname=localhost -O raw copy";
+    let convert = "qemu-img convert --object tls-creds-x509,id=t,endpoint=client,dir=all \
+        --image-opts \
+        driver=nbd,server.type=unix,server.path=$unixsocket,tls-creds=t,tls-hostname=localhost -O \
+        raw copy";
     let arguments = [
         "serve",
         "--read-only",

@@ -52,8 +52,8 @@ fn what_is_labelled_is_a_set() {
         labelled.stderr,
         "trueline: warning: b.img: only 8388096 bytes from 8392192 bytes used.\n"
     );
-    let want = "Metadata value stored on a.img.\nMetadata value stored on b.img.\na.img,b.img#stripe/data\n\t512         \t# sectorsize\n\
-                \t16744448    \t# mediasize in bytes";
+    let want = "Metadata value stored on a.img.\nMetadata value stored on b.img.\n\
+        a.img,b.img#stripe/data\n\t512         \t# sectorsize\n\t16744448    \t# mediasize in bytes";
     assert!(labelled.stdout.starts_with(want), "{}", labelled.stdout);
     // The order in which the disks are named does not matter any more.
     assert_eq!(length(here, "b.img,a.img", "stripe/data"), Some(2 * (8 * MIB - 16384)));
@@ -66,9 +66,10 @@ fn what_is_labelled_is_a_set() {
         .to_owned();
     let one = |disk: &str, number: u8| {
         format!(
-            "Metadata on {disk}:\n         Magic string: GEOM::STRIPE\n     Metadata version: 3\n          Device name: data\n            \
-             Device ID: {id}\n          Disk number: {number}\nTotal number of disks: 2\n          Stripe size: 16384\n   \
-             Hardcoded provider: \n\n"
+            "Metadata on {disk}:\n         Magic string: GEOM::STRIPE\n     Metadata version: 3\
+                \n          Device name: data\n            Device ID: {id}\n          Disk number: \
+                {number}\nTotal number of disks: 2\n          Stripe size: 16384\n   Hardcoded \
+                provider: \n\n"
         )
     };
     assert_eq!(dump, one("a.img", 0) + &one("b.img", 1));
@@ -346,7 +347,8 @@ fn a_set_without_a_member_says_which() {
     );
     // A member by itself may be served, and it is said that it is one.
     let ran = run(here, "serve --run true b.img");
-    let note = "trueline: note TL0020 disk: stripe set stripe/data has 1 of its 3 members here: numbers 0, 2 of 0 to 2 are missing: ";
+    let note = "trueline: note TL0020 disk: stripe set stripe/data has 1 of its 3 members here: \
+        numbers 0, 2 of 0 to 2 are missing: ";
     assert!(ran.code == Some(0) && ran.stderr.starts_with(note), "{}", ran.stderr);
     run(here, "serve --run true a.img,b.img,c.img#stripe/data").ended(0);
 }

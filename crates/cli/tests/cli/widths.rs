@@ -145,7 +145,8 @@ const EDITS: &[&str] = &[
 
 /// A layout of two tables, one in the other.
 const LAYOUT: &str = "scheme = \"mbr\"\n[[partition]]\ntype = \"freebsd\"\nsize = \"64MiB\"\n\
-    [partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype = \"freebsd-ufs\"\nsize = \"16MiB\"\n";
+    [partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype = \"freebsd-ufs\"\n\
+    size = \"16MiB\"\n";
 
 /// A directory with what [`EDITS`] name: empty disks, a layout, a place to mount on, and a client
 /// that writes off the grain.
@@ -156,7 +157,8 @@ fn blanks() -> Scratch {
     }
     fs::write(scratch.path().join("layout.toml"), LAYOUT).expect("a file can be written");
     fs::write(scratch.path().join("point"), "").expect("a file can be written");
-    let client = "#!/bin/sh\nexec dd if=/dev/zero of=\"$file\" bs=4096 seek=40960 count=9 conv=notrunc status=none\n";
+    let client = "#!/bin/sh\nexec dd if=/dev/zero of=\"$file\" bs=4096 seek=40960 count=9 \
+        conv=notrunc status=none\n";
     fs::write(scratch.path().join("writes"), client).expect("a file can be written");
     let all = fs::Permissions::from_mode(0o755);
     fs::set_permissions(scratch.path().join("writes"), all).expect("a file can be made a program");

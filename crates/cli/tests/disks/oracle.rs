@@ -145,7 +145,8 @@ static LOOPS: OnceLock<bool> = OnceLock::new();
 
 fn loops() -> bool {
     let scratch = Scratch::new("loops");
-    let probe = "truncate -s 1M disk && d=$(losetup --find --show disk) && losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
+    let probe = "truncate -s 1M disk && d=$(losetup --find --show disk) && losetup --set-capacity \
+        $d; s=$?; losetup --detach $d; exit $s";
     tool("sh", &["-c", probe], scratch.path()).is_ok_and(|ran| ran.status.success())
 }
 

@@ -24,8 +24,9 @@ pub const TEXTS: [&str; 12] = [
     "GPT 128\n1 freebsd-boot 40 1024 boot [bootme]\n2 freebsd-ufs 2048 400000 my root [x]\n",
     "MBR 4\n1 freebsd 63 1000 [active]\n2 !165 2048 4s\n3 ebr 1m 1g\n",
     "BSD 8\n1 freebsd-ufs 16 1024\n2 freebsd-swap 0x800 90k\n",
-    "label: gpt\nlabel-id: B7646D81-3083-9342-B9D4-61396E225554\nunit: sectors\nfirst-lba: 2048\nlast-lba: 131038\ntable-length: 9\n\
-     sector-size: 512\n\na1 : start=2048, size=2048, type=U, name=\"e\\x22sp\", attrs=\"RequiredPartition GUID:60,63\"\n",
+    "label: gpt\nlabel-id: B7646D81-3083-9342-B9D4-61396E225554\nunit: sectors\nfirst-lba: 2048\n\
+        last-lba: 131038\ntable-length: 9\nsector-size: 512\n\na1 : start=2048, size=2048, type=U, \
+        name=\"e\\x22sp\", attrs=\"RequiredPartition GUID:60,63\"\n",
     "label: dos\nlabel-id: 0x12345678\ngrain: 4096\n\n,10MiB,S,*\n2048 +1G Ex\n,1M\n,,L\n;;;\n",
     "disk1 : start=63, size=1000, type=5\ndisk5 : start=126, size=100, type=83\ndisk6 : start=400, size=10, Id=82, bootable\n",
     "md5x4:64k+luks+lvm+xfs+mysql",

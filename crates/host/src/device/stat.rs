@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn sectors_are_of_512_bytes_whatever_the_device_has() {
-        let text = "     400        0     3200       12      200        0     3200       34        0       40       46        0        0\n";
+        let text = "     400        0     3200       12      200        0     3200       34        \
+            0       40       46        0        0\n";
         let all =
             Done { reads: 400, bytes_read: 3200 * 512, writes: 200, bytes_written: 3200 * 512 };
         assert_eq!(parse(text), Some(all));

@@ -15,7 +15,8 @@
 
 #![allow(
     unsafe_code,
-    reason = "one memory seen as words and as bytes, written past the caches, and given back to the kernel"
+    reason = "one memory seen as words and as bytes, written past the caches, and given back to \
+        the kernel"
 )]
 
 use crate::disk::buffers::Buffers;

@@ -6,7 +6,8 @@
 
 #![allow(
     unsafe_code,
-    reason = "places in memory that others write are told to the kernel by address: no slice of plain bytes may exist of them"
+    reason = "places in memory that others write are told to the kernel by address: no slice of \
+        plain bytes may exist of them"
 )]
 
 use rustix::io;

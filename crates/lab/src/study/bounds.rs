@@ -124,7 +124,8 @@ mod tests {
     }
 
     fn lab(row: &str) -> Lab {
-        let head = "name = \"x\"\ntitle = \"x\"\ndrives = [{ model = \"md\" }]\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"s\"\n";
+        let head = "name = \"x\"\ntitle = \"x\"\ndrives = [{ model = \"md\" }]\n[[row]]\nid \
+            = \"r\"\ntitle = \"r\"\nunit = \"s\"\n";
         Lab::parse(&format!("{head}{row}\n"), Box::new(Long(" ".repeat(16 << 20).leak()))).unwrap()
     }
 

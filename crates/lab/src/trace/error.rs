@@ -75,7 +75,8 @@ impl fmt::Display for Fault {
             Fault::Form(form) => write!(f, "not {form}"),
             Fault::Word { word, wanted } => write!(f, "'{word}' is not a {wanted}"),
             Fault::Magic { found, wanted } => {
-                write!(f, "not a record of blktrace: it begins with 0x{found:08x}, not 0x{wanted:08x}")
+                write!(f, "not a record of blktrace: it begins with 0x{found:08x}, not \
+                    0x{wanted:08x}")
             }
             Fault::Action(action) => write!(f, "unknown action {action}"),
             Fault::NoRange(request) => f.write_str(request),

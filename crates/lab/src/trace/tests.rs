@@ -207,8 +207,9 @@ fn blkparse_prints_of_our_records_what_we_read_in_them() {
 
 #[test]
 fn fios_logs_are_read_in_both_versions() {
-    let second = "fio version 2 iolog\n/dev/my disk add\n/dev/my disk open\n/dev/my disk read 0 4096\n/dev/my disk wait 150 0\n\
-                  /dev/my disk write 4608 8192\n/dev/my disk sync 0 0\n/dev/my disk trim 0 4096\n/dev/my disk close\n";
+    let second = "fio version 2 iolog\n/dev/my disk add\n/dev/my disk open\n/dev/my disk read 0 \
+        4096\n/dev/my disk wait 150 0\n/dev/my disk write 4608 8192\n/dev/my disk sync 0 0\n\
+        /dev/my disk trim 0 4096\n/dev/my disk close\n";
     let wanted = [
         entry(0, Op::Read, 0, 4096, false),
         entry(150_000, Op::Write, 4608, 8192, false),
@@ -216,8 +217,8 @@ fn fios_logs_are_read_in_both_versions() {
     ];
     assert_eq!(read(second.as_bytes()).unwrap(), wanted);
     // As fio 3.33 wrote it.
-    let third = "fio version 3 iolog\n14 /dev/sdb add\n86 /dev/sdb open\n90 /dev/sdb read 0 4096\n53694 /dev/sdb write 45056 4096\n\
-                 53700 /dev/sdb datasync\n404339 /dev/sdb close\n";
+    let third = "fio version 3 iolog\n14 /dev/sdb add\n86 /dev/sdb open\n90 /dev/sdb read 0 4096\n\
+        53694 /dev/sdb write 45056 4096\n53700 /dev/sdb datasync\n404339 /dev/sdb close\n";
     let wanted = [
         entry(90_000, Op::Read, 0, 4096, false),
         entry(53_694_000, Op::Write, 45056, 4096, false),
@@ -248,7 +249,8 @@ fn what_is_wrong_in_fios_logs_is_named_with_its_line() {
     assert_eq!(refused("fio version 1 iolog\n"), NONE);
 }
 
-const NONE: &str = "byte 0: not a trace: neither blktrace, blkparse, a log of fio (version 2 or 3), nor trueline's own";
+const NONE: &str = "byte 0: not a trace: neither blktrace, blkparse, a log of fio (version 2 or \
+    3), nor trueline's own";
 
 #[test]
 fn our_own_are_written_and_read() {

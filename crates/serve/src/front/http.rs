@@ -211,8 +211,9 @@ impl Http {
 /// The head of an answer. `field` is a further header field, with its line end.
 fn head(status: &str, kind: &str, policy: &str, field: &str) -> String {
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{field}Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
-         Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{field}Content-Security-Policy: {policy}\r\n\
+            X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: \
+            no-store\r\nConnection: close\r\n\r\n"
     )
 }
 

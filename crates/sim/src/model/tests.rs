@@ -143,7 +143,8 @@ fn ranges_and_origins_speak_of_keys_that_are_there() {
     // The table that comes first need not be the one that gives the value.
     let text =
         "[origin]\ncommand_ns = \"generic: x\"\n[memory]\ncommand_ns = -1.0\nrate_bytes = 0\n";
-    let head = "name = \"m\"\ntitle = \"m\"\nsize = 4096\nlogical_block_size = 512\nphysical_block_size = 512\n";
+    let head = "name = \"m\"\ntitle = \"m\"\nsize = 4096\nlogical_block_size = \
+        512\nphysical_block_size = 512\n";
     assert_eq!(Model::parse(&format!("{head}{text}")).unwrap_err().line, Some(9));
 }
 

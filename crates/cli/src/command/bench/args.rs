@@ -9,21 +9,22 @@ use trueline_host::engine::Choice;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
 const EXAMPLES: &str = "Examples:
-  trueline bench random-write drive:md                    aligned, and a sector further: is there a difference?
-  trueline bench random-write --buffered drive:md         through the page cache, which reads what is written in part
+  trueline bench random-write drive:md                    aligned, and a sector further
+  trueline bench random-write --buffered drive:md         through the page cache
   trueline bench random-read --offset 0,1,7 --qd 32 /dev/sdb
   trueline bench dd --bs 64k --count 1000 disk.img
   trueline bench dd --write --destructive --seconds 10 /dev/sdb
   trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
   trueline bench latency md:1m=disk.img 'md:1m=disk.img#s1'   what our own layers add, in memory
-  trueline bench tree /mnt/aligned /mnt/off               two file systems, in a scratch directory of each
-  trueline bench tree --host openbsd-ffs drive:wd10ears   a simulated file system, and one a sector further
+  trueline bench tree /mnt/aligned /mnt/off               two file systems, each in a scratch directory
+  trueline bench tree --host openbsd-ffs drive:wd10ears   a simulated file system
   trueline bench raidtest -r -n 64 --bs 16k /dev/sdb
   trueline bench replay --trace log.blkparse drive:md
   trueline bench random-write --json drive:md@8g";
 
 /// A string and not documentation: rustdoc takes `[@` for a link.
-const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; md:SIZE[=IMAGE]: memory; of files a directory";
+const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; \
+    md:SIZE[=IMAGE]: memory; of files a directory";
 
 #[derive(Args)]
 pub(crate) struct Bench {

@@ -39,19 +39,33 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
     match kind.needs {
         Needs::Blocks(_) if in_a_file && kind.name == mkfs::KIND.name => {
             Err("bench mkfs: --host freebsd-ufs is a file system already, and mkfs needs a disk: \
-                leave out --host".to_owned().into())
-        }
-        Needs::Blocks(_) if in_a_file && args.buffered => {
-            Err(format!("bench {}: --buffered is Linux's page cache, --host freebsd-ufs another system: leave one of them out", kind.name)
+                leave out --host"
+                .to_owned()
                 .into())
         }
+        Needs::Blocks(_) if in_a_file && args.buffered => Err(format!(
+            "bench {}: --buffered is Linux's page cache, --host freebsd-ufs another \
+                system: leave one of them out",
+            kind.name
+        )
+        .into()),
         Needs::Blocks(_) if args.host.is_some() && !in_a_file => {
             let instead = "one large file to run on is --host freebsd-ufs";
-            Err(format!("bench {}: that --host is for tree, copy, bonnie: it runs on blocks: {instead}", kind.name).into())
+            Err(format!(
+                "bench {}: that --host is for tree, copy, bonnie: it runs on blocks: \
+                {instead}",
+                kind.name
+            )
+            .into())
         }
         Needs::Files(_) if in_a_file => {
             let instead = "--host linux-writeback, openbsd-ffs have files";
-            Err(format!("bench {}: --host freebsd-ufs is one large file for workloads of blocks: {instead}", kind.name).into())
+            Err(format!(
+                "bench {}: --host freebsd-ufs is one large file for workloads of blocks: \
+                {instead}",
+                kind.name
+            )
+            .into())
         }
         Needs::Blocks(_) => Ok(()),
         Needs::Files(_) => of_files(args, kind),

@@ -74,7 +74,11 @@ pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Va
             })?;
             if !is_whole(bytes, grain) {
                 let instead = format!("say --buffered, or --offset 0,{}", least[1]);
-                return Err(format!("bench {target}: an offset of {bytes} bytes: it takes whole blocks of {grain} bytes: {instead}").into());
+                return Err(format!(
+                    "bench {target}: an offset of {bytes} bytes: it takes whole \
+                    blocks of {grain} bytes: {instead}"
+                )
+                .into());
             }
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;

@@ -26,7 +26,8 @@ Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
-  3  with --strict: something could not be known: contents that are not read, not recognised or not understood inside, or none at all";
+  3  with --strict: something could not be known: contents that are not read, not recognised or \
+    not understood inside, or none at all";
 
 #[derive(Args)]
 pub(crate) struct Check {

@@ -45,8 +45,9 @@ fn profiles() -> String {
         page +=
             &format!("| `{name}` | {about} | {} | {} |\n", sector_of(sector), boundaries(&facts));
     }
-    page + "| `raidCHUNKxDISKS` | a set with parity: `raid64kx4` has chunks of 64 KiB on 4 data disks | as found | physical 4096, chunk, full-stripe |\n\n\
-            \"As found\" is 512, or what the image's GPT was written for.\n"
+    page + "| `raidCHUNKxDISKS` | a set with parity: `raid64kx4` has chunks of 64 KiB on 4 data \
+        disks | as found | physical 4096, chunk, full-stripe |\n\n\"As found\" is 512, or what the \
+        image's GPT was written for.\n"
 }
 
 /// The page of one profile as Markdown; `None` for any other name.

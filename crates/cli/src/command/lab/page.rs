@@ -40,8 +40,10 @@ use trueline_lab::result::{LabDocument, LabResult, Row};
 pub(crate) const STYLE: &str = include_str!("page/lab.css");
 
 /// The hatching that marks unaligned values besides their colour.
-pub(crate) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
-                     patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
+pub(crate) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" \
+    aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+    patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" \
+    class=\"hatching\"/></pattern></defs></svg>";
 
 /// Most rows in all that are not folded by lab: a page of fifty is as long as sixty screens.
 const OPEN: usize = 4;

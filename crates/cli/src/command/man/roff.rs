@@ -166,11 +166,14 @@ mod tests {
 
     #[test]
     fn prose_is_left_to_troff_and_code_fits() {
-        let page = "One `-a` two\nthree.\n\n- item\n  goes on\n\n```\n$ trueline serve disk.img --overlay mem --emulate wd10ears --run 'one two three' --json x\n```\n";
+        let page = "One `-a` two\nthree.\n\n- item\n  goes on\n\n```\n$ trueline serve disk.img \
+            --overlay mem --emulate wd10ears --run 'one two three' --json x\n```\n";
         let mut out = Vec::new();
         markdown(page, &mut out).expect("memory");
         let out = String::from_utf8(out).expect("text");
-        let want = ".PP\nOne \\fB\\-a\\fR two\nthree.\n.IP \"\\(bu\" 4\nitem\ngoes on\n.PP\n.RS 2\n.nf\n$ trueline serve disk.img \\-\\-overlay mem \\-\\-emulate wd10ears \\-\\-run \\e\n    \\(aqone two three\\(aq \\-\\-json x\n.fi\n.RE\n";
+        let want = ".PP\nOne \\fB\\-a\\fR two\nthree.\n.IP \"\\(bu\" 4\nitem\ngoes on\n.PP\n.RS 2\n\
+            .nf\n$ trueline serve disk.img \\-\\-overlay mem \\-\\-emulate wd10ears \\-\\-run \\e\
+            \n    \\(aqone two three\\(aq \\-\\-json x\n.fi\n.RE\n";
         assert_eq!(out, want);
     }
 }

@@ -10,11 +10,11 @@ pub(crate) const USAGE: &str = "trueline move {--align | --to OFFSET} [OPTIONS] 
        trueline move --resume [JOURNAL] [OPTIONS] [TARGET]";
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  trueline move --align disk.img#s1                   to the nearest boundary, with all that is in it
+  trueline move --align disk.img#s1                   to the nearest boundary, with its contents
   trueline move --to 1MiB disk.img#p2                 to this byte of the disk
   trueline move --align --journal /mnt/usb/sdb1.journal /dev/sdb#p1
   trueline move --align --dry-run disk.img#s1         what would be done
-  trueline move --resume disk.img                     after an interruption: with the journal beside it
+  trueline move --resume disk.img                     after an interruption
   trueline move --resume /mnt/usb/sdb1.journal        with this journal, on the disk that it names
 
 The partition keeps its size. Where its old and its new place overlap, a journal is kept until \

@@ -49,10 +49,14 @@ fn named(
             }
             Ok(Named { journal, typed: Some(disk.clone()), is_sought: true })
         }
-        (None, Some(journal)) => Ok(Named { journal: journal.into(), typed: None, is_sought: false }),
-        (None, None) => {
-            Err(Failure::Message("resume: name the disk or the journal: trueline move --resume disk.img: nothing was moved".into()))
+        (None, Some(journal)) => {
+            Ok(Named { journal: journal.into(), typed: None, is_sought: false })
         }
+        (None, None) => Err(Failure::Message(
+            "resume: name the disk or the journal: trueline move --resume \
+                disk.img: nothing was moved"
+                .into(),
+        )),
     }
 }
 
@@ -184,8 +188,9 @@ fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
     let steps = plan.steps();
     match why {
         Mismatch::Unmarked => format!(
-            "{not}: it does not begin with the mark of the move: it is another disk, a copy from before or after the move, or \
-             something was written to it: name the disk that was being moved"
+            "{not}: it does not begin with the mark of the move: it is another disk, a copy from \
+                before or after the move, or something was written to it: name the disk that was \
+                being moved"
         ),
         Mismatch::Trace => {
             format!(
@@ -193,23 +198,38 @@ fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
                 place(plan.from.min(plan.to), plan.sector)
             )
         }
-        Mismatch::Table => format!("{not}: its table is not that of this step of the move: put back the table, or the disk as it was left"),
+        Mismatch::Table => format!(
+            "{not}: its table is not that of this step of the move: put \
+            back the table, or the disk as it was left"
+        ),
         Mismatch::Apart { disk, journal } => {
-            let at = journal.map_or("before its first step".into(), |step| format!("at step {step}"));
-            let older = if journal.is_some_and(|journal| journal > disk) { typed.typed() } else { "the journal" };
+            let at = journal.map_or(
+                "before its first \
+                step"
+                    .into(),
+                |step| format!("at step {step}"),
+            );
+            let older = if journal.is_some_and(|journal| journal > disk) {
+                typed.typed()
+            } else {
+                "the journal"
+            };
             format!(
-                "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older copy: bring back the disk and the \
-                 journal as the interruption left them, both of one moment"
+                "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older \
+                    copy: bring back the disk and the journal as the interruption left them, both \
+                    of one moment"
             )
         }
         Mismatch::Seal(step) => format!(
-            "{not}: it is at step {step} of another history of this move: bring back the disk and the journal as the interruption left \
-             them, both of one moment"
+            "{not}: it is at step {step} of another history of this move: bring back the disk and \
+                the journal as the interruption left them, both of one moment"
         ),
-        Mismatch::Notes => "its notes are of two moments: it is put together of two copies: bring back one whole copy".into(),
+        Mismatch::Notes => "its notes are of two moments: it is put together of two copies: bring \
+            back one whole copy"
+            .into(),
         Mismatch::Bytes(at) => format!(
-            "{not}: what is at {} is not what the journal knows of it: the disk or the journal is an older copy, or is damaged: bring \
-             back both as the interruption left them",
+            "{not}: what is at {} is not what the journal knows of it: the disk or the journal is \
+                an older copy, or is damaged: bring back both as the interruption left them",
             place(at, plan.sector)
         ),
     }

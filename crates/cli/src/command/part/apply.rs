@@ -168,7 +168,8 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
     let between: Vec<&str> =
         planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
     if !between.is_empty() {
-        let these = "interrupted, the writes below leave what was there, or the layout, or one of these states between them:";
+        let these = "interrupted, the writes below leave what was there, or the layout, or one of \
+            these states between them:";
         columns::comment(these, width, &mut out)?;
     }
     for state in between {

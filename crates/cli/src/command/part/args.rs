@@ -115,9 +115,8 @@ impl Common {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture 'disk.img#s1'"
-)]
+#[command(after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture \
+        'disk.img#s1'")]
 pub(crate) struct Show {
     /// Disks or providers to list: DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
@@ -140,7 +139,8 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  trueline part create -s gpt disk.img\n  trueline part create -s bsd --dialect openbsd 'disk.img#s4'"
+    after_help = "Examples:\n  trueline part create -s gpt disk.img\n  trueline part create -s bsd \
+        --dialect openbsd 'disk.img#s4'"
 )]
 pub(crate) struct Create {
     /// gpt, mbr, ebr or bsd
@@ -215,7 +215,8 @@ Types:",
         room -= name.len() + 1;
         help = help + " " + name;
     }
-    help + "\n  in a BSD label also disklabel's: 4.2BSD swap MSDOS ...; sfdisk's L U S H R V; any other as a number or GUID: !131"
+    help + "\n  in a BSD label also disklabel's: 4.2BSD swap MSDOS ...; sfdisk's L U S H R V; any \
+        other as a number or GUID: !131"
 }
 
 /// Width of a list of names, in columns.
@@ -351,7 +352,8 @@ pub(crate) struct Backup {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore -l ada2.img < ada1.table"
+    after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore \
+        -l ada2.img < ada1.table"
 )]
 pub(crate) struct Restore {
     /// Restore labels as well

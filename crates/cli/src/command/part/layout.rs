@@ -296,8 +296,9 @@ mod tests {
 
     #[test]
     fn sizes_are_bytes_shares_or_the_rest() {
-        let text = "scheme = \"gpt\"\nsector = 4096\n[[partition]]\ntype = \"efi\"\nsize = \"512MiB\"\nstart = 1048576\n\
-                    [[partition]]\ntype = \"efi\"\nsize = \"12.5%\"\n[[partition]]\ntype = \"efi\"\n";
+        let text = "scheme = \"gpt\"\nsector = 4096\n[[partition]]\ntype = \"efi\"\nsize = \
+            \"512MiB\"\nstart = 1048576\n[[partition]]\ntype = \"efi\"\nsize = \"12.5%\"\n\
+            [[partition]]\ntype = \"efi\"\n";
         let document = parse(text).unwrap_or_else(|e| panic!("{e}"));
         let sizes: Vec<Size> = document.layout.parts.iter().map(|p| p.size).collect();
         assert_eq!(sizes, [Size::Bytes(512 << 20), Size::Percent(1250), Size::Rest]);

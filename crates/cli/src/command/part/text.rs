@@ -139,8 +139,9 @@ mod tests {
         let index = disk.add("freebsd", off, Rules::Gpart);
         let entry = &disk.table.entry(index).unwrap().clone();
         let warning = |disk: &Bench| off_grain(disk.shown(), &disk.site(), entry);
-        let want = "ada1s1 starts at byte 293888 (LBA 574), 3072 bytes past a 4096-byte physical unit: writes of 4096 bytes take 4.0 x \
-                    the device operations; on the boundary: -b 568 (byte 290816) or -b 576 (byte 294912)";
+        let want = "ada1s1 starts at byte 293888 (LBA 574), 3072 bytes past a 4096-byte physical \
+            unit: writes of 4096 bytes take 4.0 x the device operations; on the boundary: -b 568 \
+            (byte 290816) or -b 576 (byte 294912)";
         assert_eq!(warning(&disk).as_deref(), Some(want));
         assert_eq!(added(disk.shown(), &disk.site(), entry, Rules::Aligned), "ada1s1 added");
         // Starts in another partition or outside the usable range are not offered.

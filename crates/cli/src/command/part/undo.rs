@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn saved_writes_are_read_and_nothing_else_is() {
-        let text = "# a to x.img#s1: 4 bytes at byte 16 (LBA 0)\n00000010  01 02 03 04\n00000014\n# flush\n\
-                    # b to x#y.img#: 2 bytes at byte 0 (LBA 0)\n00000000  05 06\n00000002\n";
+        let text = "# a to x.img#s1: 4 bytes at byte 16 (LBA 0)\n00000010  01 02 03 04\n00000014\n\
+            # flush\n# b to x#y.img#: 2 bytes at byte 0 (LBA 0)\n00000000  05 06\n00000002\n";
         let saved = parse(text).unwrap();
         let want = |offset, bytes: &[u8], after_flush| Patch {
             offset,

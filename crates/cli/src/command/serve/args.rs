@@ -25,7 +25,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve --emulate drive:wd10ears@64g --nbd unix:s
   trueline serve --emulate --drive qlc-16k --speed 0.02 disk.img#p1 --nbd unix:s --record run.trace
   trueline serve --overlay mem --emulate --drive wd10ears prod.img --nbd unix:s
-  trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s
+  trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img \
+    --nbd unix:s
   trueline serve --strict disk.img --run 'mkfs.ext4 ...; fsck ...'
   trueline serve disk.img --nbd unix:s --top
   trueline serve disk.img --nbd unix:s --metrics 9100";

@@ -80,8 +80,9 @@ mod tests {
             true_speed: Some(0.3),
         };
         let said = samples::text(|out| write(&emulation, Style::default(), out));
-        let want = "at --speed 10 this machine's own work took 35 % as long as the drives' (random reads under 1 %, sequential writes 310 %)\n\
-            ratios of sequential writes are therefore this machine's, not the drive's: measure them at --speed 0.3\n";
+        let want = "at --speed 10 this machine's own work took 35 % as long as the drives' (random \
+            reads under 1 %, sequential writes 310 %)\nratios of sequential writes are therefore \
+            this machine's, not the drive's: measure them at --speed 0.3\n";
         assert_eq!(said, want);
         let few = Emulation {
             kinds: vec![kind("read", "random", 8, 0)],

@@ -184,7 +184,8 @@ fn by_size(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
         let more = [("op", b.op), ("verdict", b.verdict), ("size", size), ("alignment", alignment)];
         (of_layer(served, l, &more), b.count.to_string())
     });
-    let help = "Reads and writes by size and by the largest power of two that divides their first byte on the disk, both from this up to the next.";
+    let help = "Reads and writes by size and by the largest power of two that divides their first \
+        byte on the disk, both from this up to the next.";
     counter("trueline_serve_requests_by_size_total", help, series.collect()).write(out)
 }
 

@@ -33,7 +33,10 @@ pub(super) fn containers(graph: &Graph) -> impl Iterator<Item = String> {
         .flat_map(|provider| provider.in_use().map(move |sign| (provider, sign)));
     signs.filter(|(_, sign)| sign.inside == Inside::CONTAINER).map(|(provider, sign)| {
         let (rule, name, kind) = (finding::OPAQUE.id, words::name(&provider.name), sign.kind);
-        format!("note {rule} {name}: {kind} container: its own bytes are served, not the disk in it; qemu-nbd serves that")
+        format!(
+            "note {rule} {name}: {kind} container: its own bytes are served, not the disk in \
+            it; qemu-nbd serves that"
+        )
     })
 }
 

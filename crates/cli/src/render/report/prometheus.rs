@@ -137,7 +137,8 @@ fn aligned(report: &Report) -> Metric<'_> {
             (labels, u8::from(p.verdict == Verdict::Aligned).to_string())
         })
     });
-    let help = "Whether a provider from which something does I/O is on every grain that counts; absent if that is not known.";
+    let help = "Whether a provider from which something does I/O is on every grain that counts; \
+        absent if that is not known.";
     Metric { name: "trueline_provider_aligned", help, kind: "gauge", series: series.collect() }
 }
 

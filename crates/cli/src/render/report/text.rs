@@ -116,7 +116,8 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
             .collect();
     if !broken.is_empty() {
         columns::write(&rows, &Spare(&[2], "--json"), style.width, out)?;
-        let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
+        let more = "Checked by itself a target shows what stands on it and what to do; `trueline \
+            explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
     let notes = report
@@ -424,7 +425,8 @@ mod tests {
         let report = samples::report(vec![target]);
         let text = samples::text(|out| write(&report, out, Style { width: Some(30), ascii: true }));
         let text = anstream::adapter::strip_str(&text).to_string();
-        let want = "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my disk.img#p1'\n  or: start it at byte 1048576\n      (LBA 2048) of the disk\n";
+        let want = "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my \
+            disk.img#p1'\n  or: start it at byte 1048576\n      (LBA 2048) of the disk\n";
         assert!(text.contains(want), "{text}");
     }
 

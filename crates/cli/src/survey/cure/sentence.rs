@@ -5,7 +5,8 @@ use trueline_geom::base::finding::Statement;
 use trueline_geom::mapping::slices::place;
 
 /// Advice for a GPT whose copies are both valid, and differ.
-pub(super) const CHOOSE_COPY: &str = "find out which one is right (gdisk, r, then c or e, p): trueline part recover writes both anew from the primary";
+pub(super) const CHOOSE_COPY: &str = "find out which one is right (gdisk, r, then c or e, p): \
+    trueline part recover writes both anew from the primary";
 
 /// Advice for a table that counts sectors of `size` bytes, and has others.
 pub(super) fn show_sectors(size: u64) -> String {

@@ -21,8 +21,10 @@ fn can(what: &str, needs: &str) -> bool {
 }
 
 /// Run where a file may be made: that the driver is there does not say that this user may use it.
-const LOOPS: &str = "command -v partx && truncate -s 1M disk && d=$(losetup --find --show disk) && losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
-const MOUNTS: &str = "command -v partx && mkfs.ext4 -q -F disk 4M && mkdir mnt && mount -o loop disk mnt && umount mnt";
+const LOOPS: &str = "command -v partx && truncate -s 1M disk && d=$(losetup --find --show disk) && \
+    losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
+const MOUNTS: &str = "command -v partx && mkfs.ext4 -q -F disk 4M && mkdir mnt && mount -o loop \
+    disk mnt && umount mnt";
 
 /// Output of a shell command, if it succeeds.
 fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {

@@ -318,7 +318,11 @@ fn a_logical_partitions_index_names_the_extended_one() {
         "resize -i 5 -s 1m disk",
         "set -a active -i 5 disk",
     ] {
-        disk.refused(verb, "index 5 is a logical partition, in the extended one: name that: disk#s2: nothing was written");
+        disk.refused(
+            verb,
+            "index 5 is a logical partition, in the extended one: name that: \
+            disk#s2: nothing was written",
+        );
     }
     // An index that neither table has is refused.
     disk.refused("delete -i 6 disk", "no partition with index 6: in use: 1, 2");

@@ -101,8 +101,10 @@ fn in_an_extended_partition_both_places_are_said() {
     let checked = run(disk.scratch.path(), "check disk").ended(0).stdout.clone();
     assert!(checked.contains("12582912  (24576)"), "{checked}");
     let ran = disk.part("add -t linux-data -b 14401 -s 5m disk#s2");
-    let off = "disk#s6 starts at byte 18907648 (LBA 36929) of the disk, byte 7373312 (LBA 14401) of disk#s2, 512 bytes past";
-    let better = "on the boundary: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 of the disk)";
+    let off = "disk#s6 starts at byte 18907648 (LBA 36929) of the disk, byte 7373312 (LBA 14401) \
+        of disk#s2, 512 bytes past";
+    let better = "on the boundary: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 \
+        of the disk)";
     assert!(ran.stderr.contains(off) && ran.stderr.trim_end().ends_with(better), "{}", ran.stderr);
     let checked = run(disk.scratch.path(), "check disk").ended(1).stdout.clone();
     assert!(

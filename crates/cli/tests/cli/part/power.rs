@@ -283,9 +283,11 @@ fn cut_apply(disk: &Image, layout: &str, flags: &str) -> String {
 
 #[test]
 fn while_nested_tables_are_applied() {
-    let label = "[partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype = \"freebsd-ufs\"\n";
-    let chain = "[partition.table]\nscheme = \"ebr\"\n[[partition.table.partition]]\ntype = \"linux-data\"\nsize = \"50%\"\n\
-                 [[partition.table.partition]]\ntype = \"linux-data\"\nsize = \"50%\"\n";
+    let label = "[partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype \
+        = \"freebsd-ufs\"\n";
+    let chain = "[partition.table]\nscheme = \"ebr\"\n[[partition.table.partition]]\ntype = \
+        \"linux-data\"\nsize = \"50%\"\n[[partition.table.partition]]\ntype = \"linux-data\"\nsize \
+        = \"50%\"\n";
     let id = |scheme: &str| {
         format!(
             "scheme = \"{scheme}\"\nid = {}\n",

@@ -186,7 +186,8 @@ fn a_client_that_trickles_makes_way_for_one_that_waits() {
             }
         });
         assert_eq!(polite.read(0, 2), [5; 2], "nothing of what came is written");
-        let why = "a client was cut off: others waited for the memory that its large request took, and it was too slow";
+        let why = "a client was cut off: others waited for the memory that its large request took, \
+            and it was too slow";
         assert_eq!(server.end(), [why]);
     }
 }

@@ -28,9 +28,11 @@ fn directory() -> Option<Scratch> {
         "openssl req -x509 {new} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2
          openssl req {new} -keyout server-key.pem -out server.csr -subj /CN=localhost
          echo subjectAltName=DNS:localhost > server.ext
-         openssl x509 -req -in server.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out server-cert.pem -days 2 -extfile server.ext
+         openssl x509 -req -in server.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out \
+            server-cert.pem -days 2 -extfile server.ext
          openssl req {new} -keyout client-key.pem -out client.csr -subj /CN=client
-         openssl x509 -req -in client.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out client-cert.pem -days 2 -extfile server.ext"
+         openssl x509 -req -in client.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out \
+            client-cert.pem -days 2 -extfile server.ext"
     );
     let made = Command::new("sh")
         .args(["-ec", &lines])

@@ -142,7 +142,10 @@ fn holes(path: &Path, medium: &Medium) -> Option<String> {
     let missing = medium.never_written().or_else(|| sought(medium))?;
     (missing > 0).then(|| {
         let (missing, of, name) = (size::human(missing), size::human(length), path.display());
-        format!("{name}: {missing} of its {of} are holes or were never written: no medium is read there, and a first write takes longer: fill it first")
+        format!(
+            "{name}: {missing} of its {of} are holes or were never written: no medium is read \
+            there, and a first write takes longer: fill it first"
+        )
     })
 }
 

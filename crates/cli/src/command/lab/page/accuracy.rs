@@ -38,8 +38,10 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
     )?;
     writeln!(
         out,
-        "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a greater ratio, on the left a lesser one. \
-         The grey band is what is promised of a row, and of a hollow dot nothing is; the whisker is what the ranges of the drive's parameters make of it.</p>"
+        "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a \
+            greater ratio, on the left a lesser one. The grey band is what is promised of a row, \
+            and of a hollow dot nothing is; the whisker is what the ranges of the drive's \
+            parameters make of it.</p>"
     )?;
     writeln!(out, "{}<table class=\"accuracy\">", grid(&axis))?;
     writeln!(

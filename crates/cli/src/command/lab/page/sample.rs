@@ -111,8 +111,8 @@ fn stripe() -> LabResult {
         Some((137.7, 118.1)),
     );
     one.bound = Some(0.05);
-    one.note = "Every 16 KiB block crosses a chunk, so both disks turn for it: the greater of two waits for a sector is a sixth of a \
-                revolution longer than one."
+    one.note = "Every 16 KiB block crosses a chunk, so both disks turn for it: the greater of two \
+        waits for a sector is a sixth of a revolution longer than one."
         .into();
     one.variants = vec![
         variant("aligned", 7.26, (2.1e6, 9.0e6), spent(7.26, 1000), layout(32768)),
@@ -177,8 +177,8 @@ fn osnews() -> LabResult {
         Some((6.29, 20.6)),
     );
     random.bound = Some(0.1);
-    random.note = "Buffered: the kernel reads both pages before it can write a part of each. Most of this cost is the page cache's, \
-                   not the drive's; random-write-direct is the drive's."
+    random.note = "Buffered: the kernel reads both pages before it can write a part of each. Most \
+        of this cost is the page cache's, not the drive's; random-write-direct is the drive's."
         .into();
     random.variants = vec![
         variant("aligned", 6.29, (3.0e6, 6.0e6), aligned, layout(32768, 0)),
@@ -207,7 +207,9 @@ fn osnews() -> LabResult {
     );
     (direct.published, direct.error) = (None, None);
     let mut tree = row("001", "cp-r", "cp -r of many small files", "s", (2529.602, 8334.61), None);
-    tree.note = "The document does not say how many files there were, nor how large: nothing can be predicted from that.".into();
+    tree.note = "The document does not say how many files there were, nor how large: nothing can \
+        be predicted from that."
+        .into();
     lab(
         "2010-osnews",
         "Two disks of 4096-byte sectors, one start at 63",
