@@ -24,7 +24,7 @@ pub(crate) struct Reason(pub(crate) String);
 
 impl Reason {
     /// The reason behind its place or attempt: `open a.img: …`.
-    pub(crate) fn at(self, place: impl fmt::Display) -> Reason {
+    pub(crate) fn behind(self, place: impl fmt::Display) -> Reason {
         Reason(format!("{place}: {self}"))
     }
 }
@@ -81,7 +81,7 @@ impl From<LabFailure> for Reason {
 impl From<LabError> for Reason {
     fn from(error: LabError) -> Reason {
         let cause = Reason::from(error.cause);
-        error.line.map_or(cause.clone(), |line| cause.at(format_args!("line {line}")))
+        error.line.map_or(cause.clone(), |line| cause.behind(format_args!("line {line}")))
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, Reason> {
         let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
         match e.span() {
             None => Reason(message),
-            Some(span) => Reason(message).at(position(text, span.start)),
+            Some(span) => Reason(message).behind(position(text, span.start)),
         }
     })
 }

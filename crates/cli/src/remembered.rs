@@ -154,7 +154,7 @@ fn environment() -> Result<Option<Remembered>, Reason> {
 fn beside(image: &Path) -> Result<Option<Remembered>, Reason> {
     let path = image.parent().unwrap_or(Path::new("")).join(FILE);
     let shown = path.display().to_string();
-    let failed = |why: Reason| why.at(format_args!("read {shown}"));
+    let failed = |why: Reason| why.behind(format_args!("read {shown}"));
     let Some(text) = read(&path).map_err(&failed)? else { return Ok(None) };
     let notes: Notes = input_text::toml(&text)
         .map_err(|e| failed(format!("{e}: write for = \"PROFILE\"").into()))?;

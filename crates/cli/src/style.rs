@@ -15,15 +15,15 @@ pub(crate) struct Style {
 impl Style {
     /// Style of standard output.
     pub(crate) fn of_stdout() -> Style {
-        Style::of(io::stdout())
+        Style::for_stream(io::stdout())
     }
 
     /// Style of standard error.
     pub(crate) fn of_stderr() -> Style {
-        Style::of(io::stderr())
+        Style::for_stream(io::stderr())
     }
 
-    fn of(stream: impl AsFd) -> Style {
+    fn for_stream(stream: impl AsFd) -> Style {
         let width = terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL")

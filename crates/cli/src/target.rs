@@ -65,11 +65,11 @@ impl Target {
 
     /// The file or device of that path, whatever marks are in its name.
     pub(crate) fn file(path: &str) -> Target {
-        Target::of(vec![Source::file(path)], None)
+        Target::from_sources(vec![Source::file(path)], None)
     }
 
     /// The target of known disks.
-    pub(crate) fn of(sources: Vec<Source>, provider: Option<&str>) -> Target {
+    pub(crate) fn from_sources(sources: Vec<Source>, provider: Option<&str>) -> Target {
         let disks = text_of(&sources);
         let typed = provider.map_or_else(|| disks.clone(), |name| format!("{disks}#{name}"));
         Target { typed, sources, provider: provider.map(str::to_owned) }
@@ -103,7 +103,7 @@ impl Target {
 
     /// The same disks without the provider.
     pub(crate) fn disks(&self) -> Target {
-        Target::of(self.sources.clone(), None)
+        Target::from_sources(self.sources.clone(), None)
     }
 
     /// The disks as typed, if a command that names them would find them. A title, or a list of

@@ -96,7 +96,7 @@ impl BlockSizes {
     /// the sector of a disk beneath: clients refuse smaller requests by themselves. The protocol
     /// has no field for the start of the first unit, so a unit that does not begin with the
     /// provider is not preferred: a client that kept to it would miss it every time.
-    pub fn of(topology: &Topology, store: &dyn Store) -> BlockSizes {
+    pub fn from_topology(topology: &Topology, store: &dyn Store) -> BlockSizes {
         let least = Some(store.properties().unit).filter(|&unit| {
             unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit)
         });
@@ -163,7 +163,7 @@ mod tests {
     fn the_least_size_is_what_the_store_takes() {
         let topology =
             Topology::new(4096, 1 << 20).with(fact(Why::Physical, 4096, 0, Trust::Trusted));
-        let sizes = |unit| BlockSizes::of(&topology, &InUnits(unit));
+        let sizes = |unit| BlockSizes::from_topology(&topology, &InUnits(unit));
         assert_eq!(
             [1, 512, 8192].map(|unit| (sizes(unit).least, sizes(unit).preferred)),
             [(1, 4096), (512, 4096), (8192, 8192)]

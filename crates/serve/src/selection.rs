@@ -68,7 +68,7 @@ impl Selection {
         Export {
             name: name.into(),
             description: format!("{own} of {}: {content}", self.target),
-            sizes: BlockSizes::of(&provider.topology, &*store),
+            sizes: BlockSizes::from_topology(&provider.topology, &*store),
             store,
             // Zeroes stand on no disk that could be written, and of some sets nothing is written.
             read_only: self.read_only
@@ -94,7 +94,7 @@ fn cut(range: Range, export: Export, topology: &Topology) -> Result<Export, Outs
     let topology = topology.shift(range.start, length);
     Ok(Export {
         description: format!("{length} bytes from byte {} of {}", range.start, export.description),
-        sizes: BlockSizes::of(&topology, &*store),
+        sizes: BlockSizes::from_topology(&topology, &*store),
         boundaries: boundaries(&topology),
         overlay: export.overlay.and_then(part),
         store,

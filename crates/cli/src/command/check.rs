@@ -214,7 +214,7 @@ fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target,
     let opened = || {
         open(name, overrides).and_then(|graph| {
             survey_with(name, Some(overrides), &graph, name.provider())
-                .map_err(|e| e.at(format_args!("open {name}")))
+                .map_err(|e| e.behind(format_args!("open {name}")))
         })
     };
     this_host::named(name, overrides)

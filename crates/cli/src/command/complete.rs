@@ -244,7 +244,9 @@ fn targets(current: &str) -> Vec<Candidate> {
         None => return Vec::new(),
     };
     let target = Target::parse(disks);
-    let Ok(overrides) = DiskOverrides::of(&Default::default(), &target) else { return Vec::new() };
+    let Ok(overrides) = DiskOverrides::for_target(&Default::default(), &target) else {
+        return Vec::new();
+    };
     let Ok(graph) = open(&target, &overrides) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());

@@ -147,9 +147,9 @@ fn heading(text: &str, out: &mut dyn Write, style: Style) -> io::Result<()> {
 /// Every simulated lab that comes with the program. Labs that measure this machine write files,
 /// which a demo must not.
 fn simulated() -> Result<Vec<Lab>, Reason> {
-    let labs = BUILT_IN
-        .iter()
-        .map(|lab| lab.lab().map_err(|e| Reason::from(e).at(format_args!("demo: {}", lab.file))));
+    let labs = BUILT_IN.iter().map(|lab| {
+        lab.lab().map_err(|e| Reason::from(e).behind(format_args!("demo: {}", lab.file)))
+    });
     labs.filter(|lab| !lab.as_ref().is_ok_and(Lab::measures_here)).collect()
 }
 

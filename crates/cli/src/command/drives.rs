@@ -48,11 +48,11 @@ pub(crate) fn run(args: &Drives) -> Result<ExitCode, Failure> {
 }
 
 fn text(name: &str) -> Result<String, Reason> {
-    model_text(name).map_err(|e| e.at(format_args!("read the model {name}")))
+    model_text(name).map_err(|e| e.behind(format_args!("read the model {name}")))
 }
 
 fn entry(name: &str, set: &[(String, Value)]) -> Result<Entry, Reason> {
-    let failed = |e: Reason| e.at(format_args!("read the model {name}"));
+    let failed = |e: Reason| e.behind(format_args!("read the model {name}"));
     let parameters = Parameter::list(&text(name)?, set).map_err(|e| failed(e.into()))?;
     Ok(Entry::new(model(name, set).map_err(failed)?, parameters))
 }

@@ -47,7 +47,7 @@ pub(super) struct Drive {
 
 impl Drive {
     /// Properties of the single file or device that the target names.
-    fn of(target: &Target) -> Option<Drive> {
+    fn from_target(target: &Target) -> Option<Drive> {
         let opened = file::open(target.only_path()?).ok()?;
         let limits = opened.device.as_ref().map(|d| d.limits.clone()).unwrap_or_default();
         Some(Drive {
@@ -67,7 +67,7 @@ impl Drive {
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let overrides = if args.json {
-        DiskOverrides::of(&args.disk, &args.target)?
+        DiskOverrides::for_target(&args.disk, &args.target)?
     } else {
         DiskOverrides::announced(&args.disk, &args.target)?
     };
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     let several = asked.len() > 1;
-    let drive = Drive::of(&args.target);
+    let drive = Drive::from_target(&args.target);
     for provider in asked {
         if args.json {
             let (judged, drive) = (overrides.judged(), drive.as_ref());

@@ -97,7 +97,7 @@ fn worded(failure: RowFailure) -> String {
 
 /// The reason for which a lab cannot be run, behind its place.
 fn failed(place: impl fmt::Display, why: impl Into<Reason>) -> Reason {
-    why.into().at(format_args!("lab run {place}"))
+    why.into().behind(format_args!("lab run {place}"))
 }
 
 fn built_in() -> Result<Vec<Lab>, Reason> {

@@ -129,7 +129,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
 /// A refusal to align for want of room, with the commands that make room and then move it, as
 /// `check` prints them.
 fn with_room(args: &Options, typed: &Target, target: &WriteTarget, refusal: Refusal) -> Refusal {
-    let overrides = DiskOverrides::of(&args.disk, typed).ok();
+    let overrides = DiskOverrides::for_target(&args.disk, typed).ok();
     let commands = Cures::new(typed, overrides.as_ref(), &target.graph).moves(target.id);
     match commands.is_empty() {
         true => refusal,

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     }
     let text = args.wanted.as_deref().unwrap_or_default();
     let overrides = match &args.target {
-        Some(target) => DiskOverrides::of(&args.disk, target)?,
+        Some(target) => DiskOverrides::for_target(&args.disk, target)?,
         None => DiskOverrides::for_described(&args.disk)?,
     };
     let wanted =

@@ -226,7 +226,7 @@ impl Kind {
 /// Overrides of the disks of a set, which are one target.
 fn overrides_of(disks: &[Target], options: &DiskOptions) -> Result<DiskOverrides, Reason> {
     let sources = disks.iter().flat_map(|disk| disk.sources().iter().cloned());
-    DiskOverrides::announced(options, &Target::of(sources.collect(), None))
+    DiskOverrides::announced(options, &Target::from_sources(sources.collect(), None))
 }
 
 /// The document of `dump --json`.
@@ -295,7 +295,7 @@ impl Members {
             }
             places.push(on);
         }
-        let target = Target::of(disks, None);
+        let target = Target::from_sources(disks, None);
         let graph = open_for(&target, overrides, access)?;
         let found = targets.iter().zip(&places).map(|(typed, on)| {
             find(&graph, on, typed.provider()).ok_or_else(|| {

@@ -147,8 +147,9 @@ impl<'a> Cures<'a> {
         let mut carrier = Some(id);
         while let Some(at) = carrier {
             if self.graph.providers[at].kind.is_some() {
-                let commands =
-                    Room::of(self, at, id).and_then(|room| room.commands()).unwrap_or_default();
+                let commands = Room::for_partition(self, at, id)
+                    .and_then(|room| room.commands())
+                    .unwrap_or_default();
                 if !commands.is_empty() {
                     return commands;
                 }
@@ -249,7 +250,7 @@ fn images(disks: Target, graph: &Graph) -> Option<Target> {
     };
     let images =
         disks.sources().iter().enumerate().map(image).collect::<Option<Vec<target::Source>>>()?;
-    Some(Target::of(images, None))
+    Some(Target::from_sources(images, None))
 }
 
 /// Options that describe the model beneath the disks, a word each; `None` if the disks are on

@@ -67,23 +67,26 @@ impl DiskOverrides {
 
     /// The overrides of the options and, if they name no profile, of what is remembered for
     /// `target`. Every command uses them.
-    pub(crate) fn of(options: &DiskOptions, target: &Target) -> Result<DiskOverrides, Reason> {
+    pub(crate) fn for_target(
+        options: &DiskOptions,
+        target: &Target,
+    ) -> Result<DiskOverrides, Reason> {
         DiskOverrides::new(options)?.remembering(target)
     }
 
-    /// As [`DiskOverrides::of`], for a disk that is described and does not exist.
+    /// As [`DiskOverrides::for_target`], for a disk that is described and does not exist.
     pub(crate) fn for_described(options: &DiskOptions) -> Result<DiskOverrides, Reason> {
         DiskOverrides::new(options)?
             .judged_by(remembered::for_described(options.profile.as_deref())?)
     }
 
-    /// As [`DiskOverrides::of`], with a line on stderr if the profile comes from elsewhere than the
+    /// As [`DiskOverrides::for_target`], with a line on stderr if the profile comes from elsewhere than the
     /// command line.
     pub(crate) fn announced(
         options: &DiskOptions,
         target: &Target,
     ) -> Result<DiskOverrides, Reason> {
-        let overrides = DiskOverrides::of(options, target)?;
+        let overrides = DiskOverrides::for_target(options, target)?;
         overrides.judged.iter().for_each(|judged| judged.announce(target));
         Ok(overrides)
     }

@@ -38,11 +38,11 @@ pub(crate) struct Spelling {
 impl Spelling {
     /// Splits the text; `None` if it is another kind of disk.
     pub(super) fn parse(disk: &str) -> Option<Spelling> {
-        disk.strip_prefix(KIND).map(Spelling::of)
+        disk.strip_prefix(KIND).map(Spelling::split)
     }
 
     /// Splits `MODEL[@SIZE][=IMAGE]`. A model file may have any name: existing files decide.
-    fn of(rest: &str) -> Spelling {
+    fn split(rest: &str) -> Spelling {
         let spelling = |model: &str, size: Option<&str>, image: Option<&str>| Spelling {
             model: model.into(),
             size: size.map(str::to_owned),
@@ -102,7 +102,7 @@ impl Spelling {
 
     /// Opens the drive with keys of its model set to `set`.
     fn open(&self, disk: &str, set: &[(String, Value)], access: Access) -> Result<Opened, Reason> {
-        let failed = |why: Reason| why.at(format_args!("open {disk}"));
+        let failed = |why: Reason| why.behind(format_args!("open {disk}"));
         let (model, size) = sized(&self.model, self.size.as_deref(), set).map_err(failed)?;
         let store: Box<dyn Store> = match self.image() {
             // A read needs no memory.
@@ -199,8 +199,8 @@ pub(super) fn model_and_size(
     drive: &str,
     set: &[(String, Value)],
 ) -> Result<(Model, Option<u64>), Reason> {
-    let failed = |why: Reason| why.at(format_args!("--drive {drive}"));
-    match Spelling::of(drive) {
+    let failed = |why: Reason| why.behind(format_args!("--drive {drive}"));
+    match Spelling::split(drive) {
         Spelling { model, size, image: None } => {
             sized(&model, size.as_deref(), set).map_err(failed)
         }

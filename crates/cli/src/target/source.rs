@@ -35,7 +35,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind of `text`, of which no file has the name.
-    fn of(text: &str) -> Kind {
+    fn parse(text: &str) -> Kind {
         if let Some(size) = text.strip_prefix(ZERO) {
             Kind::Zero(size.into())
         } else if let Some(spelling) = memory::Spelling::parse(text) {
@@ -70,7 +70,7 @@ impl Source {
         if file.is_there {
             return file;
         }
-        let kind = Kind::of(text);
+        let kind = Kind::parse(text);
         Source { typed: text.into(), is_there: kind.is_there(), kind }
     }
 

@@ -20,13 +20,13 @@ impl Offset {
     }
 
     /// The offset below of `length` bytes at `offset`. [`Errno::Range`] if they are not inside.
-    fn at(&self, offset: u64, length: u64) -> Result<u64, Errno> {
+    fn below_offset(&self, offset: u64, length: u64) -> Result<u64, Errno> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if inside { Ok(self.start + offset) } else { Err(Errno::Range) }
     }
 
-    fn of(&self, offset: u64, length: usize) -> Result<u64, Errno> {
-        self.at(offset, u64::try_from(length).map_err(|_| Errno::Range)?)
+    fn buffer_offset(&self, offset: u64, length: usize) -> Result<u64, Errno> {
+        self.below_offset(offset, u64::try_from(length).map_err(|_| Errno::Range)?)
     }
 }
 
@@ -36,24 +36,24 @@ impl Store for Offset {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.below.read_at(buffer, self.of(offset, buffer.len())?)
+        self.below.read_at(buffer, self.buffer_offset(offset, buffer.len())?)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.below.write_at(bytes, self.of(offset, bytes.len())?)
+        self.below.write_at(bytes, self.buffer_offset(offset, bytes.len())?)
     }
 
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.below.zero(self.at(offset, length)?, length)
+        self.below.zero(self.below_offset(offset, length)?, length)
     }
 
     fn start_writeback(&self, offset: u64, length: u64) {
         // A hint: what is outside is not to be written.
-        let _ = self.at(offset, length).map(|at| self.below.start_writeback(at, length));
+        let _ = self.below_offset(offset, length).map(|at| self.below.start_writeback(at, length));
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
-        let _ = self.at(offset, length).map(|at| self.below.prefetch(at, length));
+        let _ = self.below_offset(offset, length).map(|at| self.below.prefetch(at, length));
     }
 
     fn flush(&self) -> Result<(), Errno> {
@@ -61,7 +61,7 @@ impl Store for Offset {
     }
 
     fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        self.below.try_read(buffer, self.of(offset, buffer.len())?)
+        self.below.try_read(buffer, self.buffer_offset(offset, buffer.len())?)
     }
 
     fn properties(&self) -> Properties {
@@ -69,23 +69,23 @@ impl Store for Offset {
     }
 
     fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
-        self.below.borrow(self.at(offset, length)?, length)
+        self.below.borrow(self.below_offset(offset, length)?, length)
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.below.write_through(bytes, self.of(offset, bytes.len())?)
+        self.below.write_through(bytes, self.buffer_offset(offset, bytes.len())?)
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.below.discard(self.at(offset, length)?, length)
+        self.below.discard(self.below_offset(offset, length)?, length)
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.below.try_zero(self.at(offset, length)?, length, keep)
+        self.below.try_zero(self.below_offset(offset, length)?, length, keep)
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.extent(self.at(offset, length)?, length)
+        self.below.extent(self.below_offset(offset, length)?, length)
     }
 }
 

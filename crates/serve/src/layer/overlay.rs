@@ -142,7 +142,12 @@ impl Overlay {
     }
 
     /// Calls `each` for every run of one state, until a call returns false.
-    fn each(&self, offset: u64, length: usize, each: &mut Each<'_>) -> Result<bool, Errno> {
+    fn for_each_piece(
+        &self,
+        offset: u64,
+        length: usize,
+        each: &mut Each<'_>,
+    ) -> Result<bool, Errno> {
         let end = self.end(offset, u64::try_from(length).map_err(|_| Errno::Range)?)?;
         let mut at = offset;
         while at < end {
@@ -204,7 +209,7 @@ impl Store for Overlay {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let over = &self.0;
-        self.each(offset, buffer.len(), &mut |range, at, state| {
+        self.for_each_piece(offset, buffer.len(), &mut |range, at, state| {
             let part = buffer.get_mut(range).ok_or(Errno::Range)?;
             match state {
                 State::Base => over.base.read_at(part, at)?,
@@ -218,7 +223,7 @@ impl Store for Overlay {
 
     fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let over = &self.0;
-        self.each(offset, buffer.len(), &mut |range, at, state| {
+        self.for_each_piece(offset, buffer.len(), &mut |range, at, state| {
             let part = buffer.get_mut(range).ok_or(Errno::Range)?;
             match state {
                 State::Base => over.base.try_read(part, at),

@@ -56,7 +56,7 @@ pub(super) struct Done {
 
 impl Done {
     /// A run without counters.
-    fn of(run: Run) -> Done {
+    fn from_run(run: Run) -> Done {
         Done { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
     }
 }

@@ -26,7 +26,7 @@ impl Task {
             }
             Needs::Files(make) => make(parameters).map(Task::Files),
         };
-        made.map_err(|e| Reason::from(e).at(format_args!("bench {}", kind.name)))
+        made.map_err(|e| Reason::from(e).behind(format_args!("bench {}", kind.name)))
     }
 
     /// True if it writes blocks.

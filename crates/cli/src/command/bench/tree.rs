@@ -11,7 +11,7 @@ use trueline_lab::workload::tree::tar;
 /// Names and sizes of the tarball's entries; contents are skipped. Errors: no plain file, no
 /// tarball, an empty one.
 pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, Reason> {
-    let failed = |why: Reason| why.at(format_args!("read {}", path.display()));
+    let failed = |why: Reason| why.behind(format_args!("read {}", path.display()));
     // An open of a pipe would block, and a pipe cannot seek.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => {

@@ -40,7 +40,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
         out,
         "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>"
     )?;
-    writeln!(out, "</header>\n{}\n<main>", lab_page::HATCH)?;
+    writeln!(out, "</header>\n{}<main>", lab_page::HATCH)?;
     write_contents(page, out)?;
     write_story(page, out)?;
     writeln!(

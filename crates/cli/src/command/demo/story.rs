@@ -35,7 +35,7 @@ pub(crate) struct Story {
 
 /// The story of a seed: checked, laid out again, and measured before and after.
 pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, Reason> {
-    let failed = |why: Reason| why.at(format_args!("demo: {}", seed.name));
+    let failed = |why: Reason| why.behind(format_args!("demo: {}", seed.name));
     let overrides =
         DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let length = Sparse::from_hexdump(seed.hex).map_err(|e| failed(e.into()))?.length();

@@ -40,10 +40,7 @@ use trueline_lab::result::{LabDocument, LabResult, Row};
 pub(crate) const STYLE: &str = include_str!("page/lab.css");
 
 /// The hatching that marks unaligned values besides their colour.
-pub(crate) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" \
-    aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
-    patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" \
-    class=\"hatching\"/></pattern></defs></svg>";
+pub(crate) const HATCH: &str = include_str!("page/hatch.svg");
 
 /// Most rows in all that are not folded by lab: a page of fifty is as long as sixty screens.
 const OPEN: usize = 4;
@@ -57,7 +54,7 @@ pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) ->
         made.html(),
         summary(document)
     )?;
-    writeln!(out, "{HATCH}\n<main>")?;
+    writeln!(out, "{HATCH}<main>")?;
     write_labs(document, out)?;
     writeln!(out, "</main>\n</body>\n</html>")
 }

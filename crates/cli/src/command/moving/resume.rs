@@ -107,7 +107,7 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let typed = match typed {
         // The table may be on a slice or a set, which the journal names.
         Some(disk) if is_sought => {
-            Target::of(disk.sources().to_vec(), Target::parse(&words).provider())
+            Target::from_sources(disk.sources().to_vec(), Target::parse(&words).provider())
         }
         typed => typed.unwrap_or_else(|| Target::parse(&words)),
     };

@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
 
 fn read(args: &Apply) -> Result<Wanted, Failure> {
     let failed =
-        |why: Reason| Failure::from(why.at(format_args!("read {}", args.layout.display())));
+        |why: Reason| Failure::from(why.behind(format_args!("read {}", args.layout.display())));
     let file: Box<dyn Read> = match args.layout == Path::new("-") {
         true => {
             if io::stdin().is_terminal() {
@@ -201,7 +201,7 @@ fn report(
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     if args.json {
         let mut out = BufWriter::new(anstream::stdout().lock());
-        let tables = steps.iter().map(TableNow::of).collect();
+        let tables = steps.iter().map(TableNow::from_step).collect();
         let report = Report {
             format: "trueline/part-apply/1",
             target: args.target.typed(),
@@ -225,7 +225,7 @@ fn report(
 }
 
 impl TableNow<'_> {
-    fn of(step: &Step) -> TableNow<'_> {
+    fn from_step(step: &Step) -> TableNow<'_> {
         let partitions = step.table.entries.iter().map(|entry| PartitionNow {
             index: entry.partition.index,
             start: entry.partition.start,

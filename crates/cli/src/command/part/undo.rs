@@ -15,7 +15,7 @@ use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |why: Reason| {
-        Failure::from(why.at(format_args!("read the saved bytes in {}", args.file.display())))
+        Failure::from(why.behind(format_args!("read the saved bytes in {}", args.file.display())))
     };
     let text = File::open(&args.file)
         .map_err(Reason::from)

@@ -139,7 +139,7 @@ impl From<&Price> for Space {
 }
 
 impl Other {
-    fn of(other: &Alternative) -> Other {
+    fn from_alternative(other: &Alternative) -> Other {
         let (value, unit) = setting(&other.value);
         let price = &other.price;
         Other {
@@ -153,7 +153,7 @@ impl Other {
 }
 
 impl Row {
-    fn of(choice: &Choice) -> Row {
+    fn from_choice(choice: &Choice) -> Row {
         let (value, unit) = setting(&choice.value);
         Row {
             layer: choice.layer.clone(),
@@ -164,7 +164,7 @@ impl Row {
             why: choice.why.clone(),
             write_amplification: choice.price.amplification,
             space_cost: (&choice.price).into(),
-            alternatives: choice.alternatives.iter().map(Other::of).collect(),
+            alternatives: choice.alternatives.iter().map(Other::from_alternative).collect(),
         }
     }
 }
@@ -184,7 +184,7 @@ impl Document {
             judged: judged.cloned(),
             r#use: wanted.into(),
             grains: grains.iter().map(survey::grain).collect(),
-            layers: plan.choices.iter().map(Row::of).collect(),
+            layers: plan.choices.iter().map(Row::from_choice).collect(),
             commands: plan.commands.clone(),
             notes: plan.notes.clone(),
         }

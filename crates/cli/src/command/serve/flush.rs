@@ -19,7 +19,7 @@ pub(super) fn disks(graph: &Graph, target: &Target) -> Result<(), Reason> {
     };
     let stores = graph.shared_stores();
     let flushed = stores.iter().enumerate().map(|(at, store)| {
-        store.flush().map_err(|e| Reason::from(e).at(format_args!("flush {}", name(at))))
+        store.flush().map_err(|e| Reason::from(e).behind(format_args!("flush {}", name(at))))
     });
     flushed.fold(Ok(()), Result::and)
 }

@@ -83,32 +83,11 @@ const WHAT_TO_DO: &str =
     "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
 
 /// A chart each of requests, bytes and latencies; the script draws them.
-const HISTORY: &str = "<section id=\"history\" aria-label=\"History\"><figure \
-    data-chart=\"requests\"><figcaption>Requests a second <output></output></figcaption><svg \
-    preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Requests a \
-    second, by verdict\"></svg><p class=\"axis\"></p></figure><figure \
-    data-chart=\"bytes\"><figcaption>MB a second <output></output></figcaption><svg \
-    preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Megabytes read \
-    and written a second\"></svg><p class=\"axis\"></p></figure><figure \
-    data-chart=\"latency\"><figcaption>Latency <output></output></figcaption><svg \
-    preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Latency of \
-    reads and writes that waited for a device\"></svg><p class=\"axis\"></p></figure></section>\n";
+const HISTORY: &str = include_str!("page/history.html");
 
-const LEGEND: &str = "<ul class=\"legend\"><li class=\"misaligned\">misaligned: an end is off the \
-    unit<li class=\"partial\">partial: smaller than the unit<li class=\"aligned\">aligned: whole \
-    units<li class=\"unknown\">unknown: no unit is known</ul>";
+const LEGEND: &str = include_str!("page/legend.html");
 
-const TABLES: &str = "<section><h2>Layers</h2><div class=\"scroll\"><table \
-    id=\"layers\"><thead><tr><th>Layer<th>Disk<th class=\"n\">Unit<th class=\"n\">Reads/s<th \
-    class=\"n\">Writes/s<th class=\"n\">MB/s<th class=\"n\">Aligned<th class=\"n\">Misaligned<th \
-    class=\"n\">Partial<th class=\"n\">Unknown<th class=\"n\">Write cost<th>Leaves the grain \
-    at</tr></thead><tbody></tbody></table></div></section>\n<section><h2>Size and alignment</h2><p \
-    class=\"dim\"><label>of <select id=\"of\"><option value=\"\">all \
-    layers</option></select></label> Rows: size of the I/O. Columns: the largest power of two that \
-    divides its first byte on the disk.</p><div class=\"maps\"><div class=\"scroll\"><table \
-    class=\"map\" id=\"write\"><caption>Writes</caption><tbody></tbody></table></div><div \
-    class=\"scroll\"><table class=\"map\" \
-    id=\"read\"><caption>Reads</caption><tbody></tbody></table></div></div></section>\n";
+const TABLES: &str = include_str!("page/tables.html");
 
 const FOOTER: &str = "A layer counts the I/O that begins in it and in nothing that stands on it. \
     <a href=\"metrics\">/metrics</a> has the same for Prometheus.";

@@ -31,7 +31,7 @@ pub(super) struct Room<'a> {
 impl<'a> Room<'a> {
     /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on
     /// the grain.
-    pub(super) fn of(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
+    pub(super) fn for_partition(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
         let mut placed = Placed::find(cures.graph, id).ok()?;
         let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
         let recover = damaged.and_then(|on| cures.recover(on));

@@ -51,6 +51,6 @@ impl Directory {
         }
         let (run, phases) = done?;
         scratch.remove()?;
-        Ok(Done { phases, engine: Some("files"), ..Done::of(run) })
+        Ok(Done { phases, engine: Some("files"), ..Done::from_run(run) })
     }
 }

@@ -59,6 +59,6 @@ impl Memory {
             self.provider().topology.sector,
         );
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
-        Ok(Done { engine: Some("memory"), ..Done::of(run) })
+        Ok(Done { engine: Some("memory"), ..Done::from_run(run) })
     }
 }

@@ -119,7 +119,7 @@ impl Real {
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
         let host_reads =
             self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
-        Ok(Done { host_reads, engine, ..Done::of(run) })
+        Ok(Done { host_reads, engine, ..Done::from_run(run) })
     }
 
     /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the

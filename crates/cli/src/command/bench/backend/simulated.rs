@@ -93,17 +93,17 @@ impl Simulated {
             Task::Blocks(_) if self.buffered => {
                 let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
                 let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
-                Done { host_reads: Some(buffered.added_reads()), ..Done::of(run) }
+                Done { host_reads: Some(buffered.added_reads()), ..Done::from_run(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
                 let shape = Shape::newfs(self.file, rig::Rig::length(&rig))?;
-                Done::of(job.task.on_blocks(
+                Done::from_run(job.task.on_blocks(
                     &mut FreebsdUfs::new(&mut rig, shape)?,
                     job.seed,
                     job.watch,
                 )?)
             }
-            Task::Blocks(_) => Done::of(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
+            Task::Blocks(_) => Done::from_run(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
             Task::Files(_) | Task::Bonnie(_) => {
                 let (run, phases) = match self.host {
                     Host::LinuxWriteback => {
@@ -123,7 +123,7 @@ impl Simulated {
                         ));
                     }
                 };
-                Done { phases, ..Done::of(run) }
+                Done { phases, ..Done::from_run(run) }
             }
         };
         done.spent = rig.counters();
