@@ -16,7 +16,7 @@ use crate::base::size::PAGE;
 /// Shape of a set with parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParityRows {
-    /// Chunk in bytes.
+    /// Size of a chunk in bytes.
     pub chunk: u64,
     /// Chunks of data in a row.
     pub data: u64,
