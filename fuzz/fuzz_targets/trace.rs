@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trueline_lab::rig::Op;
-use trueline_lab::trace::{Entry, Trace, own};
+use trueline_lab::trace::{TracedRequest, Trace, own};
 use trueline_lab::workload::raidtest::file;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(trace) = Trace::new(Box::new(data)) else { return };
     // Each line or record is at most two requests, so this ends.
-    let entries: Vec<Entry> = trace.map_while(Result::ok).collect();
+    let entries: Vec<TracedRequest> = trace.map_while(Result::ok).collect();
     assert!(entries.len() <= data.len());
     let mut text = format!("{}\n", own::HEAD);
     let mut latest = 0;
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         latest = entry.at_ns;
         text = text + &own::line(entry) + "\n";
     }
-    let again: Vec<Entry> = Trace::new(Box::new(text.as_bytes()))
+    let again: Vec<TracedRequest> = Trace::new(Box::new(text.as_bytes()))
         .expect("our own")
         .map(|entry| entry.expect("our own"))
         .collect();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Reported};
 use trueline_geom::probe::Limits;
-use trueline_host::device::{Device, Kind, lsblk, nvme, sysfs};
+use trueline_host::device::{Device, DeviceKind, lsblk, nvme, sysfs};
 use trueline_host::disk::file;
 
 mod reported;
@@ -33,7 +33,7 @@ pub(crate) fn named(
     overrides: &DiskOverrides,
 ) -> Option<Result<report::Target, Reason>> {
     let (devices, at) = sysfs::named(name.only_path()?)?;
-    let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
+    let device = devices.get(at).filter(|d| !matches!(d.kind, DeviceKind::Partition { .. }))?;
     let target = target(device, &devices, overrides, true);
     Some(target.map(|target| report::Target { target: name.typed().into(), ..target }))
 }
@@ -137,7 +137,7 @@ fn targets(
     let listed = |name: &String| devices.iter().any(|d| d.name == *name);
     let whole = devices
         .iter()
-        .filter(|d| !matches!(&d.kind, Kind::Partition { parent, .. } if listed(parent)));
+        .filter(|d| !matches!(&d.kind, DeviceKind::Partition { parent, .. } if listed(parent)));
     whole.map(|device| target(device, devices, overrides, read)).collect()
 }
 
@@ -149,7 +149,9 @@ fn target(
 ) -> Result<report::Target, Reason> {
     let parts: Vec<&Device> = all
         .iter()
-        .filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name))
+        .filter(
+            |d| matches!(&d.kind, DeviceKind::Partition { parent, .. } if *parent == device.name),
+        )
         .collect();
     let (topology, mut findings) = device.topology();
     let opened = read.then(|| file::open(Path::new(&device.path)));
@@ -184,7 +186,7 @@ fn target(
 fn leave_to_the_kernel(graph: &mut Graph, device: &Device, parts: &[&Device]) {
     for provider in &mut graph.providers {
         let part = parts.iter().copied().find(|part| {
-            matches!(part.kind, Kind::Partition { start, .. } if start == provider.start)
+            matches!(part.kind, DeviceKind::Partition { start, .. } if start == provider.start)
                 && part.size == provider.topology.length
         });
         let here = if provider.parents.is_empty() { Some(device) } else { part };
@@ -208,7 +210,7 @@ fn kernel_differs(graph: &Graph, parts: &[&Device]) -> Vec<Finding> {
         );
     }
     for part in parts {
-        let Kind::Partition { start: Some(start), .. } = part.kind else { continue };
+        let DeviceKind::Partition { start: Some(start), .. } = part.kind else { continue };
         // The kernel shows an extended partition as its first sectors only; nested tables are its
         // own providers.
         let known = graph
@@ -235,7 +237,7 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
         Some(device)
     } else {
         let at = |p: &&&Device| {
-            matches!(p.kind, Kind::Partition { start, .. } if start == provider.start)
+            matches!(p.kind, DeviceKind::Partition { start, .. } if start == provider.start)
                 && p.size == provider.length
         };
         // Without a place, the number identifies the partition.
@@ -248,8 +250,8 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
     if provider.provider.is_empty() {
         provider.members.clone_from(&device.slaves);
         provider.class = match device.kind {
-            Kind::Md { .. } => "md",
-            Kind::Dm { .. } => "dm",
+            DeviceKind::Md { .. } => "md",
+            DeviceKind::Dm { .. } => "dm",
             _ => provider.class,
         };
     }

@@ -24,7 +24,7 @@ pub struct Device {
     /// The size of the device in bytes.
     pub size: u64,
     /// The kind of the device, with its particulars.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// The queue limits. A partition has its disk's, in its disk's addresses.
     pub limits: Limits,
     /// The reported `alignment_offset` in bytes: a partition's in its own addresses.
@@ -45,7 +45,7 @@ pub struct Device {
     pub wwid: Option<String>,
     /// The number of an NVMe namespace.
     pub nsid: Option<u32>,
-    /// The names of devices beneath it; a partition's disk is in [`Kind::Partition`] instead.
+    /// The names of devices beneath it; a partition's disk is in [`DeviceKind::Partition`] instead.
     pub slaves: Vec<String>,
     /// The names of devices above it, other than partitions.
     pub holders: Vec<String>,
@@ -59,7 +59,7 @@ pub struct Device {
 
 /// The kind of a block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeviceKind {
     /// A whole drive, no partition.
     #[default]
     Disk,
@@ -145,9 +145,9 @@ impl Device {
     /// `None` for a device over others, which has no single place.
     pub fn medium_start(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Disk if self.slaves.is_empty() => Some(0),
-            Kind::Partition { start, .. } => *start,
-            Kind::Loop { offset, .. } => Some(*offset),
+            DeviceKind::Disk if self.slaves.is_empty() => Some(0),
+            DeviceKind::Partition { start, .. } => *start,
+            DeviceKind::Loop { offset, .. } => Some(*offset),
             _ => None,
         }
     }
@@ -174,12 +174,12 @@ impl Device {
 
     fn of_limits(&self) -> (Topology, Vec<Finding>) {
         match self.kind {
-            Kind::Partition { start: Some(start), whole, .. } => {
+            DeviceKind::Partition { start: Some(start), whole, .. } => {
                 let (disk, findings) = self.limits.topology(whole);
                 (disk.shift(start, self.size), findings)
             }
             // Only its own phase is known, as with any device over another.
-            Kind::Partition { start: None, .. } => {
+            DeviceKind::Partition { start: None, .. } => {
                 let limits = Limits {
                     shape: Shape::Stacked,
                     alignment_offset: self.alignment_offset.unwrap_or_default(),
@@ -212,7 +212,7 @@ pub(crate) fn settle(devices: &mut [Device]) {
     }
     // A partition's limits are its disk's, whatever kind that is.
     for i in 0..devices.len() {
-        if let Kind::Partition { parent, .. } = &devices[i].kind
+        if let DeviceKind::Partition { parent, .. } = &devices[i].kind
             && let Some(shape) = devices.iter().find(|d| d.name == *parent).map(|d| d.limits.shape)
         {
             devices[i].limits.shape = shape;
@@ -225,9 +225,9 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
     let row_of = |chunk: u64| if opt > 0 && is_whole(opt, chunk) { opt } else { 0 };
     match &device.kind {
         // A disk by name, but over others, such as bcache.
-        Kind::Disk if !device.slaves.is_empty() => Shape::Stacked,
-        Kind::Disk | Kind::Partition { .. } | Kind::Loop { .. } => Shape::Drive,
-        Kind::Md { level, chunk, disks, .. } => {
+        DeviceKind::Disk if !device.slaves.is_empty() => Shape::Stacked,
+        DeviceKind::Disk | DeviceKind::Partition { .. } | DeviceKind::Loop { .. } => Shape::Drive,
+        DeviceKind::Md { level, chunk, disks, .. } => {
             let parity = match level.as_deref() {
                 Some("raid0") => Some(0),
                 Some("raid4" | "raid5") => Some(1),
@@ -244,7 +244,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
             let row = data.map_or_else(|| row_of(chunk), |data| chunk.saturating_mul(data));
             Shape::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
         }
-        Kind::Dm { .. } => {
+        DeviceKind::Dm { .. } => {
             // A striped target sets both sizes itself; any other target inherits them from the
             // devices beneath.
             let inherited = all

@@ -45,5 +45,5 @@ pub mod process;
 pub mod random;
 pub mod ublk;
 
-pub use device::{Device, Kind};
+pub use device::{Device, DeviceKind};
 pub use error::Error;

@@ -14,7 +14,7 @@ pub use trueline_sim::world::Request;
 
 /// The completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct FinishedRequest {
     /// The tag of the request.
     pub tag: u64,
     /// The time of completion in ns, on the clock of [`Rig::now`].
@@ -43,7 +43,7 @@ pub trait Rig {
 
     /// Waits until at least `least` requests are done, or all in flight, and appends all
     /// completions to `done`.
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno>;
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno>;
 
     /// Spends `ns` nanoseconds of computing where time is virtual; a real host has spent them
     /// already.

@@ -2,7 +2,7 @@
 //! program that waits for every write.
 
 use crate::error::Error;
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::run::{Run, Tally};
 use trueline_geom::base::error::Errno;
 
@@ -59,7 +59,7 @@ pub fn run(
     let begin = rig.now();
     // The time and request of each stream's last submission.
     let mut asked = vec![(begin, Ask { op: Op::Flush, offset: 0, length: 0, fua: false }); count];
-    let mut done: Vec<Done> = Vec::with_capacity(count);
+    let mut done: Vec<FinishedRequest> = Vec::with_capacity(count);
     let mut tally = Tally::new();
     let (mut in_flight, mut sent, mut now, mut failures) = (0, 0, begin, 0);
     let over = |sent: u64, now: u64, failures: u64| match limit {
@@ -93,7 +93,7 @@ pub fn run(
         if done.is_empty() {
             return Err(Error::new(format!("{in_flight} requests were never answered")));
         }
-        for &Done { tag, at, error } in &done {
+        for &FinishedRequest { tag, at, error } in &done {
             let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len())
             else {
                 continue;

@@ -38,7 +38,7 @@ mod workload;
 
 pub use built_in::{BUILT_IN, BuiltIn};
 pub use error::LabError;
-pub use rows::{Asked, Failure, Progress, Step, run};
+pub use rows::{Failure, Progress, Selection, Step, run};
 
 /// The texts that a lab names: hexdumps and model files, by name.
 pub trait Texts: Send + Sync {

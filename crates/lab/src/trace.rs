@@ -19,7 +19,7 @@ pub use error::{Fault, TraceError};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TracedRequest {
     /// The time of submission in ns since an arbitrary start, never decreasing.
     pub at_ns: u64,
     /// The operation of the request.
@@ -34,18 +34,18 @@ pub struct Entry {
 
 /// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// The number of a line, from 1.
     Line(u64),
     /// The offset of a byte, from 0.
     Byte(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "byte {byte}"),
+            Position::Line(line) => write!(f, "line {line}"),
+            Position::Byte(byte) => write!(f, "byte {byte}"),
         }
     }
 }
@@ -54,13 +54,17 @@ impl fmt::Display for Place {
 trait Format {
     /// Reads the next line or record, and appends its requests to `found`. False at the end; an
     /// error has no place yet.
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault>;
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<TracedRequest>,
+    ) -> Result<bool, Fault>;
 }
 
 /// The input of a format, with the current place.
 struct Input<'a> {
     bytes: Box<dyn BufRead + 'a>,
-    place: Place,
+    place: Position,
     line: Vec<u8>,
     skipped: u64,
 }
@@ -71,7 +75,7 @@ const LONGEST: u64 = 64 << 10;
 impl Input<'_> {
     /// The next line without its end; `None` at the end of the trace.
     fn line(&mut self) -> Result<Option<String>, Fault> {
-        let Place::Line(line) = &mut self.place else { return Ok(None) };
+        let Position::Line(line) = &mut self.place else { return Ok(None) };
         *line += 1;
         self.line.clear();
         let read = self
@@ -91,7 +95,7 @@ impl Input<'_> {
 pub struct Trace<'a> {
     input: Input<'a>,
     format: Box<dyn Format + 'a>,
-    found: VecDeque<Entry>,
+    found: VecDeque<TracedRequest>,
     latest: u64,
     ended: bool,
 }
@@ -99,21 +103,21 @@ pub struct Trace<'a> {
 impl<'a> Trace<'a> {
     /// Starts reading a trace. Its first bytes determine the format.
     pub fn new(mut bytes: Box<dyn BufRead + 'a>) -> Result<Trace<'a>, TraceError> {
-        let refused = |fault| TraceError { place: Place::Byte(0), fault };
+        let refused = |fault| TraceError { place: Position::Byte(0), fault };
         let head = bytes.fill_buf().map_err(|e| refused(Fault::Read(e.to_string())))?;
         if head.is_empty() {
             return Err(refused(Fault::Empty));
         }
         let text = String::from_utf8_lossy(&head[..head.len().min(64)]).into_owned();
-        let (format, place): (Box<dyn Format>, Place) =
+        let (format, place): (Box<dyn Format>, Position) =
             if let Some(format) = blktrace::Blktrace::recognise(head) {
-                (Box::new(format), Place::Byte(0))
+                (Box::new(format), Position::Byte(0))
             } else if let Some(format) = fio::Fio::recognise(&text) {
-                (Box::new(format), Place::Line(0))
+                (Box::new(format), Position::Line(0))
             } else if let Some(format) = own::Own::recognise(&text) {
-                (Box::new(format), Place::Line(0))
+                (Box::new(format), Position::Line(0))
             } else if blkparse::begins(&text) {
-                (Box::new(blkparse::Blkparse::default()), Place::Line(0))
+                (Box::new(blkparse::Blkparse::default()), Position::Line(0))
             } else {
                 return Err(refused(Fault::UnknownFormat));
             };
@@ -122,7 +126,7 @@ impl<'a> Trace<'a> {
     }
 
     /// The place of the latest record that was read.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Position {
         self.input.place
     }
 
@@ -133,7 +137,7 @@ impl<'a> Trace<'a> {
 }
 
 impl Iterator for Trace<'_> {
-    type Item = Result<Entry, TraceError>;
+    type Item = Result<TracedRequest, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.found.is_empty() && !self.ended {
@@ -143,7 +147,7 @@ impl Iterator for Trace<'_> {
                 Err(fault) => {
                     self.ended = true;
                     let place =
-                        if matches!(before, Place::Byte(_)) { before } else { self.input.place };
+                        if matches!(before, Position::Byte(_)) { before } else { self.input.place };
                     return Some(Err(TraceError { place, fault }));
                 }
             }
@@ -157,19 +161,25 @@ impl Iterator for Trace<'_> {
 }
 
 /// A read or write, checked: not empty, and its end below 2^64.
-fn transfer(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Result<Entry, Fault> {
+fn transfer(
+    at_ns: u64,
+    op: Op,
+    offset: u64,
+    length: u64,
+    fua: bool,
+) -> Result<TracedRequest, Fault> {
     if length == 0 {
         return Err(Fault::NoBytes);
     }
     match offset.checked_add(length) {
-        Some(_) => Ok(Entry { at_ns, op, offset, length, fua }),
+        Some(_) => Ok(TracedRequest { at_ns, op, offset, length, fua }),
         None => Err(Fault::PastEnd(format!("{length} bytes at {offset}"))),
     }
 }
 
 /// A flush at `at_ns` nanoseconds.
-fn flush(at_ns: u64) -> Entry {
-    Entry { at_ns, op: Op::Flush, offset: 0, length: 0, fua: false }
+fn flush(at_ns: u64) -> TracedRequest {
+    TracedRequest { at_ns, op: Op::Flush, offset: 0, length: 0, fua: false }
 }
 
 #[cfg(test)]

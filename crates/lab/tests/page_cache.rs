@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use trueline_geom::base::store::Store;
 use trueline_geom::mapping::route::Route;
-use trueline_host::device::stat::{self, Done};
+use trueline_host::device::stat::{self, IoCounts};
 use trueline_host::disk::file::{self, Access};
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
@@ -71,7 +71,7 @@ fn writes(rig: &mut dyn Rig, offset: u64) {
 }
 
 /// What a device sees of them.
-fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
+fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> IoCounts {
     let opened = file::open_for(&device.path, Access::Write).expect("a loop device of our own");
     let medium = opened.store;
     let file = OpenFile::new(&medium, cache, &device.path).expect("it is open");
@@ -82,7 +82,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let before = stat::done(&device.path).expect("sysfs has it");
     writes(&mut rig, offset);
     let after = stat::done(&device.path).expect("sysfs has it");
-    Done {
+    IoCounts {
         reads: after.reads - before.reads,
         bytes_read: after.bytes_read - before.bytes_read,
         // A flush is counted as a write here and not there.
@@ -92,7 +92,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
 }
 
 /// What a memory disk sees of them behind the model.
-fn modelled(size: u64, offset: u64) -> Done {
+fn modelled(size: u64, offset: u64) -> IoCounts {
     let model = Model::parse(Model::named("md").expect("a model")).expect("a model");
     let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
     let mut inner = Simulated::new(world, Route::store(0, size), 512, 0);
@@ -101,7 +101,7 @@ fn modelled(size: u64, offset: u64) -> Done {
     let added = rig.added_reads();
     let drive = inner.counters()[0];
     assert_eq!(drive.reads, added);
-    Done {
+    IoCounts {
         reads: drive.reads,
         bytes_read: drive.bytes_read,
         writes: 0,

@@ -50,7 +50,7 @@ pub struct Counting {
     found: Mutex<Found>,
     /// Locked by the one thread that tastes.
     tasting: Mutex<Tasting>,
-    asked: Mutex<Asked>,
+    asked: Mutex<TasteRequests>,
     /// Signalled by a flush that asks.
     ask: Condvar,
     /// Signalled when flushes have their answer.
@@ -79,7 +79,7 @@ struct Tasting {
 
 /// Flushes that ask for tasting; one thread does that for all of them.
 #[derive(Default)]
-struct Asked {
+struct TasteRequests {
     /// The number of flushes that have asked.
     asked: u64,
     /// The number of those that have their answer.
@@ -182,7 +182,7 @@ impl Counting {
         asked.asked += 1;
         let own = asked.asked;
         self.ask.notify_one();
-        let waits = |asked: &mut Asked| asked.answered < own && !asked.over;
+        let waits = |asked: &mut TasteRequests| asked.answered < own && !asked.over;
         drop(self.answer.wait_timeout_while(asked, PATIENCE, waits));
     }
 
@@ -192,7 +192,7 @@ impl Counting {
         let (mut since, mut judged) = (None, Instant::now());
         while !stop.load(Ordering::Relaxed) {
             let asked = lock(&self.asked);
-            let idle = |asked: &mut Asked| asked.answered == asked.asked;
+            let idle = |asked: &mut TasteRequests| asked.answered == asked.asked;
             let waited = self.ask.wait_timeout_while(asked, TICK, idle);
             let (asked, answered) = {
                 let (asked, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use trueline_host::process::signal;
 use trueline_lab::ab::{self, Measure, Measurement, Plan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as Told};
+use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as ShownVariant};
 use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
 use variant::Variant;
@@ -164,7 +164,7 @@ fn document(
     }
 }
 
-fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
+fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> ShownVariant {
     let reads = variant.host_reads.iter().copied();
     let mut runs: Vec<BenchRun> = measured.runs[nth]
         .iter()
@@ -183,7 +183,7 @@ fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement
         .map(|judged| Judged { profile: judged.profile.clone(), from: judged.from.clone() });
     let (name, target) = (name.clone(), target.clone());
     let (aligned, missed) = (lies.map(|missed| missed.is_none()), lies.flatten());
-    Told {
+    ShownVariant {
         name,
         target,
         judged,

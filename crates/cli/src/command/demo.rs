@@ -21,7 +21,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_lab::result::{LabDocument, LabResult};
-use trueline_lab::study::{Asked, BUILT_IN, Lab, run as run_rows};
+use trueline_lab::study::{BUILT_IN, Lab, Selection, run as run_rows};
 
 pub(crate) mod args;
 pub(crate) mod page;
@@ -155,7 +155,7 @@ fn simulated() -> Result<Vec<Lab>, Reason> {
 
 /// Results of all rows of these labs, without sweeps.
 fn labs(progress: &Progress) -> Result<LabDocument, Reason> {
-    let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+    let asked = Selection { rows: Vec::new(), sweep: 0, threads: 2 };
     let ran = run_rows(&simulated()?, &asked, &|step| progress.step(step));
     let (document, failures) = ran.map_err(|failure| format!("demo: lab {failure}"))?;
     match failures.first() {

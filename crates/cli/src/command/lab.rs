@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::error::Error as LabFailure;
-use trueline_lab::study::{Asked, BUILT_IN, Failure as RowFailure, Lab, Texts, run as run_rows};
+use trueline_lab::study::{
+    BUILT_IN, Failure as RowFailure, Lab, Selection, Texts, run as run_rows,
+};
 
 /// Longest text that is read (a lab, a hexdump, a model), in bytes.
 const MOST: u64 = 16 << 20;
@@ -59,7 +61,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
             )));
         }
     }
-    let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
+    let asked = Selection { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
     let progress = Progress::new(None);
     let ran = run_rows(&labs, &asked, &|step| progress.step(step));
     progress.end();

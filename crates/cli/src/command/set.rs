@@ -32,15 +32,18 @@ use trueline_host::disk::file::Access;
 use trueline_host::random;
 
 /// One of the three kinds of sets.
-struct Kind {
+struct SetKind {
     class: &'static dyn Class,
     magic: &'static str,
     dump: fn(&[u8]) -> Result<Vec<Field>, Refusal>,
 }
 
-const STRIPE: Kind = Kind { class: &stripe::Stripe, magic: "GEOM::STRIPE", dump: stripe::dump };
-const MIRROR: Kind = Kind { class: &mirror::Mirror, magic: "GEOM::MIRROR", dump: mirror::dump };
-const CONCAT: Kind = Kind { class: &concat::Concat, magic: "GEOM::CONCAT", dump: concat::dump };
+const STRIPE: SetKind =
+    SetKind { class: &stripe::Stripe, magic: "GEOM::STRIPE", dump: stripe::dump };
+const MIRROR: SetKind =
+    SetKind { class: &mirror::Mirror, magic: "GEOM::MIRROR", dump: mirror::dump };
+const CONCAT: SetKind =
+    SetKind { class: &concat::Concat, magic: "GEOM::CONCAT", dump: concat::dump };
 
 pub(crate) fn stripe(args: &Stripe) -> Result<ExitCode, Failure> {
     match &args.verb {
@@ -81,7 +84,7 @@ pub(crate) fn concat(args: &Concat) -> Result<ExitCode, Failure> {
     }
 }
 
-impl Kind {
+impl SetKind {
     fn label(
         &self,
         args: &Label,

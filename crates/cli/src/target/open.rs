@@ -1,6 +1,6 @@
 //! The disks of a target, opened and tasted.
 
-use super::source::{Kind, Source, ZERO};
+use super::source::{Source, SourceKind, ZERO};
 use super::{DiskOverrides, Target, remote, simulated};
 use crate::failure::{Reason, without_direct};
 use std::collections::BTreeSet;
@@ -173,8 +173,8 @@ pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Optio
     for (source, name) in target.sources().iter().zip(names(target.sources())) {
         let disk = source.typed();
         opened.push(match source.kind() {
-            Kind::Memory(spelling) => image(name, spelling.open(disk)?, overrides),
-            Kind::Zero(size) => zeroes(disk, size, name, overrides)?,
+            SourceKind::Memory(spelling) => image(name, spelling.open(disk)?, overrides),
+            SourceKind::Zero(size) => zeroes(disk, size, name, overrides)?,
             _ => {
                 return Err(Reason(format!(
                     "open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"
@@ -210,18 +210,18 @@ pub(super) fn open_disk(
 ) -> Result<Disk, Reason> {
     let disk = source.typed();
     match source.kind() {
-        Kind::Path => open_path(disk, name, overrides, access),
-        Kind::Zero(size) => zeroes(disk, size, name, overrides),
+        SourceKind::Path => open_path(disk, name, overrides, access),
+        SourceKind::Zero(size) => zeroes(disk, size, name, overrides),
         // A read needs no memory: such a disk may be larger than memory.
-        Kind::Memory(spelling) if spelling.image().is_none() => {
+        SourceKind::Memory(spelling) if spelling.image().is_none() => {
             Ok(image(name, Box::new(Sparse::new(spelling.size(disk)?)), overrides))
         }
-        Kind::Memory(spelling) => Ok(image(name, spelling.open(disk)?, overrides)),
-        Kind::Simulated(spelling) => {
+        SourceKind::Memory(spelling) => Ok(image(name, spelling.open(disk)?, overrides)),
+        SourceKind::Simulated(spelling) => {
             spelling.disk(disk, &name, overrides, Access::Read).map(|(disk, _)| disk)
         }
-        Kind::Remote => remote::open(disk, name, overrides, access),
-        Kind::Uri => Err(Reason(format!(
+        SourceKind::Remote => remote::open(disk, name, overrides, access),
+        SourceKind::Uri => Err(Reason(format!(
             "open {disk}: this version reads image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://"
         ))),
     }

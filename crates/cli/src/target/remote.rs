@@ -12,7 +12,7 @@ use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file::Access;
-use trueline_host::nbd::client::{Remote, Told};
+use trueline_host::nbd::client::{ExportInfo, Remote};
 use trueline_host::nbd::uri::Uri;
 
 /// True if `disk`, of which no file has the name, is a URI of NBD. A `#` or `,` ends a target's
@@ -44,7 +44,7 @@ pub(super) fn open(
 }
 
 /// Topology that a server announces for its export; the rest is assumed as for an image.
-fn topology_of(told: Told, boundaries: &[Boundary], overrides: &DiskOverrides) -> Topology {
+fn topology_of(told: ExportInfo, boundaries: &[Boundary], overrides: &DiskOverrides) -> Topology {
     let least = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
     let sector = boundaries
         .iter()

@@ -3,7 +3,7 @@
 
 use super::open::{complete, distinct, image, laid_out, names, open_disk};
 use super::simulated::image::Image;
-use super::source::{Kind, Source};
+use super::source::{Source, SourceKind};
 use super::{DiskOverrides, Target, simulated};
 use crate::failure::Reason;
 use trueline_geom::base::store::{Sparse, Store};
@@ -69,7 +69,7 @@ fn open_one(
     access: Access,
 ) -> Result<Disk, Reason> {
     match source.kind() {
-        Kind::Memory(spelling) if access.writes() && source.is_memory() => {
+        SourceKind::Memory(spelling) if access.writes() && source.is_memory() => {
             Ok(image(name, spelling.open(source.typed())?, overrides))
         }
         _ => open_disk(source, name, overrides, access),

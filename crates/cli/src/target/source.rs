@@ -11,14 +11,14 @@ pub(super) const ZERO: &str = "zero:";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     typed: String,
-    kind: Kind,
+    kind: SourceKind,
     /// True if something of that name could be opened when it was parsed.
     is_there: bool,
 }
 
-/// Kind of a disk.
+/// SourceKind of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SourceKind {
     /// A file or device, or the name of neither.
     Path,
     /// Zeroes, with the text of their size.
@@ -33,32 +33,32 @@ pub(super) enum Kind {
     Uri,
 }
 
-impl Kind {
+impl SourceKind {
     /// The kind of `text`, of which no file has the name.
-    fn parse(text: &str) -> Kind {
+    fn parse(text: &str) -> SourceKind {
         if let Some(size) = text.strip_prefix(ZERO) {
-            Kind::Zero(size.into())
+            SourceKind::Zero(size.into())
         } else if let Some(spelling) = memory::Spelling::parse(text) {
-            Kind::Memory(spelling)
+            SourceKind::Memory(spelling)
         } else if let Some(spelling) = simulated::Spelling::parse(text) {
-            Kind::Simulated(spelling)
+            SourceKind::Simulated(spelling)
         } else if remote::is_meant(text) {
-            Kind::Remote
+            SourceKind::Remote
         } else if text.contains("://") {
-            Kind::Uri
+            SourceKind::Uri
         } else {
-            Kind::Path
+            SourceKind::Path
         }
     }
 
     /// True if a disk of this kind, which is no file, can be made or connected to.
     fn is_there(&self) -> bool {
         match self {
-            Kind::Path | Kind::Uri => false,
-            Kind::Zero(size) => size::bytes(size).is_some(),
-            Kind::Memory(spelling) => spelling.is_whole(),
-            Kind::Simulated(spelling) => spelling.is_whole(),
-            Kind::Remote => true,
+            SourceKind::Path | SourceKind::Uri => false,
+            SourceKind::Zero(size) => size::bytes(size).is_some(),
+            SourceKind::Memory(spelling) => spelling.is_whole(),
+            SourceKind::Simulated(spelling) => spelling.is_whole(),
+            SourceKind::Remote => true,
         }
     }
 }
@@ -70,13 +70,13 @@ impl Source {
         if file.is_there {
             return file;
         }
-        let kind = Kind::parse(text);
+        let kind = SourceKind::parse(text);
         Source { typed: text.into(), is_there: kind.is_there(), kind }
     }
 
     /// The file or device of that path, whatever kind of disk it would read as.
     pub(crate) fn file(path: &str) -> Source {
-        Source { typed: path.into(), kind: Kind::Path, is_there: Path::new(path).exists() }
+        Source { typed: path.into(), kind: SourceKind::Path, is_there: Path::new(path).exists() }
     }
 
     /// The text as typed.
@@ -84,7 +84,7 @@ impl Source {
         &self.typed
     }
 
-    pub(super) fn kind(&self) -> &Kind {
+    pub(super) fn kind(&self) -> &SourceKind {
         &self.kind
     }
 
@@ -100,23 +100,23 @@ impl Source {
 
     /// True if it is memory (`md:`) or zeroes (`zero:`) that can be made.
     pub(super) fn is_memory(&self) -> bool {
-        self.is_there && matches!(self.kind, Kind::Memory(_) | Kind::Zero(_))
+        self.is_there && matches!(self.kind, SourceKind::Memory(_) | SourceKind::Zero(_))
     }
 
     /// True if it is zeroes (`zero:`), which take no writes.
     pub(crate) fn is_zeroes(&self) -> bool {
-        matches!(self.kind, Kind::Zero(_))
+        matches!(self.kind, SourceKind::Zero(_))
     }
 
     /// True if it is an NBD export.
     pub(super) fn is_remote(&self) -> bool {
-        self.kind == Kind::Remote
+        self.kind == SourceKind::Remote
     }
 
     /// Parts of a simulated drive, whether or not its model and image exist.
     pub(crate) fn simulated(&self) -> Option<&simulated::Spelling> {
         match &self.kind {
-            Kind::Simulated(spelling) => Some(spelling),
+            SourceKind::Simulated(spelling) => Some(spelling),
             _ => None,
         }
     }
@@ -130,8 +130,8 @@ impl Source {
     /// File that gives the disk its name: itself, its image or its model.
     pub(super) fn named_by(&self) -> &str {
         match &self.kind {
-            Kind::Simulated(spelling) => spelling.file(),
-            Kind::Memory(spelling) => spelling.image().unwrap_or(&self.typed),
+            SourceKind::Simulated(spelling) => spelling.file(),
+            SourceKind::Memory(spelling) => spelling.image().unwrap_or(&self.typed),
             _ => &self.typed,
         }
     }

@@ -6,7 +6,7 @@ use trueline_geom::graph::{Reported, Unplaced};
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::slices::{self, Slice, Slices};
 use trueline_geom::registry::reported_sign;
-use trueline_host::device::{Device, Kind, Signs};
+use trueline_host::device::{Device, DeviceKind, Signs};
 
 /// Contents of the device as the kernel and udev report them.
 pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
@@ -23,7 +23,7 @@ pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Re
         |part: &Device| if is_extended(part, parts) { EXTENDED } else { kind_of(&part.signs) };
     let unplaced: Vec<Unplaced> = parts
         .iter()
-        .filter(|part| matches!(part.kind, Kind::Partition { start: None, .. }))
+        .filter(|part| matches!(part.kind, DeviceKind::Partition { start: None, .. }))
         .filter_map(|part| {
             let (length, starts, findings) = (part.size, part.starts(), part.findings.clone());
             let (suffix, label) =
@@ -42,7 +42,7 @@ pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Re
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
         .filter_map(|part| {
-            let Kind::Partition { start: Some(start), .. } = &part.kind else { return None };
+            let DeviceKind::Partition { start: Some(start), .. } = &part.kind else { return None };
             let index = number(part)?;
             let slice = Slice {
                 suffix: format!("{letter}{index}"),
@@ -70,7 +70,7 @@ pub(super) fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Re
 
 /// Number of a partition: as reported, else the digits at the end of the kernel's name.
 pub(super) fn number(part: &Device) -> Option<u32> {
-    let Kind::Partition { number, .. } = &part.kind else { return None };
+    let DeviceKind::Partition { number, .. } = &part.kind else { return None };
     let name = part.name.trim_end_matches(|c: char| c.is_ascii_digit());
     number.or_else(|| part.name[name.len()..].parse().ok())
 }
@@ -89,15 +89,17 @@ fn is_extended(part: &Device, all: &[&Device]) -> bool {
 fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
     let holder = all.iter().find(|d| device.holders.contains(&d.name));
     let held = holder.and_then(|d| match &d.kind {
-        Kind::Md { .. } => Some("linux_raid_member"),
-        Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("CRYPT-") => Some("crypto_LUKS"),
-        Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
+        DeviceKind::Md { .. } => Some("linux_raid_member"),
+        DeviceKind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("CRYPT-") => {
+            Some("crypto_LUKS")
+        }
+        DeviceKind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
         _ => None,
     });
     let mut sign = reported_sign(device.signs.fstype.as_deref().or(held)?, device.signs.block);
     sign.label.clone_from(&device.signs.label);
     sign.uuid.clone_from(&device.signs.uuid);
-    if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)
+    if let Some(DeviceKind::Md { members, .. }) = holder.map(|d| &d.kind)
         && let Some(offset) = members
             .iter()
             .find(|m| m.device.as_deref() == Some(&device.name))

@@ -32,7 +32,7 @@ fn drive(part: Device) -> Vec<Device> {
         limits: limits.clone(),
         ..Device::default()
     };
-    let kind = Kind::Partition {
+    let kind = DeviceKind::Partition {
         parent: "sda".into(),
         number: Some(1),
         start: Some(1 << 20),
@@ -82,7 +82,7 @@ fn a_running_set_tells_where_its_members_data_begin() {
     let with = |offset| {
         let mut devices = drive(Device { holders: vec!["md0".into()], ..Device::default() });
         let member = Member { slot: 0, device: Some("sda1".into()), offset };
-        let kind = Kind::Md {
+        let kind = DeviceKind::Md {
             level: None,
             chunk: None,
             disks: None,

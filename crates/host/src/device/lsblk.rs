@@ -11,7 +11,7 @@
 //! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts
 //! 512-byte sectors, everything else is bytes with `-b`.
 
-use crate::device::{self, Device, Kind, Signs};
+use crate::device::{self, Device, DeviceKind, Signs};
 use crate::error::{Cause, Error};
 use serde_json::Value;
 use trueline_geom::audit::limits::Limits;
@@ -51,7 +51,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     add(list, None, &mut devices);
     for i in 0..devices.len() {
         inherit(i, &mut devices);
-        if let Kind::Partition { whole: 1.., .. } = devices[i].kind {
+        if let DeviceKind::Partition { whole: 1.., .. } = devices[i].kind {
             // A partition's limits are its disk's, and the finding is reported there.
             devices[i].findings.retain(|f| *f.rule != finding::LIMITS);
         }
@@ -65,11 +65,13 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
 /// them.
 fn add(list: &[Value], parent: Option<&str>, devices: &mut Vec<Device>) {
     for entry in list {
-        let entry = Entry(entry);
+        let entry = ListedDevice(entry);
         let Some(mut device) = device(entry) else { continue };
         let name = device.name.clone();
         let parent = parent.map(str::to_owned).or_else(|| entry.text("pkname"));
-        if let (Kind::Partition { parent: disk, .. }, Some(parent)) = (&mut device.kind, &parent) {
+        if let (DeviceKind::Partition { parent: disk, .. }, Some(parent)) =
+            (&mut device.kind, &parent)
+        {
             disk.clone_from(parent);
         } else if let Some(parent) = parent {
             if let Some(below) = devices.iter_mut().find(|d| d.name == parent) {
@@ -96,13 +98,13 @@ fn push(names: &mut Vec<String>, name: &str) {
 /// Gives a partition its disk's limits, or shifts its own into its disk's addresses if the disk is
 /// not listed.
 fn inherit(i: usize, devices: &mut [Device]) {
-    let Kind::Partition { parent, start, .. } = &devices[i].kind else { return };
+    let DeviceKind::Partition { parent, start, .. } = &devices[i].kind else { return };
     let (parent, start) = (parent.clone(), *start);
     let disk = devices.iter().find(|d| d.name == parent).map(|d| (d.limits.clone(), d.size));
     let device = &mut devices[i];
     if let Some((limits, size)) = disk {
         device.limits = limits;
-        if let Kind::Partition { whole, .. } = &mut device.kind {
+        if let DeviceKind::Partition { whole, .. } = &mut device.kind {
             *whole = size;
         }
     } else if let Some(start) = start {
@@ -124,9 +126,9 @@ fn inherit(i: usize, devices: &mut [Device]) {
 
 /// The columns of one device.
 #[derive(Clone, Copy)]
-struct Entry<'a>(&'a Value);
+struct ListedDevice<'a>(&'a Value);
 
-impl Entry<'_> {
+impl ListedDevice<'_> {
     fn text(self, column: &str) -> Option<String> {
         let text = self.0.get(column)?.as_str()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
@@ -140,7 +142,7 @@ impl Entry<'_> {
         }
     }
 
-    /// As [`Entry::number`], for numbers of any length.
+    /// As [`ListedDevice::number`], for numbers of any length.
     fn whole(self, column: &str) -> Option<i128> {
         match self.0.get(column)? {
             Value::Number(n) => n.as_i128(),
@@ -182,7 +184,7 @@ impl Entry<'_> {
     }
 }
 
-fn device(entry: Entry<'_>) -> Option<Device> {
+fn device(entry: ListedDevice<'_>) -> Option<Device> {
     let shown = entry.text("name");
     let name = entry.text("kname").or_else(|| shown.clone())?;
     let numbers = entry.text("maj:min").unwrap_or_default();
@@ -237,7 +239,7 @@ fn device(entry: Entry<'_>) -> Option<Device> {
 }
 
 /// Findings about listed numbers that cannot be true.
-fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
+fn doubts(entry: ListedDevice<'_>, name: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for column in ["phy-sec", "log-sec"] {
         if let Some(size) = entry.whole(column).filter(|&size| size <= 0) {
@@ -260,7 +262,7 @@ fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
     found
 }
 
-fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
+fn kind(entry: ListedDevice<'_>, shown: Option<String>) -> DeviceKind {
     let kind = entry.text("type").unwrap_or_default();
     match kind.as_str() {
         "part" => {
@@ -274,18 +276,18 @@ fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
                 .bytes("partn")
                 .and_then(|n| u32::try_from(n).ok())
                 .or_else(|| digits?.parse().ok());
-            Kind::Partition { parent: String::new(), number, start: entry.start(), whole: 0 }
+            DeviceKind::Partition { parent: String::new(), number, start: entry.start(), whole: 0 }
         }
-        "loop" => Kind::Loop { backing_file: None, offset: 0, sizelimit: 0 },
-        "crypt" | "lvm" | "dm" | "mpath" | "dmraid" => Kind::Dm { name: shown, uuid: None },
+        "loop" => DeviceKind::Loop { backing_file: None, offset: 0, sizelimit: 0 },
+        "crypt" | "lvm" | "dm" | "mpath" | "dmraid" => DeviceKind::Dm { name: shown, uuid: None },
         // md's level is its type; an inactive set is "md".
-        level if level.starts_with("raid") || matches!(level, "linear" | "md") => Kind::Md {
+        level if level.starts_with("raid") || matches!(level, "linear" | "md") => DeviceKind::Md {
             level: Some(kind),
             chunk: None,
             disks: None,
             metadata: None,
             members: Vec::new(),
         },
-        _ => Kind::Disk,
+        _ => DeviceKind::Disk,
     }
 }

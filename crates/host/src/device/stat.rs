@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The counters of a block device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct IoCounts {
     /// The number of completed reads.
     pub reads: u64,
     /// The bytes of these reads.
@@ -19,7 +19,7 @@ pub struct Done {
 }
 
 /// The counters of the block device at `path`; `None` if it is none, or sysfs does not list it.
-pub fn done(path: &Path) -> Option<Done> {
+pub fn done(path: &Path) -> Option<IoCounts> {
     let at = stat(path)
         .ok()
         .filter(|at| FileType::from_raw_mode(at.st_mode) == FileType::BlockDevice)?;
@@ -39,14 +39,14 @@ pub fn fetched() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
 }
 
-fn parse(text: &str) -> Option<Done> {
+fn parse(text: &str) -> Option<IoCounts> {
     let fields: Vec<u64> =
         text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
     let &[reads, _, sectors_read, _, writes, _, sectors_written, ..] = fields.as_slice() else {
         return None;
     };
     let bytes = |sectors: u64| sectors.saturating_mul(sysfs::SECTOR);
-    Some(Done {
+    Some(IoCounts {
         reads,
         bytes_read: bytes(sectors_read),
         writes,
@@ -63,7 +63,7 @@ mod tests {
         let text = "     400        0     3200       12      200        0     3200       34        \
             0       40       46        0        0\n";
         let all =
-            Done { reads: 400, bytes_read: 3200 * 512, writes: 200, bytes_written: 3200 * 512 };
+            IoCounts { reads: 400, bytes_read: 3200 * 512, writes: 200, bytes_written: 3200 * 512 };
         assert_eq!(parse(text), Some(all));
         assert_eq!((parse(""), parse("1 2 3"), done(Path::new("/dev/null"))), (None, None, None));
     }

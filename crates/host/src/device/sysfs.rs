@@ -10,7 +10,7 @@
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`,
 //! `Documentation/admin-guide/md.rst`, `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
 
-use crate::device::{self, Device, Kind, Member, Signs, udev};
+use crate::device::{self, Device, DeviceKind, Member, Signs, udev};
 use crate::error::Error;
 use rustix::fs::FileType;
 use std::fs;
@@ -67,13 +67,13 @@ pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
         return Some(path.into());
     }
     let (disk, start) = match &own.kind {
-        Kind::Partition { parent, start: first, .. } => {
+        DeviceKind::Partition { parent, start: first, .. } => {
             (parent, first.as_ref()?.checked_add(start)?)
         }
         _ => (&own.name, start),
     };
     let same = |d: &&Device| match &d.kind {
-        Kind::Partition { parent, start: first, .. } => {
+        DeviceKind::Partition { parent, start: first, .. } => {
             parent == disk && *first == Some(start) && d.size == length
         }
         _ => false,
@@ -123,7 +123,7 @@ pub fn writes_zeroes(root: &Path, major: u32, minor: u32) -> bool {
 
 /// The number of a partition; `None` for any other device.
 fn number(device: &Device) -> Option<u32> {
-    if let Kind::Partition { number, .. } = device.kind { number } else { None }
+    if let DeviceKind::Partition { number, .. } = device.kind { number } else { None }
 }
 
 /// A directory of files with one line each.
@@ -206,7 +206,7 @@ fn whole(dir: &Attributes, name: &str) -> Option<Device> {
 
 fn partition(dir: &Attributes, name: &str, disk: &Device) -> Option<Device> {
     let number = Some(dir.number("partition")?);
-    let kind = Kind::Partition {
+    let kind = DeviceKind::Partition {
         parent: disk.name.clone(),
         number,
         start: dir.sectors("start"),
@@ -236,12 +236,12 @@ fn limits(queue: &Attributes) -> Limits {
     }
 }
 
-fn kind(dir: &Attributes) -> Kind {
+fn kind(dir: &Attributes) -> DeviceKind {
     if let Some(dm) = dir.directory("dm") {
-        return Kind::Dm { name: dm.text("name"), uuid: dm.text("uuid") };
+        return DeviceKind::Dm { name: dm.text("name"), uuid: dm.text("uuid") };
     }
     if let Some(md) = dir.directory("md") {
-        return Kind::Md {
+        return DeviceKind::Md {
             level: md.text("level"),
             // The value 0 means that this level has no chunks.
             chunk: md.number("chunk_size").filter(|&chunk| chunk > 0),
@@ -252,13 +252,13 @@ fn kind(dir: &Attributes) -> Kind {
         };
     }
     if let Some(file) = dir.directory("loop") {
-        return Kind::Loop {
+        return DeviceKind::Loop {
             backing_file: file.text("backing_file"),
             offset: file.number("offset").unwrap_or_default(),
             sizelimit: file.number("sizelimit").unwrap_or_default(),
         };
     }
-    Kind::Disk
+    DeviceKind::Disk
 }
 
 /// The members of a set: `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin
@@ -290,7 +290,7 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
         let mut after = fields.skip_while(|&f| f != "-").skip(1);
         let (fstype, source) = (after.next(), after.next().map(unescape));
         let found = devices.iter_mut().find(|d| {
-            let mapped = matches!(&d.kind, Kind::Dm { name: Some(name), .. } if source.as_deref() == Some(&format!("/dev/mapper/{name}")));
+            let mapped = matches!(&d.kind, DeviceKind::Dm { name: Some(name), .. } if source.as_deref() == Some(&format!("/dev/mapper/{name}")));
             number == format!("{}:{}", d.major, d.minor) || (number.starts_with("0:") && (mapped || source.as_ref() == Some(&d.path)))
         });
         let point = unescape(point);

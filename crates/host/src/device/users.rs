@@ -4,7 +4,7 @@
 //! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`),
 //! `Documentation/ABI/stable/sysfs-block` (`holders`).
 
-use crate::device::{Device, Kind, sysfs};
+use crate::device::{Device, DeviceKind, sysfs};
 use std::fs;
 use std::path::Path;
 
@@ -12,8 +12,7 @@ use std::path::Path;
 pub fn users(path: &Path) -> Vec<String> {
     let Some((devices, at)) = sysfs::named(path) else { return Vec::new() };
     let own = &devices[at];
-    let part =
-        |d: &&Device| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == own.name);
+    let part = |d: &&Device| matches!(&d.kind, DeviceKind::Partition { parent, .. } if *parent == own.name);
     std::iter::once(own).chain(devices.iter().filter(part)).flat_map(uses).collect()
 }
 

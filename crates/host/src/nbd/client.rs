@@ -41,7 +41,7 @@ const REACH: u64 = 16 << 30;
 
 /// The properties of an export as the server reported them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ExportInfo {
     /// The length of the export in bytes.
     pub length: u64,
     /// `NBD_FLAG_*` of the transmission phase.
@@ -55,7 +55,7 @@ pub struct Told {
 /// An export of an NBD server, as a store.
 pub struct Remote {
     door: Door,
-    told: Told,
+    told: ExportInfo,
     boundaries: Vec<Boundary>,
     read_only: bool,
     pool: Pool<Session>,
@@ -159,7 +159,7 @@ impl Remote {
     }
 
     /// The properties of the export.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> ExportInfo {
         self.told
     }
 

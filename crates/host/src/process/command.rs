@@ -4,7 +4,7 @@
 //! Its output is kept in memory. Its input is empty, so that it asks no questions.
 
 use crate::error::Error;
-use crate::process::tmpfile::Unnamed;
+use crate::process::tmpfile::TemporaryFile;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -35,9 +35,13 @@ pub fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Runs `program` to its end. It inherits the descriptor of `file`, if there is one.
-pub fn run(program: &Path, arguments: &[OsString], file: Option<&Unnamed>) -> Result<Ran, Error> {
+pub fn run(
+    program: &Path,
+    arguments: &[OsString],
+    file: Option<&TemporaryFile>,
+) -> Result<Ran, Error> {
     let failed = |e: std::io::Error| Error::os("run", program, e);
-    file.map_or(Ok(()), Unnamed::bequeath).map_err(|e| failed(e.into()))?;
+    file.map_or(Ok(()), TemporaryFile::bequeath).map_err(|e| failed(e.into()))?;
     // Without POSIXLY_CORRECT, options are understood in any place: a user's own come after the
     // device.
     let output = Command::new(program)

@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 
 /// A temporary file without a name.
 #[derive(Debug)]
-pub struct Unnamed {
+pub struct TemporaryFile {
     fd: OwnedFd,
 }
 
-impl Unnamed {
+impl TemporaryFile {
     /// A file of `length` zeros: in `directory`, or in the directory for temporary files if that
     /// fails.
-    pub fn new(directory: &Path, length: u64) -> Result<Unnamed, Error> {
+    pub fn new(directory: &Path, length: u64) -> Result<TemporaryFile, Error> {
         let elsewhere = std::env::temp_dir();
         in_directory(directory, length)
             .or_else(|_| in_directory(&elsewhere, length))
-            .map(|fd| Unnamed { fd })
+            .map(|fd| TemporaryFile { fd })
             .map_err(|e| Error::os("make a temporary file in", &elsewhere, e))
     }
 

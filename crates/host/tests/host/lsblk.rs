@@ -1,7 +1,7 @@
 use crate::{Scratch, find, fixture, names, of};
 use trueline_geom::base::topology::{Trust, Why};
 use trueline_host::device::lsblk;
-use trueline_host::{Device, Kind};
+use trueline_host::{Device, DeviceKind};
 
 fn read(name: &str) -> Vec<Device> {
     lsblk::parse(&fixture(name), name).unwrap()
@@ -30,7 +30,7 @@ fn the_same_as_sysfs_of_the_same_machine() {
             );
             assert_eq!(device.alignment_offset, same.alignment_offset);
             assert_eq!(device.model, same.model);
-            if matches!(same.kind, Kind::Partition { .. }) {
+            if matches!(same.kind, DeviceKind::Partition { .. }) {
                 assert_eq!(device.kind, same.kind);
             }
             assert_eq!(device.topology(), same.topology(), "{}", device.name);
@@ -42,7 +42,7 @@ fn the_same_as_sysfs_of_the_same_machine() {
 fn signs_are_kept() {
     let devices = read("stack.lsblk.json");
     let root = find(&devices, "dm-1");
-    assert_eq!(root.kind, Kind::Dm { name: Some("vg-root".to_owned()), uuid: None });
+    assert_eq!(root.kind, DeviceKind::Dm { name: Some("vg-root".to_owned()), uuid: None });
     let text = r#"{"blockdevices": [{"name":"sda1","kname":"sda1","type":"part","pkname":"sda","size":1048576,"fstype":"ext4","label":"root",
         "uuid":"u","parttype":"0x83","pttype":"dos","partlabel":null,"mountpoints":[null,"/","/home"],"mountpoint":"/","partn":1}]}"#;
     let device = &lsblk::parse(text, "x").unwrap()[0];
@@ -57,7 +57,7 @@ fn signs_are_kept() {
     );
     assert_eq!(device.mountpoints, ["/", "/home"]);
     assert!(
-        matches!(&device.kind, Kind::Partition { parent, number: Some(1), start: None, whole: 0 } if parent == "sda")
+        matches!(&device.kind, DeviceKind::Partition { parent, number: Some(1), start: None, whole: 0 } if parent == "sda")
     );
 }
 
@@ -94,7 +94,7 @@ fn flat_output() {
     let disk = r#"{"name":"sda","type":"disk","size":10485760,"alignment":0,"phy-sec":4096,"log-sec":512}"#;
     let dm = r#"{"name":"vg-a","kname":"dm-0","pkname":"sda1","type":"lvm","size":4096}"#;
     let all = lsblk::parse(&format!(r#"{{"blockdevices":[{disk},{part},{dm}]}}"#), "x").unwrap();
-    assert!(matches!(find(&all, "sda1").kind, Kind::Partition { whole: 10_485_760, .. }));
+    assert!(matches!(find(&all, "sda1").kind, DeviceKind::Partition { whole: 10_485_760, .. }));
     assert_eq!(
         (&find(&all, "dm-0").slaves[0][..], &find(&all, "sda1").holders[0][..]),
         ("sda1", "dm-0")

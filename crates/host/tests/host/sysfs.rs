@@ -6,7 +6,7 @@ use trueline_geom::audit::limits::Shape;
 use trueline_geom::base::finding;
 use trueline_geom::base::topology::{Grain, Trust, Why};
 use trueline_host::device::{Member, sysfs};
-use trueline_host::{Device, Kind};
+use trueline_host::{Device, DeviceKind};
 
 /// The captured tree, laid out: `path: value` is a file, `path -> target` a link, `#` a comment.
 pub(crate) fn tree(name: &str) -> Scratch {
@@ -35,7 +35,7 @@ const CAPTURED: [&str; 4] = ["jumper.sysfs", "stack.sysfs", "striped.sysfs", "vi
 fn the_kernel_says_the_same_of_every_partition() {
     let mut partitions = 0;
     for device in CAPTURED.into_iter().chain(["nvme-iu16k.sysfs"]).flat_map(read) {
-        let Kind::Partition { start: Some(_), .. } = device.kind else { continue };
+        let DeviceKind::Partition { start: Some(_), .. } = device.kind else { continue };
         partitions += 1;
         let own = u64::try_from(device.alignment_offset.unwrap()).unwrap();
         for (size, phase, _) in
@@ -65,7 +65,7 @@ fn the_jumper() {
     assert_eq!(of(find(&devices, "sda1"), Why::Physical), [(4096, 0, Trust::Claimed)]);
     assert_eq!(of(find(&devices, "sda2"), Why::Physical), [(4096, 3584, Trust::Claimed)]);
     let sda5 = find(&devices, "sda5");
-    let kind = Kind::Partition {
+    let kind = DeviceKind::Partition {
         parent: "sda".to_owned(),
         number: Some(5),
         start: Some(4159 * 512),
@@ -84,7 +84,7 @@ fn the_jumper() {
 fn raid5_over_partitions() {
     let devices = read("stack.sysfs");
     let md = find(&devices, "md0");
-    let Kind::Md { level, chunk, disks, metadata, members } = &md.kind else {
+    let DeviceKind::Md { level, chunk, disks, metadata, members } = &md.kind else {
         panic!("{:?}", md.kind)
     };
     assert_eq!(
@@ -107,7 +107,7 @@ fn raid5_over_partitions() {
 fn lvm_on_luks_on_a_partition() {
     let devices = read("stack.sysfs");
     let (crypt, root) = (find(&devices, "dm-0"), find(&devices, "dm-1"));
-    let Kind::Dm { name, uuid } = &crypt.kind else { panic!("{:?}", crypt.kind) };
+    let DeviceKind::Dm { name, uuid } = &crypt.kind else { panic!("{:?}", crypt.kind) };
     assert_eq!(name.as_deref(), Some("crypt"));
     assert!(uuid.as_deref().unwrap().starts_with("CRYPT-LUKS2-"));
     assert_eq!(
@@ -133,7 +133,7 @@ fn a_usb_bridge_lies() {
 fn a_loop_device_in_the_middle_of_its_file() {
     let devices = read("stack.sysfs");
     let kind =
-        Kind::Loop { backing_file: Some("/x.img".to_owned()), offset: 1 << 20, sizelimit: 0 };
+        DeviceKind::Loop { backing_file: Some("/x.img".to_owned()), offset: 1 << 20, sizelimit: 0 };
     assert_eq!(find(&devices, "loop0").kind, kind);
 }
 

@@ -16,7 +16,7 @@
 //! 8.
 
 use crate::error::Error;
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use trueline_geom::base::error::Errno;
@@ -74,7 +74,7 @@ pub struct FreebsdUfs<'a> {
 
 struct Open {
     parts: usize,
-    done: Done,
+    done: FinishedRequest,
 }
 
 impl<'a> FreebsdUfs<'a> {
@@ -181,20 +181,23 @@ impl Rig for FreebsdUfs<'_> {
             }
             self.next_part += 1;
             self.parts.insert(part, request.tag);
-            let new = || Open { parts: 0, done: Done { tag: request.tag, at: 0, error: None } };
+            let new = || Open {
+                parts: 0,
+                done: FinishedRequest { tag: request.tag, at: 0, error: None },
+            };
             self.open.entry(request.tag).or_insert_with(new).parts += 1;
         }
         Ok(())
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         let (before, mut some) = (done.len(), Vec::new());
         while !self.open.is_empty() && done.len() - before < least.max(1) {
             self.below.wait(1, &mut some)?;
             if some.is_empty() {
                 break;
             }
-            for Done { tag, at, error } in some.drain(..) {
+            for FinishedRequest { tag, at, error } in some.drain(..) {
                 let Some(tag) = self.parts.remove(&tag) else { continue };
                 let Some(open) = self.open.get_mut(&tag) else { continue };
                 open.parts -= 1;

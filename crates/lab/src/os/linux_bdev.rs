@@ -14,7 +14,7 @@
 //! 4096: 400 reads of 8 sectors, 3200 sectors written; a device of an odd number of sectors: no
 //! reads, 1600 sectors written.
 
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size::PAGE;
@@ -43,8 +43,8 @@ pub struct Buffered<'a> {
     /// Unfinished requests by the tag of the step sent to the inner rig.
     open: BTreeMap<u64, Open>,
     next: u64,
-    ready: VecDeque<Done>,
-    finished: Vec<Done>,
+    ready: VecDeque<FinishedRequest>,
+    finished: Vec<FinishedRequest>,
     added: u64,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Buffered<'a> {
     /// Sends the next step of a request. Without one the request is done.
     fn go_on(&mut self, mut open: Open, at: u64) {
         let Some(step) = open.steps.pop_front() else {
-            self.ready.push_back(Done { tag: open.tag, at, error: None });
+            self.ready.push_back(FinishedRequest { tag: open.tag, at, error: None });
             return;
         };
         let tag = self.next;
@@ -144,7 +144,9 @@ impl<'a> Buffered<'a> {
             Ok(()) => {
                 self.open.insert(tag, open);
             }
-            Err(errno) => self.ready.push_back(Done { tag: open.tag, at, error: Some(errno) }),
+            Err(errno) => {
+                self.ready.push_back(FinishedRequest { tag: open.tag, at, error: Some(errno) })
+            }
         }
     }
 }
@@ -178,18 +180,18 @@ impl Rig for Buffered<'_> {
         Ok(())
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         while self.ready.len() < least && !self.open.is_empty() {
             let mut finished = std::mem::take(&mut self.finished);
             self.inner.wait(1, &mut finished)?;
             if finished.is_empty() {
                 break;
             }
-            for Done { tag, at, error } in finished.drain(..) {
+            for FinishedRequest { tag, at, error } in finished.drain(..) {
                 let Some(open) = self.open.remove(&tag) else { continue };
                 match error {
                     None => self.go_on(open, at),
-                    error => self.ready.push_back(Done { tag: open.tag, at, error }),
+                    error => self.ready.push_back(FinishedRequest { tag: open.tag, at, error }),
                 }
             }
             self.finished = finished;

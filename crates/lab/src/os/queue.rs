@@ -2,7 +2,7 @@
 
 use super::numbered::Numbered;
 use crate::error::Error;
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 
 /// A slot for a request in flight.
 struct Open {
@@ -26,7 +26,7 @@ pub(crate) struct Queue<'a> {
     /// Tags of writes in flight by first byte: a block under write is not written again before that
     /// is done (`B_BUSY`, `PG_writeback`).
     busy: Numbered<u64, u64>,
-    done: Vec<Done>,
+    done: Vec<FinishedRequest>,
     failed: Option<Error>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Queue<'a> {
         self.rig
             .wait(least, &mut self.done)
             .map_err(|errno| Error::new(format!("wait for {waiting} requests: {errno}")))?;
-        for Done { tag, error, .. } in self.done.drain(..) {
+        for FinishedRequest { tag, error, .. } in self.done.drain(..) {
             let Some(place) = place(&self.open, tag) else { continue };
             let own = &mut self.open[place as usize];
             let (offset, length) = (own.offset, own.length);

@@ -1,7 +1,7 @@
 //! Drives in virtual time as a rig that records the places of its first requests.
 
 use super::simulated::Simulated;
-use super::{Done, Op, Request, Rig};
+use super::{FinishedRequest, Op, Request, Rig};
 use trueline_geom::base::error::Errno;
 
 /// The number of recorded requests: as many as a picture has room for.
@@ -55,7 +55,7 @@ impl Rig for Observed {
         Ok(())
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         self.rig.wait(least, done)
     }
 

@@ -4,7 +4,7 @@
 //! transfer; the request is done when all of The request is done when all of them are, at the time
 //! the engine reports.
 
-use super::{Done, Op, Request, Rig};
+use super::{FinishedRequest, Op, Request, Rig};
 use crate::error::Error;
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
@@ -66,7 +66,7 @@ pub struct Real {
     free: Vec<usize>,
     pieces: Vec<Transfer<Of>>,
     /// Completions without a transfer, and those taken while making room in the engine.
-    early: Vec<Done>,
+    early: Vec<FinishedRequest>,
 }
 
 impl Real {
@@ -157,7 +157,7 @@ impl Real {
         }
         self.free.push(place);
         sent?;
-        self.early.push(Done { tag, at: clock::now(), error: *error });
+        self.early.push(FinishedRequest { tag, at: clock::now(), error: *error });
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Real {
         clippy::inline_always,
         reason = "the way back of every request; `make_room` has the other copy"
     )]
-    fn take(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn take(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         self.engine.wait(least)?;
         let at = clock::now();
         self.engine.take(|Finished { tag: Of { tag, part }, mut error, .. }| {
@@ -236,7 +236,7 @@ impl Real {
                 self.free.push(place);
             }
             self.in_flight -= 1;
-            done.push(Done { tag, at, error });
+            done.push(FinishedRequest { tag, at, error });
         });
         Ok(())
     }
@@ -268,7 +268,7 @@ impl Rig for Real {
         }
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         let enough = done.len() + least.min(self.early.len() + self.in_flight);
         done.append(&mut self.early);
         loop {

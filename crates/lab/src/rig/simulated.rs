@@ -1,6 +1,6 @@
 //! Drives in virtual time as a rig.
 
-use super::{Done, Request, Rig};
+use super::{FinishedRequest, Request, Rig};
 use trueline_geom::base::error::Errno;
 use trueline_geom::mapping::route::Route;
 use trueline_sim::counters::Counters;
@@ -57,9 +57,9 @@ impl Rig for Simulated {
         self.world.submit(&self.route, request, self.cost)
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         self.world.wait(least, &mut self.finished);
-        done.extend(self.finished.drain(..).map(|c| Done {
+        done.extend(self.finished.drain(..).map(|c| FinishedRequest {
             tag: c.tag,
             at: c.at / NS,
             error: None,

@@ -1,7 +1,7 @@
 //! A provider over stores as a rig. Every request is done synchronously when submitted, by the
 //! route that all commands take. Over memory it measures the cost of our own layers.
 
-use super::{Done, Op, Request, Rig};
+use super::{FinishedRequest, Op, Request, Rig};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
@@ -16,7 +16,7 @@ pub struct Stored<'a> {
     sector: u64,
     /// A buffer as long as the longest request so far.
     buffer: Vec<u8>,
-    done: Vec<Done>,
+    done: Vec<FinishedRequest>,
 }
 
 /// The longest request in bytes.
@@ -70,13 +70,13 @@ impl Rig for Stored<'_> {
 
     fn push(&mut self, request: Request) -> Result<(), Errno> {
         self.at_once(request)?;
-        self.done.push(Done { tag: request.tag, at: 0, error: None });
+        self.done.push(FinishedRequest { tag: request.tag, at: 0, error: None });
         Ok(())
     }
 
-    fn wait(&mut self, _least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, _least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         let at = clock::now();
-        done.extend(self.done.drain(..).map(|one| Done { at, ..one }));
+        done.extend(self.done.drain(..).map(|one| FinishedRequest { at, ..one }));
         Ok(())
     }
 

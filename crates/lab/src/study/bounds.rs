@@ -7,7 +7,7 @@
 use super::file::RowForm;
 use super::ready::Ready;
 use super::real::Real;
-use super::rows::Place;
+use super::rows::RowIndex;
 use super::{Lab, LabError};
 use crate::error::Error;
 use crate::error::Remedy::{FewerRows, FewerRowsOrPoints};
@@ -63,8 +63,8 @@ impl Asks {
 /// trusted and unbounded.
 pub(super) fn check(
     labs: &[Lab],
-    rows: impl Iterator<Item = (Place, Asks)>,
-) -> Result<(), (Place, LabError)> {
+    rows: impl Iterator<Item = (RowIndex, Asks)>,
+) -> Result<(), (RowIndex, LabError)> {
     let mut sums = vec![Asks::default(); labs.len()];
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
         sums[lab]
@@ -110,7 +110,7 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{Asked, Texts, run};
+    use crate::study::{Selection, Texts, run};
     use std::borrow::Cow;
     use std::sync::atomic::Ordering;
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_only_time_ends_is_counted_as_it_goes() {
-        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 1 };
+        let asked = Selection { rows: Vec::new(), sweep: 0, threads: 1 };
         // At 18.1 us a request, 56 of them in a millisecond.
         let work = "workload = { kind = \"random-read\", bs = 512, seconds = 0.001 }\naligned = {}";
         let message = |before: u64| {

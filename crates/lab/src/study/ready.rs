@@ -6,7 +6,7 @@ use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
 use super::scene::{PERSONALITY, Scene};
 use super::workload::Workload;
-use super::{Asked, Lab, LabError};
+use super::{Lab, LabError, Selection};
 use crate::error::Error;
 use crate::result::{Alternative, Ours, Row};
 use crate::sweep::Set;
@@ -50,7 +50,7 @@ impl<'a> Ready<'a> {
     pub(super) fn new(
         lab: &'a Lab,
         form: &'a RowForm,
-        asked: &Asked,
+        asked: &Selection,
     ) -> Result<Ready<'a>, LabError> {
         let mut ready = Ready { lab, form, scenes: Vec::new(), cases: Vec::new() };
         if form.workload.is_none() {
@@ -203,7 +203,8 @@ mod tests {
         let wanted =
             ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
         let run = |threads| {
-            rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_| {}).unwrap()
+            rows::run(&labs, &Selection { rows: wanted.clone(), sweep: 3, threads }, &|_| {})
+                .unwrap()
         };
         let ((one, failed), (three, _)) = (run(1), run(3));
         assert!(failed.is_empty(), "{failed:?}");
@@ -221,7 +222,7 @@ mod tests {
             (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == "random-write").unwrap();
         let swept = |sweep| {
             let ready =
-                Ready::new(&lab, form, &Asked { rows: Vec::new(), sweep, threads: 1 }).unwrap();
+                Ready::new(&lab, form, &Selection { rows: Vec::new(), sweep, threads: 1 }).unwrap();
             ready.cases.iter().map(|case| case.points.len()).collect::<Vec<_>>()
         };
         assert_eq!([swept(0), swept(1), swept(9)], [vec![0, 0], vec![1, 1], vec![9, 3]]);
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_swept_has_the_ratio_of_the_row() {
         let lab = lab("2010-wd10ears");
-        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 1 };
+        let asked = Selection { rows: Vec::new(), sweep: 0, threads: 1 };
         // Pieces of one size: that of the others ends in the same clusters.
         for id in ["dd-write-64k", "dd-read-64k"] {
             let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == id).unwrap();

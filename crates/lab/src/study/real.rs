@@ -30,7 +30,7 @@ use trueline_host::disk::file::Medium;
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_host::process::signal;
-use trueline_host::process::tmpfile::Unnamed;
+use trueline_host::process::tmpfile::TemporaryFile;
 
 mod files;
 mod looped;
@@ -92,7 +92,7 @@ impl Real {
 }
 
 /// A place in the scratch file for a workload.
-struct Place {
+struct VariantSite {
     name: String,
     provider: Id,
     depth: usize,
@@ -105,7 +105,7 @@ struct Place {
 
 /// A scratch file and the graph of its providers.
 struct Scratch {
-    file: Unnamed,
+    file: TemporaryFile,
     medium: Medium,
     graph: Graph,
     cache: Cache,
@@ -219,7 +219,8 @@ impl Lab {
                 "make a scratch file of {length} bytes: set bytes, from 1 to {LARGEST}"
             )));
         }
-        let file = Unnamed::new(Path::new("."), length).map_err(|e| Error::new(e.to_string()))?;
+        let file =
+            TemporaryFile::new(Path::new("."), length).map_err(|e| Error::new(e.to_string()))?;
         let medium = file.store().map_err(|e| Error::new(e.to_string()))?;
         // Blocks that were never written would be read from nowhere. So all are written, those of a
         // disk with its content.
@@ -243,7 +244,12 @@ impl Lab {
     }
 
     /// The places of the row's variants, or of the providers of its layers.
-    fn places(&self, form: &RowForm, real: &Real, scratch: &Scratch) -> Result<Vec<Place>, Error> {
+    fn places(
+        &self,
+        form: &RowForm,
+        real: &Real,
+        scratch: &Scratch,
+    ) -> Result<Vec<VariantSite>, Error> {
         let workload = form
             .workload
             .as_ref()
@@ -255,7 +261,7 @@ impl Lab {
             let depth = scratch.graph.providers[provider].depth;
             let way = if real.buffered { "through the page cache" } else { "direct" };
             let target = format!("scratch file, {way}");
-            Ok(Place {
+            Ok(VariantSite {
                 name: name.into(),
                 provider,
                 depth,
@@ -296,7 +302,7 @@ impl Lab {
                 let own = place(name, "", 0)?;
                 let target =
                     format!("loop device from byte {} of a {}", variant.offset, own.target);
-                Ok(Place { looped, target, ..own })
+                Ok(VariantSite { looped, target, ..own })
             };
             return there.map(device).collect();
         }
@@ -306,7 +312,7 @@ impl Lab {
 
 impl Scratch {
     /// The medium of a place (the file or its loop device), the route on it, and its path.
-    fn ground<'a>(&'a self, place: &'a Place) -> (&'a Medium, Route, &'a Path) {
+    fn ground<'a>(&'a self, place: &'a VariantSite) -> (&'a Medium, Route, &'a Path) {
         match &place.looped {
             Some(device) => (&device.medium, Route::store(0, device.medium.length()), &device.path),
             None => (
@@ -318,7 +324,7 @@ impl Scratch {
     }
 
     /// Makes one run on a new rig, so that no state is left to the next run.
-    fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
+    fn run(&self, place: &VariantSite, seed: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.ground(place);
         let file =
             OpenFile::new(medium, self.cache, path).map_err(|e| Error::new(e.to_string()))?;
@@ -359,7 +365,7 @@ fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
 
 /// The cost of a layer in nanoseconds: the slope of the mean latency over the number of layers
 /// below.
-fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
+fn a_layer(places: &[VariantSite], runs: &[Vec<Run>]) -> (Ours, String) {
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
     let points = places
         .iter()
@@ -389,7 +395,7 @@ fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
     )
 }
 
-fn told(place: &Place, nth: usize, found: &ab::Measurement) -> VariantResult {
+fn told(place: &VariantSite, nth: usize, found: &ab::Measurement) -> VariantResult {
     let runs = found.runs.get(nth).map_or(&[][..], Vec::as_slice);
     let first = runs.first();
     VariantResult {

@@ -16,7 +16,7 @@ use trueline_host::process::signal;
 
 /// The selection of rows and the effort spent on them.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Selection {
     /// Ids of the selected rows; empty: all.
     pub rows: Vec<String>,
     /// Sweep points of a row; 0: no sweep.
@@ -63,7 +63,7 @@ pub struct Step<'a> {
 pub type Progress<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 
 /// A row by the indices of its lab and itself.
-pub(super) type Place = (usize, usize);
+pub(super) type RowIndex = (usize, usize);
 
 /// Runs the selected rows. A failed row is in both lists: in the first without our values, in the
 /// second with its failure.
@@ -73,7 +73,7 @@ pub(super) type Place = (usize, usize);
 /// row that exceeds the bound.
 pub fn run(
     labs: &[Lab],
-    asked: &Asked,
+    asked: &Selection,
     progress: &Progress<'_>,
 ) -> Result<(LabDocument, Vec<Failure>), Failure> {
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
@@ -81,16 +81,16 @@ pub fn run(
         .iter()
         .enumerate()
         .flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
-    let places: Vec<Place> =
+    let places: Vec<RowIndex> =
         all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
     // A row that measures this machine runs alone, with no other load.
-    let (real, simulated): (Vec<Place>, Vec<Place>) =
+    let (real, simulated): (Vec<RowIndex>, Vec<RowIndex>) =
         places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
     let ready: Vec<Result<Ready<'_>, LabError>> = simulated
         .iter()
         .map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked))
         .collect();
-    let asks_here = |&(lab, row): &Place| {
+    let asks_here = |&(lab, row): &RowIndex| {
         let form = labs[lab].row(row).get_ref();
         Some(((lab, row), labs[lab].asks_here(form, form.real.as_ref()?)))
     };
@@ -110,7 +110,7 @@ pub fn run(
         .flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth)))
         .collect();
     let ended = AtomicUsize::new(0);
-    let step = |(lab, row): Place| {
+    let step = |(lab, row): RowIndex| {
         let (lab, done) = (&labs[lab], ended.fetch_add(1, Ordering::Relaxed) + 1);
         progress(Step {
             lab: lab.name(),
@@ -151,15 +151,15 @@ pub fn run(
 }
 
 /// A finished row, with its failure if it could not be run.
-type Done = (Place, Row, Option<Failure>);
+type FinishedRow = (RowIndex, Row, Option<Failure>);
 
 /// Rows filled with the results of their runs; each result has its row's index.
 fn filled(
     labs: &[Lab],
-    places: &[Place],
+    places: &[RowIndex],
     rows: &[Result<Ready<'_>, LabError>],
     results: impl Iterator<Item = (usize, Result<Measured, Error>)>,
-) -> Vec<Done> {
+) -> Vec<FinishedRow> {
     let mut by_row: Vec<Vec<Result<Measured, Error>>> = rows.iter().map(|_| Vec::new()).collect();
     results.for_each(|(row, result)| by_row[row].push(result));
     let mut done = Vec::with_capacity(rows.len());

@@ -3,7 +3,7 @@
 //!
 //! A request is taken at its queue event (`Q`), in sectors of 512 bytes.
 
-use super::{Entry, Fault, Format, Input, flush, transfer};
+use super::{Fault, Format, Input, TracedRequest, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -40,7 +40,11 @@ fn is_device(word: &str) -> bool {
 }
 
 impl Format for Blkparse {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<TracedRequest>,
+    ) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
         self.ended |= words.first().is_some_and(|word| word.starts_with("CPU") || *word == "Total");
@@ -95,7 +99,7 @@ impl Blkparse {
         range: Option<(u64, u64)>,
         is_cut: bool,
         input: &mut Input<'_>,
-        found: &mut VecDeque<Entry>,
+        found: &mut VecDeque<TracedRequest>,
     ) -> Result<(), Fault> {
         let before =
             rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));

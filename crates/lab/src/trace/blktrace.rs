@@ -4,7 +4,7 @@
 //!
 //! A request is taken at its queue event (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 
-use super::{Entry, Fault, Format, Input, Place, flush, transfer};
+use super::{Fault, Format, Input, Position, TracedRequest, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -63,7 +63,7 @@ impl Blktrace {
         record: &[u8],
         what: u32,
         input: &mut Input<'_>,
-        found: &mut VecDeque<Entry>,
+        found: &mut VecDeque<TracedRequest>,
     ) -> Result<(), Fault> {
         let (at_ns, sector, length) =
             (self.u64(record, 8), self.u64(record, 16), u64::from(self.u32(record, 24)));
@@ -100,7 +100,11 @@ fn numbers(device: u32) -> String {
 }
 
 impl Format for Blktrace {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<TracedRequest>,
+    ) -> Result<bool, Fault> {
         let mut record = [0; RECORD];
         match filled(&mut input.bytes, &mut record)? {
             0 => return Ok(false),
@@ -131,7 +135,7 @@ impl Format for Blktrace {
                 self.queued(&record, what, input, found)?;
             }
         }
-        if let Place::Byte(at) = &mut input.place {
+        if let Position::Byte(at) = &mut input.place {
             *at = at.saturating_add(RECORD as u64 + more);
         }
         Ok(true)

@@ -1,13 +1,13 @@
 //! Errors of traces: a place, and the fault that was found there.
 
-use super::Place;
+use super::Position;
 use std::fmt;
 
 /// A trace that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The place of the fault.
-    pub place: Place,
+    pub place: Position,
     /// The fault that was found there.
     pub fault: Fault,
 }

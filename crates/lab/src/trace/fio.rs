@@ -4,7 +4,7 @@
 //! line with microseconds since the beginning (fio 3.33). A log may have many files; a replay has
 //! one target, so requests on a second file are refused.
 
-use super::{Entry, Fault, Format, Input, flush, transfer};
+use super::{Fault, Format, Input, TracedRequest, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -42,10 +42,14 @@ impl Fio {
 const MICROSECOND: u64 = 1000;
 
 impl Format for Fio {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<TracedRequest>,
+    ) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         let mut rest = line.as_str();
-        if rest.is_empty() || input.place == super::Place::Line(1) {
+        if rest.is_empty() || input.place == super::Position::Line(1) {
             return Ok(true);
         }
         let mut at = self.at_ns;

@@ -4,7 +4,7 @@
 //! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length
 //! are 0). A line that begins with `#` is a comment.
 
-use super::{Entry, Fault, Format, Input, flush, transfer};
+use super::{Fault, Format, Input, TracedRequest, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub const HEAD: &str = "trueline trace 1";
 
 /// A request as a line, without the newline.
-pub fn line(entry: &Entry) -> String {
+pub fn line(entry: &TracedRequest) -> String {
     let op = match (entry.op, entry.fua) {
         (Op::Read, _) => "R",
         (Op::Write, false) => "W",
@@ -31,7 +31,11 @@ impl Own {
 }
 
 impl Format for Own {
-    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<TracedRequest>,
+    ) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         if line == HEAD || line.is_empty() || line.starts_with('#') {
             return Ok(true);

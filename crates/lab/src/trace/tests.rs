@@ -4,11 +4,11 @@ use std::process::{Command, Stdio};
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
-fn entry(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Entry {
-    Entry { at_ns, op, offset, length, fua }
+fn entry(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> TracedRequest {
+    TracedRequest { at_ns, op, offset, length, fua }
 }
 
-fn read(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+fn read(bytes: &[u8]) -> Result<Vec<TracedRequest>, String> {
     let trace = Trace::new(Box::new(bytes)).map_err(|error| error.to_string())?;
     trace.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
@@ -47,7 +47,7 @@ const FUA: u32 = 1 << 31;
 const NOTIFY: u32 = 1 << 26;
 
 /// A binary trace, and what is in it.
-fn binary(big: bool) -> (Vec<u8>, Vec<Entry>) {
+fn binary(big: bool) -> (Vec<u8>, Vec<TracedRequest>) {
     let records = [
         record(big, 0, 0, 0, NOTIFY, b"mysqld\0\0"),
         record(big, 1000, 223_490, 4096, READ | QUEUED | 1, &[]),
@@ -77,9 +77,9 @@ fn blktraces_records_are_read_in_either_order_of_bytes() {
     for big in [false, true] {
         let (bytes, entries) = binary(big);
         let mut trace = Trace::new(Box::new(bytes.as_slice())).unwrap();
-        let found: Vec<Entry> = trace.by_ref().map(Result::unwrap).collect();
+        let found: Vec<TracedRequest> = trace.by_ref().map(Result::unwrap).collect();
         assert_eq!((found, trace.skipped()), (entries, 1));
-        assert_eq!(trace.place(), Place::Byte(bytes.len() as u64));
+        assert_eq!(trace.place(), Position::Byte(bytes.len() as u64));
     }
 }
 
@@ -128,7 +128,7 @@ CPU0 (sda):
 #[test]
 fn blkparses_text_is_read_to_its_summary() {
     let mut trace = Trace::new(Box::new(BLKPARSE.as_bytes())).unwrap();
-    let found: Vec<Entry> = trace.by_ref().map(Result::unwrap).collect();
+    let found: Vec<TracedRequest> = trace.by_ref().map(Result::unwrap).collect();
     let wanted = [
         entry(1000, Op::Read, 223_490 * 512, 4096, false),
         entry(1_000_000_001, Op::Write, 63 * 512, 8192, true),
@@ -196,7 +196,7 @@ fn blkparse_prints_of_our_records_what_we_read_in_them() {
     let found = read(&ran.stdout)
         .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&ran.stdout)));
     // It sorts by time and counts it from the first.
-    let sorted = |entries: &[Entry]| {
+    let sorted = |entries: &[TracedRequest]| {
         let mut all: Vec<(Op, u64, u64, bool)> =
             entries.iter().map(|e| (e.op, e.offset, e.length, e.fua)).collect();
         all.sort_by_key(|&(op, offset, length, _)| (op == Op::Flush, offset, length));

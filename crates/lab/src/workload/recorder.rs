@@ -1,7 +1,7 @@
 //! A rig that records its requests and takes a microsecond for each, one after another.
 
 use super::{Blocks, Kind, Needs, Parameters};
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::run::Run;
 use std::collections::VecDeque;
 use trueline_geom::base::error::Errno;
@@ -18,7 +18,7 @@ pub(crate) struct Recorder {
     pub(crate) times: Vec<u64>,
     now: u64,
     free: u64,
-    queue: VecDeque<Done>,
+    queue: VecDeque<FinishedRequest>,
 }
 
 impl Recorder {
@@ -61,12 +61,12 @@ impl Rig for Recorder {
         self.asked.push((op, offset, length));
         self.times.push(self.now);
         self.free = self.free.max(self.now) + 1000;
-        self.queue.push_back(Done { tag, at: self.free, error: None });
+        self.queue.push_back(FinishedRequest { tag, at: self.free, error: None });
         self.most = self.most.max(self.queue.len());
         Ok(())
     }
 
-    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         for _ in 0..least {
             let Some(next) = self.queue.pop_front() else { break };
             self.now = self.now.max(next.at);

@@ -7,10 +7,10 @@
 
 use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
 use crate::error::{Error, Remedy};
-use crate::rig::{Done, Op, Request, Rig};
+use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
-use crate::trace::{Entry, Trace};
+use crate::trace::{Trace, TracedRequest};
 use std::io::BufReader;
 use std::iter;
 use std::path::PathBuf;
@@ -64,7 +64,8 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let mut scan = Scan::default();
     let mut trace = open(&path)?;
     while let Some(entry) = trace.next() {
-        let Entry { op, offset, length, .. } = entry.map_err(|refusal| failed(&path, &refusal))?;
+        let TracedRequest { op, offset, length, .. } =
+            entry.map_err(|refusal| failed(&path, &refusal))?;
         if length > MOST_BYTES {
             return Err(failed(
                 &path,
@@ -118,7 +119,8 @@ impl Replay {
         if self.wrap && span > 0 {
             return Ok(span);
         }
-        let outside = |entry: &Entry| entry.op != Op::Flush && entry.offset + entry.length > room;
+        let outside =
+            |entry: &TracedRequest| entry.op != Op::Flush && entry.offset + entry.length > room;
         let (mut count, mut first) = (0_u64, None);
         let mut trace = open(&self.path)?;
         while let Some(entry) = trace.next() {
@@ -156,7 +158,7 @@ impl Replay {
             if let Some(ask) = second.take() {
                 return Some(Ok(ask));
             }
-            let Entry { at_ns, op, offset, length, fua } = match trace.next()? {
+            let TracedRequest { at_ns, op, offset, length, fua } = match trace.next()? {
                 Ok(entry) => entry,
                 Err(refusal) => return Some(Err(failed(&path, &refusal))),
             };
@@ -247,7 +249,7 @@ struct Flight {
     /// Requests by tag, with the time at which they were due.
     asked: Vec<Option<(u64, Ask)>>,
     free: Vec<usize>,
-    done: Vec<Done>,
+    done: Vec<FinishedRequest>,
     last: u64,
 }
 
@@ -263,7 +265,7 @@ impl Flight {
         if self.done.len() < least {
             return Err(Error::new("requests were never answered".into()));
         }
-        for Done { tag, at, error } in self.done.drain(..) {
+        for FinishedRequest { tag, at, error } in self.done.drain(..) {
             let Some(place) = usize::try_from(tag).ok().filter(|&place| place < self.asked.len())
             else {
                 continue;

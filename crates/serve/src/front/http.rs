@@ -12,7 +12,7 @@
 use crate::front::{Front, as_io_flusher};
 use trueline_host::error::Error;
 
-use asked::{Asked, ErrorResponse};
+use request::{ErrorResponse, HttpRequest};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use trueline_host::nbd::listener;
 
-mod asked;
+mod request;
 
 /// The most clients at a time; further ones are told to come again.
 pub const CLIENTS: usize = 16;
@@ -116,7 +116,7 @@ impl Front for Http {
                 if clients.load(Ordering::Relaxed) >= CLIENTS {
                     // Without waiting for the rest of the request: other clients want to be
                     // accepted.
-                    say(&stream, &asked::BUSY, false);
+                    say(&stream, &request::BUSY, false);
                     continue;
                 }
                 clients.fetch_add(1, Ordering::Relaxed);
@@ -154,8 +154,8 @@ impl Http {
     ) -> io::Result<()> {
         stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;
-        let Asked { path, bare } = self.ask(stream, stop)?;
-        match path.and_then(|path| self.site.answer(&path).ok_or(asked::MISSING)) {
+        let HttpRequest { path, bare } = self.ask(stream, stop)?;
+        match path.and_then(|path| self.site.answer(&path).ok_or(request::MISSING)) {
             Err(refusal) => refuse(stream, &refusal, bare),
             Ok(Answer::Page { kind, policy, body }) => {
                 let head =
@@ -165,7 +165,7 @@ impl Http {
             }
             Ok(Answer::Events) => {
                 if lookers.fetch_add(1, Ordering::Relaxed) >= LOOKERS {
-                    refuse(stream, &asked::BUSY, bare);
+                    refuse(stream, &request::BUSY, bare);
                 } else {
                     // A stream ends when its client has gone.
                     let _ = send_events(stream, &*self.site, bare, stop);
@@ -177,18 +177,18 @@ impl Http {
     }
 
     /// Reads the head of a request, within the time limit.
-    fn ask(&self, stream: &TcpStream, stop: &AtomicBool) -> io::Result<Asked> {
+    fn ask(&self, stream: &TcpStream, stop: &AtomicBool) -> io::Result<HttpRequest> {
         let end = Instant::now() + self.patience;
         let (mut bytes, mut got) = (vec![0; HEAD], 0);
         loop {
-            match asked::parse(&bytes[..got], &self.host) {
+            match request::parse(&bytes[..got], &self.host) {
                 Some(asked) => return Ok(asked),
-                None if got == HEAD => return Ok(asked::LONG.into()),
+                None if got == HEAD => return Ok(request::LONG.into()),
                 None => {}
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || stop.load(Ordering::Relaxed) {
-                return Ok(asked::LATE.into());
+                return Ok(request::LATE.into());
             }
             // In short steps, so that a stopping server does not wait for a silent client.
             stream.set_read_timeout(Some(left.min(TICK)))?;

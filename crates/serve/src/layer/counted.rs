@@ -213,7 +213,7 @@ impl Counters {
     }
 
     fn count(&self, deed: IoKind, offset: u64, length: u64) {
-        let seat = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
+        let seat = LOG_SLOT.try_with(|seat| seat.0).unwrap_or(OWN);
         match self.logs.get(seat) {
             Some(log) if log.note(deed, offset, length) => {}
             Some(_) => self.settle(seat),
@@ -305,24 +305,24 @@ impl RefusalLog for Counters {
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    static SEAT: Seat = Seat::take();
+    static LOG_SLOT: LogSlot = LogSlot::take();
 }
 
 /// The index of a thread's log, its own until it ends; or [`OWN`], the shard of all other threads.
-struct Seat(usize);
+struct LogSlot(usize);
 
-impl Seat {
-    fn take() -> Seat {
+impl LogSlot {
+    fn take() -> LogSlot {
         // Acquire: the thread that takes a log sees the notes of its predecessor.
         let free = |taken: u32| (0..OWN).find(|&seat| taken >> seat & 1 == 0);
         let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
             free(taken).map(|seat| taken | 1 << seat)
         });
-        Seat(taken.ok().and_then(free).unwrap_or(OWN))
+        LogSlot(taken.ok().and_then(free).unwrap_or(OWN))
     }
 }
 
-impl Drop for Seat {
+impl Drop for LogSlot {
     fn drop(&mut self) {
         if self.0 < OWN {
             TAKEN.fetch_and(!(1 << self.0), Ordering::Release);

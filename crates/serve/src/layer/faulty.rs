@@ -16,7 +16,7 @@ pub struct Faults {
     asked: [AtomicU64; Op::ALL.len()],
     of_all: AtomicU64,
     /// The effects of each rule.
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<RuleHits>>,
 }
 
 /// The most request numbers remembered for a rule.
@@ -24,7 +24,7 @@ const REMEMBERED: usize = 8;
 
 /// The effects of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct RuleHits {
     /// The number of requests it hit.
     pub count: u64,
     /// The first of these, by their numbers among the requests that the rule is for.
@@ -34,7 +34,7 @@ pub struct Done {
 impl Faults {
     /// The faults of a plan, before the first request.
     pub fn new(plan: Plan) -> Faults {
-        let done = Mutex::new(vec![Done::default(); plan.rules.len()]);
+        let done = Mutex::new(vec![RuleHits::default(); plan.rules.len()]);
         Faults { plan, asked: Default::default(), of_all: AtomicU64::new(0), done }
     }
 
@@ -44,7 +44,7 @@ impl Faults {
     }
 
     /// The effects of each rule, in order.
-    pub fn done(&self) -> Vec<Done> {
+    pub fn done(&self) -> Vec<RuleHits> {
         lock(&self.done).clone()
     }
 
@@ -226,8 +226,8 @@ mod tests {
             (Err(Errno::ReadOnly), Err(Errno::Unsupported))
         );
         let done = store.faults.done();
-        assert_eq!(done[0], Done { count: 2, first: vec![3, 6] });
-        assert_eq!(done[1], Done { count: 2, first: vec![3, 4] });
+        assert_eq!(done[0], RuleHits { count: 2, first: vec![3, 6] });
+        assert_eq!(done[1], RuleHits { count: 2, first: vec![3, 4] });
         let asked: Vec<u64> =
             store.faults.plan.rules.iter().map(|rule| store.faults.asked(rule)).collect();
         assert_eq!(asked, [6, 4, 1, 1]);
@@ -300,7 +300,7 @@ mod tests {
             (all.read_at(&mut [0; 512], 0), all.flush(), all.write_at(&[0; 512], 0)),
             (Ok(()), Ok(()), Err(Errno::ReadOnly))
         );
-        assert_eq!(all.faults.done(), [Done { count: 1, first: vec![3] }]);
+        assert_eq!(all.faults.done(), [RuleHits { count: 1, first: vec![3] }]);
         assert_eq!(store.try_read(&mut [0; 512], 0), Ok(false));
     }
 }

@@ -27,7 +27,7 @@ use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
 use trueline_host::clock;
 use trueline_lab::rig::Op;
-use trueline_lab::trace::{Entry, own};
+use trueline_lab::trace::{TracedRequest, own};
 
 /// A trace under recording.
 pub struct Recorder {
@@ -131,7 +131,7 @@ impl Trace {
         at_ns.saturating_sub(self.at) >= PATIENCE_NS
     }
 
-    fn request(&mut self, entry: &Entry) {
+    fn request(&mut self, entry: &TracedRequest) {
         self.lines.extend(own::line(entry).bytes().chain(*b"\n"));
         self.requests += 1;
     }
@@ -196,8 +196,9 @@ impl Recorded {
         let Request { length, durable: fua, .. } = *request;
         // An empty request is none of a trace.
         if length > 0 || op == Op::Flush {
-            self.recorder
-                .put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length, fua }));
+            self.recorder.put(|trace, at_ns| {
+                trace.request(&TracedRequest { at_ns, op, offset, length, fua })
+            });
         }
     }
 

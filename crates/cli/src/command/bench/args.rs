@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
   trueline bench dd --write --destructive --seconds 10 /dev/sdb
   trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
   trueline bench latency md:1m=disk.img 'md:1m=disk.img#s1'   what our own layers add, in memory
-  trueline bench tree /mnt/aligned /mnt/off               two file systems, each in a scratch directory
+  trueline bench tree /mnt/aligned /mnt/off               two file systems, each in a directory
   trueline bench tree --host openbsd-ffs drive:wd10ears   a simulated file system
   trueline bench raidtest -r -n 64 --bs 16k /dev/sdb
   trueline bench replay --trace log.blkparse drive:md

@@ -42,7 +42,7 @@ pub(super) struct Job<'a, 'b> {
 }
 
 /// A run and its counters.
-pub(super) struct Done {
+pub(super) struct RunOutput {
     pub(super) run: Run,
     /// Counters of every simulated drive.
     pub(super) spent: Vec<Counters>,
@@ -54,10 +54,10 @@ pub(super) struct Done {
     pub(super) phases: Option<Phases>,
 }
 
-impl Done {
+impl RunOutput {
     /// A run without counters.
-    fn from_run(run: Run) -> Done {
-        Done { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
+    fn from_run(run: Run) -> RunOutput {
+        RunOutput { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
     }
 }
 
@@ -191,7 +191,7 @@ impl Backend {
     }
 
     /// Runs a job once.
-    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         match self {
             Backend::Simulated(drives) => drives.run(job),
             Backend::Real(media) => media.run(job),

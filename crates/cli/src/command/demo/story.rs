@@ -17,7 +17,7 @@ use trueline_geom::layout::{May, in_order, plan};
 use trueline_geom::table::scheme::TableSite;
 use trueline_lab::error::Error as LabFailure;
 use trueline_lab::result::LabDocument;
-use trueline_lab::study::{Asked, Lab, Texts, run};
+use trueline_lab::study::{Lab, Selection, Texts, run};
 
 /// Layout file of the second time.
 pub(crate) const LAYOUT: &str = include_str!("layout.toml");
@@ -46,7 +46,7 @@ pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, Reason> {
         survey::survey(&target::Target::title("the same disk, laid out again"), &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text }))
         .map_err(|e| failed(e.into()))?;
-    let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+    let asked = Selection { rows: Vec::new(), sweep: 0, threads: 2 };
     let (cost, failures) = run(&[lab], &asked, &|step| progress.step(step))
         .map_err(|failure| failed(format!("lab {failure}").into()))?;
     match failures.first() {

@@ -29,7 +29,7 @@ use trueline_geom::probe::Limits;
 use trueline_host::Error;
 use trueline_host::device::sysfs;
 use trueline_host::process::command::{self, Ran};
-use trueline_host::process::tmpfile::Unnamed;
+use trueline_host::process::tmpfile::TemporaryFile;
 
 /// Bytes from the start that hold every magic number of these file systems: they are written last.
 const HEAD: u64 = 128 << 10;
@@ -138,7 +138,7 @@ fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
         .first()
         .and_then(|path| path.parent())
         .filter(|dir| !dir.starts_with("/dev"));
-    let file = Unnamed::new(beside.unwrap_or(&std::env::temp_dir()), length)
+    let file = TemporaryFile::new(beside.unwrap_or(&std::env::temp_dir()), length)
         .map_err(|e| unwritten(e.to_string()))?;
     call.run(call.tool.file, &file.path(), Some(&file))?;
     let made = file.length().map_err(unread)?;
@@ -168,7 +168,12 @@ impl Call<'_> {
     }
 
     /// Runs the tool on `device`, which is the path of `file` if there is one.
-    fn run(&self, force: &[&str], device: &Path, file: Option<&Unnamed>) -> Result<(), Failure> {
+    fn run(
+        &self,
+        force: &[&str],
+        device: &Path,
+        file: Option<&TemporaryFile>,
+    ) -> Result<(), Failure> {
         let end = if file.is_some() { ": nothing was written" } else { "" };
         let program =
             command::find(self.tool.program).ok_or_else(|| self.failed(&missing(self.tool)))?;
@@ -204,7 +209,7 @@ impl Call<'_> {
 }
 
 /// Warns if the clusters came out off a boundary.
-fn off_unit(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+fn off_unit(file: &TemporaryFile, target: &WriteTarget) -> Result<(), Failure> {
     let topology = target.graph.providers[target.id].topology.clone();
     let made = Graph::taste(
         vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)],
@@ -280,7 +285,7 @@ fn ended(tool: &Maker, ran: &Ran, device: &str, target: &str) -> String {
 
 /// Copies the contents of `file` into the provider. The magic numbers come last: an interrupted
 /// copy is no file system.
-fn copy(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+fn copy(file: &TemporaryFile, target: &WriteTarget) -> Result<(), Failure> {
     let (graph, id) = (&target.graph, target.id);
     let (sector, length) =
         (graph.providers[id].topology.sector, graph.providers[id].topology.length);
@@ -320,7 +325,7 @@ fn copy(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
 }
 
 /// Bytes of the file that may have to be copied.
-fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
+fn allocated(file: &TemporaryFile, length: u64) -> Result<u64, Failure> {
     let (mut sum, mut at) = (0, 0);
     while let Some(data) = file.data(at).map_err(unread)?.filter(|_| at < length) {
         sum += data.end - data.start;
@@ -330,7 +335,7 @@ fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
 }
 
 /// Prints the writes of [`copy`], in its order.
-fn show(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+fn show(file: &TemporaryFile, target: &WriteTarget) -> Result<(), Failure> {
     let topology = &target.graph.providers[target.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let head = HEAD.min(length);
@@ -354,7 +359,11 @@ fn unread(error: Error) -> Failure {
 }
 
 /// Passes the runs in `range` of `file` that are not zero to `put`.
-fn runs(file: &Unnamed, range: Range<u64>, put: &mut Put<'_, Failure>) -> Result<(), Failure> {
+fn runs(
+    file: &TemporaryFile,
+    range: Range<u64>,
+    put: &mut Put<'_, Failure>,
+) -> Result<(), Failure> {
     let (mut buffer, mut at) = (Vec::new(), range.start);
     while let Some(data) = file.data(at).map_err(unread)?.filter(|data| data.start < range.end) {
         at = data.start.max(range.start);

@@ -5,7 +5,7 @@ mod table;
 use crate::command::part::args::{Add, Common, Delete, Length, Mark, Modify, Resize};
 use crate::command::part::json::Document;
 use crate::command::part::text;
-use crate::command::part::text::{Done, off_grain, report_line};
+use crate::command::part::text::{PartEdit, off_grain, report_line};
 use crate::failure::{Failure, Reason, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
@@ -107,7 +107,12 @@ impl Report {
 }
 
 /// The outcome of a change to one partition of `table`, or to the table itself.
-fn outcome(target: &WriteTarget, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
+fn outcome(
+    target: &WriteTarget,
+    table: &Table,
+    entry: Option<&Entry>,
+    done: PartEdit<'_>,
+) -> Outcome {
     let called = target.called();
     let name = entry.map_or_else(
         || called.text().to_owned(),
@@ -121,13 +126,13 @@ fn placed(
     target: &WriteTarget,
     table: &Table,
     index: u32,
-    done: Done<'_>,
+    done: PartEdit<'_>,
     rules: Rules,
 ) -> Outcome {
     let called = target.called();
     let (shown, site) = (Shown { name: &called, table, scheme: table.scheme }, target.site());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
-    let added = matches!(done, Done::Added);
+    let added = matches!(done, PartEdit::Added);
     match rules {
         Rules::Aligned => {
             let line = report_line(done, &shown.partition(entry));
@@ -197,7 +202,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         };
         let rules = args.on.common.rules();
         let index = table.add(&target.site(), wanted, rules)?;
-        let outcome = placed(target, table, index, Done::Added, rules);
+        let outcome = placed(target, table, index, PartEdit::Added, rules);
         // Neither place nor size was asked for, and only a scrap in front of the first boundary is
         // free.
         let asked = args.start.or(args.size).or(args.align).is_some();
@@ -251,7 +256,7 @@ pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
         |target, table| {
             own(target, table, args.index)?;
             let entry = table.delete(args.index)?;
-            Ok(outcome(target, table, Some(&entry), Done::Deleted))
+            Ok(outcome(target, table, Some(&entry), PartEdit::Deleted))
         },
     )
 }
@@ -271,7 +276,7 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
             own(target, table, args.index)?;
             let kind = args.kind.as_deref().map(|name| kind(table, name)).transpose()?;
             table.modify(args.index, kind, args.label.clone())?;
-            Ok(outcome(target, table, table.entry(args.index), Done::Modified))
+            Ok(outcome(target, table, table.entry(args.index), PartEdit::Modified))
         },
     )
 }
@@ -286,7 +291,7 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
             let place = request(table, None, args.size, args.align)?;
             let rules = args.on.common.rules();
             table.resize(&target.site(), args.index, &place, rules)?;
-            let mut outcome = placed(target, table, args.index, Done::Resized, rules);
+            let mut outcome = placed(target, table, args.index, PartEdit::Resized, rules);
             outcome.warning = outcome.warning.or_else(|| {
                 table.entry(args.index).and_then(|entry| cut_off(target, table, entry))
             });
@@ -319,7 +324,7 @@ pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
         args.index.map_or(Ok(()), |index| own(target, table, index))?;
         let attribute = attribute(table.scheme, &args.attribute)?;
         table.mark(args.index, attribute, on)?;
-        let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
+        let done = if on { PartEdit::Set(attribute.name) } else { PartEdit::Unset(attribute.name) };
         Ok(outcome(target, table, args.index.and_then(|i| table.entry(i)), done))
     })
 }

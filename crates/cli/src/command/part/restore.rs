@@ -1,7 +1,7 @@
 //! `part restore`: makes a table from gpart(8)'s backup text, to the sector.
 
 use crate::command::part::args::Restore;
-use crate::command::part::text::{Done, report_line};
+use crate::command::part::text::{PartEdit, report_line};
 use crate::failure::Failure;
 use crate::input_text;
 use crate::target::Target;
@@ -66,7 +66,7 @@ fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
     let called = target.called();
     target.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
-        say(&report_line(Done::Restored, called.text()))?;
+        say(&report_line(PartEdit::Restored, called.text()))?;
     }
     Ok(())
 }

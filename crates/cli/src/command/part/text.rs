@@ -11,7 +11,7 @@ use trueline_geom::table::{Entry, Rules};
 
 /// A change to a table or to one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Done<'a> {
+pub(crate) enum PartEdit<'a> {
     Created,
     Destroyed,
     Added,
@@ -27,20 +27,20 @@ pub(crate) enum Done<'a> {
 }
 
 /// The line that reports the change to `name`.
-pub(crate) fn report_line(done: Done<'_>, name: &str) -> String {
+pub(crate) fn report_line(done: PartEdit<'_>, name: &str) -> String {
     let name = words::name(name);
     match done {
-        Done::Created => format!("{name} created"),
-        Done::Destroyed => format!("{name} destroyed"),
-        Done::Added => format!("{name} added"),
-        Done::Deleted => format!("{name} deleted"),
-        Done::Modified => format!("{name} modified"),
-        Done::Resized => format!("{name} resized"),
-        Done::Set(attribute) => format!("{attribute} set on {name}"),
-        Done::Unset(attribute) => format!("{attribute} unset on {name}"),
-        Done::Recovered => format!("{name} recovered"),
-        Done::Restored => format!("{name} restored"),
-        Done::Whole => format!("{name} recovering is not needed"),
+        PartEdit::Created => format!("{name} created"),
+        PartEdit::Destroyed => format!("{name} destroyed"),
+        PartEdit::Added => format!("{name} added"),
+        PartEdit::Deleted => format!("{name} deleted"),
+        PartEdit::Modified => format!("{name} modified"),
+        PartEdit::Resized => format!("{name} resized"),
+        PartEdit::Set(attribute) => format!("{attribute} set on {name}"),
+        PartEdit::Unset(attribute) => format!("{attribute} unset on {name}"),
+        PartEdit::Recovered => format!("{name} recovered"),
+        PartEdit::Restored => format!("{name} restored"),
+        PartEdit::Whole => format!("{name} recovering is not needed"),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
         format!("{name} added, but partition is not aligned on {stripe} bytes")
     } else {
-        report_line(Done::Added, &name)
+        report_line(PartEdit::Added, &name)
     }
 }
 

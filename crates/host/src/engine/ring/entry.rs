@@ -14,7 +14,7 @@ use rustix::io::ReadWriteFlags;
 
 /// `struct io_uring_sqe` of a read, a write or an fsync.
 #[repr(C)]
-struct Entry {
+struct SubmissionEntry {
     code: u8,
     flags: u8,
     priority: u16,
@@ -73,7 +73,7 @@ pub(super) fn entry<Tag>(
     let flags = squeue::Flags::FIXED_FILE.bits();
     let tag = u64::from(slot);
     let unused = [0; 5];
-    let entry = Entry {
+    let entry = SubmissionEntry {
         code,
         flags,
         priority: 0,
@@ -88,9 +88,9 @@ pub(super) fn entry<Tag>(
         unused,
     };
     // SAFETY: `squeue::Entry` is `struct io_uring_sqe` (`repr(C)`), 64 bytes of integers, as is
-    // `Entry`, which has no padding; the sizes are compared by the compiler, and the fields by the
+    // `SubmissionEntry`, which has no padding; the sizes are compared by the compiler, and the fields by the
     // test below.
-    unsafe { std::mem::transmute::<Entry, squeue::Entry>(entry) }
+    unsafe { std::mem::transmute::<SubmissionEntry, squeue::Entry>(entry) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! it arrives ([`Patience`]): a server that trickles bytes counts as one that does not answer.
 
 use super::patience::Patience;
-use crate::nbd::client::Told;
+use crate::nbd::client::ExportInfo;
 use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::request::Request;
 use crate::nbd::wire::{self, Fields, Headers, chunk, command, flag, transmission};
@@ -37,7 +37,7 @@ const CHUNKS: u32 = wire::MAXIMUM / 512;
 pub(super) struct Session {
     line: Timed,
     patience: Patience,
-    told: Told,
+    told: ExportInfo,
     headers: Headers,
     /// The server's ids of the contexts, in the order of [`CONTEXTS`].
     contexts: [Option<u32>; CONTEXTS.len()],
@@ -60,7 +60,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> ExportInfo {
         self.told
     }
 

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::process::command;
-use trueline_host::process::tmpfile::Unnamed;
+use trueline_host::process::tmpfile::TemporaryFile;
 
 /// A loop device, which exists until this is dropped.
 pub(super) struct Looped {
@@ -21,7 +21,7 @@ pub(super) struct Looped {
 impl Looped {
     /// A loop device of `length` bytes of the file from `offset` on. It uses direct I/O: through
     /// the page cache everything would be in memory.
-    pub(super) fn new(file: &Unnamed, offset: u64, length: u64) -> Result<Looped, Error> {
+    pub(super) fn new(file: &TemporaryFile, offset: u64, length: u64) -> Result<Looped, Error> {
         let losetup = command::find("losetup").ok_or_else(|| {
             Error::new("make a loop device: losetup is not installed: install util-linux".into())
         })?;

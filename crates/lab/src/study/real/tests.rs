@@ -1,7 +1,7 @@
 //! This machine: what is measured, and what is skipped.
 
 use crate::error::Error;
-use crate::study::{Asked, Lab, Texts, run};
+use crate::study::{Lab, Selection, Texts, run};
 use std::borrow::Cow;
 
 /// No texts: the disk comes with the program.
@@ -15,7 +15,7 @@ impl Texts for Nothing {
 
 fn all(text: &str) -> Vec<crate::result::Row> {
     let lab = Lab::parse(text, Box::new(Nothing)).expect("a lab");
-    let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+    let asked = Selection { rows: Vec::new(), sweep: 0, threads: 2 };
     let (mut document, failures) = run(&[lab], &asked, &|_| {}).expect("it is within its bounds");
     assert_eq!(failures, []);
     document.labs.remove(0).rows

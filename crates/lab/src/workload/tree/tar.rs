@@ -20,7 +20,7 @@ const LONGEST_HEADER: u64 = 1 << 20;
 
 /// Attributes of the next file from extended headers.
 #[derive(Default)]
-struct Said {
+struct PaxRecords {
     path: Option<String>,
     size: Option<u64>,
 }
@@ -29,7 +29,7 @@ struct Said {
 /// content is added.
 pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
     let mut found = Found::default();
-    let (mut said, mut at) = (Said::default(), 0);
+    let (mut said, mut at) = (PaxRecords::default(), 0);
     loop {
         let mut record = [0; RECORD];
         match archive.read_exact(&mut record) {
@@ -57,7 +57,7 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
                     Some(String::from_utf8_lossy(trim(&text(archive, data, at)?)).into_owned())
             }
             kind => {
-                let Said { path, size } = std::mem::take(&mut said);
+                let PaxRecords { path, size } = std::mem::take(&mut said);
                 let name = path.unwrap_or_else(|| name_of(&record));
                 next = size.unwrap_or(data);
                 let size = match kind {
@@ -156,7 +156,7 @@ fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// Reads the pax records `LENGTH KEY=VALUE\ ` of an extended header.
-fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
+fn extended(bytes: &[u8], said: &mut PaxRecords, at: u64) -> Result<(), Error> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let record = record_of(rest)

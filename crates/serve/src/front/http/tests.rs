@@ -89,7 +89,7 @@ fn what_is_no_get_of_a_page_is_refused() {
         }
         let long = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(HEAD));
         assert_eq!(status(&ask_for(address, &long.as_bytes()[..HEAD])), "431");
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(asked::FIELDS + 1));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(request::FIELDS + 1));
         assert_eq!(status(&ask_for(address, many.as_bytes())), "431");
         // In pieces it is the same request.
         let mut stream = TcpStream::connect(address).unwrap();

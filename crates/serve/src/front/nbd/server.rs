@@ -28,7 +28,7 @@ struct Clients {
 }
 
 /// The entry of a connected client, removed when dropped.
-struct Place<'a> {
+struct ClientSlot<'a> {
     clients: &'a Clients,
     number: u64,
 }
@@ -45,13 +45,13 @@ impl Clients {
         waited.unwrap_or_else(PoisonError::into_inner).0.len() <= count
     }
 
-    fn enter(&self, number: u64, client: Arc<Client>) -> Place<'_> {
+    fn enter(&self, number: u64, client: Arc<Client>) -> ClientSlot<'_> {
         self.table().insert(number, client);
-        Place { clients: self, number }
+        ClientSlot { clients: self, number }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ClientSlot<'_> {
     fn drop(&mut self) {
         self.clients.table().remove(&self.number);
         self.clients.gone.notify_all();

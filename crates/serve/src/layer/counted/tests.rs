@@ -89,7 +89,7 @@ fn threads_lose_nothing() {
         std::thread::scope(|scope| {
             for _ in 0..at_once {
                 scope.spawn(|| {
-                    SEAT.with(|_| gone.wait());
+                    LOG_SLOT.with(|_| gone.wait());
                     (0..1000).for_each(|i| store.write_at(&[0; 4096], i % 100 * 512).unwrap());
                 });
             }

@@ -24,7 +24,7 @@ fn recorded(file: File, place: u64) -> Recorded {
     Recorded::new(Arc::new(Memory::new(1 << 20).unwrap()), place, recorder)
 }
 
-fn read_back(mut file: File) -> Vec<Entry> {
+fn read_back(mut file: File) -> Vec<TracedRequest> {
     file.rewind().unwrap();
     trace::Trace::new(Box::new(BufReader::new(file))).unwrap().map(Result::unwrap).collect()
 }

@@ -1,7 +1,7 @@
 //! A directory of this machine. A run works in a scratch directory in it, which is removed with the
 //! run.
 
-use super::{Done, Job};
+use super::{Job, RunOutput};
 use crate::failure::{Failure, complain};
 use crate::target::Target;
 use crate::words;
@@ -36,7 +36,7 @@ impl Directory {
     }
 
     /// Runs a job once, after older dirty data has been written.
-    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let scratch = Scratch::new(&self.path)?;
         let mut files = Root::new(scratch.path())?;
         files.forget()?;
@@ -51,6 +51,6 @@ impl Directory {
         }
         let (run, phases) = done?;
         scratch.remove()?;
-        Ok(Done { phases, engine: Some("files"), ..Done::from_run(run) })
+        Ok(RunOutput { phases, engine: Some("files"), ..RunOutput::from_run(run) })
     }
 }

@@ -1,6 +1,6 @@
 //! Memory and zeroes: they measure our own layers.
 
-use super::{Done, Job};
+use super::{Job, RunOutput};
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
 use crate::target::{DiskOverrides, Source, Target, open};
@@ -52,13 +52,13 @@ impl Memory {
     }
 
     /// Runs a job once, on the bytes that the run before left.
-    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let mut rig = Stored::new(
             self.graph.stores(),
             self.provider().route().clone(),
             self.provider().topology.sector,
         );
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
-        Ok(Done { engine: Some("memory"), ..Done::from_run(run) })
+        Ok(RunOutput { engine: Some("memory"), ..RunOutput::from_run(run) })
     }
 }

@@ -1,6 +1,6 @@
 //! Files and devices of this machine.
 
-use super::{Done, Job};
+use super::{Job, RunOutput};
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
 use crate::failure::{Failure, Reason, without_direct};
@@ -95,7 +95,7 @@ impl Real {
     }
 
     /// Runs a job once. The page cache is emptied before, unless it is to be kept.
-    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let Task::Blocks(workload) = job.task else {
             return Err(Error::new("it needs a file system".into()));
         };
@@ -119,7 +119,7 @@ impl Real {
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
         let host_reads =
             self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
-        Ok(Done { host_reads, engine, ..Done::from_run(run) })
+        Ok(RunOutput { host_reads, engine, ..RunOutput::from_run(run) })
     }
 
     /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the

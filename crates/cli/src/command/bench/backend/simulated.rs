@@ -1,6 +1,6 @@
 //! Simulated drives, in virtual time.
 
-use super::{Done, Job};
+use super::{Job, RunOutput};
 use crate::command::bench::args::{Bench, Host};
 use crate::command::bench::task::Task;
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ impl Simulated {
     }
 
     /// Runs a job once, on drives whose platters begin as its seed says.
-    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let mut seeds = Random::new(job.seed);
         let drives = self
             .drives
@@ -93,17 +93,19 @@ impl Simulated {
             Task::Blocks(_) if self.buffered => {
                 let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
                 let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
-                Done { host_reads: Some(buffered.added_reads()), ..Done::from_run(run) }
+                RunOutput { host_reads: Some(buffered.added_reads()), ..RunOutput::from_run(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
                 let shape = Shape::newfs(self.file, rig::Rig::length(&rig))?;
-                Done::from_run(job.task.on_blocks(
+                RunOutput::from_run(job.task.on_blocks(
                     &mut FreebsdUfs::new(&mut rig, shape)?,
                     job.seed,
                     job.watch,
                 )?)
             }
-            Task::Blocks(_) => Done::from_run(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
+            Task::Blocks(_) => {
+                RunOutput::from_run(job.task.on_blocks(&mut rig, job.seed, job.watch)?)
+            }
             Task::Files(_) | Task::Bonnie(_) => {
                 let (run, phases) = match self.host {
                     Host::LinuxWriteback => {
@@ -123,7 +125,7 @@ impl Simulated {
                         ));
                     }
                 };
-                Done { phases, ..Done::from_run(run) }
+                RunOutput { phases, ..RunOutput::from_run(run) }
             }
         };
         done.spent = rig.counters();

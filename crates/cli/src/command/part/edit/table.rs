@@ -3,7 +3,7 @@
 use super::{Report, open_target};
 use crate::command::part::args::{Create, Destroy, Recover};
 use crate::command::part::json::Document;
-use crate::command::part::text::{Done, report_line};
+use crate::command::part::text::{PartEdit, report_line};
 use crate::failure::{Failure, Reason};
 use crate::typed;
 use crate::words::escape;
@@ -92,7 +92,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
         &target,
         &table,
         &args.on.common,
-        report_line(Done::Created, target.called().text()),
+        report_line(PartEdit::Created, target.called().text()),
     );
     let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
     target.write(scheme, patches, Some(&table), &args.on.write)?;
@@ -131,7 +131,7 @@ pub(in crate::command::part) fn destroy(args: &Destroy) -> Result<ExitCode, Fail
     let patches = table.scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
-        false => Report::Line(report_line(Done::Destroyed, target.called().text())),
+        false => Report::Line(report_line(PartEdit::Destroyed, target.called().text())),
     };
     target.write(table.scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
@@ -146,7 +146,7 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
             &target,
             &before,
             &args.on.common,
-            report_line(Done::Whole, target.called().text()),
+            report_line(PartEdit::Whole, target.called().text()),
         );
         target.write(before.scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
@@ -159,7 +159,7 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
         &target,
         &after,
         &args.on.common,
-        report_line(Done::Recovered, target.called().text()),
+        report_line(PartEdit::Recovered, target.called().text()),
     );
     target.write(
         after.scheme,

@@ -3,7 +3,7 @@
 use super::Session;
 use super::head::Asked;
 use super::timed::Timed;
-use crate::nbd::client::Told;
+use crate::nbd::client::ExportInfo;
 use crate::nbd::client::patience::Patience;
 use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::socket::Client as Socket;
@@ -151,7 +151,7 @@ impl Session {
         wanted: &Wanted<'_>,
     ) -> Result<Session, HandshakeError> {
         let line = greet(socket, wanted)?;
-        let told = Told { length: 0, flags: 0, sizes: None, extended: false };
+        let told = ExportInfo { length: 0, flags: 0, sizes: None, extended: false };
         let patience = wanted.patience;
         let (headers, contexts, asked) =
             (Headers::Simple, [None; CONTEXTS.len()], Asked::default());

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub(super) const FIELDS: usize = 64;
 
 /// A request for an answer.
-pub(super) struct Asked {
+pub(super) struct HttpRequest {
     /// The requested path without its query, or the answer that refuses it.
     pub path: Result<String, ErrorResponse>,
     /// True if the answer is its head alone.
@@ -49,14 +49,14 @@ impl ErrorResponse {
     }
 }
 
-impl From<ErrorResponse> for Asked {
-    fn from(refusal: ErrorResponse) -> Asked {
-        Asked { path: Err(refusal), bare: false }
+impl From<ErrorResponse> for HttpRequest {
+    fn from(refusal: ErrorResponse) -> HttpRequest {
+        HttpRequest { path: Err(refusal), bare: false }
     }
 }
 
 /// Parses a request to the server named `name`; [`None`] if it is incomplete.
-pub(super) fn parse(bytes: &[u8], name: &str) -> Option<Asked> {
+pub(super) fn parse(bytes: &[u8], name: &str) -> Option<HttpRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
@@ -67,9 +67,9 @@ pub(super) fn parse(bytes: &[u8], name: &str) -> Option<Asked> {
     }
 }
 
-fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
+fn understand(request: &httparse::Request<'_, '_>, name: &str) -> HttpRequest {
     let bare = request.method == Some("HEAD");
-    let refused = |refusal| Asked { path: Err(refusal), bare };
+    let refused = |refusal| HttpRequest { path: Err(refusal), bare };
     let hosts: Vec<&[u8]> = request
         .headers
         .iter()
@@ -87,7 +87,7 @@ fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
     if !matches!(request.method, Some("GET" | "HEAD")) {
         return refused(METHOD);
     }
-    Asked { path: Ok(path.split('?').next().unwrap_or_default().to_owned()), bare }
+    HttpRequest { path: Ok(path.split('?').next().unwrap_or_default().to_owned()), bare }
 }
 
 /// True if a `Host` is an address, `localhost` or `name`, on any port: a port may be forwarded.
