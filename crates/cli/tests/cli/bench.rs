@@ -408,7 +408,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --set rpm=1", "rpm"),
         ("dd missing.img", "no such file or device"),
         ("dd missing.img --set rpm=1", "--set is for simulated drives"),
-        ("dd drive:md,drive:md", "there are several disks: name the provider"),
+        ("dd drive:md,drive:md", "several disks: name the provider"),
         ("dd drive:md#p1", "no provider 'p1'"),
         (
             "dd md:64m,missing.img",
