@@ -11,6 +11,7 @@ pub(crate) mod serving;
 pub(crate) mod simulated;
 mod source;
 
+use crate::failure::Reason;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 pub(crate) use overrides::{DiskOverrides, no_profile};
 pub(crate) use source::Source;
@@ -77,13 +78,13 @@ impl Target {
 
     /// All disks of `targets` as one target; an error names a target that is more, or less, than
     /// disks.
-    pub(crate) fn together(targets: &[Target]) -> Result<Target, String> {
+    pub(crate) fn together(targets: &[Target]) -> Result<Target, Reason> {
         if let Some(other) = targets.iter().find(|t| t.provider.is_some() || t.sources.is_empty()) {
-            return Err(format!(
+            return Err(Reason(format!(
                 "open {other}: targets that are taken together are disks, without a provider"
-            ));
+            )));
         }
-        Ok(Target::of(targets.iter().flat_map(|t| t.sources.clone()).collect(), None))
+        Ok(Target::from_sources(targets.iter().flat_map(|t| t.sources.clone()).collect(), None))
     }
 
     /// The text as typed.

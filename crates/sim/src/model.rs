@@ -264,7 +264,8 @@ impl Model {
                 (Some(value), Range::Numbers(_)) => value.is_integer() || value.is_float(),
                 (Some(value), Range::Words(_)) => value.is_str(),
             };
-            if let Err(why) = range.check() {
+            if !range.is_valid() {
+                let why = "two numbers, the least first, or two words and more, each once";
                 return refuse(ranges, key, format!(" = {range}: {why}"));
             }
             if !fits {

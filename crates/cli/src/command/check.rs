@@ -81,11 +81,15 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 /// The targets that were named, and the images in the directories that were.
 fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Target>, Vec<String>) {
     let (mut targets, mut failures) = if args.together {
-        let named: Result<Vec<Target>, String> =
-            args.targets.iter().cloned().map(|name| name.map_err(|e| e.to_string())).collect();
+        let named: Result<Vec<Target>, Reason> = args
+            .targets
+            .iter()
+            .cloned()
+            .map(|name| name.map_err(|e| Reason(e.to_string())))
+            .collect();
         match named.and_then(|named| Target::together(&named)) {
             Ok(whole) => survey_all(&[Ok(whole)], overrides, args.quiet),
-            Err(failure) => (Vec::new(), vec![failure]),
+            Err(failure) => (Vec::new(), vec![failure.0]),
         }
     } else {
         survey_all(&args.targets, overrides, args.quiet)

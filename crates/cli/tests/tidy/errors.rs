@@ -3,7 +3,7 @@
 use super::{code, is_test, root, sources};
 
 /// Crates in which no error is a text. Messages are made where an error is shown.
-const TYPED: [&str; 4] = ["host", "lab", "serve", "cli"];
+const TYPED: [&str; 6] = ["geom", "sim", "host", "lab", "serve", "cli"];
 
 /// The last parameter of every `Result<…>` in the code that has more than one.
 fn error_types(code: &str) -> Vec<String> {

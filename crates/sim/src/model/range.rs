@@ -15,18 +15,13 @@ pub enum Range {
 }
 
 impl Range {
-    /// Checks the range: two finite numbers in order, or at least two different words.
-    pub(super) fn check(&self) -> Result<(), &'static str> {
-        let can = match self {
+    /// True for two finite numbers in order, or at least two different words.
+    pub(super) fn is_valid(&self) -> bool {
+        match self {
             Range::Numbers([least, most]) => least.is_finite() && most.is_finite() && least <= most,
             Range::Words(words) => {
                 words.len() > 1 && words.iter().collect::<BTreeSet<_>>().len() == words.len()
             }
-        };
-        if can {
-            Ok(())
-        } else {
-            Err("two numbers, the least first, or two words and more, each once")
         }
     }
 }
