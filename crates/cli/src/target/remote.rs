@@ -8,7 +8,7 @@ use super::open::{any_bytes, topology};
 use crate::failure::Reason;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file::Access;
