@@ -40,7 +40,7 @@ pub struct Line {
     pub number: usize,
     /// Index of the partition in its table.
     pub index: u32,
-    /// Type by name, for [`Scheme::kind`].
+    /// Type by name, for [`Scheme::kind`](crate::table::scheme::Scheme::kind).
     pub kind: String,
     /// First byte, of the range that gpart counts to a partition ([`Table::counted`]).
     pub start: u64,
