@@ -324,8 +324,7 @@ fn a_set_without_a_member_says_which() {
     let scratch = disks(&[8 * MIB, 8 * MIB, 8 * MIB]);
     let here = scratch.path();
     run(here, "stripe label data a.img b.img c.img").ended(0);
-    let missing =
-        "stripe set stripe/data has 2 of its 3 members here: number 1 of 0 to 2 is missing";
+    let missing = "stripe set stripe/data has 2 of its 3 members here: member 1 is missing (numbers begin at 0)";
     for name in ["stripe/data", "stripe/datap1"] {
         let named = format!("{missing}: name all of them: a.img,c.img,DISK#{name}\n");
         for command in ["serve --run true", "check", "show", "info"] {
@@ -340,7 +339,7 @@ fn a_set_without_a_member_says_which() {
     let two = run(here, "serve --run true b.img#stripe/data");
     assert!(
         two.refused().ends_with(
-            ": numbers 0, 2 of 0 to 2 are missing: name all of them: b.img,DISK,DISK#stripe/data"
+            ": members 0, 2 are missing (numbers begin at 0): name all of them: b.img,DISK,DISK#stripe/data"
         ),
         "{}",
         two.stderr
@@ -348,7 +347,7 @@ fn a_set_without_a_member_says_which() {
     // A member by itself may be served, and it is said that it is one.
     let ran = run(here, "serve --run true b.img");
     let note = "trueline: note TL0020 disk: stripe set stripe/data has 1 of its 3 members here: \
-        numbers 0, 2 of 0 to 2 are missing: ";
+        members 0, 2 are missing (numbers begin at 0): ";
     assert!(ran.code == Some(0) && ran.stderr.starts_with(note), "{}", ran.stderr);
     run(here, "serve --run true a.img,b.img,c.img#stripe/data").ended(0);
 }

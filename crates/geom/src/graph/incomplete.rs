@@ -63,7 +63,7 @@ impl Incomplete {
     }
 }
 
-/// `stripe set stripe/data has 2 of its 3 members here: number 2 of 0 to 2 is missing`.
+/// `stripe set stripe/data has 2 of its 3 members here: member 2 is missing (numbers begin at 0)`.
 impl fmt::Display for Incomplete {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Incomplete { class, provider, here, left_out, count, .. } = self;
@@ -79,7 +79,6 @@ impl fmt::Display for Incomplete {
             0 => Vec::new(),
             _ => (0..*count).filter(is_missing).take(NAMED).collect(),
         };
-        let last = count.saturating_sub(1);
         let mut before = ":";
         for (numbers, all, state) in [
             (left_out.iter().take(NAMED).copied().collect(), left_out.len(), "left out"),
@@ -90,11 +89,11 @@ impl fmt::Display for Incomplete {
                 continue;
             }
             let more = if all > named.len() { " and more" } else { "" };
-            let (noun, verb) = if all == 1 { ("number", "is") } else { ("numbers", "are") };
-            write!(f, "{before} {noun} {}{more} of 0 to {last} {verb} {state}", named.join(", "))?;
+            let (noun, verb) = if all == 1 { ("member", "is") } else { ("members", "are") };
+            write!(f, "{before} {noun} {}{more} {verb} {state}", named.join(", "))?;
             before = ",";
         }
-        Ok(())
+        if before == "," { f.write_str(" (numbers begin at 0)") } else { Ok(()) }
     }
 }
 
@@ -118,11 +117,11 @@ mod tests {
         let said = |here: &[Option<usize>], count| set(here, count).to_string();
         assert_eq!(
             said(&[Some(0)], 2),
-            "stripe set stripe/data has 1 of its 2 members here: number 1 of 0 to 1 is missing"
+            "stripe set stripe/data has 1 of its 2 members here: member 1 is missing (numbers begin at 0)"
         );
         assert_eq!(
             said(&[Some(2), Some(0)], 4),
-            "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are missing"
+            "stripe set stripe/data has 2 of its 4 members here: members 1, 3 are missing (numbers begin at 0)"
         );
         assert_eq!(said(&[None], 2), "stripe set stripe/data has 1 of its 2 members here");
         let stale = |left_out: &[usize]| {
@@ -131,14 +130,14 @@ mod tests {
         };
         assert_eq!(
             stale(&[1, 3]),
-            "stripe set stripe/data has 2 of its 4 members here: numbers 1, 3 of 0 to 3 are left out"
+            "stripe set stripe/data has 2 of its 4 members here: members 1, 3 are left out (numbers begin at 0)"
         );
         assert_eq!(
             stale(&[3]),
-            "stripe set stripe/data has 2 of its 4 members here: number 3 of 0 to 3 is left out, number 1 of 0 to 3 is missing"
+            "stripe set stripe/data has 2 of its 4 members here: member 3 is left out, member 1 is missing (numbers begin at 0)"
         );
         let many = said(&[Some(1)], usize::MAX);
-        assert!(many.contains(": numbers 0, 2, 3, 4, 5, 6, 7, 8 and more of 0 to "), "{many}");
+        assert!(many.contains(": members 0, 2, 3, 4, 5, 6, 7, 8 and more are missing"), "{many}");
     }
 
     #[test]

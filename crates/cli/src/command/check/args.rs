@@ -26,34 +26,34 @@ Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
-  3  with --strict: something could not be known: contents that are not read, not recognised or \
-    not understood inside, or none at all";
+  3  with --strict, and else 0: a target is `unknown`: contents that are not read, not recognised \
+    or not understood inside, or none at all";
 
 #[derive(Args)]
 pub(crate) struct Check {
     /// Disks or images, DISK[,DISK...][#PROVIDER]; without one, all disks of this host
     #[arg(value_parser = named())]
     pub targets: Vec<Named>,
-    /// Take all targets as one, as if commas were between them: the members of a set, or the
-    /// physical volumes of a group
+    /// Treat all targets as one, as if joined by commas: members of a set, or physical volumes of a
+    /// group
     #[arg(long, requires = "targets", conflicts_with = "recursive")]
     pub together: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Read devices from a file instead of this host: the output of `lsblk -OJb`, or of `nvme id-ns
-    /// -o json` for the drive that the targets are for; - is stdin
+    /// -o json` of the drive that the images will be written to; - is stdin
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,
-    /// Exit with 3 if anything could not be judged; for CI
+    /// Exit with 3, instead of 0, if a target is `unknown`; for CI
     #[arg(long)]
     pub strict: bool,
     /// Also the images in this directory and in those beneath it
     #[arg(long, short, value_name = "DIR")]
     pub recursive: Vec<PathBuf>,
-    /// Print only what could not be read; the exit status has the verdict
+    /// Print only what could not be read; the exit status gives the verdict
     #[arg(long, short, conflicts_with_all = ["form", "columns", "no_header", "bytes"])]
     pub quiet: bool,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct Output {
     /// Print one JSON document
     #[arg(long, short = 'J', group = "form")]
     pub json: bool,
-    /// Print one JSON document for each target, one a line
+    /// Print one JSON document per target, each on its own line
     #[arg(long, group = "form")]
     pub jsonl: bool,
     /// Print SARIF 2.1.0, for code scanning

@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 #[derive(Args)]
 pub(crate) struct Drives {
-    /// A model by name, or a model file ./x.toml: its parameters; none: list the models
+    /// Print the parameters of this model, or of a model file ./x.toml; without it, list the models
     #[arg(value_name = "MODEL", value_parser = ModelName, hide_possible_values = true)]
     pub model: Option<String>,
     /// Print the complete file of a model, to make one of your own from

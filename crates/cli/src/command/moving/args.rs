@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline move --resume /mnt/usb/sdb1.journal        with this journal, on the disk that it names
 
 The partition keeps its size. Where its old and its new place overlap, a journal is kept until \
-the move is done, on another disk than the one that is changed. After an interruption, --resume \
+the move is done, in a file outside the disk that is changed. After an interruption, --resume \
 continues where it stopped.";
 
 #[derive(Args)]
@@ -32,7 +32,8 @@ pub(crate) struct Move {
     #[arg(long, value_name = "OFFSET")]
     pub to: Option<String>,
     /// Continue the interrupted move of this journal, on the disk that it names or on TARGET. With
-    /// a disk instead (`--resume disk.img`), the journal is sought where --journal puts it
+    /// a disk instead (`--resume disk.img`), the journal is sought where a move puts it by default:
+    /// beside an image; for a device, in the current directory
     #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
     #[allow(
         clippy::option_option,

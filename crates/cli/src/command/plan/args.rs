@@ -17,9 +17,9 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Args)]
 pub(crate) struct Plan {
-    /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
+    /// DISK[,DISK...][#PROVIDER]; without it, a disk that the options describe
     pub target: Option<Target>,
-    /// Layers from the bottom up, each a use listed below
+    /// Layers from the bottom up, each a use from the list below
     #[arg(long = "use", value_name = "LAYER[+LAYER...]", required_unless_present = "list")]
     pub wanted: Option<String>,
     /// List the uses with their other forms, and nothing else

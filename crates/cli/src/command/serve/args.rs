@@ -52,12 +52,12 @@ pub(crate) struct Serve {
     /// or to memory (mem) until the server ends
     #[arg(long, value_name = "FILE|mem", value_parser = overlay::parse)]
     pub overlay: Option<Place>,
-    /// Serve LEN bytes of the target from byte N on, and nothing else; without LEN, all from there
-    /// on
+    /// Serve LEN bytes of the target from byte N on, and nothing else; without LEN, to the end of
+    /// the target
     #[arg(long, value_name = "N[+LEN]", value_parser = range::parse)]
     pub offset: Option<Range>,
-    /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is
-    /// then 1 if there was any
+    /// Refuse writes and zeros (with `all`, reads too) that are not whole units of the grain; the
+    /// exit status is 1 if a request was refused
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
     pub strict: Option<Strict>,
     /// Write the process id to this file once it serves; the file is removed at the end
@@ -66,15 +66,15 @@ pub(crate) struct Serve {
     /// End when the process that started it ends
     #[arg(long)]
     pub exit_with_parent: bool,
-    /// Serve while CMD runs, which finds the export at $uri, $file (--fuse) or $device (--ublk);
-    /// without --nbd, --fuse and --ublk on a socket of its own
+    /// Serve while CMD runs. It finds the export in $uri, $file (--fuse) or $device (--ublk).
+    /// Without --nbd, --fuse and --ublk the export is on a temporary socket
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
     /// Serve what is mounted or in use
     #[arg(long)]
     pub allow_busy: bool,
-    /// Read and write files and devices past the page cache (O_DIRECT); parts of their units are
-    /// read, changed and written back
+    /// Read and write files and devices past the page cache (O_DIRECT); a request of part of
+    /// a unit reads the unit, changes it and writes it back
     #[arg(long)]
     pub direct: bool,
     /// Delay every request by the time that the target's simulated drives take for it

@@ -22,7 +22,7 @@ pub(crate) struct Show {
     /// Print one JSON document
     #[arg(long, short = 'J')]
     pub json: bool,
-    /// Do not report what could not be read; the exit status has it
+    /// Say nothing of what could not be read; the exit status still tells
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]

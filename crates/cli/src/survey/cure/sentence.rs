@@ -27,7 +27,10 @@ pub(super) fn name_members(missing: usize, class: Option<&str>) -> String {
     let numbers = class.map_or_else(String::new, |class| {
         format!("; trueline {class} dump DISK says what number a member is")
     });
-    format!("name the other {missing} in the same target, separated by commas{numbers}")
+    match missing {
+        1 => format!("name the other member too, separated by a comma{numbers}"),
+        _ => format!("name the other {missing} members too, separated by commas{numbers}"),
+    }
 }
 
 /// Options that state what the disk is; places are shown in sectors of `sector` bytes.

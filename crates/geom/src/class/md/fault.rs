@@ -64,11 +64,11 @@ impl std::error::Error for Fault {}
 pub(super) enum Exclusion {
     /// Label that contradicts the others.
     Contradicts,
-    /// Label that has seen fewer events than the newest one.
+    /// Label with a lower event count than the newest one.
     Stale {
-        /// Events that it has seen.
+        /// Event count of this label.
         seen: u64,
-        /// Events that the newest label has seen.
+        /// Event count of the newest label.
         newest: u64,
     },
     /// Member that the others know as failed.
@@ -100,7 +100,7 @@ impl fmt::Display for Exclusion {
                 f.write_str("what it says of the set is not what the others say")
             }
             Exclusion::Stale { seen, newest } => {
-                write!(f, "it is stale: it has seen {seen} events, the others {newest}")
+                write!(f, "it is stale: its event count is {seen}, the newest {newest}")
             }
             Exclusion::Failed => f.write_str("it is stale: the others know it as failed"),
             Exclusion::Short { length, end } => {
