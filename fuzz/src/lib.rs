@@ -1,4 +1,4 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs, models and the network block device
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, models and the network block device
 //! server. What must hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim` and
 //! `crates/serve`.
 
@@ -26,3 +26,5 @@ pub mod repair;
 pub mod sequence;
 #[path = "../../crates/geom/tests/hostile/texts.rs"]
 pub mod texts;
+#[path = "../../crates/geom/tests/hostile/volumes.rs"]
+pub mod volumes;

@@ -23,6 +23,9 @@ const SECTOR: u64 = 512;
 pub struct Limits {
     /// Bytes that may be read, for each disk.
     pub bytes: u64,
+    /// Bytes of maps that may be read besides, for all disks together: what sets keep on their
+    /// members of the places of their bytes.
+    pub maps: u64,
     /// Providers that may be made.
     pub providers: usize,
     /// Tables, sets and data areas that may lie inside each other.
@@ -33,7 +36,7 @@ impl Default for Limits {
     /// Bounds that are enough for any disk in use; tasting a hostile one stops within some
     /// milliseconds.
     fn default() -> Limits {
-        Limits { bytes: 4 << 20, providers: 2048, depth: 16 }
+        Limits { bytes: 4 << 20, maps: 64 << 20, providers: 2048, depth: 16 }
     }
 }
 
@@ -41,6 +44,7 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Cell<u64>,
+    maps: Cell<u64>,
     spent: Cell<u64>,
     /// Store, first byte and length in bytes of every read, failed ones included.
     read: RefCell<Vec<(usize, u64, u64)>>,
@@ -49,7 +53,8 @@ pub struct Budget {
 impl Budget {
     /// A full budget of `limits.bytes` bytes.
     pub fn new(limits: Limits) -> Budget {
-        Budget { left: Cell::new(limits.bytes), spent: Cell::new(0), read: RefCell::default() }
+        let (left, maps) = (Cell::new(limits.bytes), Cell::new(limits.maps));
+        Budget { left, maps, spent: Cell::new(0), read: RefCell::default() }
     }
 
     /// Bytes read so far.
@@ -215,6 +220,34 @@ impl<'a> Probe<'a> {
             }
         }
         self.cached(offset, end)
+    }
+
+    /// Fills `buffer` from `offset` with a part of a map, within [`Limits::maps`] and without a
+    /// copy kept: the reader of a map keeps it. An error is the reason for which it cannot be seen.
+    pub fn map(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Blind> {
+        let length = buffer.len() as u64;
+        let failed = |errno| Blind::Unreadable(offset, errno);
+        if offset.checked_add(length).is_none_or(|end| end > self.length()) {
+            return Err(failed(Errno::Range));
+        }
+        self.budget.maps.set(self.budget.maps.get().checked_sub(length).ok_or(Blind::Budget)?);
+        self.budget.note(self.route, offset, length);
+        self.route.read_at(self.stores, buffer, offset).map_err(failed)?;
+        lay_over(&self.planned, offset, buffer);
+        Ok(())
+    }
+
+    /// A probe of what `route`, over this provider or any other of the same disks, leads to.
+    pub fn over<'b>(&self, route: &'b Route) -> Probe<'b>
+    where
+        'a: 'b,
+    {
+        Probe::new(route, self.stores, self.budget, self.sector, None, None)
+    }
+
+    /// The route to the provider's bytes.
+    pub fn route(&self) -> &'a Route {
+        self.route
     }
 
     /// Fills `buffer` from `offset`, as [`Probe::bytes`] reads; every failure is [`Errno::Io`].

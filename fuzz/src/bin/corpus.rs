@@ -2,7 +2,7 @@
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
-//! DIR/texts and DIR/newfs; and the models under DIR/model. `corpus show taste|parser|edit FILE`
+//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; and the models under DIR/model. `corpus show taste|parser|edit FILE`
 //! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
@@ -11,6 +11,7 @@ use trueline_fuzz::hexdump::hexdump;
 use trueline_fuzz::input::{SCRIPT, decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
 use trueline_fuzz::texts::TEXTS;
+use trueline_fuzz::volumes;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_sim::model::MODELS;
 
@@ -29,9 +30,11 @@ fn main() {
 }
 
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
-    for target in ["taste", "parser", "hexdump", "edit", "texts", "newfs", "model"] {
+    for target in ["taste", "parser", "hexdump", "edit", "texts", "volumes", "newfs", "model"] {
         std::fs::create_dir_all(into.join(target))?;
     }
+    let group = [volumes::TEXT.as_bytes(), &[0], &volumes::thin_pool()].concat();
+    std::fs::write(into.join("volumes").join("every-kind"), group)?;
     for (nth, text) in TEXTS.iter().enumerate() {
         std::fs::write(into.join("texts").join(nth.to_string()), text)?;
         // A length of 64 MiB or so in 512-byte sectors.

@@ -19,3 +19,4 @@ mod seeds;
 mod sets;
 #[path = "../../../../tests/skip.rs"]
 mod skip;
+mod thin_dump;

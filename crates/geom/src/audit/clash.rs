@@ -2,7 +2,7 @@
 
 use super::{PAGE, severity};
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::topology::{Clash, cost};
+use crate::base::topology::{Clash, Why, cost, is_whole};
 use crate::graph::{Graph, Id};
 
 /// Findings about clashes that arise on `id`, where members meet.
@@ -13,7 +13,30 @@ pub(super) fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
     // A clash on a disk was reported by the kernel, and has its finding.
     let fresh = p.topology.clashes.iter().filter(|c| p.is_set && c.why.costs() && !inherited(c));
     let name = |&member: &Id| graph.providers[member].name.as_str();
-    fresh.map(|c| clash(c, p.class, p.parents.get(c.member).map_or("?", name))).collect()
+    let chunk = p.topology.facts.iter().find(|fact| fact.why == Why::Chunk).map(|f| f.grain.size());
+    let has_row = p.topology.facts.iter().any(|f| matches!(f.why, Why::Row | Why::FullStripe));
+    let finding = |c: &Clash| match chunk.filter(|&chunk| c.unit > 0 && !is_whole(chunk, c.unit)) {
+        // Chunks of a thin volume, a snapshot or a cache lie anywhere on what is beneath.
+        Some(chunk) if p.class == "lvm" && !has_row => in_chunks(c, chunk),
+        _ => clash(c, p.class, p.parents.get(c.member).map_or("?", name)),
+    };
+    fresh.map(finding).collect()
+}
+
+/// The finding about a volume in chunks of `chunk` bytes, which are not whole units of what they
+/// lie on.
+fn in_chunks(clash: &Clash, chunk: u64) -> Finding {
+    let (unit, why) = (clash.unit, clash.why.name());
+    let cost = cost(PAGE, unit, clash.remainder, clash.why.is_rmw());
+    let message = format!(
+        "its chunks of {chunk} bytes lie anywhere on a {unit}-byte {why}: what begins on that above does not begin on it beneath"
+    );
+    let severity = severity(cost).max(Severity::Warning);
+    Finding::new(&finding::CLASH, severity, 0, message).against(unit, clash.remainder, cost).fix(
+        format!(
+            "make its pool anew with chunks of whole units: --chunksize, a multiple of {unit}b"
+        ),
+    )
 }
 
 /// The finding about a clash of a set of `class`, in which the member that disagrees is called

@@ -248,14 +248,13 @@ fn recreate(kind: Kind, unit: u64, length: u64) -> Option<Fix> {
 
 /// Chunk and row in bytes of the set beneath; `None` where they are not known.
 fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
-    let of = |why| {
-        p.topology
-            .facts
-            .iter()
-            .find(move |f| f.why == why && f.trust > Trust::Untrusted)
-            .map(|f| f.grain.size())
-    };
-    (of(Why::Chunk), of(Why::FullStripe).or_else(|| of(Why::Row)))
+    let of =
+        |why| p.topology.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted);
+    let row = of(Why::FullStripe).or_else(|| of(Why::Row));
+    // A label that names chunks and no row is of chunks that lie anywhere: there is nothing to
+    // spread over.
+    let chunk = of(Why::Chunk).filter(|f| row.is_some() || f.source != Source::Label);
+    (chunk.map(|f| f.grain.size()), row.map(|f| f.grain.size()))
 }
 
 /// Stripe parameters that are not those of the set beneath.

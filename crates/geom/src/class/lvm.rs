@@ -15,14 +15,19 @@
 //! the boundaries of where it lies, striped ones besides their chunk and row. Where segments meet off
 //! a boundary there is a clash.
 //!
+//! Thin volumes, old snapshots and cached volumes have their chunk, and what is beneath as far as
+//! that divides the chunk.
+//!
 //! # Limits
-//! Segments that are striped, linear, mirrors, raid0, raid1, zero or error are mapped; a volume of
-//! any other type is named with its type, and its contents stay unknown. Neither a mirror's log nor
-//! dm-raid's own metadata are read: copies count as the same.
+//! Volumes of integrity, VDO and unknown types are named with their type, and their contents stay
+//! unknown, as those of a RAID volume under reshape, an origin into which a snapshot is being merged,
+//! and a volume whose map is larger than what is read of maps. A mirror's log is not read: its copies
+//! count as the same.
 //!
 //! # Sources
 //! LVM2 `lib/format_text/layout.h`, `format-text.c`, `import_vsn1.c`; `lib/label/label.h`;
-//! `libdm/libdm-config.c`; segment types in `lib/striped`, `lib/mirror`, `lib/raid`, `lib/thin`.
+//! `libdm/libdm-config.c`; segment types in `lib/striped`, `lib/mirror`, `lib/raid`, `lib/thin`,
+//! `lib/snapshot`, `lib/cache_segtype`, `lib/writecache`.
 
 use self::fault::Fault;
 use super::{Assembly, Claim, Class, Member, Present, Taste};
@@ -34,11 +39,13 @@ use copies::Copy;
 use group::{Group, Physical};
 use std::cmp::Reverse;
 
+pub mod chunks;
 mod copies;
 mod fault;
 mod group;
 mod segments;
 mod text;
+mod tree;
 mod volumes;
 
 pub use segments::{Places, Segments};
@@ -140,10 +147,13 @@ impl Class for Lvm {
             let here = claims.iter().position(|claim| claim.uuid == physical.id);
             findings.extend(here.map(|number| (number, marked(&group))));
         }
-        let lengths: Vec<u64> = present.iter().map(|present| present.probe.length()).collect();
         let sectors: Vec<u64> = present.iter().map(|present| present.probe.sector()).collect();
         findings.extend(volumes::shared(&group, &at, &sectors));
-        let (layers, wrong) = volumes::layers(&group, &at, &lengths);
+        if here.is_empty() {
+            // Its volumes would stand on nothing.
+            return Some(Assembly { layers: Vec::new(), findings, here });
+        }
+        let (layers, wrong) = volumes::layers(&group, &at, present);
         let first = here.first().copied().unwrap_or(0);
         findings.extend(wrong.into_iter().map(|finding| (first, finding)));
         Some(Assembly { layers, findings, here })

@@ -1,6 +1,7 @@
 //! Disks built to be followed for ever: tables that hold themselves, and sets of sets.
 
 use crate::repair::repair;
+use crate::volumes;
 use trueline_geom::base::store::Sparse;
 
 /// MiB.
@@ -42,7 +43,28 @@ pub fn all() -> Vec<(&'static str, Vec<Sparse>)> {
         ("mirrors of mirrors", one(mirrors_of_mirrors(12, 10))),
         ("sets of sets", one(sets_of_sets(8, 12))),
         ("mirror in mirror 1000 deep", one(mirror_chain(1000))),
+        (
+            "volumes of every kind",
+            one(volumes::group(volumes::TEXT.as_bytes(), &volumes::thin_pool())),
+        ),
+        (
+            "volumes of no disk here",
+            one(volumes::group(volumes::TEXT.replace("012345-", "543210-").as_bytes(), &[])),
+        ),
+        ("volumes of volumes", one(volumes::group(volumes_of_volumes(3000).as_bytes(), &[]))),
     ]
+}
+
+/// A group of `count` volumes, each of them a mirror of the one before and of nothing else.
+fn volumes_of_volumes(count: usize) -> String {
+    let mut text = volumes::TEXT.split("logical_volumes").next().unwrap().to_string();
+    text.push_str("logical_volumes {\n l0 { segment1 { start_extent = 0 extent_count = 1 type = \"zero\" } }\n");
+    for nth in 1..count {
+        let below = format!("raids = [\"-\", \"l{}\"]", nth - 1);
+        let segment = format!("start_extent = 0 extent_count = 1 type = \"raid1\" {below}");
+        text.push_str(&format!(" l{nth} {{ status = [\"VISIBLE\"] segment1 {{ {segment} }} }}\n"));
+    }
+    text + "} }\n"
 }
 
 fn filled(length: u64, byte: u8) -> Sparse {

@@ -20,6 +20,7 @@ pub mod newfs;
 pub mod repair;
 pub mod sequence;
 pub mod texts;
+pub mod volumes;
 
 use invariants::{SHORT, Subject, again_holds, graph_holds, parser_holds, parsers};
 use mutate::{Random, mutate, resized};
@@ -124,6 +125,28 @@ fn tasting_is_of_what_it_has_looked_at() {
     }
 }
 
+/// Texts and maps with a few bytes changed, whose checksums are right.
+#[test]
+fn volume_groups() {
+    let (text, maps) = (volumes::TEXT.as_bytes(), volumes::thin_pool());
+    let mut random = Random::new(1);
+    for number in 0..wanted(MUTANTS) {
+        let (mut text, mut maps) = (text.to_vec(), maps.clone());
+        for _ in 0..random.below(4) {
+            let at = usize::try_from(random.below(text.len() as u64)).unwrap();
+            text[at] = b"0179\"[]{}, aim"[usize::try_from(random.below(14)).unwrap()];
+        }
+        for _ in 0..random.below(6) {
+            // What is not zero is in the first half of a block, or where its values begin.
+            let (block, half) = (random.below(4) * 4096, random.below(2) * 2016);
+            let at = usize::try_from(block + half + random.below(64)).unwrap();
+            maps[at] = [0, 1, 2, 0xff][usize::try_from(random.below(4)).unwrap()];
+        }
+        let subjects = [Subject::new(volumes::group(&text, &maps), 512)];
+        graph(&format!("volumes-{number}"), &subjects, Limits::default());
+    }
+}
+
 #[test]
 fn disks_cut_at_every_sector() {
     for (name, disks) in disks() {
@@ -145,9 +168,9 @@ fn small_limits_are_kept() {
         let subjects: Vec<Subject> =
             disks.iter().take(3).map(|disk| Subject::new(disk.clone(), 512)).collect();
         for limits in [
-            Limits { bytes: 0, providers: 8, depth: 16 },
-            Limits { bytes: 8192, providers: 8, depth: 1 },
-            Limits { bytes: 1 << 20, providers: 3, depth: 0 },
+            Limits { bytes: 0, maps: 8192, providers: 8, depth: 16 },
+            Limits { bytes: 8192, maps: 8192, providers: 8, depth: 1 },
+            Limits { bytes: 1 << 20, maps: 8192, providers: 3, depth: 0 },
         ] {
             graph(&name, &subjects, limits);
         }

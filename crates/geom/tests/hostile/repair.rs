@@ -1,11 +1,13 @@
 //! Checksums made right again, so that a mutant is not refused before its numbers are looked at.
 
 use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::format::lvm2::label;
 
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
-/// Gives every GPT header, disklabel, gmirror label and md superblock on the disk the checksum it should have.
+/// Gives every GPT header, disklabel, gmirror label, md superblock, label and text of LVM and block of a
+/// thin pool's metadata on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
     let sectors: Vec<u64> = disk
@@ -22,8 +24,43 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
             disk.put(at + 119, &*md5::compute(&head[..119]));
         } else if number(&head, 0, 4) == 0xa92b_4efc {
             md(disk, at);
+        } else if head.starts_with(b"LABELONE") {
+            disk.put(at + 16, &label::crc(&head[20..]).to_le_bytes());
+        } else if head[4..].starts_with(b" LVM2 x[5A%r0N*>") {
+            lvm(disk, at, head);
+        } else if number(&head, 32, 8) == 27_022_010 {
+            block(disk, at, 160_774);
+        } else if is_node(&head) {
+            block(disk, at, 121_107);
         }
     }
+}
+
+/// The checksum of a group's text at 56 of the header of its area, then the header's own at 0.
+fn lvm(disk: &mut Sparse, at: u64, mut header: Vec<u8>) {
+    let start = at.checked_add(number(&header, 40, 8));
+    let length = Some(number(&header, 48, 8)).filter(|&length| length <= TABLE);
+    let text = start.zip(length).and_then(|(start, length)| read(disk, start, length));
+    if let Some(text) = text {
+        header[56..60].copy_from_slice(&label::crc(&text).to_le_bytes());
+    }
+    let sum = label::crc(&header[4..]).to_le_bytes();
+    header[..4].copy_from_slice(&sum);
+    disk.put(at, &header);
+}
+
+/// True for what may be a node of a B-tree of dm's: it has no magic.
+fn is_node(head: &[u8]) -> bool {
+    let flags = number(head, 4, 4);
+    let (most, size) = (number(head, 20, 4), number(head, 24, 4));
+    matches!(flags, 1 | 2) && (1..=252).contains(&most) && (1..=64).contains(&size)
+}
+
+/// The checksum of a block of 4096 bytes of dm's metadata, which differs by `xor`.
+fn block(disk: &mut Sparse, at: u64, xor: u32) {
+    let Some(raw) = read(disk, at, 4096) else { return };
+    let sum = !crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(&raw[4..]);
+    disk.put(at, &(sum ^ xor).to_le_bytes());
 }
 
 /// The sum of all 32-bit words, its carries added once: of 4096 bytes at 152 (version 0.90), or of

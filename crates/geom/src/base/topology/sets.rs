@@ -123,7 +123,11 @@ impl Topology {
                 below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
             let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);
             let joined = believed.try_fold(None, |so_far, (member, fact)| {
-                let clash = |remainder| Clash { why, unit: fact.grain.size, member, remainder };
+                // Rows may be compared, of which a unit is a part.
+                let clash = |remainder: u64| {
+                    let unit = fact.grain.size;
+                    Clash { why, unit, member, remainder: remainder % unit }
+                };
                 join(so_far, Fact { grain: lift(member, fact.grain).map_err(clash)?, ..*fact })
                     .map(Some)
                     .map_err(clash)
@@ -139,8 +143,8 @@ impl Topology {
     /// The topology of a set with parity in chunks of `chunk` bytes, `data` of them in a row, over
     /// `below`; adds the chunk and the full stripe.
     ///
-    /// Its promise holds for the parity too, which every write changes: at the same bytes of its chunk
-    /// as the data. A unit that divides the chunk is never cut. One that does not is whole
+    /// Its promise holds for the parity too, which every write changes: at the same bytes of its
+    /// chunk as the data. A unit that divides the chunk is never cut. One that does not is whole
     /// where the rows that a write fills begin and end on it, and their parity with them.
     pub fn parity(below: &[Topology], chunk: u64, data: u64, length: u64) -> Topology {
         let lift = |grain: Grain| grain.stretch(chunk, data).ok_or(grain.remainder(0));
@@ -160,6 +164,31 @@ impl Topology {
             rows.chunk,
             Some(rows.row),
             Why::Row,
+        )
+    }
+
+    /// The topology of `length` bytes in chunks of `chunk` bytes, each on any multiple of that from
+    /// `base` on; adds the chunk.
+    ///
+    /// A unit that divides the chunk is never cut if chunks begin on it. One that does not is cut
+    /// by some chunk or other.
+    #[must_use]
+    pub fn in_chunks_anywhere(&self, base: u64, chunk: u64, length: u64) -> Topology {
+        let lift = |grain: Grain| {
+            let own = grain.shift(base);
+            if !chunk.is_multiple_of(grain.size) {
+                return Err(chunk % grain.size);
+            }
+            if own.phase == 0 { Ok(own) } else { Err(own.remainder(0)) }
+        };
+        // A hint that many devices make of a transfer limit is not lost, but was none.
+        let hint = |fact: &Fact| fact.why.costs() && !fact.counts() && fact.grain.size > 1;
+        let mut below = self.clone();
+        below.facts.retain(|fact| fact.why != Why::Chunk && !hint(fact));
+        Topology::combine(&[below], length, |_, grain| lift(grain)).in_chunks(
+            chunk,
+            None,
+            Why::Chunk,
         )
     }
 

@@ -1,6 +1,8 @@
 //! Faults of a group's metadata, in one copy of its text or in one volume.
 
 use super::text::Malformed;
+use crate::base::error::Errno;
+use crate::class::md;
 use std::fmt;
 
 /// Fault of LVM's metadata.
@@ -64,6 +66,12 @@ pub(super) enum Fault {
     NoImage,
     /// Image without a name.
     Image,
+    /// Number of images that no volume can have.
+    Images(usize),
+    /// Images of which no level makes a volume.
+    Raid(md::fault::Fault),
+    /// Image that is one of another place as well.
+    Twice(String),
     /// Volume that stands on itself.
     Loop(String),
     /// Volume whose segments are of no possible size.
@@ -117,10 +125,102 @@ impl fmt::Display for Fault {
             Fault::Places => f.write_str("a list of places is no list of names and extents"),
             Fault::NoImage => f.write_str("metadata without an image"),
             Fault::Image => f.write_str("an image is no name"),
+            Fault::Images(count) => write!(f, "{count} images"),
+            Fault::Raid(fault) => fault.fmt(f),
+            Fault::Twice(image) => write!(f, "its image {image} is one of another place as well"),
             Fault::Loop(name) => {
                 write!(f, "{name} stands on itself: its segments go round in a loop")
             }
             Fault::Segments(name) => write!(f, "{name}: its segments are of no possible size"),
+        }
+    }
+}
+
+/// Fault of the metadata in which a volume has the addresses of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MapFault {
+    /// Volume with the metadata that cannot be read.
+    Lost,
+    /// Volume that it stands on and that is not made.
+    NotMade,
+    /// Volume of a pool that is none.
+    NoPool,
+    /// Metadata of a pool, of whose fault the pool says more.
+    Pool,
+    /// Fault of the metadata of a pool, of this device.
+    Device(u64, Box<MapFault>),
+    /// Fault of the metadata of a cache.
+    Cache(Box<MapFault>),
+    /// Map larger than what is read of maps.
+    TooLarge,
+    /// Map of more pieces than are followed.
+    Pieces,
+    /// Trees of more nodes than are followed.
+    Nodes,
+    /// Tree that goes round in a circle, or is too deep.
+    Circle,
+    /// Byte of the map that cannot be read.
+    Unreadable(u64, Errno),
+    /// Block that cannot be read.
+    Block(u64, Errno),
+    /// Block past the end of the metadata.
+    Past(u64),
+    /// Block with a wrong checksum.
+    Sum(u64),
+    /// Block that says it is another.
+    Elsewhere(u64),
+    /// Block whose keys are out of order.
+    Order(u64),
+    /// Block whose numbers contradict each other.
+    Contradiction(u64),
+    /// Metadata of no known version.
+    Version,
+    /// Chunks in bytes: of the metadata, and of the group.
+    Chunks(u64, u64),
+    /// Metadata without a device.
+    NoDevice,
+    /// Chunk that is mapped twice.
+    Twice(u64),
+    /// Snapshot whose store was full.
+    Full,
+    /// Cache that is too small for its own entries.
+    Entries,
+}
+
+impl fmt::Display for MapFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapFault::Lost => f.write_str("the volume with its map cannot be read"),
+            MapFault::NotMade => f.write_str("a volume that it stands on is not made"),
+            MapFault::NoPool => f.write_str("its pool is none"),
+            MapFault::Pool => f.write_str("the metadata of its pool cannot be used"),
+            MapFault::Device(number, fault) => {
+                write!(f, "the metadata of its pool, of device {number}: {fault}")
+            }
+            MapFault::Cache(fault) => {
+                write!(f, "the metadata of its cache cannot be used: {fault}")
+            }
+            MapFault::TooLarge => f.write_str("the map is larger than what is read of maps"),
+            MapFault::Pieces => f.write_str("the map has more pieces than are followed"),
+            MapFault::Nodes => f.write_str("the trees have more nodes than are followed"),
+            MapFault::Circle => f.write_str("the tree goes round in a circle, or is too deep"),
+            MapFault::Unreadable(at, errno) => write!(f, "byte {at} of the map: {errno}"),
+            MapFault::Block(at, errno) => write!(f, "block {at} cannot be read: {errno}"),
+            MapFault::Past(at) => write!(f, "block {at} is pointed to, past the end"),
+            MapFault::Sum(at) => write!(f, "the checksum of block {at} is wrong"),
+            MapFault::Elsewhere(at) => write!(f, "block {at} is one of another place"),
+            MapFault::Order(at) => write!(f, "the keys are out of order in block {at}"),
+            MapFault::Contradiction(at) => write!(f, "block {at} contradicts itself"),
+            MapFault::Version => f.write_str("it is of no known version"),
+            MapFault::Chunks(own, group) => {
+                write!(f, "its chunks are of {own} bytes, those of the group of {group}")
+            }
+            MapFault::NoDevice => f.write_str("there is no such device"),
+            MapFault::Twice(chunk) => write!(f, "chunk {chunk} is mapped twice"),
+            MapFault::Full => {
+                f.write_str("it is not valid any more: its store was full, and what it had is lost")
+            }
+            MapFault::Entries => f.write_str("the entries of the cache do not fit into it"),
         }
     }
 }

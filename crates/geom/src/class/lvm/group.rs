@@ -1,11 +1,16 @@
 //! Volume group, as its text metadata describe it.
 
 use super::fault::Fault;
-use super::text::{self, Malformed, Section, Value};
+use super::text::{self, Malformed, Section};
+use segment::segments;
 use std::collections::HashMap;
 
+mod segment;
+
+pub(super) use segment::{CacheMode, Cached, Kind, Raid, Segment};
+
 /// Size of a sector of the metadata in bytes, whatever the device's are.
-const SECTOR: u64 = 512;
+pub(super) const SECTOR: u64 = 512;
 /// Logical volumes of one group, at most: above any in use, below what would take long to sort out.
 const MOST_VOLUMES: usize = 1 << 16;
 
@@ -85,43 +90,12 @@ pub(super) struct Logical {
     pub(super) name: String,
     /// True if it is a volume of its own, not a part of another one.
     pub(super) is_visible: bool,
-    /// True if old snapshots of it exist: what a write to it replaces belongs to them.
-    pub(super) has_snapshots: bool,
+    /// The reason for which others need what it has, so that it is not written.
+    pub(super) kept: Option<&'static str>,
+    /// True if one of them is being merged into it, so that what it has is in two places.
+    pub(super) is_merging: bool,
     /// Segments in ascending order, without gaps; an `Err` says what is wrong with them.
     pub(super) segments: Result<Vec<Segment>, Fault>,
-}
-
-/// Run of extents of a logical volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    /// First extent of the run.
-    pub(super) first: u64,
-    /// Number of extents; at least 1.
-    pub(super) count: u64,
-    /// Places of its bytes.
-    pub(super) kind: Kind,
-    /// Logical volumes that belong to it and hold none of its bytes, or none that are followed.
-    pub(super) with: Vec<Place>,
-}
-
-/// Type of a segment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Chunks on one place after another; one place alone is linear.
-    Striped {
-        /// Bytes on one place before the next one follows; 0 for one place alone.
-        chunk: u64,
-        /// Places, each of as many extents.
-        places: Vec<Place>,
-    },
-    /// The same bytes in every place.
-    Copies(Vec<Place>),
-    /// Zeros without a place.
-    Zero,
-    /// No place: every I/O fails.
-    Error,
-    /// Type that is not mapped: its name, and what else is worth knowing.
-    Other(String),
 }
 
 /// First extent of a run somewhere else.
@@ -172,11 +146,15 @@ impl Group {
         names.extend(physical.iter().enumerate().map(|(at, pv)| (&*pv.name, On::Physical(at))));
         let logical: Vec<Logical> = volumes
             .iter()
-            .map(|(name, lv)| Logical {
-                name: (*name).to_owned(),
-                is_visible: lv.has("status", "VISIBLE"),
-                has_snapshots: false,
-                segments: segments(lv, extent, &names),
+            .map(|(name, lv)| {
+                let segments = segments(lv, extent, &names);
+                Logical {
+                    name: (*name).to_owned(),
+                    is_visible: lv.has("status", "VISIBLE") && !is_pool(&segments),
+                    kept: None,
+                    is_merging: false,
+                    segments,
+                }
             })
             .collect();
         let stores: Vec<Changes> = volumes
@@ -184,8 +162,31 @@ impl Group {
             .enumerate()
             .filter_map(|(at, (_, lv))| changes(at, lv, &names))
             .collect();
-        Ok(Group { name: name.to_owned(), extent, physical, logical: snapshots(logical, stores) })
+        let mut logical = snapshots(logical, stores);
+        for origin in external_origins(&logical) {
+            logical[origin].kept = Some("thin volumes have what it has");
+        }
+        Ok(Group { name: name.to_owned(), extent, physical, logical })
     }
+}
+
+/// Volumes outside of pools that have what thin volumes do not.
+fn external_origins(logical: &[Logical]) -> Vec<usize> {
+    let segments = logical.iter().flat_map(|volume| volume.segments.iter().flatten());
+    let origins = segments.filter_map(|segment| match segment.kind {
+        Kind::Thin { origin, .. } => origin,
+        _ => None,
+    });
+    origins.collect()
+}
+
+/// Reason for which a volume with old snapshots is not written.
+const SNAPSHOTS: &str = "its old snapshots would have to keep what a write replaces";
+
+/// True for a pool: what it has belongs to the volumes that stand on it.
+fn is_pool(segments: &Result<Vec<Segment>, Fault>) -> bool {
+    let kind = segments.as_ref().ok().and_then(|all| all.first()).map(|segment| &segment.kind);
+    matches!(kind, Some(Kind::Pool { .. } | Kind::CachePool { .. }))
 }
 
 /// Logical volumes of an old snapshot, by their places in the list.
@@ -196,6 +197,8 @@ struct Changes {
     store: usize,
     /// The volume that it is a snapshot of.
     origin: Option<usize>,
+    /// True if it is being merged into that.
+    is_merging: bool,
 }
 
 /// The volumes of a snapshot; `None` if `lv`, the one in place `snapshot`, is none.
@@ -205,16 +208,19 @@ fn changes(snapshot: usize, lv: &Section<'_>, names: &HashMap<&str, On>) -> Opti
         On::Logical(volume) => Some(*volume),
         On::Physical(_) => None,
     };
-    let store = segment.text("cow_store").or(segment.text("merging_store")).and_then(volume)?;
-    Some(Changes { snapshot, store, origin: segment.text("origin").and_then(volume) })
+    let merging = segment.text("merging_store");
+    let store = segment.text("cow_store").or(merging).and_then(volume)?;
+    let (origin, is_merging) = (segment.text("origin").and_then(volume), merging.is_some());
+    Some(Changes { snapshot, store, origin, is_merging })
 }
 
-/// The volumes with snapshots as the kernel shows them: in the text the name is that of the store of
-/// changes, and the snapshot is hidden. The store becomes `NAME-cow`.
+/// The volumes with snapshots as the kernel shows them: in the text the name is that of the store
+/// of changes, and the snapshot is hidden. The store becomes `NAME-cow`.
 fn snapshots(mut logical: Vec<Logical>, stores: Vec<Changes>) -> Vec<Logical> {
-    for Changes { snapshot, store, origin } in stores {
+    for Changes { snapshot, store, origin, is_merging } in stores {
         if let Some(origin) = origin {
-            logical[origin].has_snapshots = true;
+            logical[origin].kept = Some(SNAPSHOTS);
+            logical[origin].is_merging |= is_merging;
         }
         if snapshot == store {
             continue;
@@ -246,172 +252,6 @@ impl Logical {
             .and_then(|all| all.last())
             .map_or(0, |last| last.first + last.count)
     }
-}
-
-impl Kind {
-    /// Places on other volumes.
-    pub(super) fn places(&self) -> &[Place] {
-        match self {
-            Kind::Striped { places, .. } | Kind::Copies(places) => places,
-            Kind::Zero | Kind::Error | Kind::Other(_) => &[],
-        }
-    }
-}
-
-/// The segments of a volume with extents of `extent` bytes, in ascending order.
-fn segments(
-    lv: &Section<'_>,
-    extent: u64,
-    names: &HashMap<&str, On>,
-) -> Result<Vec<Segment>, Fault> {
-    let mut all = Vec::new();
-    for (name, section) in lv.sections().filter(|(name, _)| name.starts_with("segment")) {
-        all.push(segment(section, extent, names).map_err(|fault| fault.within(name))?);
-    }
-    all.sort_by_key(|segment| segment.first);
-    let mut next = 0u64;
-    for segment in &all {
-        if segment.first != next {
-            return Err(Fault::Gap { first: segment.first, end: next });
-        }
-        next = next.saturating_add(segment.count);
-    }
-    if next.checked_mul(extent).is_none_or(|bytes| bytes == 0 || bytes > i64::MAX.unsigned_abs()) {
-        return Err(Fault::Size(next, extent));
-    }
-    Ok(all)
-}
-
-fn segment(
-    section: &Section<'_>,
-    extent: u64,
-    names: &HashMap<&str, On>,
-) -> Result<Segment, Fault> {
-    let number = |key| section.number(key).ok_or(Fault::Without(key));
-    let (first, count) = (number("start_extent")?, number("extent_count")?);
-    if count == 0 {
-        return Err(Fault::Without("extents"));
-    }
-    let word = section.text("type").ok_or(Fault::Without("type"))?;
-    // A compatibility mark stands behind a plus: `cache+CACHE_USES_CACHEVOL`.
-    let kind = match word.split('+').next().unwrap_or(word) {
-        "striped" | "linear" => {
-            striped(pairs(section.list("stripes"), names)?, section, extent, count)?
-        }
-        "mirror" => Kind::Copies(pairs(section.list("mirrors"), names)?),
-        "zero" => Kind::Zero,
-        "error" => Kind::Error,
-        "raid1" => Kind::Copies(images(section.list("raids"), names)?),
-        "raid0" => {
-            let images: Result<_, _> =
-                section.list("raid0_lvs").iter().map(|name| image(name, names)).collect();
-            striped(images?, section, extent, count)?
-        }
-        "raid0_meta" => striped(images(section.list("raids"), names)?, section, extent, count)?,
-        _ => Kind::Other(named(word, section)),
-    };
-    let used = |place: &Place| kind.places().iter().any(|own| own.on == place.on);
-    let with = mentioned(section, names).into_iter().filter(|place| !used(place)).collect();
-    Ok(Segment { first, count, kind, with })
-}
-
-/// Stripes of `count` extents of `extent` bytes together.
-fn striped(
-    places: Vec<Place>,
-    section: &Section<'_>,
-    extent: u64,
-    count: u64,
-) -> Result<Kind, Fault> {
-    let stripes = places.len() as u64;
-    if stripes == 0 {
-        return Err(Fault::Without("stripes"));
-    }
-    if stripes == 1 {
-        return Ok(Kind::Striped { chunk: 0, places });
-    }
-    let chunk = section.number("stripe_size").unwrap_or(0).saturating_mul(SECTOR);
-    if !count.is_multiple_of(stripes) {
-        return Err(Fault::Uneven { extents: count, stripes });
-    }
-    let on_each = (count / stripes).checked_mul(extent);
-    if chunk == 0 || on_each.is_none_or(|bytes| !bytes.is_multiple_of(chunk)) {
-        return Err(Fault::Stripe { size: chunk, extent });
-    }
-    Ok(Kind::Striped { chunk, places })
-}
-
-/// Names, each with an extent behind it, as `stripes` and `mirrors` have them.
-fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
-    let pair = |pair: &[Value<'_>]| match pair {
-        [Value::Text(name), Value::Number(extent)] => {
-            let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
-            let extent =
-                u64::try_from(*extent).map_err(|_| Fault::Extent(*extent, name.to_string()))?;
-            Ok(Place { on, extent })
-        }
-        _ => Err(Fault::Places),
-    };
-    list.chunks(2).map(pair).collect()
-}
-
-/// Images of a RAID, each behind its metadata.
-fn images(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
-    list.chunks(2).map(|pair| image(pair.get(1).ok_or(Fault::NoImage)?, names)).collect()
-}
-
-/// The whole of a volume that is named.
-fn image(name: &Value<'_>, names: &HashMap<&str, On>) -> Result<Place, Fault> {
-    let Value::Text(name) = name else { return Err(Fault::Image) };
-    let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
-    Ok(Place { on, extent: 0 })
-}
-
-/// Keys of a segment whose values are names of volumes; others have words that may be such names.
-const NAMING: [&str; 14] = [
-    "cache_pool",
-    "cow_store",
-    "data",
-    "external_origin",
-    "merging_store",
-    "meta_dev",
-    "metadata",
-    "mirror_log",
-    "origin",
-    "pool",
-    "raids",
-    "thin_pool",
-    "vdo_pool",
-    "writecache",
-];
-
-/// Logical volumes that a section names, each once.
-fn mentioned(section: &Section<'_>, names: &HashMap<&str, On>) -> Vec<Place> {
-    let entries = section.entries.iter().filter(|(key, _)| NAMING.contains(&&**key));
-    let values = entries.flat_map(|(_, value)| match value {
-        Value::List(values) => values.as_slice(),
-        value => std::slice::from_ref(value),
-    });
-    let mut found: Vec<Place> = Vec::new();
-    for value in values {
-        let Value::Text(name) = value else { continue };
-        let on = names.get(&**name).copied().filter(|on| matches!(on, On::Logical(_)));
-        found.extend(on.map(|on| Place { on, extent: 0 }).filter(|place| !found.contains(place)));
-    }
-    found
-}
-
-/// A segment type that is not mapped, in words.
-fn named(word: &str, section: &Section<'_>) -> String {
-    let mut words = format!("segment type {word}");
-    for (key, name) in [("chunk_size", "chunks"), ("stripe_size", "stripes")] {
-        if let Some(bytes) = section.number(key).and_then(|sectors| sectors.checked_mul(SECTOR)) {
-            words.push_str(&format!(", {name} of {bytes} bytes"));
-        }
-    }
-    if let Some(mode) = section.text("cache_mode") {
-        words.push_str(&format!(", {mode}"));
-    }
-    words
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ struct Piece {
 /// Places of the bytes of a run; each place is a consumer and the first byte there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// One after another in chunks of so many bytes, of which the run is whole rows. One place alone
-    /// has no chunks.
+    /// One after another in chunks of so many bytes, of which the run is whole rows. One place
+    /// alone has no chunks.
     Striped(u64, Vec<(usize, u64)>),
     /// In each the same.
     Copies(Vec<(usize, u64)>),

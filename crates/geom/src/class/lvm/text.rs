@@ -5,9 +5,9 @@
 //! value   = number | string | '[' [ value { ',' value } ] ']'
 //! ```
 //!
-//! Strings stand in double quotes, where a backslash takes the next character as it is, or in single
-//! quotes; a comment runs from `#` to the end of its line. Nesting and the number of values are
-//! bounded, so hostile text costs no more than its length.
+//! Strings stand in double quotes, where a backslash takes the next character as it is, or in
+//! single quotes; a comment runs from `#` to the end of its line. Nesting and the number of values
+//! are bounded, so hostile text costs no more than its length.
 
 use std::borrow::Cow;
 
@@ -121,7 +121,8 @@ impl<'a> Parser<'a> {
         Malformed { at: self.at, why }
     }
 
-    /// The next byte that is neither space nor comment; `None` at the end. The text ends with a NUL.
+    /// The next byte that is neither space nor comment; `None` at the end. The text ends with a
+    /// NUL.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {

@@ -1,39 +1,56 @@
 //! Layers of a group: one for every logical volume, after those that it stands on.
 
 use super::Lvm;
-use super::fault::Fault;
+use super::fault::{Fault, MapFault};
 use super::group::{Group, Kind, Logical, On, Place, Segment};
 use super::segments::{Places, Segments};
 use crate::base::finding::{self, Finding, Severity};
-use crate::class::{Below, Claim, Class, Layer, Member};
+use crate::class::{Below, Claim, Class, Layer, Member, Present};
+use crate::mapping::geom::Geom;
+use crate::mapping::route::Route;
 use crate::mapping::slices::{bounded, overlaps};
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// The layers of `group`. `at` is the member that each physical volume is, `lengths` those of the
-/// members in bytes. Volumes that have none are said by the messages.
+use order::{Users, order};
+
+mod cache;
+mod mapped;
+mod order;
+mod raid;
+mod snapshot;
+mod thin;
+
+/// Pieces of all maps of one group, at most: of what is read of maps some 100 MiB are made.
+const MOST_RUNS: usize = 4 << 20;
+/// Layers inside each other that are read through: the graph follows no more.
+const DEEPEST: usize = 16;
+
+/// The layers of `group`. `at` is the member that each physical volume is, of those `present`.
+/// Volumes that have none are said by the messages.
 pub(super) fn layers(
     group: &Group,
     at: &[Option<usize>],
-    lengths: &[u64],
+    present: &[Present<'_>],
 ) -> (Vec<Layer>, Vec<Finding>) {
     let mut maker = Maker {
         group,
         at,
-        lengths,
-        users: users(group),
+        present,
+        users: Users::new(group),
         layers: Vec::new(),
         made: vec![None; group.logical.len()],
+        pools: RefCell::default(),
+        runs_left: Cell::new(MOST_RUNS),
     };
     let (order, looped) = order(group);
     let mut wrong = Vec::new();
     for volume in order {
         match maker.layer(volume, looped[volume]) {
-            Ok(layer) => {
-                maker.made[volume] = Some(maker.layers.len());
-                maker.layers.push(layer);
-            }
+            Ok((layer, is_whole)) => maker.add(volume, layer, is_whole),
             Err(why) => {
                 wrong.push(Finding::new(
                     &finding::LABEL,
@@ -90,6 +107,11 @@ impl Group {
         place.extent.saturating_mul(self.extent).saturating_add(start)
     }
 
+    /// Length of a logical volume in bytes.
+    fn bytes(&self, volume: &Logical) -> u64 {
+        volume.extents().saturating_mul(self.extent)
+    }
+
     /// Bytes of a segment on each of its places.
     fn share(&self, segment: &Segment) -> u64 {
         let extents = match &segment.kind {
@@ -100,66 +122,34 @@ impl Group {
     }
 }
 
-/// For every logical volume the first one that stands on it, and its number there.
-fn users(group: &Group) -> Vec<Option<(usize, usize)>> {
-    let mut users = vec![None; group.logical.len()];
-    for (user, volume) in group.logical.iter().enumerate() {
-        for (nth, under) in beneath(volume).enumerate() {
-            users[under].get_or_insert((user, nth));
-        }
-    }
-    users
-}
-
-/// Logical volumes that one stands on.
-fn beneath(volume: &Logical) -> impl Iterator<Item = usize> {
-    let segments = volume.segments.iter().flatten();
-    let places = segments.flat_map(|segment| segment.kind.places().iter().chain(&segment.with));
-    places.filter_map(|place| match place.on {
-        On::Logical(under) => Some(under),
-        On::Physical(_) => None,
-    })
-}
-
-/// Logical volumes, each after those it stands on, and which of them stand on themselves.
-fn order(group: &Group) -> (Vec<usize>, Vec<bool>) {
-    let count = group.logical.len();
-    let mut open: Vec<usize> = vec![0; count];
-    let mut above: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (user, volume) in group.logical.iter().enumerate() {
-        for under in beneath(volume) {
-            open[user] += 1;
-            above[under].push(user);
-        }
-    }
-    let mut order: Vec<usize> = (0..count).filter(|&volume| open[volume] == 0).collect();
-    let mut next = 0;
-    while let Some(&volume) = order.get(next) {
-        next += 1;
-        for &user in &above[volume] {
-            open[user] -= 1;
-            if open[user] == 0 {
-                order.push(user);
-            }
-        }
-    }
-    // What is left stands on itself, or on what does.
-    let looped: Vec<bool> = open.iter().map(|&open| open > 0).collect();
-    order.extend((0..count).filter(|&volume| looped[volume]));
-    (order, looped)
+/// Layer of a logical volume, once it is made.
+#[derive(Clone)]
+struct Placed {
+    /// Index of the layer.
+    layer: usize,
+    /// Route to its bytes; `None` where it has none, or stands on too many others.
+    route: Option<Route>,
+    /// Layers inside each other, those that fold left out.
+    depth: usize,
+    /// True if none of its bytes is lost.
+    is_whole: bool,
 }
 
 struct Maker<'a> {
     group: &'a Group,
     at: &'a [Option<usize>],
-    lengths: &'a [u64],
-    users: Vec<Option<(usize, usize)>>,
+    present: &'a [Present<'a>],
+    users: Users,
     layers: Vec<Layer>,
-    /// Layer of every logical volume that has one.
-    made: Vec<Option<usize>>,
+    /// Every logical volume that has a layer.
+    made: Vec<Option<Placed>>,
+    /// Metadata of every pool that was looked for.
+    pools: RefCell<HashMap<usize, Rc<Result<thin::Pool<'a>, MapFault>>>>,
+    /// Pieces of maps that may still be made.
+    runs_left: Cell<usize>,
 }
 
-/// Pieces of one volume while they are put together.
+/// Volume while it is put together.
 #[derive(Default)]
 struct Draft {
     below: Vec<Below>,
@@ -178,43 +168,122 @@ impl Draft {
     }
 }
 
+/// A volume as it is read.
+struct Drawn {
+    geom: Arc<dyn Geom>,
+    /// True if its first bytes have a known place.
+    is_seen: bool,
+    /// True if none of its bytes is lost.
+    is_whole: bool,
+}
+
 impl Maker<'_> {
-    /// The layer of a logical volume; an `Err` says why there is none.
-    fn layer(&self, volume: usize, looped: bool) -> Result<Layer, Fault> {
+    /// The layer of a logical volume, and whether it is whole; an `Err` says why there is none.
+    fn layer(&self, volume: usize, looped: bool) -> Result<(Layer, bool), Fault> {
         let own = &self.group.logical[volume];
         let name = own.path(self.group);
         let segments = own.segments.as_ref().map_err(|why| why.clone().within(&name))?;
         if looped {
             return Err(Fault::Loop(name));
         }
+        if let Some(image) = self.users.twice(own) {
+            let image = self.group.logical[image].path(self.group);
+            return Err(Fault::Twice(image).within(&name));
+        }
         let mut draft = Draft::default();
-        for segment in segments {
-            self.run(segment, &mut draft);
+        let drawn = match &segments[..] {
+            [segment] if !own.is_merging => match self.mapped(own, &segment.kind, &mut draft)? {
+                Some(drawn) => drawn,
+                None => self.pieces(own, segments, &mut draft)?,
+            },
+            _ => self.pieces(own, segments, &mut draft)?,
+        };
+        for place in segments.iter().flat_map(|segment| &segment.with) {
+            self.find(*place, 0, &mut draft);
         }
         for (&physical, &bytes) in &draft.lost {
             draft.findings.push(self.lost(physical, bytes));
         }
-        // What is on a volume is known by its first bytes.
-        let unseen = draft.runs.first().is_some_and(|(_, places)| *places == Places::Fail);
         if draft.below.is_empty() {
             // A provider stands on something, even if nothing of it can be read.
             draft.below.extend(self.at.iter().flatten().next().map(|&at| Below::Member(at)));
         }
         let parts = vec![self.part(volume)];
+        let layer = Layer::new(drawn.geom, draft.below);
+        let layer = Layer { parts, findings: draft.findings, seen: drawn.is_seen, ..layer };
+        Ok((layer, drawn.is_whole))
+    }
+
+    /// Notes the layer of a logical volume, and the route to its bytes.
+    fn add(&mut self, volume: usize, layer: Layer, is_whole: bool) {
+        let below = layer.below.iter().map(|below| match *below {
+            Below::Member(at) => Some((self.present.get(at)?.probe.route().clone(), 0)),
+            Below::Layer { layer, .. } => {
+                let placed = self.made.iter().flatten().find(|placed| placed.layer == layer)?;
+                Some((placed.route.clone()?, placed.depth))
+            }
+        });
+        let below: Option<Vec<(Route, usize)>> = below.collect();
+        let folds = layer.geom.shift(0).is_some();
+        let under = below.iter().flatten().map(|(_, depth)| *depth);
+        let depth = under.max().unwrap_or(0) + usize::from(!folds);
+        let route = below.filter(|_| depth <= DEEPEST).map(|below| {
+            let routes: Vec<Route> = below.into_iter().map(|(route, _)| route).collect();
+            Route::new(&layer.geom, 0, self.length(volume), &routes)
+        });
+        self.made[volume] = Some(Placed { layer: self.layers.len(), route, depth, is_whole });
+        self.layers.push(layer);
+    }
+
+    /// The route to the bytes of a logical volume.
+    fn route(&self, volume: usize) -> Option<&Route> {
+        self.made.get(volume)?.as_ref()?.route.as_ref()
+    }
+
+    /// True if none of the bytes of a logical volume is lost.
+    fn is_whole(&self, volume: usize) -> bool {
+        self.made.get(volume).and_then(Option::as_ref).is_some_and(|placed| placed.is_whole)
+    }
+
+    /// A volume of pieces, each somewhere else.
+    fn pieces(
+        &self,
+        own: &Logical,
+        segments: &[Segment],
+        draft: &mut Draft,
+    ) -> Result<Drawn, Fault> {
+        for segment in segments {
+            self.run(segment, draft);
+        }
+        if own.is_merging {
+            let message =
+                "an old snapshot is being merged into it: where its bytes are is not followed";
+            draft.findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message.into()));
+            draft.runs = vec![(self.group.bytes(own), Places::Fail)];
+        }
+        // What is on a volume is known by its first bytes.
+        let unseen = draft.runs.first().is_some_and(|(_, places)| *places == Places::Fail);
         let torn = draft.runs.iter().any(|(_, places)| *places == Places::Fail);
         let unwritten = self.unwritten(own, segments, torn);
-        let geom = Segments::new(name.clone(), draft.runs)
+        let name = own.path(self.group);
+        let geom = Segments::new(name.clone(), std::mem::take(&mut draft.runs))
             .ok_or(Fault::Segments(name))?
             .read_only_for(unwritten);
-        let layer = Layer::new(Arc::new(geom), draft.below);
-        Ok(Layer { parts, findings: draft.findings, seen: !unseen, ..layer })
+        let is_whole = !torn
+            && segments.iter().flat_map(|segment| segment.kind.places()).all(|place| {
+                match place.on {
+                    On::Logical(under) => self.is_whole(under),
+                    On::Physical(_) => true,
+                }
+            });
+        Ok(Drawn { geom: Arc::new(geom), is_seen: !unseen, is_whole })
     }
 
     /// The reason for which a volume is not written, in a few words.
     fn unwritten(&self, own: &Logical, segments: &[Segment], torn: bool) -> Option<&'static str> {
         let copied = segments.iter().any(|segment| matches!(segment.kind, Kind::Copies(_)));
-        if own.has_snapshots {
-            Some("its old snapshots would have to keep what a write replaces")
+        if own.kept.is_some() {
+            own.kept
         } else if torn {
             Some("parts of it are missing, or not followed")
         } else if copied && self.at.iter().any(Option::is_none) {
@@ -231,7 +300,7 @@ impl Maker<'_> {
         if own.is_visible {
             return None;
         }
-        let (set, number) = match self.users[volume] {
+        let (set, number) = match self.users.first[volume] {
             Some((user, nth)) => (self.group.logical[user].path(self.group), Some(nth)),
             None => (self.group.name.clone(), None),
         };
@@ -245,7 +314,7 @@ impl Maker<'_> {
     }
 
     fn length(&self, volume: usize) -> u64 {
-        self.group.logical[volume].extents().saturating_mul(self.group.extent)
+        self.group.bytes(&self.group.logical[volume])
     }
 
     /// Adds the run of a segment.
@@ -281,14 +350,15 @@ impl Maker<'_> {
             }
             Kind::Zero => draft.runs.push((length, Places::Zero)),
             Kind::Error => draft.runs.push((length, Places::Fail)),
-            Kind::Other(words) => {
+            kind => {
+                let words = match kind {
+                    Kind::Other(words) => words,
+                    _ => "a segment among others of another type",
+                };
                 let message = format!("{words}: where its bytes are is not followed");
                 draft.findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message));
                 draft.runs.push((length, Places::Fail));
             }
-        }
-        for place in &segment.with {
-            self.find(*place, 0, draft);
         }
     }
 
@@ -298,7 +368,10 @@ impl Maker<'_> {
         let byte = self.group.byte(place);
         let (below, end) = match place.on {
             On::Physical(physical) => match self.at.get(physical).copied().flatten() {
-                Some(at) => (Below::Member(at), self.lengths.get(at).copied().unwrap_or(0)),
+                Some(at) => {
+                    let length = self.present.get(at).map(|present| present.probe.length());
+                    (Below::Member(at), length.unwrap_or(0))
+                }
                 None => {
                     let lost = draft.lost.entry(physical).or_default();
                     *lost = lost.saturating_add(share);
@@ -306,7 +379,7 @@ impl Maker<'_> {
                 }
             },
             On::Logical(volume) => {
-                let layer = self.made.get(volume).copied().flatten()?;
+                let layer = self.made.get(volume)?.as_ref()?.layer;
                 (Below::Layer { layer, slot: 0 }, self.length(volume))
             }
         };
