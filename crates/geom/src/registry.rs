@@ -2,7 +2,7 @@
 //! edited.
 //!
 //! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk. A
-//! format that is only to be known by its magic is a line in `format/known.rs`.
+//! format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
 use crate::format::{self, Format, Kind, Sign};
@@ -56,7 +56,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::drbd::Drbd,
     &format::vdo::Vdo,
     &format::zfs::Zfs,
-    &format::known::Firmware,
+    &format::by_magic::Firmware,
     // File systems.
     &format::fat::Fat,
     &format::swap::Swap,
@@ -79,7 +79,7 @@ pub static FORMATS: &[&dyn Format] = &[
 ];
 
 /// Kinds that are known by their magic alone, for a provider on which nothing else was recognised.
-pub static LAST: &dyn Format = &format::known::ByMagic;
+pub static LAST: &dyn Format = &format::by_magic::ByMagic;
 
 /// Schemes that are edited, in the order in which they are asked. An extended partition is read by
 /// the EBR alone, so that comes first; the others are ordered as in [`CLASSES`].

@@ -36,7 +36,7 @@ mod config;
 mod emulate;
 pub(crate) mod emulated_text;
 mod ending;
-mod flush;
+mod final_flush;
 mod live;
 pub(crate) mod metrics;
 mod notes;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let served = serve(&fronts, args, &layers, top);
-    let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
+    let flushed = if args.read_only { Ok(()) } else { final_flush::disks(&graph, &args.target) };
     let refused = ending::refused(&layers);
     let emulation = layers.drives().map(emulate::emulation);
     let ended = ending::layers(&layers);

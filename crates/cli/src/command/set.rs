@@ -11,7 +11,7 @@ use crate::command::set::args::{
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, Reason, complain};
 use crate::style::Style;
-use crate::survey::cure::sentence;
+use crate::survey::cure::advice;
 use crate::survey::survey;
 use crate::target::open::{open, open_for};
 use crate::target::{DiskOverrides, Source, Target};
@@ -104,7 +104,7 @@ impl SetKind {
         let found = objections(graph, self.class, &members.ids, &made);
         weigh(&found, args.force).map_err(|why| refuse(why.0))?;
         for Objection { found, advice, .. } in &found {
-            complain(&format!("warning: {attempt}: {}", sentence::objection(found, advice)));
+            complain(&format!("warning: {attempt}: {}", advice::objection(found, advice)));
         }
         for (disk, component) in args.disks.iter().zip(&components) {
             let (used, has) = (made.iter().map(|m| m.length).min().unwrap_or(0), component.share());
@@ -379,7 +379,7 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), Reason> {
     let mut heavy = found.iter().filter(|o| o.weight == heaviest).peekable();
     while let Some(objection) = heavy.next() {
         reasons += &objection.found;
-        let advice = sentence::advice(&objection.advice);
+        let advice = advice::advice(&objection.advice);
         // Advice that several share is given once.
         match heavy.peek() {
             Some(next) if next.advice == objection.advice => reasons += "; ",

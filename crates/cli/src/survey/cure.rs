@@ -9,7 +9,7 @@ use crate::placed::{Placed, extended, table_on};
 use crate::target::{self, DiskOverrides, Target};
 use crate::words::escape::shell;
 use crate::words::refusal;
-use room::Room;
+use moves::Room;
 use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::base::topology::{Fact, Source, Why};
@@ -18,8 +18,8 @@ use trueline_geom::mapping::slices::place;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Request, Rules};
 
-mod room;
-pub(crate) mod sentence;
+pub(crate) mod advice;
+mod moves;
 
 /// Maker of cures for the findings on one target.
 pub(crate) struct Cures<'a> {
@@ -100,15 +100,15 @@ impl<'a> Cures<'a> {
                     ),
                 },
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
-                Fix::ShowSectors(size) => cure.fix.push(sentence::show_sectors(*size)),
-                Fix::ShowSectorsOrRemake(size) => cure.fix.push(sentence::show_or_remake(*size)),
-                Fix::ChooseCopy => cure.fix.push(sentence::CHOOSE_COPY.into()),
+                Fix::ShowSectors(size) => cure.fix.push(advice::show_sectors(*size)),
+                Fix::ShowSectorsOrRemake(size) => cure.fix.push(advice::show_or_remake(*size)),
+                Fix::ChooseCopy => cure.fix.push(advice::CHOOSE_COPY.into()),
                 Fix::NameMembers { missing, numbered_by } => {
-                    cure.fix.push(sentence::name_members(*missing, *numbered_by))
+                    cure.fix.push(advice::name_members(*missing, *numbered_by))
                 }
                 Fix::State(statement) => {
                     let sector = self.graph.providers[id].topology.sector;
-                    cure.fix.push(sentence::state(statement, sector))
+                    cure.fix.push(advice::state(statement, sector))
                 }
             }
         }

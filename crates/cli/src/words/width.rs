@@ -5,7 +5,8 @@ use unicode_width::UnicodeWidthStr;
 /// Columns of `text`, which has no control characters: two for a wide character of Chinese,
 /// Japanese or Korean, none for a combining one.
 pub(crate) fn columns_of(text: &str) -> usize {
-    text.width()
+    // Most of what is printed is ASCII, and that is soon seen.
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ const PLANNED: &[(&str, &str)] = &[
     ("md6x5:64k+ext4", "--physical 4096+3584"),
     ("md10x4+lvm+swap", "--for 512n"),
     ("lvm+ext4", "--physical 4096+512"),
+    ("lvm-thin+xfs", ""),
 ];
 
 /// Bytes of a disk: some more than 300 MiB, less than which mkfs.xfs does not take by itself, from

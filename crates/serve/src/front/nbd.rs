@@ -9,9 +9,9 @@
 //! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they
 //! matter.
 
-pub(crate) mod answer;
 pub(crate) mod buffer;
 pub mod connection;
+pub(crate) mod execute;
 pub(crate) mod input;
 pub mod limits;
 pub mod memory_budget;

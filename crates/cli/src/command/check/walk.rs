@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use trueline_geom::base::finding::Severity;
-use trueline_geom::format::known::ENDINGS;
+use trueline_geom::format::by_magic::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
 const IMAGES: [&str; 11] =

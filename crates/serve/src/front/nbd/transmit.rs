@@ -15,7 +15,7 @@ use super::input::{Input, LARGE};
 use super::limits::Limits;
 use super::progress::Progress;
 use crate::export::Export;
-use crate::front::nbd::answer::Answers;
+use crate::front::nbd::execute::Answers;
 use crate::front::nbd::memory_budget::{LOOK, MemoryBudget, OWN, Reservation};
 use crate::front::nbd::negotiate::Agreed;
 use crate::front::nbd::reply::{LENT, Replies};

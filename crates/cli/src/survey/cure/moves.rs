@@ -1,4 +1,5 @@
-//! Room for a partition that is to begin on the grain: the moves that make it.
+//! The moves by which a partition comes to begin on the grain, as command lines: room is made for it where
+//! there is none.
 
 use super::Cures;
 use crate::placed::{Placed, within};
