@@ -198,24 +198,20 @@ guest() {
     rm -f guest.out
 }
 
-# members RECIPE: what kernel/sets.sh leaves of that set of the kernel's, as disk, disk1 and so on.
+# members RECIPE: what kernel/sets.sh leaves of that set of the kernel's, as disk, disk1 and so on; from the directory that TRUELINE_SETS
+# names, if it is there.
 members() {
-    "$TRUELINE_TESTS/kernel/sets.sh" made "$1" >&2
+    made=${TRUELINE_SETS:-}
+    if [ ! -d "$made/$1" ]; then
+        made=$PWD/made
+        "$TRUELINE_TESTS/kernel/sets.sh" "$made" "$1" >&2
+    fi
     index=0
-    while [ -e "made/$1/disk$index.img" ]; do
-        mv "made/$1/disk$index.img" "disk${index#0}"
+    while [ -e "$made/$1/disk$index.img" ]; do
+        cp --sparse=always "$made/$1/disk$index.img" "disk${index#0}"
         index=$((index + 1))
     done
-    rm -r made
-}
-
-# kernel_set NAME: the members of a set that tests/kernel/sets.sh has made in the directory that TRUELINE_SETS names.
-kernel_set() {
-    kernel_set_number=''
-    for kernel_set_disk in "$TRUELINE_SETS/$1"/disk?.img; do
-        cp --sparse=always "$kernel_set_disk" "disk$kernel_set_number"
-        kernel_set_number=$((${kernel_set_number:-0} + 1))
-    done
+    rm -rf made
 }
 
 # without_data OFFSET: those disks without their bytes from there on, where the pattern of their set is.

@@ -31,6 +31,8 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("image-vhd", " TYPE", CONTAINER),
     ("image-vhdx", " TYPE", CONTAINER),
     ("image-vmdk", " TYPE", CONTAINER),
+    ("lvm-raid5-degraded", "vg/lv_rimage_0 TYPE", PART),
+    ("lvm-snapshot", "vg/snap-cow TYPE", PART),
     ("mbr-ebr-loop", "sfdisk", "it goes round the loop until its numbers run out"),
     ("mbr-overlap", "sfdisk", "a slice that reaches past the end of the disk is shown up to there"),
     ("mirror-two", "sfdisk", MEMBER),
@@ -68,6 +70,7 @@ const MAGIC: &str =
     "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str =
     "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";
+const PART: &str = "a part of a volume is looked into through the volume alone";
 
 #[test]
 fn the_real_tools_agree() {
