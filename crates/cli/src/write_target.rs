@@ -61,7 +61,7 @@ impl WriteTarget {
                 )));
             }
         };
-        let reason = graph.providers[id].route().read_only();
+        let reason = graph.providers[id].route().read_only_in_part();
         if let Some(reason) = reason.filter(|_| access.writes()) {
             return Err(Failure::Message(format!(
                 "write to {typed}: {reason}: nothing was written"

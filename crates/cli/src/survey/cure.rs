@@ -124,10 +124,10 @@ impl<'a> Cures<'a> {
         Some(shell(&if name.is_empty() { disks.to_string() } else { format!("{disks}#{name}") }))
     }
 
-    /// Provider `id` as the target of a command that writes; `None` if nothing of it is written.
+    /// Provider `id` as the target of a command that writes; `None` if some of it is not written.
     fn target(&self, id: Id) -> Option<String> {
         let p = &self.graph.providers[id];
-        self.named(&p.name).filter(|_| p.route().read_only().is_none())
+        self.named(&p.name).filter(|_| p.route().read_only_in_part().is_none())
     }
 
     /// Other starts of a partition, in words.
@@ -162,7 +162,7 @@ impl<'a> Cures<'a> {
     /// Advice where no command is sure to work.
     fn moved_by_hand(&self, id: Id) -> Option<String> {
         let p = &self.graph.providers[id];
-        if let Some(why) = p.route().read_only().filter(|_| p.kind.is_some()) {
+        if let Some(why) = p.route().read_only_in_part().filter(|_| p.kind.is_some()) {
             return Some(format!(
                 "trueline move cannot, from images: {why}; it can on the device of the running set"
             ));

@@ -371,3 +371,19 @@ fn members_in_several_targets_are_checked_together() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("without a provider"), "{}", refused.stderr);
 }
+
+/// A thin volume has room for some writes alone: what would stop half-way does not begin.
+#[test]
+fn a_thin_volume_is_not_written_as_a_whole() {
+    let scratch = golden("lvm-thin");
+    let here = scratch.path();
+    let before = bytes(here, "disk");
+    for command in
+        ["mkfs --overwrite ufs disk#pve/vm-100-disk-0", "part destroy -F disk#pve/vm-100-disk-0"]
+    {
+        let ran = run(here, command);
+        assert_eq!(ran.code, Some(2), "{command}: {}", ran.stderr);
+        assert!(ran.stderr.contains("its pool has not given it"), "{command}: {}", ran.stderr);
+        assert!(bytes(here, "disk") == before, "{command} wrote");
+    }
+}

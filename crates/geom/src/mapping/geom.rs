@@ -60,6 +60,13 @@ pub trait Geom: Send + Sync {
         None
     }
 
+    /// The reason for which some of the provider in `slot` cannot be written, though other parts of
+    /// it can; `None` where that is not so.
+    fn read_only_in_part(&self, slot: usize) -> Option<&'static str> {
+        let _ = slot;
+        None
+    }
+
     /// The byte of consumer 0 at which the provider begins, for a plain slice; a route folds it
     /// away. `None` for a layer that does more.
     fn shift(&self, slot: usize) -> Option<u64> {

@@ -168,6 +168,14 @@ impl Route {
         geom.read_only(*slot).or_else(|| below.iter().find_map(Route::read_only))
     }
 
+    /// The reason for which all or some of it cannot be written: what wants to write it as a whole
+    /// does not begin.
+    pub fn read_only_in_part(&self) -> Option<&'static str> {
+        let End::Geom { geom, slot, below } = &self.end else { return None };
+        let own = geom.read_only(*slot).or_else(|| geom.read_only_in_part(*slot));
+        own.or_else(|| below.iter().find_map(Route::read_only_in_part))
+    }
+
     /// The shape of the parity set beneath; `None` without one, or if the members of a set lie on
     /// different ones.
     pub fn parity_rows(&self) -> Option<ParityRows> {

@@ -296,7 +296,7 @@ fn pieces(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Piece> {
     // volume takes some writes and no others.
     let said = match (op, ended) {
         (Op::Read, Err(Errno::Io)) => route.read_only().is_some(),
-        (Op::Write, Err(Errno::ReadOnly)) => true,
+        (Op::Write, Err(Errno::ReadOnly)) => route.read_only_in_part().is_some(),
         _ => false,
     };
     if found.len() < PIECES && !said {

@@ -40,12 +40,15 @@ pub(super) fn containers(graph: &Graph) -> impl Iterator<Item = String> {
     })
 }
 
-/// The target, if nothing of it can be written.
+/// The target, if some or nothing of it can be written.
 pub(super) fn read_only(graph: &Graph, id: Id) -> impl Iterator<Item = String> {
     let provider = &graph.providers[id];
     let name = words::name(&provider.name);
-    let reason = provider.route().read_only();
-    reason.map(|reason| format!("note: {name} is served read-only: {reason}")).into_iter()
+    let route = provider.route();
+    let whole =
+        route.read_only().map(|reason| format!("note: {name} is served read-only: {reason}"));
+    let part = || route.read_only_in_part().map(|reason| format!("note: {name}: {reason}"));
+    whole.or_else(part).into_iter()
 }
 
 /// Providers that are served as they are because members of their set are missing.

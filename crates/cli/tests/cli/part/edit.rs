@@ -46,7 +46,7 @@ fn every_verb_on_a_gpt() {
         disk.refused("add -t efi -s 1m disk", "no room for 1048576 bytes");
         disk.refused("add -t efi -b 0 -s 8s disk", "do not lie where partitions may");
         disk.refused("add -t efi -b 18446744073709551615 disk", "ends past 2^64 bytes");
-        disk.refused("add -t efi --uuid zz disk", "no UUID");
+        disk.refused("add -t efi --uuid zz disk", "--uuid is not a UUID");
         disk.refused(
             &format!("modify -i 1 -l {} disk", "é".repeat(37)),
             "37 UTF-16 units: a GPT has room for 36",

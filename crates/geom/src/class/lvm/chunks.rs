@@ -159,6 +159,12 @@ impl Geom for Chunks {
         self.read_only
     }
 
+    fn read_only_in_part(&self, _slot: usize) -> Option<&'static str> {
+        Some(
+            "blocks that its pool has not given it, or has given other volumes too, are not written",
+        )
+    }
+
     fn arrangement(&self, _slot: usize) -> Option<Arrangement> {
         self.arrangement.clone()
     }
