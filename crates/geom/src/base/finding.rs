@@ -1,5 +1,6 @@
 //! Findings: faults of a disk, and facts worth knowing. A finding is a result, not an error.
 
+use crate::base::escape;
 use crate::base::topology::{Cost, Fact};
 use std::fmt;
 
@@ -79,8 +80,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without a unit or cost, as the table classes make.
+    /// A finding without a unit or cost, as the table classes make. Text in `message` that comes
+    /// from a disk is made harmless here.
     pub fn new(rule: &'static Rule, severity: Severity, offset: u64, message: String) -> Finding {
+        let message = escape::plain(&message);
         Finding {
             rule,
             severity,

@@ -1,5 +1,7 @@
 //! Cures as values: the command line words them, with the names and options that a user typed.
 
+use crate::base::escape;
+
 /// One cure of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
@@ -70,7 +72,7 @@ impl Fix {
 
 impl From<String> for Fix {
     fn from(text: String) -> Fix {
-        Fix::Words(text)
+        Fix::Words(escape::plain(&text))
     }
 }
 
