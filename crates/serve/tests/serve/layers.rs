@@ -23,6 +23,7 @@ use trueline_serve::layer::overlay::{self, Base, Overlay};
 use trueline_serve::layer::recorded::{Recorded, Recorder};
 use trueline_serve::layer::sectored::Sectored;
 use trueline_serve::layer::strict::{Refused, Strict};
+use trueline_serve::layer::watched::Watched;
 use trueline_serve::retaste::trigger::RetasteTrigger;
 use trueline_sim::model::Model;
 use trueline_sim::world::{Schedule, World};
@@ -236,6 +237,10 @@ fn overlaid(spy: &Spy) -> Overlay {
     overlay::in_memory(vec![base]).unwrap().remove(0)
 }
 
+fn watched(spy: &Spy) -> Watched {
+    Watched::new(Box::new(spy.clone()), "disk".into(), Arc::new(|_: &_| {}))
+}
+
 /// Every layer in a state in which it lets everything by, and where its first byte lies beneath.
 fn idle(spy: &Spy, scratch: &Path) -> Vec<(&'static str, Box<dyn Store>, u64)> {
     let spied = || Arc::new(spy.clone());
@@ -248,6 +253,7 @@ fn idle(spy: &Spy, scratch: &Path) -> Vec<(&'static str, Box<dyn Store>, u64)> {
         ("offset", Box::new(Offset::new(spied(), 4096, 256 << 10).unwrap()), 4096),
         ("emulated", Box::new(emulated(spy).0), 0),
         ("overlay", Box::new(overlaid(spy)), 0),
+        ("watched", Box::new(watched(spy)), 0),
     ]
 }
 
