@@ -12,14 +12,15 @@ cd "$(dirname "$0")/.."
 [ $# = 1 ] || { echo "usage: before-after.sh COMMIT" >&2; exit 2; }
 need before-after valgrind=valgrind gcc=gcc taskset=util-linux sfdisk=fdisk mkfs.ext4=e2fsprogs mkfs.vfat=dosfstools
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
-old=$target/before
+# One folder a commit: files have the time of their commit, by which cargo would take another tree for this one.
+old=$target/before/$(git rev-parse --short "$1")
 mkdir -p "$target"
 scratch=$(mktemp -d "$target/before-after.XXXXXX")
 rounds=${ROUNDS:-7} seconds=${SECONDS_EACH:-0.4}
 pids='' status=0
 trap 'kill $pids 2>/dev/null || true; rm -rf "$scratch"' EXIT
 
-# A tree without a history: files have the time of the commit, so a second run builds nothing.
+# A tree without a history; a second run with this commit builds nothing.
 rm -rf "$old/tree"
 mkdir -p "$old/tree"
 git archive "$1" | tar -x -C "$old/tree"
