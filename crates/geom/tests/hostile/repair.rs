@@ -36,17 +36,17 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
     }
 }
 
-/// The checksum of a group's text at 56 of the header of its area, then the header's own at 0.
+/// The checksum of a group's text at 56 of the header of its area, then the header's own at 0. Nothing else is put:
+/// what is zero on a disk is not part of an input.
 fn lvm(disk: &mut Sparse, at: u64, mut header: Vec<u8>) {
     let start = at.checked_add(number(&header, 40, 8));
-    let length = Some(number(&header, 48, 8)).filter(|&length| length <= TABLE);
+    let length = Some(number(&header, 48, 8)).filter(|length| (1..=TABLE).contains(length));
     let text = start.zip(length).and_then(|(start, length)| read(disk, start, length));
     if let Some(text) = text {
         header[56..60].copy_from_slice(&label::crc(&text).to_le_bytes());
+        disk.put(at + 56, &header[56..60]);
     }
-    let sum = label::crc(&header[4..]).to_le_bytes();
-    header[..4].copy_from_slice(&sum);
-    disk.put(at, &header);
+    disk.put(at, &label::crc(&header[4..]).to_le_bytes());
 }
 
 /// True for what may be a node of a B-tree of dm's: it has no magic.
