@@ -27,7 +27,8 @@ use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use trueline_geom::base::store::{Sparse, Store};
-use trueline_geom::base::topology::Grain;
+use trueline_geom::base::topology::{Grain, Topology};
+use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 
 /// Mutants of every disk, by default.
@@ -145,6 +146,28 @@ fn volume_groups() {
         let subjects = [Subject::new(volumes::group(&text, &maps), 512)];
         graph(&format!("volumes-{number}"), &subjects, Limits::default());
     }
+}
+
+/// Volumes of a pool that Linux starts read only, or not at all.
+#[test]
+fn pools_that_linux_would_not_write_are_read_only() {
+    let kept = |flags: u8, transaction: &str| {
+        let text = volumes::TEXT.replace("external_origin = \"base\"", "");
+        let text = text.replace("transaction_id = 1 ", transaction);
+        let mut maps = volumes::thin_pool();
+        maps[4] = flags;
+        let disk = volumes::group(text.as_bytes(), &maps);
+        let topology = Topology::new(512, disk.length());
+        let disk = Disk::new("disk", Box::new(disk), topology);
+        let graph = Graph::taste(vec![disk], Limits::default());
+        let thin = graph.providers.iter().find(|p| p.name == "vg/one").unwrap();
+        thin.route().read_only()
+    };
+    assert_eq!(kept(0, "transaction_id = 1 "), None);
+    assert_eq!(kept(0, ""), None);
+    assert_eq!(kept(1, "transaction_id = 1 "), Some("the metadata of its pool need a check"));
+    let times = "the metadata of its pool and those of its group are of different times";
+    assert_eq!(kept(0, "transaction_id = 2 "), Some(times));
 }
 
 #[test]

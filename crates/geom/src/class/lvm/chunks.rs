@@ -56,6 +56,17 @@ pub fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
+/// The runs of `pairs`: a chunk of the volume, in ascending order, and where it is on a store of
+/// `most` chunks.
+pub fn of_pairs(pairs: impl IntoIterator<Item = (u64, u64)>, most: u64) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (first, store) in pairs {
+        let store = Some(store).filter(|&store| store < most);
+        push(&mut runs, Run { first, count: 1, store, is_shared: false });
+    }
+    runs
+}
+
 impl Chunks {
     /// A volume of `length` bytes in chunks of `chunk`, of which `runs` lie on the store, from its
     /// byte `base` on. `runs` are in ascending order and do not overlap. What is in none of them
@@ -96,6 +107,15 @@ impl Chunks {
             present: members,
         };
         Chunks { arrangement: Some(arrangement), ..self }
+    }
+
+    /// True if every chunk has a place that is its own.
+    fn is_written_everywhere(&self) -> bool {
+        let end = self.runs.iter().try_fold(0, |end, run| {
+            let goes_on = run.first == end && run.store.is_some() && !run.is_shared;
+            goes_on.then(|| run.first.saturating_add(run.count))
+        });
+        end.is_some_and(|end| end >= self.length.div_ceil(self.chunk))
     }
 
     /// The run that has chunk `at`, and the first chunk after it, or before the next one, in which
@@ -160,7 +180,7 @@ impl Geom for Chunks {
     }
 
     fn read_only_in_part(&self, _slot: usize) -> Option<&'static str> {
-        Some(
+        (!self.is_written_everywhere()).then_some(
             "blocks that its pool has not given it, or has given other volumes too, are not written",
         )
     }
@@ -216,5 +236,26 @@ mod tests {
         let kept = volume().read_only_for(Some("of its cache"));
         assert_eq!(kept.map(0, 10, 80, Op::Write), Extent::ReadOnly { length: 30 });
         assert_eq!(kept.read_only(0), Some("of its cache"));
+    }
+
+    #[test]
+    fn a_volume_with_a_place_for_every_chunk_is_written_everywhere() {
+        let made = |runs: &[(u64, u64, Option<u64>, bool)]| {
+            let run =
+                |&(first, count, store, is_shared): &_| Run { first, count, store, is_shared };
+            Chunks::new("vg/lv".into(), 75, 10, 0, runs.iter().map(run).collect())
+        };
+        for (runs, in_part) in [
+            (&[(0, 8, Some(3), false)][..], false),
+            (&[(0, 2, Some(3), false), (2, 6, Some(0), false)], false),
+            (&[(0, 7, Some(3), false)], true),
+            (&[(1, 7, Some(3), false)], true),
+            (&[(0, 2, Some(3), false), (3, 5, Some(0), false)], true),
+            (&[(0, 2, Some(3), true), (2, 6, Some(0), false)], true),
+            (&[(0, 2, None, false), (2, 6, Some(0), false)], true),
+            (&[], true),
+        ] {
+            assert_eq!(made(runs).read_only_in_part(0).is_some(), in_part, "{runs:?}");
+        }
     }
 }

@@ -13,8 +13,9 @@
 //! Linux `drivers/md/dm-cache-metadata.c`: `struct cache_disk_superblock`, `unpack_value`;
 //! `drivers/md/dm-writecache.c`: `struct wc_memory_superblock`, `writecache_resume`.
 
-use super::super::chunks::{Run, push};
+use super::super::chunks::{Run, of_pairs};
 use super::super::fault::MapFault;
+use super::super::group::SECTOR;
 use super::super::tree::{BLOCK, Blocks, little};
 use super::Maker;
 use crate::base::ondisk::on_disk;
@@ -24,7 +25,6 @@ use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
 
-const SECTOR: u64 = 512;
 /// `CACHE_SUPERBLOCK_MAGIC`: 06142003 in octal.
 const MAGIC: u64 = 0o6_142_003;
 /// Difference of a superblock's checksum, `SUPERBLOCK_CSUM_XOR` of dm-cache.
@@ -120,12 +120,7 @@ impl Maker<'_> {
                 None => Ok(()),
             }
         })?;
-        let mut runs = Vec::new();
-        for (first, store) in chunks {
-            let store = Some(store).filter(|&store| store < most);
-            push(&mut runs, Run { first, count: 1, store, is_shared: false });
-        }
-        Ok(runs)
+        Ok(of_pairs(chunks, most))
     }
 
     /// The map of the dm-writecache on `volume`.
@@ -146,12 +141,8 @@ impl Maker<'_> {
         let base = base.ok_or(MapFault::Entries)?;
         let newest = self.entries(route, count, sb.seq_count.get(), chunk)?;
         let most = (route.length() - base) / chunk;
-        let mut runs = Vec::new();
-        for (first, (_, store)) in newest {
-            let store = Some(store).filter(|&store| store < most);
-            push(&mut runs, Run { first, count: 1, store, is_shared: false });
-        }
-        Ok(Map { chunk, base, runs })
+        let pairs = newest.into_iter().map(|(first, (_, store))| (first, store));
+        Ok(Map { chunk, base, runs: of_pairs(pairs, most) })
     }
 
     /// For every block of the origin that a dm-writecache has: when it was written, and the block

@@ -6,6 +6,7 @@ use super::super::group::{CacheMode, Cached, Kind, Logical};
 use super::{Draft, Drawn, Maker, Places, Segments, thin};
 use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::route::Route;
+use crate::probe::Blind;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -98,7 +99,7 @@ impl Maker<'_> {
     ) -> Drawn {
         let level = ("thin", None);
         let kind = self.group.logical.get(pool).and_then(|pool| pool.only());
-        let Some(&Kind::Pool { metadata, chunk, .. }) = kind else {
+        let Some(&Kind::Pool { metadata, chunk, transaction, .. }) = kind else {
             let on = Stands { store: pool, origin: None, chunk: 1, base: 0, level };
             return self.chunks(own, on, Err(MapFault::NoPool), None, draft);
         };
@@ -111,7 +112,8 @@ impl Maker<'_> {
         };
         let on = Stands { store: pool, origin, chunk, base: 0, level };
         let copied = "what it has of its origin would have to be copied";
-        self.chunks(own, on, runs, origin.map(|_| copied), draft)
+        let unwritten = known.as_ref().as_ref().ok().and_then(|pool| pool.read_only(transaction));
+        self.chunks(own, on, runs, unwritten.or(origin.map(|_| copied)), draft)
     }
 
     /// A volume behind a dm-cache.
@@ -207,6 +209,27 @@ impl Maker<'_> {
             geom = geom.over_origin(length);
         }
         Drawn { geom: Arc::new(geom.read_only_for(unwritten)), is_seen, is_whole }
+    }
+
+    /// Fills `buffer` with a part of a map.
+    pub(super) fn read_map(
+        &self,
+        route: &Route,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), MapFault> {
+        let present = self.present.first().ok_or(MapFault::Lost)?;
+        present.probe.over(route).map(offset, buffer).map_err(|blind| match blind {
+            Blind::Budget => MapFault::TooLarge,
+            Blind::Unreadable(_, errno) => MapFault::Unreadable(offset, errno),
+        })
+    }
+
+    /// Counts one more run of a map.
+    pub(super) fn count_run(&self) -> Result<(), MapFault> {
+        let left = self.runs_left.get().checked_sub(1);
+        self.runs_left.set(left.ok_or(MapFault::Pieces)?);
+        Ok(())
     }
 
     /// The consumer that is a logical volume.

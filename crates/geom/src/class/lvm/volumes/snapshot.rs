@@ -9,18 +9,17 @@
 //! Linux `drivers/md/dm-snap-persistent.c`: `struct disk_header`, `struct disk_exception`,
 //! `area_location`, `insert_exceptions`.
 
-use super::super::chunks::{Run, push};
+use super::super::chunks::{Run, of_pairs};
 use super::super::fault::MapFault;
+use super::super::group::SECTOR;
 use super::super::tree::little;
 use super::Maker;
 use crate::base::ondisk::on_disk;
 use crate::mapping::route::Route;
-use crate::probe::Blind;
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
-const SECTOR: u64 = 512;
 /// Magic of a store, `SnAp` (`SNAP_MAGIC`).
 const MAGIC: u32 = 0x7041_6e53;
 /// Version of all stores, `SNAPSHOT_DISK_VERSION`.
@@ -58,14 +57,7 @@ impl Maker<'_> {
         if own != chunk || !chunk.is_power_of_two() || chunk > MOST_CHUNK {
             return Err(MapFault::Chunks(own, chunk));
         }
-        let chunks = self.pairs(route, chunk)?;
-        let most = route.length() / chunk;
-        let mut runs = Vec::new();
-        for (first, at) in chunks {
-            let store = Some(at).filter(|&at| at < most);
-            push(&mut runs, Run { first, count: 1, store, is_shared: false });
-        }
-        Ok(runs)
+        Ok(of_pairs(self.pairs(route, chunk)?, route.length() / chunk))
     }
 
     /// Chunks of the snapshot, and where each is on the store.
@@ -90,26 +82,5 @@ impl Maker<'_> {
             }
         }
         Ok(pairs)
-    }
-
-    /// Fills `buffer` with a part of a map.
-    pub(super) fn read_map(
-        &self,
-        route: &Route,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<(), MapFault> {
-        let present = self.present.first().ok_or(MapFault::Lost)?;
-        present.probe.over(route).map(offset, buffer).map_err(|blind| match blind {
-            Blind::Budget => MapFault::TooLarge,
-            Blind::Unreadable(_, errno) => MapFault::Unreadable(offset, errno),
-        })
-    }
-
-    /// Counts one more run of a map.
-    pub(super) fn count_run(&self) -> Result<(), MapFault> {
-        let left = self.runs_left.get().checked_sub(1);
-        self.runs_left.set(left.ok_or(MapFault::Pieces)?);
-        Ok(())
     }
 }

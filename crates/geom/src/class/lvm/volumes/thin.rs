@@ -15,6 +15,7 @@
 
 use super::super::chunks::{Run, push};
 use super::super::fault::MapFault;
+use super::super::group::SECTOR;
 use super::super::tree::{BLOCK, Blocks, little};
 use super::Maker;
 use crate::base::finding::{self, Finding, Severity};
@@ -23,7 +24,6 @@ use std::cell::Cell;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
 
-const SECTOR: u64 = 512;
 const MAGIC: u64 = 27_022_010;
 /// Difference of a superblock's checksum, `SUPERBLOCK_CSUM_XOR`.
 const SUPERBLOCK_XOR: u32 = 160_774;
@@ -95,6 +95,22 @@ impl<'a> Pool<'a> {
         })
     }
 
+    /// The reason for which Linux would not write its volumes; LVM counts `transaction` changes.
+    pub(super) fn read_only(&self, transaction: Option<u64>) -> Option<&'static str> {
+        if self.needs_check {
+            Some("the metadata of its pool need a check")
+        } else if self.differs_from(transaction).is_some() {
+            Some("the metadata of its pool and those of its group are of different times")
+        } else {
+            None
+        }
+    }
+
+    /// The number of changes that LVM counts, if the pool has seen another.
+    fn differs_from(&self, transaction: Option<u64>) -> Option<u64> {
+        transaction.filter(|&other| other != self.transaction)
+    }
+
     /// The runs of a device on a data volume of `room` bytes; `left` is how many more may be made
     /// of all devices.
     pub(super) fn runs(
@@ -154,7 +170,7 @@ pub(super) fn findings(
         let message = "the metadata of this pool are marked: they need a check";
         found.push(finding(Severity::Warning, message.into()).fix("lvconvert --repair"));
     }
-    if let Some(other) = transaction.filter(|&other| other != pool.transaction) {
+    if let Some(other) = pool.differs_from(transaction) {
         let message = format!(
             "the metadata of this pool have seen {} changes of LVM, those of the group {other}: they are of different times",
             pool.transaction
