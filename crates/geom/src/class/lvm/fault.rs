@@ -136,6 +136,65 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Contradiction between the superblocks of a RAID volume's images and its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Differs {
+    /// Reshape that is under way.
+    Reshapes,
+    /// Shapes that are not the same.
+    Shape {
+        /// Shape that the images have: level, layout, bytes of a stripe, images.
+        images: (u32, u32, u64, u32),
+        /// Shape that the group has.
+        group: (u32, u32, u64, u32),
+    },
+}
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Differs::Reshapes => f.write_str("a reshape of it is under way, which is not followed"),
+            Differs::Shape { images, group } => write!(
+                f,
+                "the metadata of its images say level {}, layout {:#x}, stripes of {} bytes on {} images; those of the group level {}, layout {:#x}, {} bytes on {}",
+                images.0, images.1, images.2, images.3, group.0, group.1, group.2, group.3
+            ),
+        }
+    }
+}
+
+/// Reason for which an image is left out of its RAID volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    /// Image of which a part has no place; its own layer says which.
+    Torn,
+    /// Superblock that cannot be read.
+    Unreadable,
+    /// Image without a superblock, where others have one.
+    New,
+    /// Superblock that says it is of another place.
+    Number(u32),
+    /// Superblock with features that are not known.
+    Features,
+    /// Image that md would leave out as well.
+    Md(md::fault::Exclusion),
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftOut::Torn => f.write_str("parts of it are missing, or not followed"),
+            LeftOut::Unreadable => f.write_str("its metadata cannot be read"),
+            LeftOut::New => f.write_str("it is new, and not rebuilt yet"),
+            LeftOut::Number(number) => {
+                write!(f, "its metadata say that it is number {number}")
+            }
+            LeftOut::Features => f.write_str("its metadata have features that are not known here"),
+            LeftOut::Md(why) => why.fmt(f),
+        }
+    }
+}
+
 /// Fault of the metadata in which a volume has the addresses of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MapFault {

@@ -61,7 +61,8 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 /// Reason for which a member is left out of its set.
-pub(super) enum Exclusion {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::class) enum Exclusion {
     /// Label that contradicts the others.
     Contradicts,
     /// Label with a lower event count than the newest one.

@@ -8,12 +8,13 @@
 //! Linux `drivers/md/dm-raid.c`: `struct dm_raid_superblock`, `super_init_validation`,
 //! `super_validate`.
 
-use super::super::fault::{Fault, MapFault};
-use super::super::group::{Logical, On, Raid};
+use super::super::fault::{Differs, Fault, LeftOut, MapFault};
+use super::super::group::{Logical, On, Raid, SECTOR};
 use super::{Draft, Maker};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::round_up;
+use crate::class::md::fault::Exclusion;
 use crate::class::md::layout::Layout;
 use crate::class::md::set::{Half, Part, Set};
 use crate::mapping::geom::{Arrangement, Extent, Geom, Op};
@@ -21,7 +22,6 @@ use crate::mapping::slices::bounded;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
 
-const SECTOR: u64 = 512;
 const MAGIC: &[u8; 4] = b"DmRd";
 /// `FEATURE_FLAG_SUPPORTS_V190`: the fields from `flags` on count.
 const EXTENDED: u32 = 1;
@@ -78,46 +78,36 @@ impl Superblock {
         if self.is_extended() { self.data_offset.get().saturating_mul(SECTOR) } else { 0 }
     }
 
-    /// The reason for which the volume is not made by it, if what the group says is `raid`.
-    fn contradicts(&self, raid: &Raid) -> Option<String> {
+    /// The contradiction to what the group says is `raid`, for which the volume is not made by it.
+    fn contradicts(&self, raid: &Raid) -> Option<Differs> {
         if self.is_extended() && self.flags.get() & RESHAPES != 0 {
-            return Some("a reshape of it is under way, which is not followed".into());
+            return Some(Differs::Reshapes);
         }
-        let own = (self.level.get(), self.layout.get(), self.stripe_sectors.get());
-        let chunk = u32::try_from(raid.shape.chunk / SECTOR).unwrap_or(u32::MAX);
-        let said = (u32::try_from(raid.shape.level).unwrap_or(u32::MAX), raid.shape.layout, chunk);
-        let same = own == said || own.0 == said.0 && said.0 == 1;
-        let count = self.num_devices.get() == raid.shape.disks || said.0 == 1;
-        (!same || !count).then(|| {
-            format!(
-                "the metadata of its images say level {}, layout {:#x}, stripes of {} bytes on {} images; those of the group level {}, layout {:#x}, {} bytes on {}",
-                own.0, own.1, u64::from(own.2) * SECTOR, self.num_devices, said.0, said.1, raid.shape.chunk, raid.shape.disks
-            )
-        })
+        let bytes = u64::from(self.stripe_sectors.get()) * SECTOR;
+        let images = (self.level.get(), self.layout.get(), bytes, self.num_devices.get());
+        let shape = &raid.shape;
+        let level = u32::try_from(shape.level).unwrap_or(u32::MAX);
+        let group = (level, shape.layout, shape.chunk, shape.disks);
+        // Images are added to a RAID1 and taken from it, and it has no chunk.
+        let same = images == group || (images.0, level) == (1, 1);
+        (!same).then_some(Differs::Shape { images, group })
     }
 
     /// The reason for which the image of `role` is left out, by its own superblock and the newest.
-    fn fault(&self, role: usize, newest: &Superblock, is_mirror: bool) -> Option<String> {
-        let (own, events) = (self.events.get(), newest.events.get());
+    fn fault(&self, role: usize, newest: &Superblock, is_mirror: bool) -> Option<LeftOut> {
+        let (seen, newest_seen) = (self.events.get(), newest.events.get());
         if newest.knows_failed(role) {
-            Some("the others know it as failed, so what it has is old".into())
-        } else if own.saturating_add(MARGIN) < events {
-            Some(format!("it is old: it has seen {own} events, the others {events}"))
+            Some(LeftOut::Md(Exclusion::Failed))
+        } else if seen.saturating_add(MARGIN) < newest_seen {
+            Some(LeftOut::Md(Exclusion::Stale { seen, newest: newest_seen }))
         } else if usize::try_from(self.array_position.get()) != Ok(role) && !is_mirror {
-            Some(format!("its metadata say that it is number {}", self.array_position))
+            Some(LeftOut::Number(self.array_position.get()))
         } else if self.compat_features.get() & !EXTENDED != 0 || self.incompat_features.get() != 0 {
-            Some("its metadata have features that are not known here".into())
+            Some(LeftOut::Features)
         } else {
             None
         }
     }
-}
-
-/// Image of one role.
-struct Image {
-    /// The half of a set that it makes; `Err` says why it is left out, if that is not said
-    /// elsewhere.
-    half: Result<Half, Option<String>>,
 }
 
 /// A RAID volume as it is read.
@@ -154,11 +144,11 @@ impl Maker<'_> {
         let mut left = Vec::new();
         for (role, found) in superblocks.iter().enumerate() {
             let image = self.image(raid, role, found, newest.as_ref(), draft);
-            match image.half {
+            match image {
                 Ok(half) if wrong.is_none() => roles.push(vec![half]),
                 Ok(_) => roles.push(Vec::new()),
                 Err(why) => {
-                    left.extend(why.map(|why| self.left_out(raid, role, &why)));
+                    left.push(self.left_out(raid, role, &why));
                     roles.push(Vec::new());
                 }
             }
@@ -188,7 +178,7 @@ impl Maker<'_> {
         Ok(Made { set, is_whole: is_whole && end == length, is_seen })
     }
 
-    /// The image of `role`, whose superblock is `found`.
+    /// The half of a set that the image of `role` makes, whose superblock is `found`.
     fn image(
         &self,
         raid: &Raid,
@@ -196,37 +186,33 @@ impl Maker<'_> {
         found: &Result<Option<Superblock>, MapFault>,
         newest: Option<&Superblock>,
         draft: &mut Draft,
-    ) -> Image {
+    ) -> Result<Half, LeftOut> {
         let place = raid.images[role];
-        let consumer = self.find(place, 0, draft);
         let is_whole = match place.on {
             On::Logical(volume) => self.is_whole(volume),
             On::Physical(_) => true,
         };
-        let half = |recovered, offset| match consumer.filter(|_| is_whole) {
-            // Its own layer says what is missing of it.
-            None => Err(Some("parts of it are missing, or not followed".into())),
-            Some((consumer, first, _)) => {
-                let offset = first.saturating_add(offset);
-                Ok(Half { consumer, offset, new_offset: offset, recovered, bad: Vec::new() })
-            }
+        let found_at = self.find(place, 0, draft).filter(|_| is_whole);
+        let (consumer, first, _) = found_at.ok_or(LeftOut::Torn)?;
+        let half = |recovered, offset| {
+            let offset = first.saturating_add(offset);
+            Half { consumer, offset, new_offset: offset, recovered, bad: Vec::new() }
         };
-        let half = match (found, newest) {
-            (_, _) if !is_whole => half(0, 0),
-            (Err(_), _) => Err(Some("its metadata cannot be read".into())),
+        match (found.as_ref().map_err(|_| LeftOut::Unreadable)?, newest) {
             // A set that was never started: all images are as they were made.
-            (Ok(None), None) => half(u64::MAX, 0),
-            (Ok(None), Some(_)) => Err(Some("it is new, and not rebuilt yet".into())),
-            (Ok(Some(sb)), newest) => {
-                let newest = newest.unwrap_or(sb);
+            (None, None) => Ok(half(u64::MAX, 0)),
+            (None, Some(_)) => Err(LeftOut::New),
+            (Some(sb), newest) => {
                 let is_mirror = matches!(raid.shape.level, 1 | 10);
-                match sb.fault(role, newest, is_mirror) {
-                    Some(why) => Err(Some(why)),
-                    None => half(sb.disk_recovery_offset.get().saturating_mul(SECTOR), sb.start()),
+                match sb.fault(role, newest.unwrap_or(sb), is_mirror) {
+                    Some(why) => Err(why),
+                    None => {
+                        let recovered = sb.disk_recovery_offset.get().saturating_mul(SECTOR);
+                        Ok(half(recovered, sb.start()))
+                    }
                 }
             }
-        };
-        Image { half }
+        }
     }
 
     /// The superblock on a metadata volume; `None` if it has none.
@@ -241,7 +227,7 @@ impl Maker<'_> {
         Ok(found.filter(|sb| sb.magic == *MAGIC))
     }
 
-    fn left_out(&self, raid: &Raid, role: usize, why: &str) -> Finding {
+    fn left_out(&self, raid: &Raid, role: usize, why: &LeftOut) -> Finding {
         let name = match raid.images.get(role).map(|place| place.on) {
             Some(On::Logical(volume)) => self.group.logical[volume].path(self.group),
             _ => format!("number {role}"),
