@@ -5,6 +5,7 @@ mod apply;
 mod golden;
 mod gpt;
 mod kernel;
+mod kernel_words;
 mod known;
 mod labels;
 mod lay;

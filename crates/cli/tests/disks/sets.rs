@@ -5,6 +5,7 @@
 //! `TRUELINE_SETS=DIRECTORY`, all that `tests/kernel/sets.sh DIRECTORY` has left there are
 //! compared.
 
+use crate::kernel_words;
 use crate::recipe::Scratch;
 use crate::skip::skip;
 use crate::thin_dump;
@@ -273,7 +274,7 @@ fn spared(name: &str, count: usize) -> usize {
 fn sets_of_the_kernel_read_as_it_wrote_them() {
     let scratch = Scratch::new("sets");
     let Some(directory) = results(&scratch) else { return };
-    let mut wrong = Vec::new();
+    let (mut wrong, mut equal) = (Vec::new(), 0);
     let mut directories: Vec<PathBuf> =
         fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     directories.sort();
@@ -283,6 +284,9 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
             let graph = made.graph(&[]);
             wrong.extend(compare_sums(&made.name, &directory, &graph));
             wrong.extend(thin_dump::differences(&made.name, &graph));
+            let words = kernel_words::differences(&made.name, &directory, &graph);
+            wrong.extend(words.wrong);
+            equal += words.equal;
             continue;
         }
         let is_md = made.name.starts_with("md-");
@@ -291,6 +295,9 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
         }
         let whole = made.graph(&[]);
         wrong.extend(compare_words(&made.name, &directory.join(&made.name), &whole));
+        let words = kernel_words::differences(&made.name, &directory.join(&made.name), &whole);
+        wrong.extend(words.wrong);
+        equal += words.equal;
         let alone = whole.providers.iter().filter(|p| p.is_set).count() == 1;
         let compared = made.compare(&whole);
         if REFUSED.contains(&made.name.as_str()) {
@@ -329,4 +336,6 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    eprintln!("{equal} fields and places of volumes are as the kernel has them");
+    assert!(equal > 0, "no volume was compared with the kernel's tables");
 }

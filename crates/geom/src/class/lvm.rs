@@ -92,7 +92,8 @@ impl Class for Lvm {
                 set: head.id.clone(),
                 provider: head.name.clone(),
                 number: head.volumes.iter().position(|id| *id == uuid),
-                count: head.volumes.len(),
+                // A text that names no physical volume, not even this one, is wrong.
+                count: head.volumes.len().max(1),
                 ..member
             },
             // The text of another physical volume may name it.

@@ -51,6 +51,10 @@ pub fn all() -> Vec<(&'static str, Vec<Sparse>)> {
             "volumes of no disk here",
             one(volumes::group(volumes::TEXT.replace("012345-", "543210-").as_bytes(), &[])),
         ),
+        (
+            "volumes of no disk at all",
+            one(volumes::group(volumes::TEXT.replace("pv0 {", "} others { pv0 {").as_bytes(), &[])),
+        ),
         ("volumes of volumes", one(volumes::group(volumes_of_volumes(3000).as_bytes(), &[]))),
     ]
 }

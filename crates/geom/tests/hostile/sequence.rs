@@ -294,9 +294,13 @@ impl Bench<'_> {
     }
 
     /// Whether after every patch, and with one of them cut at a sector, tasting finds what was
-    /// there before or what comes of it.
+    /// there before or what comes of it. Where an extended partition comes into the place of another
+    /// one, the entries that stay are found alone for a time (decision 0031).
     fn old_or_new(&self, patches: &[Patch], now: &Sparse, is_new: bool, numbers: &mut Numbers<'_>) {
         let (old, new) = (self.tasted(&self.subject.disk), self.tasted(now));
+        let is_twice = patches.iter().any(|patch| patch.what == "MBR without what is deleted");
+        let kept: Vec<_> = old.iter().filter(|entry| new.contains(entry)).cloned().collect();
+        let may_be = |seen: &Vec<_>| *seen == old || *seen == new || is_twice && *seen == kept;
         let torn = usize::try_from(numbers(patches.len() as u64)).unwrap_or(0);
         let mut state = self.subject.disk.clone();
         for (nth, patch) in patches.iter().enumerate() {
@@ -307,7 +311,7 @@ impl Bench<'_> {
                 half.put(patch.offset, &patch.bytes[..cut]);
                 let seen = self.tasted(&half);
                 assert!(
-                    seen == old || seen == new,
+                    may_be(&seen),
                     "{cut} bytes of {}: {seen:?}, before {old:?}, after {new:?}, new: {is_new}",
                     patch.what
                 );
@@ -315,7 +319,7 @@ impl Bench<'_> {
             state.put(patch.offset, &patch.bytes);
             let seen = self.tasted(&state);
             assert!(
-                seen == old || seen == new,
+                may_be(&seen),
                 "after {}: {seen:?}, before {old:?}, after {new:?}, new: {is_new}",
                 patch.what
             );

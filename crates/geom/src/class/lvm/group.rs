@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::text::{self, Malformed, Section};
+use crate::base::escape;
 use segment::segments;
 use std::collections::HashMap;
 
@@ -46,7 +47,7 @@ impl Head {
         let seqno = vg.number("seqno").ok_or(lacks("the volume group has no seqno"))?;
         let volumes = vg.section("physical_volumes").into_iter().flat_map(Section::sections);
         let volumes = volumes.map(|(_, pv)| pv.text("id").unwrap_or_default().to_owned()).collect();
-        Ok(Head { name: name.to_owned(), id: id.to_owned(), seqno, volumes })
+        Ok(Head { name: escape::plain(name), id: id.to_owned(), seqno, volumes })
     }
 }
 
@@ -149,7 +150,7 @@ impl Group {
             .map(|(name, lv)| {
                 let segments = segments(lv, extent, &names);
                 Logical {
-                    name: (*name).to_owned(),
+                    name: escape::plain(name),
                     is_visible: lv.has("status", "VISIBLE") && !is_pool(&segments),
                     kept: None,
                     is_merging: false,
@@ -166,7 +167,7 @@ impl Group {
         for origin in external_origins(&logical) {
             logical[origin].kept = Some("thin volumes have what it has");
         }
-        Ok(Group { name: name.to_owned(), extent, physical, logical })
+        Ok(Group { name: escape::plain(name), extent, physical, logical })
     }
 }
 
@@ -277,6 +278,12 @@ mod tests {
         let physical = group("").physical;
         assert_eq!((physical[0].start, physical[0].is_missing), (1 << 20, false));
         assert!(physical[1].is_missing);
+    }
+
+    #[test]
+    fn a_name_cannot_command_a_terminal() {
+        let name = &group("a\u{1b}[2J { }").logical[0].name;
+        assert!(!name.contains('\u{1b}'), "{name:?}");
     }
 
     #[test]

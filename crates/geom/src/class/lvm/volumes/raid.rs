@@ -129,7 +129,8 @@ impl Maker<'_> {
     ) -> Result<Made, Fault> {
         let name = own.path(self.group);
         let length = own.extents().saturating_mul(self.group.extent);
-        let layout = Layout::new(&raid.shape, size(raid, length), &vec![length; raid.images.len()])
+        let share = size(raid, length);
+        let layout = Layout::new(&raid.shape, share, &vec![length; raid.images.len()])
             .map_err(|why| Fault::Raid(why).within(&name))?;
         let superblocks: Vec<Result<Option<Superblock>, MapFault>> =
             raid.metadata.iter().map(|&volume| self.superblock(volume)).collect();
@@ -143,7 +144,7 @@ impl Maker<'_> {
         let mut roles: Vec<Vec<Half>> = Vec::new();
         let mut left = Vec::new();
         for (role, found) in superblocks.iter().enumerate() {
-            let image = self.image(raid, role, found, newest.as_ref(), draft);
+            let image = self.image(raid, role, share, found, newest.as_ref(), draft);
             match image {
                 Ok(half) if wrong.is_none() => roles.push(vec![half]),
                 Ok(_) => roles.push(Vec::new()),
@@ -178,11 +179,13 @@ impl Maker<'_> {
         Ok(Made { set, is_whole: is_whole && end == length, is_seen })
     }
 
-    /// The half of a set that the image of `role` makes, whose superblock is `found`.
+    /// The half of a set that the image of `role` makes, of which the volume takes `share` bytes and
+    /// whose superblock is `found`.
     fn image(
         &self,
         raid: &Raid,
         role: usize,
+        share: u64,
         found: &Result<Option<Superblock>, MapFault>,
         newest: Option<&Superblock>,
         draft: &mut Draft,
@@ -193,14 +196,18 @@ impl Maker<'_> {
             On::Physical(_) => true,
         };
         let found_at = self.find(place, 0, draft).filter(|_| is_whole);
-        let (consumer, first, _) = found_at.ok_or(LeftOut::Torn)?;
-        let half = |recovered, offset| {
-            let offset = first.saturating_add(offset);
-            Half { consumer, offset, new_offset: offset, recovered, bad: Vec::new() }
+        let (consumer, first, length) = found_at.ok_or(LeftOut::Torn)?;
+        let half = |recovered, start: u64| {
+            let end = start.saturating_add(share);
+            if end > length {
+                return Err(LeftOut::Md(Exclusion::Short { length, end }));
+            }
+            let offset = first.saturating_add(start);
+            Ok(Half { consumer, offset, new_offset: offset, recovered, bad: Vec::new() })
         };
         match (found.as_ref().map_err(|_| LeftOut::Unreadable)?, newest) {
             // A set that was never started: all images are as they were made.
-            (None, None) => Ok(half(u64::MAX, 0)),
+            (None, None) => half(u64::MAX, 0),
             (None, Some(_)) => Err(LeftOut::New),
             (Some(sb), newest) => {
                 let is_mirror = matches!(raid.shape.level, 1 | 10);
@@ -208,7 +215,7 @@ impl Maker<'_> {
                     Some(why) => Err(why),
                     None => {
                         let recovered = sb.disk_recovery_offset.get().saturating_mul(SECTOR);
-                        Ok(half(recovered, sb.start()))
+                        half(recovered, sb.start())
                     }
                 }
             }
@@ -242,7 +249,8 @@ impl Maker<'_> {
 fn size(raid: &Raid, length: u64) -> u64 {
     let disks = u64::from(raid.shape.disks);
     let taken = match raid.shape.level {
-        5 => length.div_ceil(disks.saturating_sub(1).max(1)),
+        0 => length.div_ceil(disks.max(1)),
+        4 | 5 => length.div_ceil(disks.saturating_sub(1).max(1)),
         6 => length.div_ceil(disks.saturating_sub(2).max(1)),
         10 => {
             let copies = u64::from(raid.shape.layout & 0xff);
