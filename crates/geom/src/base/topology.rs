@@ -359,6 +359,13 @@ impl Topology {
         places
     }
 
+    /// Sectors that begin at a multiple of `align` bytes on the medium, where the provider begins at
+    /// its byte `base`; where none does, the first after each multiple. `None` for an `align` of 0.
+    pub fn sectors_on(&self, align: u64, base: u64) -> Option<Grain> {
+        let multiples = Grain::new(align, 0)?.shift(base);
+        Grain { size: self.sector, phase: 0 }.within(multiples)
+    }
+
     /// Starts nearest to `start` that are on [`Topology::common`]: at or below it, and at or above
     /// it within the provider.
     pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {

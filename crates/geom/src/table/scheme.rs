@@ -169,9 +169,7 @@ impl TableSite<'_> {
     pub(crate) fn grains(&self, align: Option<u64>) -> Vec<Grain> {
         match align {
             None => self.topology.places(self.base),
-            Some(align) => {
-                Grain::new(align, 0).map(|grain| grain.shift(self.base)).into_iter().collect()
-            }
+            Some(align) => self.topology.sectors_on(align, self.base).into_iter().collect(),
         }
     }
 }

@@ -237,3 +237,18 @@ fn touched_by_counting() {
     assert_eq!(grain(1, 0).touched(u64::MAX, u64::MAX), u64::MAX);
     assert_eq!(grain(4096, 0).touched(u64::MAX, u64::MAX), (1 << 52) + 1);
 }
+
+#[test]
+fn a_chosen_start_is_a_whole_sector() {
+    let at = |sector, align, base| {
+        let grain = Topology::new(sector, 1 << 30).sectors_on(align, base).unwrap();
+        (grain.size(), grain.phase())
+    };
+    assert_eq!(at(512, 4096, 0), (4096, 0));
+    assert_eq!(at(512, 4096, 512), (4096, 3584));
+    assert_eq!(at(4096, 1 << 20, 4096), (1 << 20, (1 << 20) - 4096));
+    // The multiples of 1 MiB are 3584 bytes before a sector each.
+    assert_eq!(at(4096, 1 << 20, 3584), (1 << 20, 0));
+    assert_eq!(at(4096, 512, 512), (4096, 0));
+    assert_eq!(Topology::new(512, 1 << 30).sectors_on(0, 0), None);
+}
