@@ -229,9 +229,11 @@ fn provider_holds(graph: &Graph, id: Id, limits: Limits) {
 fn inside_parents(graph: &Graph, id: Id) {
     let p = &graph.providers[id];
     let parents: Vec<_> = p.parents.iter().map(|&parent| &graph.providers[parent]).collect();
-    let is_set = parents
-        .iter()
-        .any(|parent| parent.member.as_ref().is_some_and(|(class, _)| *class == p.class));
+    // A volume of LVM is one even on a volume that is there to be used: a thin one may be longer.
+    let is_set = p.is_set
+        || parents
+            .iter()
+            .any(|parent| parent.member.as_ref().is_some_and(|(class, _)| *class == p.class));
     if let ([parent], false) = (parents.as_slice(), is_set) {
         let (inner, outer) = (p.route(), parent.route());
         assert!(inner.base() >= outer.base(), "{} begins before {}", p.name, parent.name);
