@@ -208,6 +208,8 @@ fn examine(recipe: &str, graph: &Graph, disks: &str, said: &str, words: &mut Wor
     ] {
         let theirs = value(key).map(|text| match key {
             "Array UUID" => text.replace(':', ""),
+            // mdadm writes the patch level of this version in two digits, blkid in one.
+            "Version" if text == "0.90.00" => "0.90.0".to_owned(),
             _ => text.to_owned(),
         });
         // Version 0.90 has no offsets, and its role and identity are words of another kind.
