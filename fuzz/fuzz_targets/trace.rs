@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trueline_lab::rig::Op;
-use trueline_lab::trace::{TracedRequest, Trace, own};
+use trueline_lab::trace::{Trace, TracedRequest, own};
 use trueline_lab::workload::raidtest::file;
 
 fuzz_target!(|data: &[u8]| {

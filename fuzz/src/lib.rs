@@ -1,4 +1,4 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, models and the network block device
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, models and the network block device
 //! server. What must hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim` and
 //! `crates/serve`.
 
@@ -14,6 +14,8 @@ pub mod edits;
 pub mod hexdump;
 #[path = "../../crates/geom/tests/hostile/invariants.rs"]
 pub mod invariants;
+#[path = "../../crates/geom/tests/hostile/members.rs"]
+pub mod members;
 #[path = "../../crates/sim/tests/hostile/models.rs"]
 pub mod models;
 #[path = "../../crates/serve/tests/hostile/nbd.rs"]

@@ -13,6 +13,8 @@
 #   sum DEVICE...             keeps the checksum of what is no pattern
 #   small_xfs OPTION... DEVICE        mkfs.xfs of a small device
 #   written DEVICE            puts a file with the pattern into the file system there
+#   integrity NAME DEVICE OPTIONS [MODE]   dm-integrity's volume /dev/mapper/NAME of a blank device,
+#                             with its tags made
 #   synced                    waits until no array or volume is being synchronised
 #   slowly; COMMAND; reached SECTORS  stops the resync, recovery or reshape of /dev/md/r that the
 #                             command begins, at this sector of the members
@@ -86,6 +88,20 @@ written() {
     truncate -s 1M /tmp/mounted/pattern
     pattern fill /tmp/mounted/pattern "$name ${1#/dev/} file" 0 2048
     umount /tmp/mounted
+}
+
+# The kernel makes the superblock of a blank device, and says how long the volume is once a short one
+# of it stands.
+integrity() {
+    # shellcheck disable=SC2086 # words
+    set -- "$1" "integrity $2 0 - ${4:-J} $(set -- $3 && echo $#) $3"
+    mapped="dmsetup create --noudevsync --noudevrules $1 --table"
+    $mapped "0 8 $2"
+    length=$(dmsetup status "$1" | cut -d' ' -f5)
+    dmsetup remove --noudevsync --noudevrules "$1"
+    $mapped "0 $length $2"
+    dmsetup mknodes "$1"
+    cat /dev/zero >"/dev/mapper/$1" 2>/dev/null || :
 }
 
 # The kernel takes no lower sync_max while it runs, so it is frozen in between. To leave it frozen
@@ -174,6 +190,9 @@ stopped() {
     sync
     for _ in 1 2; do
         vgchange -an || :
+        dmsetup ls --target integrity 2>/dev/null | while read -r mapped _; do
+            [ "$mapped" = No ] || dmsetup remove --noudevsync --noudevrules "$mapped" || :
+        done
         for state in /sys/block/md*/md/array_state; do
             if grep -qsv clear "$state"; then
                 mdadm --stop "/dev/$(basename "${state%/md/array_state}")" || :

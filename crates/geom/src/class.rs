@@ -17,6 +17,7 @@ pub mod bsd;
 pub mod bsd64;
 pub mod concat;
 pub mod gpt;
+pub mod integrity;
 pub mod lvm;
 pub mod mbr;
 pub mod md;
@@ -68,6 +69,12 @@ pub trait Class: Sync {
     /// True if the data area of a member in use is judged by its own start, as a format's is.
     fn judges_data_areas(&self) -> bool {
         false
+    }
+
+    /// False if every member makes a provider of its own, even where two say the same: it has one
+    /// device beneath, so that none is to be told from another.
+    fn joins(&self) -> bool {
+        true
     }
 
     /// The providers that the members present make, or `None` while too few are there. Asked again

@@ -35,6 +35,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::concat::Concat,
     &class::lvm::Lvm,
     &class::md::Md,
+    &class::integrity::Integrity,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.
@@ -50,6 +51,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::md::Md,
     &format::lvm2::Lvm2,
     &format::luks::Luks,
+    &format::integrity::Integrity,
     &format::bitlocker::BitLocker,
     &format::bcache::Bcache,
     &format::bcachefs::Bcachefs,

@@ -16,10 +16,12 @@ use std::sync::Arc;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::concat::Linear;
+use trueline_geom::class::integrity::Areas;
 use trueline_geom::class::mirror::Raid1;
 use trueline_geom::class::nop::Nop;
 use trueline_geom::class::stripe::Raid0;
 use trueline_geom::class::zero::Zero;
+use trueline_geom::format::integrity::Layout;
 use trueline_geom::mapping::geom::{Extent, Geom, Op};
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::{Piece, Route};
@@ -99,7 +101,7 @@ fn combinations(members: usize, sizes: &[u64]) -> Vec<Vec<Grain>> {
 }
 
 /// Classes that make one provider of several.
-const SETS: [&str; 5] = ["stripe", "mirror", "concat", "lvm", "md"];
+const SETS: [&str; 6] = ["stripe", "mirror", "concat", "lvm", "md", "integrity"];
 
 /// Classes that make several providers of one, in their order.
 fn tables() -> impl Iterator<Item = &'static str> {
@@ -130,6 +132,12 @@ fn cases() -> Vec<Case> {
             grains: vec![said],
             ..Case::new("nop", Nop::new(50, None, vec![fact(said)]), &[50], &grains)
         });
+    }
+    for grains in combinations(1, &[1, 2, 3, 4, 6, 8, 12]) {
+        for (first, area, run, length) in [(7, 8, 4, 160), (12, 16, 12, 160), (6, 8, 6, 8)] {
+            let layout = Layout { first, area, run, length, block: 1, tag: 1, state: None };
+            cases.push(Case::new("integrity", Areas::new(layout), &[300], &grains));
+        }
     }
     cases.push(Case::new("zero", Zero { length: 30 }, &[], &[]));
     let sizes: [&[u64]; 3] = [&[1, 2, 3, 4, 6, 9, 12], &[1, 2, 3, 4], &[1, 2, 3]];

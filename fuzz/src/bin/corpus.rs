@@ -2,7 +2,7 @@
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
-//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; and the models under DIR/model. `corpus show taste|parser|edit FILE`
+//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; and the models under DIR/model. `corpus show taste|parser|edit FILE`
 //! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
@@ -30,8 +30,17 @@ fn main() {
 }
 
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
-    for target in ["taste", "parser", "hexdump", "edit", "texts", "volumes", "newfs", "model"] {
+    for target in
+        ["taste", "parser", "hexdump", "edit", "texts", "volumes", "members", "newfs", "model"]
+    {
         std::fs::create_dir_all(into.join(target))?;
+    }
+    // A set of four members of every version, level and layout, with nothing changed.
+    for (version, level) in (0..3).flat_map(|version| (0..7).map(move |level| (version, level))) {
+        for layout in [0, 2, 6] {
+            let name = format!("{version}-{level}-{layout}");
+            std::fs::write(into.join("members").join(name), [3, version, level, layout, 15])?;
+        }
     }
     let group = [volumes::TEXT.as_bytes(), &[0], &volumes::thin_pool()].concat();
     std::fs::write(into.join("volumes").join("every-kind"), group)?;

@@ -99,9 +99,16 @@ impl<'a> Devices<'a> {
     /// striped target. What the other targets do is compared by what they hold.
     fn table(&self, recipe: &str, line: &str, words: &mut Words) {
         let Some((device, target)) = line.split_once(": ") else { return };
-        let Some(&id) = self.names.get(device) else { return };
         let fields: Vec<&str> = target.split_whitespace().collect();
         let number = |nth: usize| fields.get(nth).and_then(|text| text.parse::<u64>().ok());
+        if let [_, _, "integrity", under, ..] = fields[..]
+            && let Some(&under) = self.numbers.get(under)
+        {
+            let volume = self.graph.children(under).find(|&id| self.graph.providers[id].is_set);
+            let own = volume.map(|id| self.graph.providers[id].topology.length);
+            words.compare(&format!("{recipe}: {device}"), own, number(1).map(|n| n * SECTOR));
+        }
+        let Some(&id) = self.names.get(device) else { return };
         let (Some(start), Some(count)) = (number(0), number(1)) else { return };
         let (stripes, chunk, first) = match fields.get(2) {
             Some(&"linear") => (1, count, 3),
@@ -206,8 +213,13 @@ fn examine(recipe: &str, graph: &Graph, disks: &str, said: &str, words: &mut Wor
         ("Array UUID", sign.uuid.as_ref().map(|uuid| uuid.replace('-', ""))),
         ("Device Role", role),
     ] {
-        let theirs = value(key).map(|text| match key {
+        // Of a reshape mdadm says the old chunk and the new one.
+        let new = value("New Chunksize").filter(|_| key == "Chunk Size");
+        let theirs = new.or_else(|| value(key)).map(|text| match key {
             "Array UUID" => text.replace(':', ""),
+            // What has no role of its own is a spare here, what is to take one has it already.
+            "Device Role" if text == "Journal" => "spare".to_owned(),
+            "Device Role" => text.replace("Replacement", "Active"),
             // mdadm writes the patch level of this version in two digits, blkid in one.
             "Version" if text == "0.90.00" => "0.90.0".to_owned(),
             _ => text.to_owned(),

@@ -133,7 +133,6 @@ static KNOWN: &[Known] = &[
     Known { kind: by_magic("LVM1_member"), what: MEMBER, magics: &[(Byte(0), b"HM\x01\0"), (Byte(0), b"HM\x02\0")], check: alone },
     Known { kind: by_magic("DM_snapshot_cow"), what: VOLUME, magics: &[(Byte(0), b"SnAp")], check: alone },
     Known { kind: by_magic("DM_verity_hash"), what: VOLUME, magics: &[(Byte(0), b"verity\0\0\x01\0\0\0")], check: alone },
-    Known { kind: by_magic("DM_integrity"), what: VOLUME, magics: &[(Byte(0), b"integrt\0")], check: alone },
     Known { kind: by_magic("VMFS_volume_member"), what: MEMBER, magics: &[(Byte(1 << 20), b"\x0d\xd0\x01\xc0")], check: alone },
     Known { kind: by_magic("ubi"), what: MEMBER, magics: &[(Byte(0), b"UBI#")], check: alone },
     Known { kind: by_magic("stratis"), what: MEMBER, magics: &[(Byte(516), STRATIS), (Byte(4612), STRATIS)], check: alone },

@@ -54,7 +54,8 @@ impl Set {
 
 /// Adds a member to the set that it belongs to.
 pub(super) fn join(sets: &mut Sets, class: &'static dyn Class, id: Id, member: Member) {
-    let set = sets.entry((class.name(), member.set.clone())).or_insert_with(|| Set::new(class));
+    let key = if class.joins() { member.set.clone() } else { format!("{}#{id}", member.set) };
+    let set = sets.entry((class.name(), key)).or_insert_with(|| Set::new(class));
     set.members.push((id, member));
 }
 
@@ -227,7 +228,11 @@ impl Graph {
             }
             let topology = layer.geom.topology(slot, &below);
             let route = Route::new(&layer.geom, slot, offered.length, &routes);
-            let name = self.free_name(offered.name);
+            let name = match (offered.name.starts_with('.'), parents.first()) {
+                (true, Some(&parent)) => format!("{}{}", self.providers[parent].name, offered.name),
+                _ => offered.name,
+            };
+            let name = self.free_name(name);
             let provider = match (layer.geom.shift(slot), parents) {
                 (Some(start), &[parent]) => {
                     let around = (parent, &self.providers[parent]);

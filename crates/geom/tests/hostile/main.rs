@@ -15,6 +15,7 @@ pub mod cases;
 pub mod edits;
 pub mod hexdump;
 pub mod invariants;
+pub mod members;
 pub mod mutate;
 pub mod newfs;
 pub mod repair;
@@ -146,6 +147,34 @@ fn volume_groups() {
         let subjects = [Subject::new(volumes::group(&text, &maps), 512)];
         graph(&format!("volumes-{number}"), &subjects, Limits::default());
     }
+}
+
+/// Sets of md with a few numbers changed, whose checksums are right; as they are, most are whole.
+#[test]
+fn members_of_sets() {
+    let mut random = Random::new(2);
+    let mut made = 0;
+    for number in 0..wanted(5 * MUTANTS) {
+        let length = members::HEAD + usize::try_from(random.below(4)).unwrap() * members::CHANGE;
+        let edges = [0, 1, 2, 0x7f, 0x80, 0xff];
+        let data: Vec<u8> = (0..length)
+            .map(|at| match random.below(2) {
+                0 if at > members::HEAD => random.pick(&edges),
+                _ => u8::try_from(random.below(256)).unwrap(),
+            })
+            .collect();
+        let disks = members::members(&data).into_iter();
+        let subjects: Vec<Subject> = disks.map(|disk| Subject::new(disk, 512)).collect();
+        graph(&format!("members-{number}"), &subjects, Limits::default());
+        let disk = |(nth, subject): (usize, &Subject)| {
+            let topology = Topology::new(512, subject.disk.length());
+            Disk::new(format!("d{nth}"), Box::new(subject.disk.clone()), topology)
+        };
+        let disks = subjects.iter().enumerate().map(disk).collect();
+        let graph = Graph::taste(disks, Limits::default());
+        made += u64::from(graph.providers.iter().any(|p| p.is_set));
+    }
+    assert!(made > wanted(5 * MUTANTS) / 3, "{made} sets were made");
 }
 
 /// Volumes of a pool that Linux starts read only, or not at all.

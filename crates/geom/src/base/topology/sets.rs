@@ -169,27 +169,32 @@ impl Topology {
 
     /// The topology of `length` bytes in chunks of `chunk` bytes, each on any multiple of that from
     /// `base` on; adds the chunk.
-    ///
-    /// A unit that divides the chunk is never cut if chunks begin on it. One that does not is cut
-    /// by some chunk or other.
     #[must_use]
     pub fn in_chunks_anywhere(&self, base: u64, chunk: u64, length: u64) -> Topology {
+        let mut below = self.clone();
+        below.facts.retain(|fact| fact.why != Why::Chunk);
+        below.in_areas(base, chunk, length).in_chunks(chunk, None, Why::Chunk)
+    }
+
+    /// The topology of `length` bytes in areas that begin anywhere, but at a multiple of `step` bytes
+    /// from `base`, and are multiples of it long.
+    ///
+    /// A unit that divides the step is never cut if areas begin on it. One that does not is cut
+    /// at the end of some area or other.
+    #[must_use]
+    pub fn in_areas(&self, base: u64, step: u64, length: u64) -> Topology {
         let lift = |grain: Grain| {
             let own = grain.shift(base);
-            if !chunk.is_multiple_of(grain.size) {
-                return Err(chunk % grain.size);
+            if !step.is_multiple_of(grain.size) {
+                return Err(step % grain.size);
             }
             if own.phase == 0 { Ok(own) } else { Err(own.remainder(0)) }
         };
         // A hint that many devices make of a transfer limit is not lost, but was none.
         let hint = |fact: &Fact| fact.why.costs() && !fact.counts() && fact.grain.size > 1;
         let mut below = self.clone();
-        below.facts.retain(|fact| fact.why != Why::Chunk && !hint(fact));
-        Topology::combine(&[below], length, |_, grain| lift(grain)).in_chunks(
-            chunk,
-            None,
-            Why::Chunk,
-        )
+        below.facts.retain(|fact| !hint(fact));
+        Topology::combine(&[below], length, |_, grain| lift(grain))
     }
 
     /// This topology without the promises of a kind that clashes in some part of it, and with one

@@ -83,6 +83,11 @@ pub(in super::super) enum Kind {
         /// Volume behind the cache.
         origin: usize,
     },
+    /// Image with tags on another volume, by dm-integrity; its data are in their own places.
+    Tagged {
+        /// Volume with the data.
+        origin: usize,
+    },
     /// Zeros without a place.
     Zero,
     /// No place: every I/O fails.
@@ -390,6 +395,7 @@ fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Optio
             };
             Kind::Cached(Cached { origin: volume("origin")?, pool: volume("cache_pool")?, parts })
         }
+        "integrity" => Kind::Tagged { origin: volume("origin")? },
         "writecache" => {
             Kind::WriteCached { cache: volume("writecache")?, origin: volume("origin")? }
         }

@@ -40,9 +40,13 @@ impl Maker<'_> {
             &Kind::Pool { data, metadata, chunk, transaction } => {
                 let pool = self.pool(metadata, chunk);
                 draft.findings.extend(thin::findings(&pool, transaction));
-                self.plain(own, data, draft)?
+                self.plain(own, data, None, draft)?
             }
-            &Kind::CachePool { data, .. } => self.plain(own, data, draft)?,
+            &Kind::CachePool { data, .. } => self.plain(own, data, None, draft)?,
+            &Kind::Tagged { origin } => {
+                let tagged = Some("a write would have to change its tags as well");
+                self.plain(own, origin, tagged, draft)?
+            }
             &Kind::Thin { pool, device, origin } => self.thin(own, pool, device, origin, draft),
             &Kind::Snapshot { origin, store, chunk } => {
                 let level = ("snapshot", None);
@@ -74,8 +78,15 @@ impl Maker<'_> {
         })
     }
 
-    /// A pool: the whole of its data volume, of which nothing is known but through its volumes.
-    fn plain(&self, own: &Logical, data: usize, draft: &mut Draft) -> Result<Drawn, Fault> {
+    /// A pool, or an image with tags: the whole of its data volume, of which nothing is known but
+    /// through the volumes above. `read_only` is the reason for which it is not written.
+    fn plain(
+        &self,
+        own: &Logical,
+        data: usize,
+        read_only: Option<&'static str>,
+        draft: &mut Draft,
+    ) -> Result<Drawn, Fault> {
         let length = self.group.bytes(own);
         let at = self.consumer(data, draft);
         let room = at.map_or(0, |_| length.min(self.length(data)));
@@ -84,7 +95,10 @@ impl Maker<'_> {
         let name = own.path(self.group);
         let geom = Segments::new(name.clone(), runs.filter(|run| run.0 > 0))
             .ok_or(Fault::Segments(name))?
-            .read_only_for((room < length).then_some("parts of it are missing, or not followed"));
+            .read_only_for(match room < length {
+                true => Some("parts of it are missing, or not followed"),
+                false => read_only,
+            });
         let is_whole = room == length && self.is_whole(data);
         Ok(Drawn { geom: Arc::new(geom), is_seen: false, is_whole })
     }
