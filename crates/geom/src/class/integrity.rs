@@ -4,8 +4,8 @@
 //! As [`crate::format::integrity`] recognises it.
 //!
 //! # Topology
-//! Areas of data begin wherever the tags before them end. A unit that divides areas and tags, and on
-//! which the first area begins, is never cut; of another one some area cuts one.
+//! Areas of data begin wherever the tags before them end. A unit that divides areas and tags, and
+//! on which the first area begins, is never cut; of another one some area cuts one.
 //!
 //! # Limits
 //! Tags are not verified. What the journal of a volume that was not stopped in order holds is not

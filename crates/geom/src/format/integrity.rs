@@ -203,8 +203,8 @@ impl Superblock {
 }
 
 impl Layout {
-    /// The byte on the device of byte `offset` of the volume, and the bytes from there to the end of
-    /// its area; `None` past 2^64.
+    /// The byte on the device of byte `offset` of the volume, and the bytes from there to the end
+    /// of its area; `None` past 2^64.
     pub fn place(&self, offset: u64) -> Option<(u64, u64)> {
         let area = offset / self.area;
         let inside = offset % self.area;

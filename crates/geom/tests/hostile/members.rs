@@ -1,5 +1,5 @@
-//! Members of md sets whose superblocks say anything: a right set first, then a few bytes of some of
-//! its members changed, with every checksum right.
+//! Members of md sets whose superblocks say anything: a right set first, then a few bytes of some
+//! of its members changed, with every checksum right.
 
 use crate::repair::repair;
 use trueline_geom::base::store::Sparse;
@@ -39,8 +39,8 @@ pub fn members(data: &[u8]) -> Vec<Sparse> {
     superblocks.iter().map(disk).collect()
 }
 
-/// The superblock of one of the members of a set, at byte `at`: `member` is their count and its role,
-/// `shape` the layout and the chunk in units of 4 KiB.
+/// The superblock of one of the members of a set, at byte `at`: `member` is their count and its
+/// role, `shape` the layout and the chunk in units of 4 KiB.
 fn superblock(member: (u8, u8), at: u64, level: i32, shape: (u8, u8)) -> Vec<u8> {
     let ((count, role), (layout, chunk)) = (member, shape);
     let mut sb = vec![0; 512];

@@ -176,8 +176,8 @@ impl Topology {
         below.in_areas(base, chunk, length).in_chunks(chunk, None, Why::Chunk)
     }
 
-    /// The topology of `length` bytes in areas that begin anywhere, but at a multiple of `step` bytes
-    /// from `base`, and are multiples of it long.
+    /// The topology of `length` bytes in areas that begin anywhere, but at a multiple of `step`
+    /// bytes from `base`, and are multiples of it long.
     ///
     /// A unit that divides the step is never cut if areas begin on it. One that does not is cut
     /// at the end of some area or other.
