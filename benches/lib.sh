@@ -44,3 +44,31 @@ large_image() {
     printf 'label: gpt\nstart=2048, size=2000000000\nsize=2048\n' | sfdisk --quiet "$1"
     mkfs.ext4 -q -F -E offset=1048576,lazy_itable_init=1,nodiscard -O ^has_journal "$1" 64m >/dev/null 2>&1
 }
+
+# rhel_image FILE: 2 GiB, sparse, as RHEL's installer lays a disk out: an ESP, /boot, and a physical volume whose group has root, home
+# and swap. Status 1 without LVM or a loop device.
+rhel_image() {
+    command -v vgcreate >/dev/null || return 1
+    rm -f "$1" "$1".*
+    truncate -s 2G "$1"
+    printf 'label: gpt\nsize=64MiB, type=uefi\nsize=256MiB, type=linux\ntype=lvm\n' | sfdisk --quiet "$1"
+    truncate -s 1700M "$1.pv"
+    device=$(losetup --find --show "$1.pv" 2>/dev/null) || return 1
+    config="devices { filter=[\"a|^$device$|\", \"r|.*|\"] use_devicesfile=0 } backup { backup=0 archive=0 }"
+    vgcreate -q -y --driverloaded n --config "$config" rhel "$device" >/dev/null 2>&1
+    for volume in swap:128M home:512M root:1G; do
+        lvcreate -q -y -an -Zn -Wn --driverloaded n --config "$config" -n "${volume%:*}" -L "${volume#*:}" rhel >/dev/null 2>&1
+    done
+    sync -f "$1.pv"
+    losetup --detach "$device"
+    dd if="$1.pv" of="$1" bs=1M seek=321 conv=notrunc,sparse status=none
+    mkfs.vfat --offset 2048 "$1" 65536 >/dev/null 2>&1
+    mkfs.ext4 -q -F -E offset=68157440,lazy_itable_init=1,nodiscard "$1" 256m >/dev/null 2>&1
+    # The group's first extent is 1 MiB behind the start of its partition.
+    truncate -s 128M "$1.swap"
+    mkswap "$1.swap" >/dev/null 2>&1
+    dd if="$1.swap" of="$1" bs=1M seek=322 conv=notrunc,sparse status=none
+    mkfs.ext4 -q -F -E offset=$((450 << 20)),lazy_itable_init=1,nodiscard "$1" 512m >/dev/null 2>&1
+    mkfs.ext4 -q -F -E offset=$((962 << 20)),lazy_itable_init=1,nodiscard "$1" 1g >/dev/null 2>&1
+    rm "$1.pv" "$1.swap"
+}

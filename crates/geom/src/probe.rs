@@ -9,7 +9,7 @@ use crate::mapping::geom::{Geom, Op};
 use crate::mapping::route::{Piece, Route};
 use crate::mapping::slices::{Kind, Slices};
 use crate::probe::read_set::ReadSet;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;
 
@@ -195,6 +195,11 @@ impl<'a> Probe<'a> {
     /// The `length` bytes at `offset`; `None` past the end, where the medium fails, or when the
     /// budget is spent.
     pub fn bytes(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        self.shown(offset, length).map(|bytes| bytes.to_vec())
+    }
+
+    /// What [`Probe::bytes`] is, without a copy.
+    fn shown(&self, offset: u64, length: usize) -> Option<Ref<'_, [u8]>> {
         let end = offset.checked_add(length as u64).filter(|&end| end <= self.length())?;
         if let Some(found) = self.cached(offset, end) {
             return Some(found);
@@ -266,12 +271,12 @@ impl<'a> Probe<'a> {
 
     /// An on-disk structure at `offset`, read as [`Probe::bytes`] reads.
     pub fn read<T: FromBytes>(&self, offset: u64) -> Option<T> {
-        T::read_from_bytes(&self.bytes(offset, size_of::<T>())?).ok()
+        T::read_from_bytes(&self.shown(offset, size_of::<T>())?).ok()
     }
 
     /// True if `magic` stands at `offset` and could be read.
     pub fn has(&self, offset: u64, magic: &[u8]) -> bool {
-        self.bytes(offset, magic.len()).is_some_and(|found| found == magic)
+        self.shown(offset, magic.len()).is_some_and(|found| *found == *magic)
     }
 
     /// Offset of the byte `distance` bytes before the end; `None` if the provider is shorter.
@@ -291,19 +296,21 @@ impl<'a> Probe<'a> {
         let seen = self.seen.borrow();
         let first = |(at, data): &(u64, Vec<u8>)| {
             let skipped = usize::try_from(from.saturating_sub(*at)).unwrap_or(usize::MAX);
-            let index = data.iter().enumerate().skip(skipped).find(|(_, value)| **value != 0)?.0;
+            let index = first_written(data.get(skipped..)?)? + skipped;
             at.checked_add(index as u64)
         };
         seen.iter().filter_map(first).min()
     }
 
-    fn cached(&self, offset: u64, end: u64) -> Option<Vec<u8>> {
-        let seen = self.seen.borrow();
-        let (at, data) =
-            seen.iter().find(|(at, data)| *at <= offset && end <= at + data.len() as u64)?;
-        let from = usize::try_from(offset - at).ok()?;
-        let length = usize::try_from(end - offset).ok()?;
-        data.get(from..from + length).map(<[u8]>::to_vec)
+    fn cached(&self, offset: u64, end: u64) -> Option<Ref<'_, [u8]>> {
+        let found = Ref::filter_map(self.seen.borrow(), |seen| {
+            let (at, data) =
+                seen.iter().find(|(at, data)| *at <= offset && end <= at + data.len() as u64)?;
+            let from = usize::try_from(offset - at).ok()?;
+            let length = usize::try_from(end - offset).ok()?;
+            data.get(from..from + length)
+        });
+        found.ok()
     }
 
     fn note(&self, blind: Blind) {
@@ -311,4 +318,13 @@ impl<'a> Probe<'a> {
             self.blind.set(Some(blind));
         }
     }
+}
+
+/// Index of the first byte that is not zero.
+fn first_written(bytes: &[u8]) -> Option<usize> {
+    // Whole blocks are compared at once: nearly all of what is looked at is zero.
+    const BLOCK: usize = 64;
+    let zeros = bytes.chunks_exact(BLOCK).take_while(|block| **block == [0; BLOCK]).count();
+    let rest = zeros * BLOCK;
+    bytes.get(rest..)?.iter().position(|&byte| byte != 0).map(|index| rest + index)
 }
