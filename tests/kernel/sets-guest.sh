@@ -15,6 +15,7 @@
 #   written DEVICE            puts a file with the pattern into the file system there
 #   integrity NAME DEVICE OPTIONS [MODE]   dm-integrity's volume /dev/mapper/NAME of a blank device,
 #                             with its tags made
+#   cached BACKING CACHE OPTION...   /dev/bcache0 of both; uncached stops it
 #   synced                    waits until no array or volume is being synchronised
 #   slowly; COMMAND; reached SECTORS  stops the resync, recovery or reshape of /dev/md/r that the
 #                             command begins, at this sector of the members
@@ -102,6 +103,22 @@ integrity() {
     $mapped "0 $length $2"
     dmsetup mknodes "$1"
     cat /dev/zero >"/dev/mapper/$1" 2>/dev/null || :
+}
+
+# A recipe has the only one of its boot, which stops it.
+cached() {
+    backing=$1 cache=$2
+    shift 2
+    make-bcache "$@" --bucket 64k --wipe-bcache -B "$backing" -C "$cache" >/dev/null
+    for registered in "$cache" "$backing"; do echo "$registered" >/sys/fs/bcache/register; done
+    until [ -b /dev/bcache0 ]; do usleep 50000; done
+}
+
+uncached() {
+    sync
+    echo 1 >/sys/block/bcache0/bcache/stop
+    for set in /sys/fs/bcache/*-*; do echo 1 >"$set/stop"; done
+    while [ -e /sys/block/bcache0 ] || ls -d /sys/fs/bcache/*-* >/dev/null 2>&1; do usleep 50000; done
 }
 
 # The kernel takes no lower sync_max while it runs, so it is frozen in between. To leave it frozen

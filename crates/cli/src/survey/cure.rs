@@ -222,10 +222,12 @@ impl<'a> Cures<'a> {
     /// A sentence with the command that makes format `kind` anew. Its contents are lost, so it is
     /// never among the commands.
     fn recreate(&self, id: Id, kind: &str) -> Option<String> {
-        let at = if self.graph.providers[id].is_data_area() {
-            *self.graph.providers[id].parents.first()?
-        } else {
-            id
+        let p = &self.graph.providers[id];
+        let at = match p.area_of {
+            None => id,
+            Some(own) if own.name == kind => *p.parents.first()?,
+            // What is around it has to know of every write: a cache, a copy elsewhere.
+            Some(_) => return None,
         };
         let target = self.target(at)?;
         Some(format!(

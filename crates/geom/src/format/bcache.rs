@@ -8,6 +8,8 @@
 //! A backing device shows its content as it is from `data_offset` (8 KiB by default). A cache is
 //! cut into buckets from its byte 0; inside a bucket it writes in blocks.
 //!
+//! While the cache holds newer data, the device's own contents are old: they are not looked at.
+//!
 //! # Limits
 //! The checksum (a CRC-64) is not verified. Where the buckets of very large size keep the high half
 //! of their size is not read, their I/O is then not known.
@@ -45,6 +47,9 @@ const AT: u64 = 4096;
 const SECTOR: u64 = 512;
 const MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BDEV_DATA_START_DEFAULT: u64 = 16;
+/// `BDEV_STATE` of a device all of whose data are its own, and of one whose cache is gone.
+const CLEAN: u64 = 1;
+const STALE: u64 = 3;
 /// The bucket size has a high half in another place.
 const INCOMPAT_LARGE_BUCKET: u64 = 0x1 | 0x2;
 
@@ -70,6 +75,35 @@ on_disk! {
     }
 }
 
+/// Mode and state of a backing device, which its flags hold.
+struct State {
+    mode: u64,
+    state: u64,
+}
+
+impl State {
+    fn new(flags: u64) -> State {
+        State { mode: flags & 0xf, state: flags >> 61 & 3 }
+    }
+
+    /// True if the device itself has everything that was written.
+    fn is_current(&self) -> bool {
+        self.state <= CLEAN
+    }
+
+    fn details(&self) -> Vec<(&'static str, String)> {
+        const MODES: [&str; 4] = ["writethrough", "writeback", "writearound", "none"];
+        const STATES: [&str; 4] = ["no cache", "clean", "dirty", "inconsistent"];
+        let name = |names: [&str; 4], at: u64| {
+            let found = usize::try_from(at).ok().and_then(|at| names.get(at).copied());
+            found.map(str::to_owned)
+        };
+        let mode = name(MODES, self.mode).map(|mode| ("cache mode", mode));
+        let state = name(STATES, self.state).map(|state| ("state", state));
+        mode.into_iter().chain(state).collect()
+    }
+}
+
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;
     if sb.magic != *MAGIC || sb.offset.get().checked_mul(SECTOR) != Some(AT) {
@@ -84,8 +118,16 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     match version {
         1 | 4 | 6 => {
             let sectors = if version == 1 { BDEV_DATA_START_DEFAULT } else { sb.nbuckets.get() };
-            sign.data_at(probe, sectors.checked_mul(SECTOR), None, true);
+            let state = State::new(sb.flags.get());
+            sign.data_at(probe, sectors.checked_mul(SECTOR), None, state.is_current());
             sign.details.push(("role", "backing device".to_string()));
+            sign.details.extend(state.details());
+            if sign.data.is_some() && !state.is_current() {
+                sign.inside = Inside::Unknown(match state.state {
+                    STALE => "its cache was lost while it held newer data: its own are not whole",
+                    _ => "its cache holds newer data than it has itself",
+                });
+            }
         }
         0 | 3 | 5 => {
             let large = version == 5 && sb.feature_incompat.get() & INCOMPAT_LARGE_BUCKET != 0;
