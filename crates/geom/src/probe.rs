@@ -5,8 +5,8 @@ use crate::base::error::Errno;
 use crate::base::patch::{Patch, lay_over};
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
-use crate::mapping::geom::{Geom, Op};
-use crate::mapping::route::{Piece, Route};
+use crate::mapping::geom::Geom;
+use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, Slices};
 use crate::probe::read_set::ReadSet;
 use std::cell::{Cell, Ref, RefCell};
@@ -70,11 +70,8 @@ impl Budget {
     fn note(&self, route: &Route, offset: u64, length: u64) {
         let mut read = self.read.borrow_mut();
         // A range outside the provider has no pieces, and was not read either.
-        let _ = route.extents(offset, length, Op::Read, &mut |_, piece| {
-            if let Piece::Store { store, offset, length } = piece {
-                read.push((store, offset, length));
-            }
-            Ok(())
+        let _ = route.sources(offset, length, &mut |store, offset, length| {
+            read.push((store, offset, length));
         });
     }
 

@@ -205,6 +205,61 @@ impl Route {
         self.walk(0, offset, length, op, visit)
     }
 
+    /// Calls `visit` with store, first byte and length of every run that a read of
+    /// `[offset, offset + length)` takes from a store, those of which bytes are rebuilt among them.
+    pub(crate) fn sources(
+        &self,
+        offset: u64,
+        length: u64,
+        visit: &mut dyn FnMut(usize, u64, u64),
+    ) -> Result<(), Errno> {
+        self.extents(offset, length, Op::Read, &mut |from, piece| {
+            match piece {
+                Piece::Store { store, offset, length } => visit(store, offset, length),
+                Piece::Zero { .. } => {}
+                Piece::Rebuilt { length } => {
+                    self.rebuilt_of(offset.saturating_add(from), length, visit)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`Route::sources`], for a run that is rebuilt at some layer.
+    fn rebuilt_of(
+        &self,
+        offset: u64,
+        length: u64,
+        visit: &mut dyn FnMut(usize, u64, u64),
+    ) -> Result<(), Errno> {
+        let End::Geom { geom, slot, below } = &self.end else { return Ok(()) };
+        let at = self.base.saturating_add(offset);
+        let (mut done, under) = (0, |consumer: usize| below.get(consumer).ok_or(Errno::NoDevice));
+        while done < length {
+            let extent = geom.map(*slot, at.saturating_add(done), length - done, Op::Read);
+            match extent {
+                Extent::At { consumer, offset, length } => {
+                    under(consumer)?.sources(offset, length, visit)?;
+                }
+                Extent::Copies { length, .. } => {
+                    let (consumer, offset) = geom.copy(*slot, at.saturating_add(done), 0);
+                    under(consumer)?.sources(offset, length, visit)?;
+                }
+                Extent::Rebuilt { length } => {
+                    let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
+                    // It is made of nothing, to be asked what it would be made of.
+                    let mut note = |consumer: usize, bytes: &mut [u8], offset: u64| {
+                        under(consumer)?.sources(offset, bytes.len() as u64, visit)
+                    };
+                    geom.rebuild(*slot, at.saturating_add(done), &mut bytes, &mut note)?;
+                }
+                Extent::Zero { .. } | Extent::ReadOnly { .. } | Extent::Fail { .. } => {}
+            }
+            done = done.saturating_add(extent.length().max(1));
+        }
+        Ok(())
+    }
+
     /// Walks the part of a request that lies `done` bytes into it, as [`Route::extents`].
     fn walk(
         &self,
@@ -381,7 +436,61 @@ fn first_that_works(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::topology::Topology;
+    use crate::mapping::geom::{ReadConsumer, Slot};
     use crate::mapping::slices::Slices;
+
+    /// A set of two halves of 8 bytes: the first lies on its first consumer, the second is made of
+    /// both.
+    struct Halves;
+
+    impl Geom for Halves {
+        fn providers(&self) -> Vec<Slot> {
+            vec![Slot { name: "s".into(), length: 16, kind: None }]
+        }
+
+        fn topology(&self, _slot: usize, _below: &[Topology]) -> Topology {
+            Topology::new(1, 16)
+        }
+
+        fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
+            match 8_u64.checked_sub(offset).filter(|&left| left > 0) {
+                Some(left) => Extent::At { consumer: 0, offset, length: length.min(left) },
+                None => Extent::Rebuilt { length },
+            }
+        }
+
+        fn rebuild(
+            &self,
+            _slot: usize,
+            offset: u64,
+            buffer: &mut [u8],
+            read: &mut ReadConsumer<'_>,
+        ) -> Result<(), Errno> {
+            read(0, buffer, offset)?;
+            read(1, buffer, offset - 8)
+        }
+    }
+
+    #[test]
+    fn what_is_rebuilt_has_sources() {
+        let stores = [Route::store(0, 100), Route::store(1, 100)];
+        let halves: Arc<dyn Geom> = Arc::new(Halves);
+        let set = Route::new(&halves, 0, 16, &stores);
+        let cut: Arc<dyn Geom> = Arc::new(Slices::data_area(6, 9));
+        let slice = Route::new(&cut, 0, 9, std::slice::from_ref(&set));
+        let sources = |route: &Route, offset, length| {
+            let mut found = Vec::new();
+            let visit = &mut |store, offset, length| found.push((store, offset, length));
+            route.sources(offset, length, visit).map(|()| found)
+        };
+        assert_eq!(sources(&slice, 0, 2), Ok(vec![(0, 6, 2)]));
+        assert_eq!(sources(&slice, 1, 4), Ok(vec![(0, 7, 1), (0, 8, 3), (1, 0, 3)]));
+        // Above another set of the same kind.
+        let outer = Route::new(&halves, 0, 16, &[set.clone(), set.clone()]);
+        assert_eq!(sources(&outer, 8, 2), Ok(vec![(0, 8, 2), (1, 0, 2), (0, 0, 2)]));
+        assert_eq!(sources(&set, 10, 7), Err(Errno::Range));
+    }
 
     #[test]
     fn a_slice_has_a_place_in_what_it_is_cut_from() {
