@@ -195,7 +195,7 @@ impl<'a> Probe<'a> {
         self.shown(offset, length).map(|bytes| bytes.to_vec())
     }
 
-    /// What [`Probe::bytes`] is, without a copy.
+    /// Bytes as [`Probe::bytes`] has them, without a copy.
     fn shown(&self, offset: u64, length: usize) -> Option<Ref<'_, [u8]>> {
         let end = offset.checked_add(length as u64).filter(|&end| end <= self.length())?;
         if let Some(found) = self.cached(offset, end) {
