@@ -214,9 +214,9 @@ members() {
     rm -rf made
 }
 
-# without_data OFFSET: those disks without their bytes from there on, where the pattern of their set is.
+# without_data OFFSET [LENGTH]: those disks without their bytes from there on, where the pattern of their set is.
 without_data() {
     for without_data_disk in disk*; do
-        fallocate --punch-hole --offset "$1" --length 1G "$without_data_disk"
+        fallocate --punch-hole --offset "$1" --length "${2:-1G}" "$without_data_disk"
     done
 }

@@ -6,6 +6,9 @@
 # A recipe is shell. It finds its empty disks as "$@", and besides the guest's programs:
 #
 #   create NAME OPTION...     mdadm --create of /dev/md/NAME, nothing to resync: all is zero
+#   container FORMAT DISK...  mdadm --create of /dev/md/c, a container of firmware RAID
+#   volume NAME OPTION... [DISK...]   and of /dev/md/NAME in it; mdadm picks its order of disks, if
+#                             none are named
 #   fill DEVICE [TAG [FIRST COUNT]]   writes a pattern that names its own address, in sectors of
 #                             512 bytes, and expects to find it again
 #   expect DEVICE TAG FIRST COUNT     expects it without writing; TAG - for zeros
@@ -25,6 +28,8 @@ set -eu
 results=$1/$2 name=$2
 shift 2
 mkdir -p "$results"
+# Of a firmware's RAID, without that firmware, on disks without serial numbers.
+export IMSM_NO_PLATFORM=1 IMSM_DEVNAME_AS_SERIAL=1
 export MDADM_NO_UDEV=1 LVM_SYSTEM_DIR="/run/lvm/$name" LVM_SUPPRESS_FD_WARNINGS=1
 : >"$results/expect.txt"
 echo 200000 >/proc/sys/dev/raid/speed_limit_max
@@ -50,6 +55,19 @@ create() {
     array=$1
     shift
     mdadm --create "/dev/md/$array" --run --assume-clean --homehost=oracle --name="$array" "$@"
+}
+
+container() {
+    format=$1
+    shift
+    mdadm --create /dev/md/c --run --metadata="$format" --raid-devices=$# "$@"
+}
+
+volume() {
+    array=$1
+    shift
+    case $* in */dev/*) ;; *) set -- "$@" /dev/md/c ;; esac
+    mdadm --create "/dev/md/$array" --run --assume-clean "$@"
 }
 
 # Devices keep their names when they are stopped: /dev/md/NAME, /dev/VG/LV.

@@ -34,7 +34,7 @@ missing() {
 [ $# -ge 1 ] || missing "usage: $(sed -n '2s/^# //p' "$0")"
 # As many disks as fit on the one PCI bus of the machine; two carry the recipes and the results.
 slots=24
-programs='mdadm lvm dmsetup lsblk sfdisk mkfs.ext4 mkfs.xfs mkfs.vfat mkswap thin_dump cache_dump make-bcache'
+programs='mdadm mdmon lvm dmsetup lsblk sfdisk mkfs.ext4 mkfs.xfs mkfs.vfat mkswap thin_dump cache_dump make-bcache'
 for program in cc $programs; do command -v "$program" >/dev/null || missing "no $program"; done
 modules='linear raid0 raid1 raid10 raid456 dm_mod dm_raid dm_mirror dm_thin_pool dm_snapshot'
 modules="$modules dm_cache dm_cache_smq dm_writecache dm_integrity dm_crypt bcache"

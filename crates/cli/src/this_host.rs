@@ -118,7 +118,18 @@ fn namespaces(
         let name = if several { format!("{place}[{i}]") } else { place.to_string() };
         let nop = Some(overrides.nop(topology.length));
         let bytes = Bytes::Reported(Reported::default());
-        Some((name, Disk { name: String::new(), bytes, topology, start: Some(0), nop, findings }))
+        Some((
+            name,
+            Disk {
+                name: String::new(),
+                bytes,
+                topology,
+                start: Some(0),
+                serial: None,
+                nop,
+                findings,
+            },
+        ))
     });
     disks
         .map(|(name, disk)| {
@@ -166,8 +177,15 @@ fn target(
         None => Bytes::Reported(reported(device, &parts, all)),
     };
     let nop = Some(overrides.nop(topology.length));
-    let disk =
-        Disk { name: String::new(), bytes, topology, start: device.medium_start(), nop, findings };
+    let disk = Disk {
+        name: String::new(),
+        bytes,
+        topology,
+        start: device.medium_start(),
+        serial: device.serial.clone(),
+        nop,
+        findings,
+    };
     let mut graph = Graph::taste(vec![disk], Limits::default());
     if tasted {
         let differs = kernel_differs(&graph, &parts);

@@ -73,9 +73,11 @@ pub(crate) fn recognised(found: &Recognised) -> String {
         format!("({kind})")
     } else if found.class == "lvm" {
         "LVM volume".into()
-    } else if let (true, "md", Some(level)) = (found.is_set, found.class, &found.level) {
+    } else if let (true, class @ ("md" | "imsm"), Some(level)) =
+        (found.is_set, found.class, &found.level)
+    {
         // Other classes are of one level.
-        format!("md {level}")
+        format!("{class} {level}")
     } else if found.is_set {
         format!("{} set", found.class)
     } else if found.is_part {

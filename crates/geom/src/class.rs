@@ -17,6 +17,7 @@ pub mod bsd;
 pub mod bsd64;
 pub mod concat;
 pub mod gpt;
+pub mod imsm;
 pub mod integrity;
 pub mod lvm;
 pub mod mbr;
@@ -184,6 +185,8 @@ pub struct Present<'a> {
     pub member: &'a Member,
     /// The provider that is the member.
     pub probe: Probe<'a>,
+    /// Serial number of the disk that it is, if that is known.
+    pub serial: Option<&'a str>,
 }
 
 /// Indices of the members of which a set is made: one for every number, the first found; all of

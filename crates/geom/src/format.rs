@@ -26,6 +26,7 @@ pub mod ext;
 pub mod f2fs;
 pub mod fat;
 pub mod hfsplus;
+pub mod imsm;
 pub mod integrity;
 pub mod iso9660;
 pub mod jfs;

@@ -76,6 +76,7 @@ impl Graph {
             Provider {
                 start,
                 seen,
+                serial: p.serial.clone(),
                 ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone())
             }
         };
@@ -241,6 +242,7 @@ impl Graph {
             start,
             findings,
             seen,
+            serial: disk.serial,
             ..Provider::new(disk.name, "disk", topology, route)
         });
         if let Some(reported) = reported {

@@ -35,6 +35,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::concat::Concat,
     &class::lvm::Lvm,
     &class::md::Md,
+    &class::imsm::Imsm,
     &class::integrity::Integrity,
 ];
 
@@ -58,6 +59,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::drbd::Drbd,
     &format::vdo::Vdo,
     &format::zfs::Zfs,
+    &format::imsm::Imsm,
     &format::by_magic::Firmware,
     // File systems.
     &format::fat::Fat,

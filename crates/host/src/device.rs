@@ -43,6 +43,8 @@ pub struct Device {
     pub revision: Option<String>,
     /// The world wide identifier of the drive.
     pub wwid: Option<String>,
+    /// The serial number of the drive, as NVMe and SCSI's page 80h of vital product data tell it.
+    pub serial: Option<String>,
     /// The number of an NVMe namespace.
     pub nsid: Option<u32>,
     /// The names of devices beneath it; a partition's disk is in [`DeviceKind::Partition`] instead.

@@ -196,6 +196,7 @@ fn zeroes(disk: &str, size: &str, name: String, overrides: &DiskOverrides) -> Re
         bytes,
         topology,
         start: Some(0),
+        serial: None,
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
     })
@@ -248,11 +249,13 @@ fn open_path(
         None => (ioctl_topology(&opened), Vec::new()),
     };
     let nop = Some(overrides.nop(topology.length));
+    let serial = opened.device.as_ref().and_then(|device| device.serial.clone());
     Ok(Disk {
         name,
         bytes: Bytes::Store(medium(opened.store, disk, overrides)?),
         topology,
         start,
+        serial,
         nop,
         findings,
     })
@@ -324,6 +327,7 @@ pub(super) fn image(name: String, store: Box<dyn Store>, overrides: &DiskOverrid
         bytes: Bytes::Store(store),
         topology,
         start: Some(0),
+        serial: None,
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
     }

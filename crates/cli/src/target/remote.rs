@@ -38,6 +38,7 @@ pub(super) fn open(
         bytes: Bytes::Store(any_bytes(remote, disk)?),
         topology,
         start: Some(0),
+        serial: None,
         nop,
         findings,
     })

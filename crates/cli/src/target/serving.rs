@@ -93,7 +93,15 @@ fn put_on(
     let (bytes, topology, nop) =
         (Bytes::Store(Box::new(store)), model.topology(length), Some(overrides.nop(length)));
     Ok((
-        Disk { name: disk.name, bytes, topology, start: Some(0), nop, findings: Vec::new() },
+        Disk {
+            name: disk.name,
+            bytes,
+            topology,
+            start: Some(0),
+            serial: disk.serial,
+            nop,
+            findings: Vec::new(),
+        },
         model,
     ))
 }

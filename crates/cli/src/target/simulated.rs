@@ -94,6 +94,7 @@ impl Spelling {
             bytes: Bytes::Store(store),
             topology: model.topology(length),
             start: Some(0),
+            serial: None,
             nop: Some(overrides.nop(length)),
             findings: Vec::new(),
         };

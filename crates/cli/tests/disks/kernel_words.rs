@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use trueline_geom::format::md;
+use trueline_geom::format::{imsm, md};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::geom::Op;
 use trueline_geom::mapping::route::Piece;
@@ -45,7 +45,8 @@ pub(crate) fn differences(name: &str, directory: &Path, graph: &Graph) -> Words 
     for volume in all {
         report(name, graph, volume, all, &mut words);
     }
-    for member in text("examine.txt").split("/dev/").skip(1) {
+    // Serial numbers may be names of devices too.
+    for member in format!("\n{}", text("examine.txt")).split("\n/dev/").skip(1) {
         examine(name, graph, &text("disks.txt"), member, &mut words);
     }
     let lsblk: Value = serde_json::from_str(&text("lsblk.json")).unwrap_or_default();
@@ -192,6 +193,18 @@ fn examine(recipe: &str, graph: &Graph, disks: &str, said: &str, words: &mut Wor
         let line = said.lines().find_map(|line| line.trim().strip_prefix(key))?;
         line.trim_start().strip_prefix(": ").map(str::trim)
     };
+    if let Some(sign) = provider.signs.iter().find(|sign| sign.kind == imsm::KIND) {
+        let version = value("Version").map(str::to_owned);
+        words.compare(&format!("{recipe}: disk{nth}: Version"), sign.version.clone(), version);
+        let own: Vec<String> = sign
+            .details
+            .iter()
+            .filter(|(name, _)| *name == "volume")
+            .map(|(_, volume)| volume.clone())
+            .collect();
+        words.compare(&format!("{recipe}: disk{nth}: volumes"), own, firmware_volumes(said));
+        return;
+    }
     let Some(sign) = provider.signs.iter().find(|sign| sign.kind == md::KIND) else {
         return words.compare(&format!("{recipe}: disk{nth}: a sign"), None, value("Version"));
     };
@@ -229,6 +242,23 @@ fn examine(recipe: &str, graph: &Graph, disks: &str, said: &str, words: &mut Wor
             words.compare(&format!("{recipe}: disk{nth}: {key}"), own, theirs);
         }
     }
+}
+
+/// The volumes of a container as `mdadm --examine` lists them, in the words of a sign. Of a volume
+/// with work under way it says first what it will be, then what it is.
+fn firmware_volumes(said: &str) -> Vec<String> {
+    let volume = |block: &str| {
+        let value = |key: &str| {
+            let line = block.lines().find_map(|line| line.trim().strip_prefix(key))?;
+            line.rsplit(['-', ':']).next()?.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let name = block.split(']').next()?;
+        let (level, disks) = (value("RAID Level")?, value("Members")?);
+        let chunk = value("Chunk Size")? * 1024;
+        let chunks = if level == 1 { String::new() } else { format!(", chunks of {chunk} bytes") };
+        Some(format!("{name}: raid{level} of {disks} disks{chunks}"))
+    };
+    said.split("\n[").skip(1).filter_map(volume).collect()
 }
 
 /// Compares the sizes of a list of lsblk's, and of what stands on each.

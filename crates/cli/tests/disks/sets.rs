@@ -25,6 +25,8 @@ const FEW: &[&str] = &[
     "md-raid10-f2-3",
     "md-raid5-reshape-grow",
     "md-raid6-two-gone-24",
+    "imsm-raid0",
+    "imsm-raid5",
     "lvm-linear",
     "lvm-striped",
     "lvm-raid5-stale",
@@ -55,6 +57,8 @@ struct Expected {
 struct Made {
     name: String,
     images: Vec<Vec<u8>>,
+    /// Names of the disks there, which are serial numbers to a firmware's metadata.
+    serials: Vec<String>,
     expected: Vec<Expected>,
 }
 
@@ -80,6 +84,10 @@ impl Made {
         Some(Made {
             name: directory.file_name()?.to_str()?.to_string(),
             images: (0..).map_while(image).collect(),
+            serials: text("disks.txt")
+                .lines()
+                .filter_map(|line| Some(line.split_whitespace().next()?.to_string()))
+                .collect(),
             expected: expected.collect(),
         })
     }
@@ -95,7 +103,8 @@ impl Made {
                 }
             }
             let topology = Topology::new(512, store.length());
-            Disk::new(format!("disk{n}"), Box::new(store), topology)
+            let serial = self.serials.get(n).cloned();
+            Disk { serial, ..Disk::new(format!("disk{n}"), Box::new(store), topology) }
         });
         Graph::taste(disks.collect(), Limits::default())
     }
@@ -158,9 +167,14 @@ fn compare_sums(name: &str, directory: &Path, graph: &Graph) -> Vec<String> {
 /// that was running.
 fn compare_words(name: &str, directory: &Path, graph: &Graph) -> Vec<String> {
     let detail = fs::read_to_string(directory.join("detail.txt")).unwrap_or_default();
-    let sets = || graph.providers.iter().filter(|p| p.class == "md" && p.is_set);
-    // A name is given twice where two sets have it, and not at all in version 0.90.
-    let blocks: Vec<&str> = detail.split("/dev/md").skip(1).collect();
+    let detail = format!("\n{detail}");
+    let is_set = |class| ["md", "imsm"].contains(&class);
+    let sets = || graph.providers.iter().filter(|p| is_set(p.class) && p.is_set);
+    // A name is given twice where two sets have it, and not at all in version 0.90; a container is
+    // no set.
+    let is_container = |block: &&str| block.contains("Raid Level : container");
+    let blocks: Vec<&str> =
+        detail.split("\n/dev/md").skip(1).filter(|block| !is_container(block)).collect();
     let mut wrong = Vec::new();
     if blocks.len() != 1 || sets().count() != 1 {
         return wrong;
@@ -233,7 +247,9 @@ fn provider(graph: &Graph, device: &str, sector: &[u8], first: u64) -> Option<Id
         graph.read_at(id, &mut found, first * 512).is_ok() && found == sector
     };
     let sets = || (0..graph.providers.len()).filter(|&id| graph.providers[id].is_set);
-    let named = graph.find(device.strip_prefix("/dev/")?);
+    let named = device.strip_prefix("/dev/")?;
+    let firmware = named.strip_prefix("md/").map(|name| format!("imsm/{name}"));
+    let named = graph.find(named).or_else(|| graph.find(&firmware?));
     let twins = sets().count() > 1;
     named.filter(|&id| !twins || holds(id)).or_else(|| sets().find(|&id| holds(id)))
 }
@@ -262,9 +278,14 @@ fn losses(count: usize) -> Vec<Vec<usize>> {
     one.chain((0..count).flat_map(|n| (n + 1..count).map(move |other| vec![n, other]))).collect()
 }
 
-/// Disks of `count` that a RAID volume of LVM can do without, by the name of its recipe.
+/// Disks of `count` that a RAID volume of LVM or of a firmware can do without, by the name of its
+/// recipe.
 fn spared(name: &str, count: usize) -> usize {
-    let level = name.trim_start_matches("lvm-raid");
+    if ["imsm-two", "imsm-raid5-recovering"].contains(&name) {
+        // A RAID0 among them, and one disk that is not whole.
+        return 0;
+    }
+    let level = name.trim_start_matches("lvm-raid").trim_start_matches("imsm-raid");
     match level.chars().next() {
         Some('0') | None => 0,
         Some('1') if !level.starts_with("10") => count - 1,
@@ -293,7 +314,9 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
             continue;
         }
         let is_md = made.name.starts_with("md-");
-        if !is_md && !["lvm-", "integrity-"].iter().any(|set| made.name.starts_with(set)) {
+        let is_imsm = made.name.starts_with("imsm-");
+        let known = ["md-", "lvm-", "integrity-", "imsm-"];
+        if !known.iter().any(|set| made.name.starts_with(set)) {
             continue;
         }
         let whole = made.graph(&[]);
@@ -328,7 +351,7 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
         }
         wrong.extend(thin_dump::differences(&made.name, &whole));
         let spared = spared(&made.name, made.images.len());
-        let is_raid = made.name.starts_with("lvm-raid") && !aged;
+        let is_raid = (is_imsm || made.name.starts_with("lvm-raid")) && !aged;
         for gone in losses(made.images.len()).into_iter().filter(|_| is_raid) {
             match made.compare(&made.graph(&gone)) {
                 Ok(_) => eprintln!("{}: equal without {gone:?}", made.name),

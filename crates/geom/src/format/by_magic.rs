@@ -214,7 +214,6 @@ const PROMISE: &[u8] = b"Promise Technology, Inc.";
 #[rustfmt::skip]
 static RAIDS: &[Known] = &[
     Known { kind: member("ddf_raid_member"), what: RAID, magics: &[(End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE)], check: check::ddf },
-    Known { kind: member("isw_raid_member"), what: RAID, magics: &[(End(2, 0), b"Intel Raid ISM Cfg Sig. ")], check: alone },
     Known { kind: member("lsi_mega_raid_member"), what: RAID, magics: &[(End(1, 0), b"$XIDE$")], check: alone },
     Known { kind: member("via_raid_member"), what: RAID, magics: &[(End(1, 0), b"\x55\xaa")], check: check::via },
     Known { kind: member("silicon_medley_raid_member"), what: RAID, magics: &[(End(1, 0x60), b"\0\0\0\x2f")], check: check::silicon },

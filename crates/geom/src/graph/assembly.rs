@@ -131,8 +131,13 @@ impl Graph {
         members: &[(Id, Member)],
         degraded: bool,
     ) -> Option<Assembly> {
-        let present: Vec<Present<'_>> =
-            members.iter().map(|(id, member)| Present { member, probe: self.probe(*id) }).collect();
+        let present: Vec<Present<'_>> = members
+            .iter()
+            .map(|(id, member)| {
+                let serial = self.providers[*id].serial.as_deref();
+                Present { member, probe: self.probe(*id), serial }
+            })
+            .collect();
         class.build(&present, degraded)
     }
 
@@ -272,10 +277,13 @@ impl Graph {
         for ((class, key), set) in sets {
             let Some((id, first)) = set.members.first() else { continue };
             let here = set.here();
-            if here.len() < first.count {
+            // A member that is left out may know another number of them.
+            let used = |(id, _): &&(Id, Member)| here.iter().any(|(own, _)| own == id);
+            let count = set.members.iter().find(used).map_or(first.count, |(_, own)| own.count);
+            if here.len() < count {
                 let provider = first.provider.clone();
                 let left_out = set.left_out(&here);
-                let (set, count) = (key.clone(), first.count);
+                let set = key.clone();
                 let set = Incomplete { class, set, provider, here, left_out, count };
                 self.providers[*id].findings.push(set.finding());
                 self.incomplete.push(set);

@@ -39,6 +39,8 @@ pub struct Provider {
     pub label: Option<String>,
     /// Its UUID in the table above, of schemes that have UUIDs.
     pub uuid: Option<String>,
+    /// Serial number of a disk that has told it.
+    pub serial: Option<String>,
     /// Its length, sector and the boundaries beneath it.
     pub topology: Topology,
     /// Table on it, and the class that read it.
@@ -79,6 +81,7 @@ impl Provider {
             kind: None,
             label: None,
             uuid: None,
+            serial: None,
             topology,
             table: None,
             signs: Vec::new(),
@@ -170,6 +173,8 @@ pub struct Disk {
     pub topology: Topology,
     /// Its first byte on the medium: 0, or the start of a partition device.
     pub start: Option<u64>,
+    /// Its serial number, as it tells it; `None` for an image.
+    pub serial: Option<String>,
     /// Overrides given by the user, as a nop geom above the disk.
     pub nop: Option<Nop>,
     /// Findings about reported limits that cannot be true.
@@ -184,6 +189,7 @@ impl Disk {
             bytes: Bytes::Store(store),
             topology,
             start: Some(0),
+            serial: None,
             nop: None,
             findings: Vec::new(),
         }

@@ -6,7 +6,7 @@ use trueline_geom::format::lvm2::label;
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
-/// Gives every GPT header, disklabel, gmirror label, md superblock, label and text of LVM and block of a
+/// Gives every GPT header, disklabel, gmirror label, md superblock, firmware's metadata, label and text of LVM and block of a
 /// thin pool's metadata on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
@@ -24,6 +24,8 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
             disk.put(at + 119, &*md5::compute(&head[..119]));
         } else if number(&head, 0, 4) == 0xa92b_4efc {
             md(disk, at);
+        } else if head.starts_with(b"Intel Raid ISM Cfg Sig. ") {
+            firmware(disk, at, &head);
         } else if head.starts_with(b"LABELONE") {
             disk.put(at + 16, &label::crc(&head[20..]).to_le_bytes());
         } else if head[4..].starts_with(b" LVM2 x[5A%r0N*>") {
@@ -75,6 +77,22 @@ fn md(disk: &mut Sparse, at: u64) {
     let sum = all.chunks(4).fold(0, |sum, word| sum + number(word, 0, word.len()));
     let folded = (sum & 0xffff_ffff) + (sum >> 32);
     disk.put(at + place as u64, &folded.to_le_bytes()[..4]);
+}
+
+/// The sum of all 32-bit words of a firmware's metadata but its own, at 32. The second sector and
+/// those behind it stand before the first.
+fn firmware(disk: &mut Sparse, at: u64, head: &[u8]) {
+    let size = number(head, 36, 4).min(TABLE);
+    let sector = if disk.length().checked_sub(at) == Some(1024) { 512 } else { 4096 };
+    let rest = size.div_ceil(sector).saturating_sub(1) * sector;
+    let first = read(disk, at, sector);
+    let more = at.checked_sub(rest).and_then(|start| read(disk, start, rest));
+    let (Some(mut all), Some(more)) = (first, more) else { return };
+    all.extend(more);
+    all.truncate(usize::try_from(size).unwrap_or(0));
+    all.get_mut(32..36).into_iter().for_each(|sum| sum.fill(0));
+    let sum = all.chunks_exact(4).fold(0, |sum, word| sum + number(word, 0, 4));
+    disk.put(at + 32, &sum.to_le_bytes()[..4]);
 }
 
 /// The table's checksum at 88, then the header's at 16 (UEFI 2.10, 5.3.2). The header says where it

@@ -130,10 +130,14 @@ fn number(device: &Device) -> Option<u32> {
 struct Attributes(PathBuf);
 
 impl Attributes {
+    fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        fs::File::open(self.0.join(name)).ok()?.take(ATTRIBUTE).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
     fn text(&self, name: &str) -> Option<String> {
-        let mut text = Vec::new();
-        fs::File::open(self.0.join(name)).ok()?.take(ATTRIBUTE).read_to_end(&mut text).ok()?;
-        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        let text = String::from_utf8_lossy(&self.bytes(name)?).trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
 
@@ -199,9 +203,19 @@ fn whole(dir: &Attributes, name: &str) -> Option<Device> {
         vendor: about.text("vendor"),
         revision: about.text("rev").or_else(|| about.text("firmware_rev")),
         wwid: dir.text("wwid").or_else(|| about.text("wwid")),
+        serial: about.text("serial").or_else(|| serial(&about)),
         nsid: dir.number("nsid"),
         ..device
     })
+}
+
+/// The serial number in page 80h of a SCSI drive's vital product data: behind four bytes, of which
+/// the fourth is its length.
+fn serial(about: &Attributes) -> Option<String> {
+    let page = about.bytes("vpd_pg80")?;
+    let text = page.get(4..4 + usize::from(*page.get(3)?))?;
+    let text = String::from_utf8_lossy(text).trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 fn partition(dir: &Attributes, name: &str, disk: &Device) -> Option<Device> {

@@ -5,7 +5,7 @@ use crate::failure::{Failure, complain};
 use crate::target::simulated::Spelling;
 use crate::target::{Target, serving};
 use crate::words;
-use trueline_geom::graph::{Bytes, Disk};
+use trueline_geom::graph::{Bytes, Disk, Reported};
 use trueline_serve::layer::overlay::{Covered, Overlays, Place};
 
 /// The disks under the overlay that was asked for; as they are if none was.
@@ -15,8 +15,8 @@ pub(super) fn put(
 ) -> Result<(Vec<Disk>, Option<Overlays>), Failure> {
     let Some(place) = args.overlay.clone() else { return Ok((disks, None)) };
     let (mut covered, mut rest) = (Vec::new(), Vec::new());
-    for (disk, source) in disks.into_iter().zip(args.target.sources()) {
-        let Disk { name, bytes, topology, start, nop, findings } = disk;
+    for (mut disk, source) in disks.into_iter().zip(args.target.sources()) {
+        let bytes = std::mem::replace(&mut disk.bytes, Bytes::Reported(Reported::default()));
         let typed = source.typed();
         let image = source.simulated().and_then(Spelling::image).unwrap_or(typed);
         covered.push(Covered {
@@ -24,12 +24,12 @@ pub(super) fn put(
             image: Some(image.into()),
             store: serving::store(bytes)?,
         });
-        rest.push((name, topology, start, nop, findings));
+        rest.push(disk);
     }
     let overlays = Overlays::new(place, covered, !args.read_only)?;
-    let over = |(over, (name, topology, start, nop, findings))| {
+    let over = |(over, disk)| {
         let bytes = Bytes::Store(Box::new(Clone::clone(over)));
-        Disk { name, bytes, topology, start, nop, findings }
+        Disk { bytes, ..disk }
     };
     let disks = overlays.disks().iter().zip(rest).map(over).collect();
     Ok((disks, Some(overlays)))

@@ -61,7 +61,7 @@ pub struct Set {
     pub name: String,
     /// Length of the set in bytes.
     pub length: u64,
-    /// Its parts in order.
+    /// Its parts in order; none for a set whose bytes have no known place: every read fails.
     pub parts: Vec<Part>,
     /// Holders of the data of each role; none for one that is missing.
     pub roles: Vec<Vec<Half>>,
@@ -233,11 +233,11 @@ impl Geom for Set {
     }
 
     fn map(&self, _slot: usize, offset: u64, length: u64, op: Op) -> Extent {
-        let Some(part) = self.part(offset) else { return Extent::Fail { length } };
-        let length = length.min(part.end - offset).min(part.layout.run(offset));
         if op == Op::Write && self.read_only.is_some() {
             return Extent::ReadOnly { length };
         }
+        let Some(part) = self.part(offset) else { return Extent::Fail { length } };
+        let length = length.min(part.end - offset).min(part.layout.run(offset));
         let (mut run, mut good, mut first) = (length, 0, None);
         for place in self.copies(part, offset) {
             run = run.min(place.run);

@@ -1,0 +1,7 @@
+# IMSM RAID5 whose second disk failed: what it has is old.
+# disks: 16M 16M 16M 16M
+container imsm "$@"
+volume r --level=5 --raid-devices=4 --chunk=64
+fill /dev/md/r old
+mdadm /dev/md/r --fail "$2"
+fill /dev/md/r new
