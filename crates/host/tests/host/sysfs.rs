@@ -81,6 +81,24 @@ fn the_jumper() {
 }
 
 #[test]
+fn drives_tell_their_serial_numbers() {
+    let dir = tree("jumper.sysfs");
+    let mut page = vec![0, 0x80, 0, 8];
+    page.extend(b"  SN 42 beyond");
+    dir.put("block/sda/device/vpd_pg80", &page);
+    dir.put("block/nvme0n1/device/serial", "deadbeef            \n");
+    let serial = |name: &str| {
+        let devices = sysfs::read(&dir.0, &dir.0.join("no-mounts")).unwrap();
+        find(&devices, name).serial.clone()
+    };
+    assert_eq!(serial("sda").as_deref(), Some("SN 42"));
+    assert_eq!(serial("nvme0n1").as_deref(), Some("deadbeef"));
+    // A page that is shorter than it says tells nothing.
+    dir.put("block/sda/device/vpd_pg80", &page[..6]);
+    assert_eq!(serial("sda"), None);
+}
+
+#[test]
 fn raid5_over_partitions() {
     let devices = read("stack.sysfs");
     let md = find(&devices, "md0");
