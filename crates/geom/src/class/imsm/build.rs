@@ -81,15 +81,14 @@ impl<'a> Building<'a> {
         }
         let first = self.here.first()?.at;
         let mut findings = std::mem::take(&mut self.findings);
-        findings.extend(self.newest.disks.iter().filter(|disk| disk.failed).map(|disk| {
-            let message = format!(
-                "a disk of the imsm container of {} has failed: {}",
-                self.newest.volumes.first().map(Volume::short_name).unwrap_or_default(),
-                disk.serial
-            );
-            let at = self.newest.at;
-            (first, Finding::new(&finding::INCOMPLETE, Severity::Warning, at, message))
-        }));
+        let name = self.newest.volumes.first().map(Volume::short_name).unwrap_or_default();
+        let failed = self.newest.disks.iter().filter(|disk| disk.failed).map(|disk| {
+            let message =
+                format!("a disk of the imsm container of {name} has failed: {}", disk.serial);
+            Finding::new(&finding::INCOMPLETE, Severity::Warning, self.newest.at, message)
+        });
+        let failed = bounded(failed.collect());
+        findings.extend(failed.into_iter().map(|finding| (first, finding)));
         let ranges: Vec<_> = self
             .newest
             .volumes
