@@ -87,7 +87,8 @@ fn firmware(disk: &mut Sparse, at: u64, head: &[u8]) {
     let rest = size.div_ceil(sector).saturating_sub(1) * sector;
     let first = read(disk, at, sector);
     let more = at.checked_sub(rest).and_then(|start| read(disk, start, rest));
-    let (Some(mut all), Some(more)) = (first, more) else { return };
+    // Nothing is put where there is nothing to sum: what is zero on a disk is not part of an input.
+    let (Some(mut all), Some(more), 36..) = (first, more, size) else { return };
     all.extend(more);
     all.truncate(usize::try_from(size).unwrap_or(0));
     all.get_mut(32..36).into_iter().for_each(|sum| sum.fill(0));
