@@ -13,6 +13,7 @@
 #                             512 bytes, and expects to find it again
 #   expect DEVICE TAG FIRST COUNT     expects it without writing; TAG - for zeros
 #   forget DEVICE             expects nothing of a device any more
+#   cryptsetup open --key-file "$results/key" DISK crypt-NAME     is closed after it
 #   sum DEVICE...             keeps the checksum of what is no pattern
 #   small_xfs OPTION... DEVICE        mkfs.xfs of a small device
 #   written DEVICE            puts a file with the pattern into the file system there
@@ -30,13 +31,13 @@ shift 2
 mkdir -p "$results"
 # Of a firmware's RAID, without that firmware, on disks without serial numbers.
 export IMSM_NO_PLATFORM=1 IMSM_DEVNAME_AS_SERIAL=1
-export MDADM_NO_UDEV=1 LVM_SYSTEM_DIR="/run/lvm/$name" LVM_SUPPRESS_FD_WARNINGS=1
+export MDADM_NO_UDEV=1 DM_DISABLE_UDEV=1 LVM_SYSTEM_DIR="/run/lvm/$name" LVM_SUPPRESS_FD_WARNINGS=1
 : >"$results/expect.txt"
 echo 200000 >/proc/sys/dev/raid/speed_limit_max
 echo 1000 >/proc/sys/dev/raid/speed_limit_min
 
 # Only this recipe's disks: those of others, in the same guest, have sets of the same names.
-mkdir -p "$LVM_SYSTEM_DIR" /run/lock/lvm /run/mdadm
+mkdir -p "$LVM_SYSTEM_DIR" /run/lock/lvm /run/mdadm /run/cryptsetup
 {
     echo 'devices { use_devicesfile=0 obtain_device_list_from_udev=0 scan_lvs=1 scan=["/dev"]'
     echo 'filter=['
@@ -225,6 +226,9 @@ stopped() {
     sync
     for _ in 1 2; do
         vgchange -an || :
+        for volume in /dev/mapper/crypt-*; do
+            [ ! -e "$volume" ] || cryptsetup close "${volume##*/}" || :
+        done
         dmsetup ls --target integrity 2>/dev/null | while read -r mapped _; do
             [ "$mapped" = No ] || dmsetup remove --noudevsync --noudevrules "$mapped" || :
         done

@@ -11,6 +11,7 @@
 #   expect.txt                what the devices held: DEVICE FIRST COUNT TAG, in sectors of 512
 #                             bytes; pattern.c says how a sector names itself
 #   sums.txt                  SHA256 LENGTH DEVICE of what is no pattern, in bytes
+#   key                       the key file, of recipes with encrypted volumes
 #   examine.txt               mdadm's words on the members, after the arrays were stopped
 #   detail.txt, mdstat.txt    and on the arrays, before
 #   pvs.json, pvsegs.json, vgs.json, lvs.json, VG.vg   LVM's words, lengths in sectors
@@ -34,10 +35,12 @@ missing() {
 [ $# -ge 1 ] || missing "usage: $(sed -n '2s/^# //p' "$0")"
 # As many disks as fit on the one PCI bus of the machine; two carry the recipes and the results.
 slots=24
-programs='mdadm mdmon lvm dmsetup lsblk sfdisk mkfs.ext4 mkfs.xfs mkfs.vfat mkswap thin_dump cache_dump make-bcache'
+programs='mdadm mdmon lvm dmsetup lsblk sfdisk mkfs.ext4 mkfs.xfs mkfs.vfat mkswap thin_dump cache_dump'
+programs="$programs make-bcache cryptsetup"
 for program in cc $programs; do command -v "$program" >/dev/null || missing "no $program"; done
 modules='linear raid0 raid1 raid10 raid456 dm_mod dm_raid dm_mirror dm_thin_pool dm_snapshot'
 modules="$modules dm_cache dm_cache_smq dm_writecache dm_integrity dm_crypt bcache"
+modules="$modules xts cbc essiv sha256_generic algif_skcipher"
 modules="$modules ext4 xfs vfat nls_ascii crc32c_generic"
 out=$1
 shift

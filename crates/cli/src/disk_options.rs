@@ -1,6 +1,7 @@
 //! Options that say what a disk is: a profile, its sector, its boundaries.
 
 use crate::failure::Reason;
+use crate::key_file::KeyFile;
 use clap::Args;
 use toml::Value;
 use trueline_geom::audit::profile;
@@ -28,6 +29,9 @@ pub(crate) struct DiskOptions {
     /// A key of the simulated drives' model, set to another value
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, help_heading = DISK)]
     pub set: Vec<(String, Value)>,
+    /// A file whose bytes are the passphrase of LUKS volumes, opened for reading; - is stdin
+    #[arg(long, value_name = "FILE", value_parser = KeyFile::read, help_heading = DISK)]
+    pub key_file: Vec<KeyFile>,
 }
 
 impl DiskOptions {
@@ -45,7 +49,8 @@ impl DiskOptions {
             .grain
             .iter()
             .map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
-        profile.chain(logical).chain(physical).chain(grain).flatten().collect()
+        let keys = self.key_file.iter().map(|file| ["--key-file".into(), file.typed().into()]);
+        profile.chain(logical).chain(physical).chain(grain).chain(keys).flatten().collect()
     }
 }
 

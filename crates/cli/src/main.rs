@@ -5,6 +5,7 @@ mod command;
 mod disk_options;
 mod failure;
 mod input_text;
+mod key_file;
 mod move_journal;
 mod names;
 mod page_file;

@@ -186,7 +186,7 @@ fn target(
         nop,
         findings,
     };
-    let mut graph = Graph::taste(vec![disk], Limits::default());
+    let mut graph = Graph::taste_with(vec![disk], Limits::default(), overrides.keys());
     if tasted {
         let differs = kernel_differs(&graph, &parts);
         graph.providers[0].findings.extend(differs);

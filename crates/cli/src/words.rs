@@ -73,6 +73,8 @@ pub(crate) fn recognised(found: &Recognised) -> String {
         format!("({kind})")
     } else if found.class == "lvm" {
         "LVM volume".into()
+    } else if found.class == "luks" {
+        "LUKS volume".into()
     } else if let (true, class @ ("md" | "imsm"), Some(level)) =
         (found.is_set, found.class, &found.level)
     {

@@ -19,6 +19,7 @@ pub mod concat;
 pub mod gpt;
 pub mod imsm;
 pub mod integrity;
+pub mod luks;
 pub mod lvm;
 pub mod mbr;
 pub mod md;

@@ -10,6 +10,7 @@ use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
 use crate::probe::read_set::ReadSet;
+use crate::probe::unlock::Unlock;
 use crate::probe::{Blind, Budget, Limits, Probe};
 use assembly::Sets;
 pub(crate) use found::Found;
@@ -42,11 +43,17 @@ pub struct Graph {
     pub incomplete: Vec<Incomplete>,
     limits: Limits,
     budget: Budget,
+    keys: Option<Arc<dyn Unlock>>,
 }
 
 impl Graph {
     /// Puts the disks together and tastes until nothing new is found.
     pub fn taste(disks: Vec<Disk>, limits: Limits) -> Graph {
+        Graph::taste_with(disks, limits, None)
+    }
+
+    /// As [`Graph::taste`]; what `keys` open is tasted too, now and whenever it is tasted again.
+    pub fn taste_with(disks: Vec<Disk>, limits: Limits, keys: Option<Arc<dyn Unlock>>) -> Graph {
         // Each disk of a large set has a budget of its own.
         let bytes = limits.bytes.saturating_mul(disks.len() as u64);
         let budget = Budget::new(Limits { bytes, ..limits });
@@ -56,6 +63,7 @@ impl Graph {
             incomplete: Vec::new(),
             limits,
             budget,
+            keys,
         };
         let mut stores = Vec::new();
         for disk in disks {
@@ -89,6 +97,7 @@ impl Graph {
             incomplete: Vec::new(),
             limits: self.limits,
             budget,
+            keys: self.keys.clone(),
         }
     }
 
@@ -171,6 +180,7 @@ impl Graph {
             p.start,
             p.kind.as_ref(),
         )
+        .with_keys(self.keys.as_deref())
     }
 
     /// The format whose data area `id` is, if the area shows noise: an encrypted or striped one.
@@ -309,7 +319,8 @@ impl Graph {
             provider.topology.sector,
             provider.start,
             provider.kind.as_ref(),
-        );
+        )
+        .with_keys(self.keys.as_deref());
         let mut found = Found::ask(&probe);
         let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set

@@ -1,6 +1,7 @@
 //! Bounded view of one provider for a class that tastes it: read only, within a budget.
 
 pub mod read_set;
+pub mod unlock;
 use crate::base::error::Errno;
 use crate::base::patch::{Patch, lay_over};
 use crate::base::store::{Sparse, Store};
@@ -9,6 +10,7 @@ use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, Slices};
 use crate::probe::read_set::ReadSet;
+use crate::probe::unlock::Unlock;
 use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;
@@ -102,6 +104,7 @@ pub struct Probe<'a> {
     sector: u64,
     start: Option<u64>,
     kind: Option<&'a Kind>,
+    keys: Option<&'a dyn Unlock>,
     /// Writes that are planned, seen as if they were done.
     planned: Vec<Patch>,
     seen: RefCell<Vec<(u64, Vec<u8>)>>,
@@ -126,10 +129,17 @@ impl<'a> Probe<'a> {
             sector,
             start,
             kind,
+            keys: None,
             planned: Vec::new(),
             seen: RefCell::default(),
             blind: Cell::new(None),
         }
+    }
+
+    /// The same, with keys to encrypted volumes.
+    #[must_use]
+    pub fn with_keys(self, keys: Option<&'a dyn Unlock>) -> Probe<'a> {
+        Probe { keys, ..self }
     }
 
     /// The same provider as it will be once `patches` are written.
@@ -138,6 +148,7 @@ impl<'a> Probe<'a> {
         let planned = self.planned.iter().chain(patches).cloned().collect();
         Probe {
             planned,
+            keys: self.keys,
             ..Probe::new(self.route, self.stores, self.budget, self.sector, self.start, self.kind)
         }
     }
@@ -159,6 +170,7 @@ impl<'a> Probe<'a> {
         let medium = self.start.map(|s| s.saturating_add(start));
         Probe {
             planned,
+            keys: self.keys,
             ..Probe::new(route, self.stores, self.budget, self.sector, medium, Some(kind))
         }
     }
@@ -182,6 +194,11 @@ impl<'a> Probe<'a> {
     /// Type in the table above; `None` for a disk or a set.
     pub fn kind(&self) -> Option<&Kind> {
         self.kind
+    }
+
+    /// Keys to encrypted volumes; `None` where none were given.
+    pub fn keys(&self) -> Option<&'a dyn Unlock> {
+        self.keys
     }
 
     /// First reason for which something could not be read; `None` if all reads succeeded.
@@ -244,7 +261,7 @@ impl<'a> Probe<'a> {
     where
         'a: 'b,
     {
-        Probe::new(route, self.stores, self.budget, self.sector, None, None)
+        Probe::new(route, self.stores, self.budget, self.sector, None, None).with_keys(self.keys)
     }
 
     /// The route to the provider's bytes.

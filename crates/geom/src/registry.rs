@@ -37,6 +37,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::md::Md,
     &class::imsm::Imsm,
     &class::integrity::Integrity,
+    &class::luks::Luks,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.

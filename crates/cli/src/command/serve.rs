@@ -186,7 +186,7 @@ fn open(args: &Serve, tell: &Arc<Tell>) -> Result<Opened, Failure> {
     let (disks, overlays) = overlay::put(args, disks)?;
     let several = args.target.sources().len() > 1;
     let disks = if several { watched(disks, tell) } else { disks };
-    let graph = Graph::taste(disks, Limits::default());
+    let graph = Graph::taste_with(disks, Limits::default(), said.keys());
     let id = match args.target.provider() {
         Some(name) => {
             graph.find(name).ok_or_else(|| write_target::no_provider(&args.target, name, &graph))?

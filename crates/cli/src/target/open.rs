@@ -46,7 +46,7 @@ pub(crate) fn open_for(
         .zip(names(target.sources()))
         .map(|(source, name)| open_disk(source, name, overrides, access))
         .collect::<Result<_, _>>()?;
-    Ok(Graph::taste(opened, Limits::default()))
+    Ok(Graph::taste_with(opened, Limits::default(), overrides.keys()))
 }
 
 /// Refuses a target with a disk that has no name, or with one that is named twice.
@@ -82,7 +82,10 @@ pub(crate) fn simulated(
         opened.push(disk);
         models.push(model);
     }
-    Ok(Some(Simulated { graph: Graph::taste(opened, Limits::default()), models }))
+    Ok(Some(Simulated {
+        graph: Graph::taste_with(opened, Limits::default(), overrides.keys()),
+        models,
+    }))
 }
 
 /// Refuses a drive larger than the medium of its model: the model gives boundaries, but no tracks
@@ -159,7 +162,7 @@ pub(crate) fn taste_stores(
     let disks = stores
         .into_iter()
         .map(|(name, store)| image(if several { name } else { String::new() }, store, overrides));
-    Graph::taste(disks.collect(), Limits::default())
+    Graph::taste_with(disks.collect(), Limits::default(), overrides.keys())
 }
 
 /// As [`open`], for a target of memory and zeroes alone; allocates the memory. `None` if no disk of
@@ -182,7 +185,7 @@ pub(crate) fn memory(target: &Target, overrides: &DiskOverrides) -> Result<Optio
             }
         });
     }
-    Ok(Some(Graph::taste(opened, Limits::default())))
+    Ok(Some(Graph::taste_with(opened, Limits::default(), overrides.keys())))
 }
 
 /// The disk `zero:SIZE`, typed as `disk`. Errors: `size` is none.

@@ -3,12 +3,15 @@
 use super::Target;
 use crate::disk_options::{DiskOptions, WhyGrain};
 use crate::failure::Reason;
+use crate::key_file;
 use crate::remembered::{self, Remembered};
+use std::sync::Arc;
 use toml::Value;
 use trueline_geom::audit::profile;
 use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::class::nop::Nop;
 use trueline_geom::plan::edits;
+use trueline_geom::probe::unlock::Unlock;
 
 /// Options of the user that replace what a disk claims: sector and boundaries; for a simulated
 /// drive, keys of its model.
@@ -25,6 +28,8 @@ pub(crate) struct DiskOverrides {
     described: bool,
     /// True if files and devices are opened with `O_DIRECT`, past the page cache.
     pub(super) direct: bool,
+    /// Keys of encrypted volumes.
+    keys: Option<Arc<dyn Unlock>>,
 }
 
 /// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
@@ -54,6 +59,7 @@ impl DiskOverrides {
             facts.extend(grain.fact());
         }
         let (set, options) = (options.set.clone(), options.clone());
+        let keys = key_file::keys(&options.key_file);
         Ok(DiskOverrides {
             sector,
             facts,
@@ -62,6 +68,7 @@ impl DiskOverrides {
             judged: None,
             described: false,
             direct: false,
+            keys,
         })
     }
 
@@ -114,7 +121,12 @@ impl DiskOverrides {
             return Ok(DiskOverrides { judged, ..self.clone() });
         }
         let own = DiskOverrides::new(&DiskOptions { profile, ..self.options.clone() })?;
-        Ok(DiskOverrides { judged, direct: self.direct, ..own })
+        Ok(DiskOverrides { judged, direct: self.direct, keys: self.keys(), ..own })
+    }
+
+    /// Keys of encrypted volumes, for the graph; `None` if no key file was named.
+    pub(crate) fn keys(&self) -> Option<Arc<dyn Unlock>> {
+        self.keys.clone()
     }
 
     /// The same, with files and devices opened past the page cache if `direct`.

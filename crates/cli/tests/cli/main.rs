@@ -19,6 +19,7 @@ mod fuse;
 mod help;
 mod hosts;
 mod json;
+mod keys;
 mod lab;
 mod lab_page;
 #[path = "../disks/lay.rs"]

@@ -59,48 +59,85 @@ impl Format for Luks {
 
 /// The largest sector that is encrypted at once, in bytes.
 const LARGEST_SECTOR: u64 = 4096;
-const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
-const MAGIC_2ND: &[u8; 6] = b"SKUL\xba\xbe";
-/// The binary header; the JSON follows.
-const BINARY: u64 = 4096;
+/// The first bytes of both versions.
+pub const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
+/// The first bytes of the copy of LUKS2's header.
+pub const MAGIC_2ND: &[u8; 6] = b"SKUL\xba\xbe";
+/// Bytes of LUKS2's binary header; the JSON follows.
+pub const BINARY: u64 = 4096;
 /// The most JSON that is read. The default area is 12 KiB, the largest 4 MiB, nearly all of it
 /// empty.
 const JSON: u64 = 16 << 10;
 /// The places where the second header may be, one for each size of the first.
-const SECOND: [u64; 9] =
+pub const SECOND: [u64; 9] =
     [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
 /// Where it is looked for when the first is gone: behind a header of the usual size. Every provider
 /// pays for this read.
 const USUAL: u64 = SECOND[0];
 
 on_disk! {
-    /// On-disk header of LUKS1, `struct luks_phdr`.
-    struct Header1 of 208 bytes {
+    /// On-disk header of LUKS1, `struct luks_phdr`. Offsets are in sectors of 512 bytes.
+    pub struct Header1 of 592 bytes {
           0 => magic: [u8; 6],
           6 => version: U16,
-          8 => cipher_name: [u8; 32],
-         40 => cipher_mode: [u8; 32],
-         72 => hash_spec: [u8; 32],
-        104 => payload_offset: U32,
-        108 => key_bytes: U32,
-        112 => skip0: [u8; 56],
+          /// Name of the block cipher: `aes`.
+          8 => pub cipher_name: [u8; 32],
+          /// Mode and initial vectors: `xts-plain64`.
+         40 => pub cipher_mode: [u8; 32],
+          /// Hash of key derivation, spreading and digest: `sha256`.
+         72 => pub hash_spec: [u8; 32],
+          /// First sector of the payload.
+        104 => pub payload_offset: U32,
+          /// Bytes of the volume key.
+        108 => pub key_bytes: U32,
+          /// Digest of the volume key, by PBKDF2.
+        112 => pub mk_digest: [u8; 20],
+          /// Salt of the digest.
+        132 => pub mk_digest_salt: [u8; 32],
+          /// Iterations of the digest.
+        164 => pub mk_digest_iterations: U32,
         168 => uuid: [u8; 40],
+          /// Key slots, used or not.
+        208 => pub slots: [Slot1; 8],
+    }
+
+    /// One key slot of LUKS1.
+    pub struct Slot1 of 48 bytes {
+          /// `0x00ac71f3` for a slot with a key.
+          0 => pub active: U32,
+          /// Iterations of the slot's PBKDF2.
+          4 => pub iterations: U32,
+          /// Salt of the slot's PBKDF2.
+          8 => pub salt: [u8; 32],
+          /// First sector of the key material.
+         40 => pub key_material_offset: U32,
+          /// Stripes that the key is spread over: 4000.
+         44 => pub stripes: U32,
     }
 }
 
 on_disk! {
-    /// `struct luks2_hdr_disk`, up to its checksum.
-    struct Header2 of 264 bytes {
-          0 => magic: [u8; 6],
-          6 => version: U16,
-          8 => hdr_size: U64,
-         16 => seqid: U64,
+    /// `struct luks2_hdr_disk`, up to its padding.
+    pub struct Header2 of 512 bytes {
+          /// [`MAGIC`], or of the copy [`MAGIC_2ND`].
+          0 => pub magic: [u8; 6],
+          /// Version of the format: 2.
+          6 => pub version: U16,
+          /// Bytes of this header with its JSON.
+          8 => pub hdr_size: U64,
+          /// Number of the update that wrote it.
+         16 => pub seqid: U64,
          24 => label: [u8; 48],
-         72 => checksum_alg: [u8; 32],
+          /// Hash of the checksum: `sha256`.
+         72 => pub checksum_alg: [u8; 32],
         104 => salt: [u8; 64],
         168 => uuid: [u8; 40],
         208 => subsystem: [u8; 48],
-        256 => hdr_offset: U64,
+          /// Byte at which it stands.
+        256 => pub hdr_offset: U64,
+        264 => padding: [u8; 184],
+          /// Checksum of the header and the JSON, itself as zeros.
+        448 => pub csum: [u8; 64],
     }
 }
 

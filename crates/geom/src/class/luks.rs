@@ -1,0 +1,205 @@
+//! `luks`: the payload of an encrypted volume, in the clear, where the graph has a key for it.
+//!
+//! # On disk
+//! LUKS1 and LUKS2, as [`crate::format::luks`] recognises them. Key slots are read and keys derived
+//! by the [`Unlock`](crate::probe::unlock::Unlock) that the graph was given; without one this class
+//! finds nothing, and the volume is a format whose payload is noise.
+//!
+//! # Topology
+//! Boundaries beneath, shifted by the payload's offset. The logical sector is no smaller than the
+//! encryption sector, as dm-crypt has it; the encryption sector is no further unit of I/O.
+//!
+//! # Limits
+//! Read only. A volume whose payload is on another device, with integrity, or in the middle of a
+//! reencryption stays closed, with the reason.
+//!
+//! # Sources
+//! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3; "LUKS2 On-Disk Format Specification" 1.1;
+//! Linux `drivers/md/dm-crypt.c` (`crypt_io_hints`).
+
+use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
+use crate::base::error::Errno;
+use crate::base::finding::{self, Finding, Severity};
+use crate::base::topology::{Topology, round_down};
+use crate::format::luks::KIND;
+use crate::format::{self, Sign};
+use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
+use crate::probe::Probe;
+use crate::probe::unlock::{Decrypt, Locked, Payload};
+use std::sync::Arc;
+
+/// The class `luks`, for volumes that were unlocked.
+pub struct Luks;
+
+/// Largest encryption sector in bytes.
+const LARGEST_SECTOR: usize = 4096;
+
+impl Class for Luks {
+    fn name(&self) -> &'static str {
+        "luks"
+    }
+
+    fn sign(&self) -> Option<format::Kind> {
+        Some(KIND)
+    }
+
+    fn judges_data_areas(&self) -> bool {
+        true
+    }
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let Some(keys) = probe.keys() else { return Taste::No };
+        let Some(sign) = KIND.format.recognise(probe) else { return Taste::No };
+        let opened = keys
+            .luks(probe.length(), &mut |buffer, offset| probe.map(offset, buffer))
+            .and_then(|payload| Volume::new(name(&sign), payload, probe.length()));
+        match opened {
+            Ok(volume) => Taste::Member(member(&sign, volume, probe)),
+            Err(Locked(why)) => {
+                let message = format!("the {KIND} volume stays closed: {why}");
+                Taste::Refused(vec![Finding::new(&finding::BLIND, Severity::Warning, 0, message)])
+            }
+        }
+    }
+
+    fn build(&self, present: &[Present<'_>], _degraded: bool) -> Option<Assembly> {
+        let (at, volume) = present
+            .iter()
+            .enumerate()
+            .find_map(|(at, present)| Some((at, present.member.claim.get::<Arc<Volume>>()?)))?;
+        let layer = Layer::new(volume.clone(), vec![Below::Member(at)]);
+        Some(Assembly { layers: vec![layer], findings: Vec::new(), here: vec![at] })
+    }
+}
+
+/// The name of the volume's provider. A UUID that is none would be a name that cannot be typed.
+fn name(sign: &Sign) -> String {
+    let plain = |text: &&str| text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let uuid = sign.uuid.as_deref().filter(plain).filter(|uuid| !uuid.is_empty());
+    format!("luks/{}", uuid.unwrap_or("volume"))
+}
+
+fn member(sign: &Sign, volume: Volume, probe: &Probe<'_>) -> Member {
+    // Copies of one volume are sets of their own.
+    let place = (probe.route().medium(), probe.route().base(), probe.length());
+    let uuid = sign.uuid.as_deref().unwrap_or_default();
+    let (set, provider) = (format!("{uuid} {place:?}"), volume.name.clone());
+    let length = volume.length;
+    let claim = Claim::new(Arc::new(volume));
+    Member { set, provider, number: Some(0), count: 1, enough: 1, chunk: 0, length, claim }
+}
+
+/// Volume that was unlocked, over one consumer.
+struct Volume {
+    name: String,
+    /// First byte of the payload.
+    start: u64,
+    length: u64,
+    /// Bytes that are encrypted at once.
+    sector: u64,
+    cipher: Arc<dyn Decrypt>,
+}
+
+impl Volume {
+    /// The volume on a provider of `room` bytes; the payload must lie on it.
+    fn new(name: String, payload: Payload, room: u64) -> Result<Volume, Locked> {
+        let Payload { offset: start, length, sector, cipher } = payload;
+        let locked = |why: String| Err(Locked(why));
+        if !sector.is_power_of_two() || !(512..=LARGEST_SECTOR as u64).contains(&sector) {
+            return locked(format!("its encryption sector would be of {sector} bytes"));
+        }
+        if start == 0 {
+            return locked("its header is detached: the data are on another device".into());
+        }
+        let Some(behind) = room.checked_sub(start) else {
+            return locked(format!("its data would begin past the end, at byte {start}"));
+        };
+        let length = length.unwrap_or(round_down(behind, sector));
+        if length > behind || !length.is_multiple_of(sector) {
+            return locked(format!(
+                "it says that its data are {length} bytes in sectors of {sector}: {behind} bytes are here"
+            ));
+        }
+        Ok(Volume { name, start, length, sector, cipher })
+    }
+
+    /// Fills `sectors`, whole encryption sectors, with the plain text at `offset`.
+    fn read(
+        &self,
+        offset: u64,
+        sectors: &mut [u8],
+        read: &mut ReadConsumer<'_>,
+    ) -> Result<(), Errno> {
+        read(0, sectors, self.start.checked_add(offset).ok_or(Errno::Range)?)?;
+        self.cipher.decrypt(offset, sectors);
+        Ok(())
+    }
+
+    /// Fills `part`, of one sector, from `offset`.
+    fn read_part(
+        &self,
+        offset: u64,
+        part: &mut [u8],
+        read: &mut ReadConsumer<'_>,
+    ) -> Result<(), Errno> {
+        let index = |bytes: u64| usize::try_from(bytes).map_err(|_| Errno::Range);
+        let whole = round_down(offset, self.sector);
+        let (from, size) = (index(offset - whole)?, index(self.sector)?);
+        let mut sector = [0; LARGEST_SECTOR];
+        let sector = sector.get_mut(..size).ok_or(Errno::Range)?;
+        self.read(whole, sector, read)?;
+        part.copy_from_slice(sector.get(from..from + part.len()).ok_or(Errno::Range)?);
+        Ok(())
+    }
+}
+
+impl Geom for Volume {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: self.name.clone(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
+        let Some(below) = below.first() else { return Topology::new(self.sector, self.length) };
+        let sector = below.sector.max(self.sector);
+        Topology { sector, ..below.shift(self.start, self.length) }
+    }
+
+    fn map(&self, _slot: usize, _offset: u64, length: u64, op: Op) -> Extent {
+        match op {
+            Op::Read => Extent::Rebuilt { length },
+            Op::Write => Extent::ReadOnly { length },
+        }
+    }
+
+    fn rebuild(
+        &self,
+        _slot: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        read: &mut ReadConsumer<'_>,
+    ) -> Result<(), Errno> {
+        let (mut at, mut rest) = (offset, buffer);
+        while !rest.is_empty() {
+            let (past, left) = (at % self.sector, rest.len() as u64);
+            let whole = if past == 0 { round_down(left, self.sector) } else { 0 };
+            let step = if whole > 0 { whole } else { left.min(self.sector - past) };
+            let (part, after) = rest
+                .split_at_mut_checked(usize::try_from(step).map_err(|_| Errno::Range)?)
+                .ok_or(Errno::Range)?;
+            if whole > 0 {
+                self.read(at, part, read)?;
+            } else {
+                self.read_part(at, part, read)?;
+            }
+            (at, rest) = (at + step, after);
+        }
+        Ok(())
+    }
+
+    fn read_only(&self, _slot: usize) -> Option<&'static str> {
+        Some("it is decrypted here, never encrypted")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Volumes of a cipher that needs no key: what tasting makes of them.
+
+use super::*;
+use crate::base::store::{Sparse, Store};
+use crate::graph::{Disk, Graph};
+use crate::probe::Limits;
+use crate::probe::unlock::{ReadHeader, Unlock};
+
+/// A header of LUKS1 whose payload begins at 8192.
+fn header() -> Vec<u8> {
+    let mut header = vec![0; 592];
+    header[..8].copy_from_slice(b"LUKS\xba\xbe\0\x01");
+    header[104..108].copy_from_slice(&16u32.to_be_bytes());
+    header[168..177].copy_from_slice(b"1234-abcd");
+    header
+}
+
+/// The byte of the payload at `offset`, in the clear.
+fn plain(offset: u64) -> u8 {
+    offset.wrapping_mul(2_654_435_761).to_le_bytes()[2]
+}
+
+/// Cipher by which a byte is mixed with the number of its sector.
+struct Mixed(u64);
+
+impl Decrypt for Mixed {
+    fn decrypt(&self, offset: u64, sectors: &mut [u8]) {
+        assert!(offset.is_multiple_of(self.0) && (sectors.len() as u64).is_multiple_of(self.0));
+        for (byte, at) in sectors.iter_mut().zip(offset..) {
+            *byte ^= (at / self.0).to_le_bytes()[0] ^ 0x5a;
+        }
+    }
+}
+
+/// Opens everything, and says this of it.
+struct Open {
+    offset: u64,
+    length: Option<u64>,
+    sector: u64,
+}
+
+impl Unlock for Open {
+    fn luks(&self, _length: u64, read: &mut ReadHeader<'_>) -> Result<Payload, Locked> {
+        let mut magic = [0; 4];
+        read(&mut magic, 0).map_err(|blind| Locked(format!("{blind:?}")))?;
+        assert_eq!(&magic, b"LUKS");
+        let Open { offset, length, sector } = *self;
+        Ok(Payload { offset, length, sector, cipher: Arc::new(Mixed(sector)) })
+    }
+}
+
+/// A volume of `length` bytes whose payload from 8192 on is [`plain`], mixed.
+fn volume(length: u64, sector: u64) -> Sparse {
+    let mut disk = Sparse::new(length);
+    disk.put(0, &header());
+    let mut payload: Vec<u8> = (0..length - 8192).map(plain).collect();
+    // The cipher is its own inverse.
+    let whole = payload.len() - payload.len() % usize::try_from(sector).unwrap();
+    Mixed(sector).decrypt(0, &mut payload[..whole]);
+    disk.put(8192, &payload);
+    disk
+}
+
+fn tasted(disks: Vec<Sparse>, keys: Option<Open>) -> Graph {
+    let named = disks.into_iter().enumerate().map(|(number, disk)| {
+        let topology = Topology::new(512, disk.length());
+        Disk::new(format!("d{number}"), Box::new(disk), topology)
+    });
+    let keys = keys.map(|keys| Arc::new(keys) as Arc<dyn Unlock>);
+    Graph::taste_with(named.collect(), Limits::default(), keys)
+}
+
+fn names(graph: &Graph) -> Vec<&str> {
+    graph.providers.iter().map(|provider| provider.name.as_str()).collect()
+}
+
+#[test]
+fn requests_begin_and_end_anywhere() {
+    for sector in [512, 2048, 4096] {
+        let keys = Open { offset: 8192, length: None, sector };
+        // The last sector is not whole, and is not there.
+        let graph = tasted(vec![volume(8192 + 40960 + 511, sector)], Some(keys));
+        let id = graph.find("luks/1234-abcd").unwrap();
+        let provider = &graph.providers[id];
+        assert_eq!((provider.topology.length, provider.topology.sector), (40960, sector));
+        for (from, length) in [
+            (0, 40960),
+            (0, 1),
+            (511, 2),
+            (1, 4094),
+            (4095, 4098),
+            (513, 12_000),
+            (40_959, 1),
+            (4096, 8192),
+            (100, 0),
+        ] {
+            let mut buffer = vec![0; length];
+            graph.read_at(id, &mut buffer, from).unwrap();
+            assert!(buffer.iter().zip(from..).all(|(byte, at)| *byte == plain(at)), "{from}");
+        }
+        assert_eq!(graph.read_at(id, &mut [0; 2], 40_959), Err(Errno::Range));
+        for offset in [0, 100, 4096] {
+            assert_eq!(graph.write_at(id, &[0; 512], offset), Err(Errno::ReadOnly));
+        }
+        assert!(graph.zero(id, 0, 4096).is_err() && provider.route().read_only().is_some());
+    }
+}
+
+#[test]
+fn keys_are_kept_and_nothing_is_there_without_them() {
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    let graph = tasted(vec![volume(65536, 512), volume(65536, 512)], keys());
+    let all = ["d0", "d1", "d0.data", "luks/1234-abcd", "d1.data", "luks/1234-abcd_1"];
+    let sorted = |graph: &Graph| {
+        let mut names: Vec<String> = names(graph).into_iter().map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    let mut want: Vec<String> = all.map(str::to_owned).into();
+    want.sort();
+    assert_eq!(sorted(&graph), want);
+    assert_eq!(sorted(&graph.again()), want);
+    assert_eq!(sorted(&graph.clone().bare().again()), want);
+    let closed = tasted(vec![volume(65536, 512)], None);
+    assert_eq!(names(&closed), ["d0", "d0.data"]);
+}
+
+#[test]
+fn a_volume_in_a_volume_is_opened_as_deep_as_any() {
+    let mut disk = volume(1 << 18, 512);
+    // Volumes of the same offset, each in the one before.
+    for depth in 1..20u64 {
+        let mut inner = header();
+        inner.resize(1024, 0);
+        for around in 0..depth {
+            Mixed(512).decrypt(8192 * around, &mut inner);
+        }
+        disk.put(8192 * depth, &inner);
+    }
+    let keys = Open { offset: 8192, length: None, sector: 512 };
+    let graph = tasted(vec![disk], Some(keys));
+    assert!((10..60).contains(&graph.providers.len()), "{}", graph.providers.len());
+}
+
+#[test]
+fn numbers_that_cannot_be_leave_it_closed() {
+    for (offset, length, sector) in [
+        (0, None, 512),
+        (8192, None, 0),
+        (8192, None, 500),
+        (8192, None, 8192),
+        (65_537, None, 512),
+        (u64::MAX, None, 512),
+        (8192, Some(u64::MAX), 512),
+        (8192, Some(57_345), 512),
+        (8192, Some(1000), 512),
+    ] {
+        let keys = Open { offset, length, sector };
+        let graph = tasted(vec![volume(65536, 512)], Some(keys));
+        assert_eq!(names(&graph), ["d0", "d0.data"]);
+        let said = &graph.providers[0].findings;
+        assert!(said.iter().any(|f| f.message.contains("stays closed")), "{said:?}");
+    }
+}
