@@ -47,6 +47,8 @@ pub(crate) fn differences(name: &str, directory: &Path, graph: &Graph) -> Words 
     }
     // Serial numbers may be names of devices too.
     for member in format!("\n{}", text("examine.txt")).split("\n/dev/").skip(1) {
+        // What is no member has a bitmap of whatever stands there, after mdadm has said so.
+        let member = member.split("\nmdadm: ").next().unwrap_or_default();
         examine(name, graph, &text("disks.txt"), member, &mut words);
     }
     let lsblk: Value = serde_json::from_str(&text("lsblk.json")).unwrap_or_default();
