@@ -17,7 +17,7 @@
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3; "LUKS2 On-Disk Format Specification" 1.1;
 //! Linux `drivers/md/dm-crypt.c` (`crypt_io_hints`).
 
-use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
+use super::{Claim, Class, Member, Taste};
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, round_down};
@@ -54,7 +54,7 @@ impl Class for Luks {
             .luks(probe.length(), &mut |buffer, offset| probe.map(offset, buffer))
             .and_then(|payload| Volume::new(name(&sign), payload, probe.length()));
         match opened {
-            Ok(volume) => Taste::Member(member(&sign, volume, probe)),
+            Ok(volume) => Taste::Member(member(&sign, volume)),
             Err(Locked(why)) => {
                 let message = format!("the {KIND} volume stays closed: {why}");
                 Taste::Refused(vec![Finding::new(&finding::BLIND, Severity::Warning, 0, message)])
@@ -62,13 +62,13 @@ impl Class for Luks {
         }
     }
 
-    fn build(&self, present: &[Present<'_>], _degraded: bool) -> Option<Assembly> {
-        let (at, volume) = present
-            .iter()
-            .enumerate()
-            .find_map(|(at, present)| Some((at, present.member.claim.get::<Arc<Volume>>()?)))?;
-        let layer = Layer::new(volume.clone(), vec![Below::Member(at)]);
-        Some(Assembly { layers: vec![layer], findings: Vec::new(), here: vec![at] })
+    fn joins(&self) -> bool {
+        false
+    }
+
+    fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
+        let volume = members.first()?.claim.get::<Arc<Volume>>()?;
+        Some(volume.clone())
     }
 }
 
@@ -79,13 +79,12 @@ fn name(sign: &Sign) -> String {
     format!("luks/{}", uuid.unwrap_or("volume"))
 }
 
-fn member(sign: &Sign, volume: Volume, probe: &Probe<'_>) -> Member {
-    // Copies of one volume are sets of their own.
-    let place = (probe.route().medium(), probe.route().base(), probe.length());
-    let uuid = sign.uuid.as_deref().unwrap_or_default();
-    let (set, provider) = (format!("{uuid} {place:?}"), volume.name.clone());
+fn member(sign: &Sign, volume: Volume) -> Member {
+    let (set, provider) = (sign.uuid.clone().unwrap_or_default(), volume.name.clone());
     let length = volume.length;
     let claim = Claim::new(Arc::new(volume));
+    // Without a UUID it is still the member of a set.
+    let set = if set.is_empty() { provider.clone() } else { set };
     Member { set, provider, number: Some(0), count: 1, enough: 1, chunk: 0, length, claim }
 }
 
