@@ -10,7 +10,10 @@ use zeroize::Zeroizing;
 
 /// A passphrase, read from a file as cryptsetup reads one: every byte of it, newlines included.
 #[derive(Clone)]
-pub(crate) struct KeyFile(Key);
+pub(crate) struct KeyFile {
+    key: Key,
+    typed: String,
+}
 
 impl KeyFile {
     /// Reads the file called `name`; `-` is stdin. Errors: it cannot be read, is empty, or larger
@@ -28,13 +31,16 @@ impl KeyFile {
             length if length > LONGEST_PASSPHRASE => Err(Reason(format!(
                 "{source} is longer than {LONGEST_PASSPHRASE} bytes, the most that a key file has"
             ))),
-            _ => Ok(KeyFile(Key { source, passphrase: Arc::new(passphrase) })),
+            _ => Ok(KeyFile {
+                key: Key { source, passphrase: Arc::new(passphrase) },
+                typed: name.to_owned(),
+            }),
         }
     }
 
     /// Its name, as it is typed.
     pub(crate) fn typed(&self) -> &str {
-        if self.0.source == "stdin" { "-" } else { &self.0.source }
+        &self.typed
     }
 }
 
@@ -56,6 +62,6 @@ fn all(mut file: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
 
 /// The keys that a graph opens volumes with; `None` without a file.
 pub(crate) fn keys(files: &[KeyFile]) -> Option<Arc<dyn Unlock>> {
-    let keys: Vec<Key> = files.iter().map(|file| file.0.clone()).collect();
+    let keys: Vec<Key> = files.iter().map(|file| file.key.clone()).collect();
     if keys.is_empty() { None } else { Some(Arc::new(Keys::new(keys))) }
 }

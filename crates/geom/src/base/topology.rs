@@ -304,7 +304,9 @@ impl Topology {
     /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the
     /// physical unit; 0/0 if unknown.
     pub fn stripe_pair(&self) -> (u64, u64) {
-        let of = |why| self.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted);
+        // A set adds its own chunk behind those of the sets that it stands on.
+        let believed = |f: &&Fact| f.trust > Trust::Untrusted;
+        let of = |why| self.facts.iter().filter(believed).rfind(move |f| f.why == why);
         of(Why::Chunk)
             .or_else(|| of(Why::Physical))
             .map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))

@@ -2,7 +2,7 @@
 //!
 //! [`negotiate`] is the handshake before the first request, and [`validate`] decides which requests
 //! are allowed: neither does I/O. [`server`], [`connection`] and `transmit` move the bytes,
-//! `answer` asks the store, `reply` sends. [`limits`] bounds the time and connections of a client,
+//! `execute` asks the store, `reply` sends. [`limits`] bounds the time and connections of a client,
 //! [`memory_budget`] the memory of all together, and [`notices`] reports those cut off.
 //!
 //! # Sources

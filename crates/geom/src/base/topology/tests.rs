@@ -252,3 +252,16 @@ fn a_chosen_start_is_a_whole_sector() {
     assert_eq!(at(4096, 512, 512), (4096, 0));
     assert_eq!(Topology::new(512, 1 << 30).sectors_on(0, 0), None);
 }
+
+#[test]
+fn a_stripe_of_stripes_has_its_own_chunk() {
+    let disk = Topology::new(512, 1 << 30);
+    let stripe = |below: &Topology, chunk| {
+        Topology::stripe(&[below.clone(), below.clone()], chunk, 1 << 31, Source::Label)
+    };
+    let inner = stripe(&disk, 128 << 10);
+    assert_eq!(inner.stripe_pair(), (128 << 10, 0));
+    let outer = stripe(&inner, 512 << 10);
+    assert_eq!(outer.stripe_pair(), (512 << 10, 0));
+    assert_eq!(outer.shift(63 * 512, 1 << 30).stripe_pair(), (512 << 10, 63 * 512));
+}

@@ -1,5 +1,5 @@
 //! One client's connection, from the greeting to its end: the handshake here, requests in
-//! `transmission`.
+//! `transmit`.
 
 use super::input::Input;
 use super::limits::Limits;

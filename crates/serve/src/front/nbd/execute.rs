@@ -32,6 +32,11 @@ impl<'a> Answers<'a> {
         }
     }
 
+    /// The most bytes that a request may carry, as the client was told.
+    pub(super) fn most(&self) -> u32 {
+        self.export.sizes.most
+    }
+
     /// Checks that the request is allowed; else the error is the protocol's.
     #[inline]
     pub(super) fn check(&self, request: &Request) -> Result<(), u32> {

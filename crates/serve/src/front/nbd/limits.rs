@@ -4,7 +4,7 @@ use std::time::Duration;
 use trueline_host::nbd::client::patience::carries;
 
 /// The limits of a client. Its memory is bounded by [`crate::front::nbd::memory_budget`] and in
-/// `transmission`.
+/// `transmit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most clients of a socket at a time; further ones wait until one has gone.

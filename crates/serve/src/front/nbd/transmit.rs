@@ -264,14 +264,14 @@ impl<'a> Session<'a> {
             return Ok(Next::End);
         }
         let payload = request.payload(headers);
-        if payload > u64::from(wire::MAXIMUM) {
+        let most = self.answers.most();
+        if payload > u64::from(most) {
             // The payload exceeds the agreed maximum, and would have to be read to reach the next
             // request.
             self.answers.refuse(&request, error::EINVAL, replies);
             self.send(replies)?;
             return Err(cut_off(format!(
-                "a request with {payload} bytes behind it, where {} are the most",
-                wire::MAXIMUM
+                "a request with {payload} bytes behind it, where {most} are the most"
             )));
         }
         let payload = usize::try_from(payload).unwrap_or(usize::MAX);

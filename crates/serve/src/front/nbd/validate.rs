@@ -4,7 +4,7 @@ use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;
 use trueline_geom::base::topology::is_whole;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::wire::{self, Fields, Headers, command, error, flag};
+use trueline_host::nbd::wire::{Fields, Headers, command, error, flag};
 
 /// The bytes of a status's payload before the context ids.
 const FILTER: u64 = 8;
@@ -62,7 +62,7 @@ pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), 
             error::EINVAL
         });
     }
-    if request.length > u64::from(wire::MAXIMUM)
+    if request.length > u64::from(export.sizes.most)
         && matches!(request.command, command::READ | command::WRITE)
     {
         // Section "Error values": EOVERFLOW is for a read that may not be fragmented.

@@ -2,6 +2,7 @@ use super::*;
 use crate::export::BlockSizes;
 use std::sync::Arc;
 use trueline_geom::base::store::Sparse;
+use trueline_host::nbd::wire;
 
 const MIB: u64 = 1 << 20;
 
