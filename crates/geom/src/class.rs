@@ -73,6 +73,13 @@ pub trait Class: Sync {
         false
     }
 
+    /// True for a class that is asked only of a provider's own contents: not where it is a member of
+    /// another set, or holds a format whose data begin at byte 0. Those show the same bytes, and end
+    /// where they should.
+    fn waits_for_contents(&self) -> bool {
+        false
+    }
+
     /// False if every member makes a provider of its own, even where two say the same: it has one
     /// device beneath, so that none is to be told from another.
     fn joins(&self) -> bool {

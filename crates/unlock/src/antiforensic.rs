@@ -2,7 +2,7 @@
 //! Specification" 1.2.3, section 2.4).
 
 use crate::cipher::Cipher;
-use crate::derive::Hash;
+use crate::derive::{Effort, Hash};
 use crate::{Fault, Secret, refused};
 use trueline_geom::probe::unlock::{Decrypt, ReadHeader};
 use zeroize::Zeroizing;
@@ -39,10 +39,19 @@ impl Material {
     }
 
     /// The key in the material `encrypted`, if `cipher` is the right one.
-    pub(crate) fn key(&self, encrypted: &[u8], cipher: &Cipher) -> Secret {
+    ///
+    /// Errors: more work than is spent.
+    pub(crate) fn key(
+        &self,
+        encrypted: &[u8],
+        cipher: &Cipher,
+        effort: &mut Effort,
+    ) -> Result<Secret, Fault> {
+        // A digest for every piece of every stripe.
+        effort.spend((STRIPES * self.key.div_ceil(self.hash.length())) as u64)?;
         let mut material: Secret = Zeroizing::new(encrypted.to_vec());
         cipher.decrypt(0, &mut material);
-        merge(&material[..self.key * STRIPES], self.key, self.hash)
+        Ok(merge(&material[..self.key * STRIPES], self.key, self.hash))
     }
 }
 

@@ -13,7 +13,7 @@ const MOST_ITERATIONS: u64 = 50_000_000;
 const MOST_MEMORY: u32 = 1 << 20;
 /// Most lanes of Argon2.
 const MOST_LANES: u32 = 64;
-/// Most work for all volumes together, in iterations of PBKDF2.
+/// Most work for all volumes of a graph together, in iterations of PBKDF2.
 const MOST_WORK: u64 = 400_000_000;
 /// Iterations of PBKDF2 that take the time of one KiB of Argon2's memory, once.
 const BLOCK_WORK: u64 = 4;
@@ -151,7 +151,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    fn spend(&mut self, work: u64) -> Result<(), Fault> {
+    /// Takes `work` iterations off. Errors: there are not as many left.
+    pub(crate) fn spend(&mut self, work: u64) -> Result<(), Fault> {
         let Some(left) = self.0.checked_sub(work) else {
             return refused(
                 "its key slots, with those before, ask for more work than is done here",

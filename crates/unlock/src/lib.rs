@@ -5,8 +5,9 @@
 //! with a cipher. All numbers come from a disk that is not trusted: memory, iterations and what is
 //! read are bounded, and what is passed over says why.
 //!
-//! Passphrases, derived keys, key material and the memory of Argon2 are wiped when they are no
-//! longer needed. The ciphers' key schedules are wiped with the graph.
+//! Passphrases and the ciphers' key schedules are wiped when the graph goes; derived keys, key
+//! material and the memory of Argon2 as soon as they have been used, as far as the crates beneath
+//! allow it.
 
 #![forbid(unsafe_code)]
 
@@ -76,9 +77,18 @@ impl From<Blind> for Fault {
     }
 }
 
+/// Longest reason in characters: some have words of the header, which may be as long as it likes.
+const LONGEST_REASON: usize = 200;
+/// Most answers that are remembered.
+const MOST_ANSWERS: usize = 1024;
+
 /// The fault that `why` says.
 fn refused<T>(why: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault::Refused(why.into()))
+    let why: String = why.into();
+    Err(Fault::Refused(match why.char_indices().nth(LONGEST_REASON) {
+        Some((end, _)) => format!("{}…", &why[..end]),
+        None => why,
+    }))
 }
 
 impl Keys {
@@ -104,6 +114,9 @@ impl Keys {
             Err(Fault::Refused(why)) => Err(Locked(why)),
             Err(Fault::Blind(blind)) => return Err(unread(blind)),
         };
+        if known.answers.len() >= MOST_ANSWERS {
+            known.answers.clear();
+        }
         known.answers.insert(digest, answer.clone());
         answer
     }
@@ -120,18 +133,23 @@ impl Unlock for Keys {
         read(&mut magic, 0).map_err(unread)?;
         let opened = if magic.starts_with(MAGIC) && magic.ends_with(&[0, 1]) {
             let header = luks1::header(read).map_err(said)?;
-            self.remembered(Sha256::digest(&header).into(), |effort| {
+            self.remembered(digest(&header, length), |effort| {
                 luks1::open(&header, &self.keys, effort, length, read)
             })
         } else {
             let header = luks2::header(read).map_err(said)?;
-            self.remembered(Sha256::digest(&header).into(), |effort| {
+            self.remembered(digest(&header, length), |effort| {
                 luks2::open(&header, &self.keys, effort, length, read)
             })
         }?;
         let Opened { offset, length, sector, cipher } = opened;
         Ok(Payload { offset, length, sector, cipher })
     }
+}
+
+/// The digest of a header on a provider of `length` bytes, on which the answer depends too.
+fn digest(header: &[u8], length: u64) -> [u8; 32] {
+    Sha256::new().chain_update(header).chain_update(length.to_le_bytes()).finalize().into()
 }
 
 fn said(fault: Fault) -> Locked {

@@ -89,7 +89,7 @@ impl<'a> Volume<'a> {
             let mut derived: Secret = Zeroizing::new(vec![0; self.key]);
             derivation.fill(&key.passphrase, &slot.salt, effort, &mut derived)?;
             let cipher = Cipher::new(&self.spec, &derived, SECTOR, 0)?;
-            let found = material.key(&encrypted, &cipher);
+            let found = material.key(&encrypted, &cipher, effort)?;
             if self.is_key(&found, effort)? {
                 return Ok(Some(found));
             }

@@ -151,7 +151,8 @@ impl Slot {
         for passphrase in keys.iter().map(|key| &key.passphrase) {
             let mut derived: Secret = Zeroizing::new(vec![0; wrap]);
             derivation.fill(passphrase, &salt, effort, &mut derived)?;
-            let found = material.key(&encrypted, &Cipher::new(encryption, &derived, 512, 0)?);
+            let cipher = Cipher::new(encryption, &derived, 512, 0)?;
+            let found = material.key(&encrypted, &cipher, effort)?;
             if digest.is_of(&found, effort)? {
                 return Ok(Some(found));
             }

@@ -28,8 +28,6 @@ pub(crate) struct DiskOverrides {
     described: bool,
     /// True if files and devices are opened with `O_DIRECT`, past the page cache.
     pub(super) direct: bool,
-    /// Keys of encrypted volumes.
-    keys: Option<Arc<dyn Unlock>>,
 }
 
 /// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
@@ -59,7 +57,6 @@ impl DiskOverrides {
             facts.extend(grain.fact());
         }
         let (set, options) = (options.set.clone(), options.clone());
-        let keys = key_file::keys(&options.key_file);
         Ok(DiskOverrides {
             sector,
             facts,
@@ -68,7 +65,6 @@ impl DiskOverrides {
             judged: None,
             described: false,
             direct: false,
-            keys,
         })
     }
 
@@ -121,12 +117,13 @@ impl DiskOverrides {
             return Ok(DiskOverrides { judged, ..self.clone() });
         }
         let own = DiskOverrides::new(&DiskOptions { profile, ..self.options.clone() })?;
-        Ok(DiskOverrides { judged, direct: self.direct, keys: self.keys(), ..own })
+        Ok(DiskOverrides { judged, direct: self.direct, ..own })
     }
 
-    /// Keys of encrypted volumes, for the graph; `None` if no key file was named.
+    /// Keys of encrypted volumes, for one graph: the work that is done with them is bounded by
+    /// itself. `None` if no key file was named.
     pub(crate) fn keys(&self) -> Option<Arc<dyn Unlock>> {
-        self.keys.clone()
+        key_file::keys(&self.options.key_file)
     }
 
     /// The same, with files and devices opened past the page cache if `direct`.

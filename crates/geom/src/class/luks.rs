@@ -62,6 +62,10 @@ impl Class for Luks {
         }
     }
 
+    fn waits_for_contents(&self) -> bool {
+        true
+    }
+
     fn joins(&self) -> bool {
         false
     }
@@ -107,6 +111,9 @@ impl Volume {
         if !sector.is_power_of_two() || !(512..=LARGEST_SECTOR as u64).contains(&sector) {
             return locked(format!("its encryption sector would be of {sector} bytes"));
         }
+        if !start.is_multiple_of(512) {
+            return locked(format!("its data would begin at byte {start}, in no whole sector"));
+        }
         if start == 0 {
             return locked("its header is detached: the data are on another device".into());
         }
@@ -114,7 +121,7 @@ impl Volume {
             return locked(format!("its data would begin past the end, at byte {start}"));
         };
         let length = length.unwrap_or(round_down(behind, sector));
-        if length > behind || !length.is_multiple_of(sector) {
+        if length == 0 || length > behind || !length.is_multiple_of(sector) {
             return locked(format!(
                 "it says that its data are {length} bytes in sectors of {sector}: {behind} bytes are here"
             ));

@@ -3,7 +3,7 @@
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
-use crate::format::{Inside, Sign};
+use crate::format::{Inside, Kind, Sign};
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
 use crate::registry::{self, CLASSES, FORMATS, LAST};
@@ -23,6 +23,9 @@ impl Found {
         let signs = FORMATS.iter().filter_map(|format| format.recognise(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
         for class in CLASSES {
+            if class.waits_for_contents() && found.is_shown_elsewhere(class.sign()) {
+                continue;
+            }
             match class.taste(probe) {
                 Taste::No => {}
                 Taste::Refused(why) => found.findings.extend(why),
@@ -49,6 +52,17 @@ impl Found {
             found.signs.extend(LAST.recognise(probe));
         }
         found
+    }
+
+    /// True if what stands here with the sign of the kind `own` is a set's or another format's too,
+    /// or is no more: a second copy alone beside a table or another format is what they left.
+    fn is_shown_elsewhere(&self, own: Option<Kind>) -> bool {
+        let mut others = self.signs.iter().filter(|sign| Some(sign.kind) != own);
+        let holds = |sign: &Sign| sign.data.is_some_and(|data| data.offset == 0);
+        let is_copy = |sign: &Sign| Some(sign.kind) == own && sign.magic != 0;
+        let is_left = self.signs.iter().any(is_copy)
+            && (!self.tables.is_empty() || others.clone().next().is_some());
+        self.member.is_some() || is_left || others.any(holds)
     }
 
     /// The sign, unless a slice has all of its metadata at the end; then what its format finds in

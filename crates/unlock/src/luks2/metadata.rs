@@ -96,10 +96,16 @@ pub(super) struct Digest {
     pub(super) digest: String,
 }
 
+/// Longest JSON that is parsed, in bytes: cryptsetup fills some thousand. Parsed it is larger by far.
+const LONGEST_TEXT: usize = 256 << 10;
+
 impl Metadata {
     /// Parses the JSON area, whose rest is zero. Errors: damage; a requirement that is not met.
     pub(super) fn parse(area: &[u8]) -> Result<Metadata, Fault> {
         let end = area.iter().position(|&byte| byte == 0).unwrap_or(area.len());
+        if end > LONGEST_TEXT {
+            return refused(format!("its JSON is longer than {LONGEST_TEXT} bytes"));
+        }
         let metadata: Metadata = serde_json::from_slice(&area[..end])
             .or_else(|error| refused(format!("its JSON cannot be understood: {error}")))?;
         let mandatory = metadata.config.requirements.iter().flat_map(|r| &r.mandatory);

@@ -147,6 +147,9 @@ fn numbers_that_cannot_be_leave_it_closed() {
     for (offset, length, sector) in [
         (0, None, 512),
         (8192, None, 0),
+        (8193, None, 512),
+        (65_536, None, 512),
+        (8192, Some(0), 512),
         (8192, None, 500),
         (8192, None, 8192),
         (65_537, None, 512),
@@ -161,4 +164,41 @@ fn numbers_that_cannot_be_leave_it_closed() {
         let said = &graph.providers[0].findings;
         assert!(said.iter().any(|f| f.message.contains("stays closed")), "{said:?}");
     }
+}
+
+#[test]
+fn what_another_format_or_set_shows_is_opened_there() {
+    // DRBD's metadata in the last 4 KiB: its data are the first 51,200 bytes.
+    let mut disk = volume(65536, 512);
+    let mut metadata = vec![0; 68];
+    metadata[..8].copy_from_slice(&100_u64.to_be_bytes());
+    metadata[60..64].copy_from_slice(&(0x8374_0267_u32 + 4).to_be_bytes());
+    metadata[64..].copy_from_slice(&8_u32.to_be_bytes());
+    disk.put(61440, &metadata);
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    let graph = tasted(vec![disk], keys());
+    let opened = graph.find("luks/1234-abcd").unwrap();
+    assert_eq!(graph.providers[opened].topology.length, 51_200 - 8192);
+    assert_eq!(names(&graph)[..2], ["d0", "d0.data"]);
+    assert_eq!(graph.providers[0].signs[0].kind.name, "drbd");
+}
+
+#[test]
+fn a_second_header_that_was_left_is_not_asked() {
+    let mut disk = Sparse::new(1 << 20);
+    let mut second = vec![0; 4096];
+    second[..8].copy_from_slice(b"SKUL\xba\xbe\0\x02");
+    second[8..16].copy_from_slice(&0x4000_u64.to_be_bytes());
+    second[256..264].copy_from_slice(&0x4000_u64.to_be_bytes());
+    disk.put(0x4000, &second);
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    // Alone it is, and the one here that opens everything finds that it is no first one.
+    let alone = std::panic::catch_unwind(|| tasted(vec![disk.clone()], keys()));
+    assert!(alone.is_err());
+    let mut table = [0; 512];
+    table[446..462].copy_from_slice(&[0, 0, 0, 0, 0x83, 0, 0, 0, 64, 0, 0, 0, 0, 4, 0, 0]);
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    disk.put(0, &table);
+    let graph = tasted(vec![disk], keys());
+    assert_eq!(names(&graph), ["d0", "d0s1"]);
 }
