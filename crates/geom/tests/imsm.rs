@@ -316,6 +316,23 @@ fn a_disk_that_is_rebuilt_holds_nothing_yet() {
 }
 
 #[test]
+fn a_mirror_that_is_not_whole_everywhere_has_an_order() {
+    let noted = |made: &Container, order: [usize; 2]| {
+        let disks = order.map(|disk| (made.disk(disk), None));
+        let graph = taste(disks.to_vec(), 512);
+        let id = graph.find("imsm/vol-a").unwrap();
+        assert!(read_only(&graph).is_some());
+        graph.providers[id].findings.iter().any(|finding| *finding.rule == BLIND)
+    };
+    for order in [[0, 1], [1, 0]] {
+        // Which one is being rebuilt, and which one has a bad block, is not known without serials.
+        assert!(noted(&Container { migration: Some(1), ..container(1, 2) }, order));
+        assert!(noted(&Container { bad: vec![(0, 17)], ..container(1, 2) }, order));
+        assert!(!noted(&Container { dirty: 1, ..container(1, 2) }, order));
+    }
+}
+
+#[test]
 fn bad_blocks_are_read_elsewhere() {
     let sector = u16::try_from(START / 512).unwrap();
     let graph = Container { bad: vec![(0, sector)], ..container(1, 2) }.disks(&[0, 1]);

@@ -153,7 +153,8 @@ impl Superblock {
     /// known.
     pub(crate) fn layout(&self, length: u64) -> Result<Layout, Unplaced> {
         let log2_block = self.log2_sectors_per_block;
-        if self.version == 0 || log2_block > MOST_LOG2_SECTORS_PER_BLOCK {
+        let nothing = self.integrity_tag_size.get() == 0 || self.journal_sections.get() == 0;
+        if self.version == 0 || nothing || log2_block > MOST_LOG2_SECTORS_PER_BLOCK {
             return Err(Unplaced::Contradiction);
         }
         if self.version > NEWEST {
@@ -284,7 +285,9 @@ mod tests {
                 inside => panic!("{at} {value}: {inside:?}"),
             }
         };
-        for (at, value) in [(8, 0), (9, 2), (9, 32), (19, 1), (23, 1), (28, 4), (13, 255)] {
+        for (at, value) in
+            [(8, 0), (9, 2), (9, 32), (10, 0), (12, 0), (19, 1), (23, 1), (28, 4), (13, 255)]
+        {
             assert!(why(at, value).contains("contradict"), "{at}");
         }
         assert!(why(8, 7).contains("version"));

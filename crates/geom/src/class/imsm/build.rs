@@ -5,7 +5,7 @@ use super::*;
 use crate::class::md::fault::Exclusion;
 use crate::class::md::layout::Layout;
 use crate::class::md::set::{Half, Part, Set};
-use crate::format::imsm::mpb::{Migration, Place, Volume};
+use crate::format::imsm::mpb::{Map, Migration, Place, Volume};
 use crate::mapping::geom::Arrangement;
 use crate::mapping::slices::{bounded, overlaps};
 use std::sync::Arc;
@@ -89,16 +89,27 @@ impl<'a> Building<'a> {
         });
         let failed = bounded(failed.collect());
         findings.extend(failed.into_iter().map(|finding| (first, finding)));
-        let ranges: Vec<_> = self
-            .newest
-            .volumes
-            .iter()
-            .map(|volume| {
-                let map = &volume.map;
-                (volume.short_name(), map.start..map.start.saturating_add(map.share))
-            })
-            .collect();
-        let shared = bounded(overlaps(&ranges, self.sector));
+        // Disks of each volume: two that share none cannot overlap.
+        let mut shared = Vec::new();
+        for disk in 0..self.newest.disks.len() {
+            let on = |map: &Map| map.members.iter().any(|place| place.disk == disk);
+            let ranges: Vec<_> = self
+                .newest
+                .volumes
+                .iter()
+                .filter(|volume| on(&volume.map))
+                .map(|volume| {
+                    let map = &volume.map;
+                    (volume.short_name(), map.start..map.start.saturating_add(map.share))
+                })
+                .collect();
+            for finding in overlaps(&ranges, self.sector) {
+                if shared.iter().all(|own: &Finding| own.message != finding.message) {
+                    shared.push(finding);
+                }
+            }
+        }
+        let shared = bounded(shared);
         findings.extend(shared.into_iter().map(|finding| (first, finding)));
         let volumes = self.newest.volumes.iter();
         let layers: Vec<Layer> = volumes.filter_map(|volume| self.layer(volume)).collect();
@@ -238,9 +249,7 @@ impl<'a> Building<'a> {
                 return Err(Fault::Disk(place.disk));
             }
         }
-        let whole = |place: &Place| {
-            !place.rebuilding && !self.newest.disks.get(place.disk).is_none_or(|disk| disk.failed)
-        };
+        let whole = |place: &Place| self.is_whole(place);
         let places = volume.map.members.iter();
         if let Some(order) = &self.order {
             let holder = |place: &Place| Some((place.disk, order.disks.get(place.disk).copied()??));
@@ -249,7 +258,7 @@ impl<'a> Building<'a> {
         // Any disk of a mirror will do, if all are whole and no other volume's are among them.
         let fits = self.here.len() <= volume.map.members.len();
         let all = self.newest.live().all(|disk| places.clone().any(|place| place.disk == disk));
-        if volume.map.level == 1 && fits && all && places.clone().all(whole) {
+        if fits && all && self.is_same_in_any_order(volume) {
             let here = (0..self.here.len()).map(Some).chain(std::iter::repeat(None));
             return Ok(places.zip(here).map(|(place, at)| Some((place.disk, at?))).collect());
         }
@@ -275,7 +284,19 @@ impl<'a> Building<'a> {
     /// True if a volume would be another one with its disks in another order, and that order is not
     /// known for sure.
     fn is_assumed(&self, volume: &Volume) -> bool {
-        volume.map.level != 1 && self.order.as_ref().is_some_and(|order| order.assumed)
+        !self.is_same_in_any_order(volume) && self.order.as_ref().is_some_and(|order| order.assumed)
+    }
+
+    /// True for a mirror whose disks all have all of it: while one is being rebuilt, or has bad
+    /// blocks, which one that is counts.
+    fn is_same_in_any_order(&self, volume: &Volume) -> bool {
+        let whole = |place: &Place| self.is_whole(place);
+        volume.map.level == 1 && volume.map.members.iter().all(whole) && self.newest.bad.is_empty()
+    }
+
+    /// True if the disk at a place has not failed, and is not being rebuilt.
+    fn is_whole(&self, place: &Place) -> bool {
+        !place.rebuilding && !self.newest.disks.get(place.disk).is_none_or(|disk| disk.failed)
     }
 
     /// The note that the order of disks is assumed.

@@ -80,7 +80,7 @@ impl fmt::Display for Fault {
                 "{here} disks are here where {listed} are listed, so it is not known which is which: name each disk once"
             ),
             Fault::Unsynced => f.write_str(
-                "it was not stopped in order and a disk is missing, so its parity may not fit its data: Linux does not start it either",
+                "a disk is missing, and its parity may not fit its data: the volume was not stopped in order, or its parity was not made yet",
             ),
         }
     }

@@ -21,12 +21,14 @@ const BBM_LOG_SIGNATURE: u32 = 0xabad_b10c;
 /// Attribute of a container whose numbers have high halves.
 const MPB_ATTRIB_2TB_DISK: u32 = 0x0400_0000;
 /// Attributes that mdadm knows how to serve, and those that it passes over.
-const SUPPORTED: u32 = 0xac00_0057;
+const SUPPORTED: u32 = 0xac00_00d7;
 const IGNORED: u32 = 0x4000_0000;
 
 /// States of a disk.
 const SPARE_DISK: u32 = 1;
 const FAILED_DISK: u32 = 4;
+/// A journal of a volume with parity, which holds none of its data.
+const JOURNAL_DISK: u32 = 0x0200_0000;
 /// Bit of a volume's status: a verification that mends what differs.
 const DEV_VERIFY_AND_FIX: u32 = 0x80;
 /// Bit of a volume that was not stopped in order.
@@ -376,7 +378,7 @@ impl Reader<'_> {
             serial: ondisk::text(&disk.serial).unwrap_or_default(),
             length: self.sectors(self.number(disk.total_blocks_lo, disk.total_blocks_hi)),
             failed: status & FAILED_DISK != 0,
-            spare: status & SPARE_DISK != 0,
+            spare: status & (SPARE_DISK | JOURNAL_DISK) != 0,
         }
     }
 
@@ -392,6 +394,8 @@ impl Reader<'_> {
         }
         let migration = migrating.then_some(match dev.migr_type {
             0 | 5 => Migration::Resync,
+            // Without a place that is rebuilt mdadm makes copies or parity anew.
+            1 if map.members.iter().all(|place| !place.rebuilding) => Migration::Resync,
             1 => Migration::Rebuild,
             2 if dev.status.get() & DEV_VERIFY_AND_FIX != 0 => Migration::Resync,
             2 => Migration::Verify,
@@ -433,7 +437,8 @@ impl Reader<'_> {
         if word(head) != BBM_LOG_SIGNATURE {
             return Vec::new();
         }
-        let entries = entries.chunks_exact(size_of::<BbmLogEntry>());
+        let count = usize::try_from(word(&head[4..])).unwrap_or(usize::MAX);
+        let entries = entries.chunks_exact(size_of::<BbmLogEntry>()).take(count);
         let read = entries.filter_map(|entry| BbmLogEntry::read_from_bytes(entry).ok());
         read.map(|entry| {
             let first = u64::from(entry.dw1.get()) << 16 | u64::from(entry.w1.get());

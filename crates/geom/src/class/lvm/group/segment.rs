@@ -395,7 +395,8 @@ fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Optio
             };
             Kind::Cached(Cached { origin: volume("origin")?, pool: volume("cache_pool")?, parts })
         }
-        "integrity" => Kind::Tagged { origin: volume("origin")? },
+        // Without a volume of their own the tags would lie between the data.
+        "integrity" => volume("meta_dev").and(Some(Kind::Tagged { origin: volume("origin")? }))?,
         "writecache" => {
             Kind::WriteCached { cache: volume("writecache")?, origin: volume("origin")? }
         }
