@@ -73,9 +73,9 @@ pub trait Class: Sync {
         false
     }
 
-    /// True for a class that is asked only of a provider's own contents: not where it is a member of
-    /// another set, or holds a format whose data begin at byte 0. Those show the same bytes, and end
-    /// where they should.
+    /// True for a class that is asked only of a provider's own contents: not where it is a member
+    /// of another set, or holds a format whose data begin at byte 0. Those show the same bytes, and
+    /// end where they should.
     fn waits_for_contents(&self) -> bool {
         false
     }

@@ -96,7 +96,8 @@ pub(super) struct Digest {
     pub(super) digest: String,
 }
 
-/// Longest JSON that is parsed, in bytes: cryptsetup fills some thousand. Parsed it is larger by far.
+/// Longest JSON that is parsed, in bytes: cryptsetup fills some thousand. Parsed it is larger by
+/// far.
 const LONGEST_TEXT: usize = 256 << 10;
 
 impl Metadata {
