@@ -81,7 +81,7 @@ fn kept(target: &Target, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, R
         let there = if names.is_empty() {
             "there are none".into()
         } else {
-            format!("there are {}", names.join(", "))
+            format!("there are {}{}", names.join(", "), write_target::not_followed(graph))
         };
         let found = write_target::missing_members(target, name, graph).unwrap_or(there);
         return Err(Reason(format!("no provider #{name}: {found}")));

@@ -11,6 +11,7 @@ use crate::words::{escape, refusal};
 use crate::writing::{Job, WriteOptions, carry_out};
 use std::fmt::Display;
 use std::ops::Range;
+use trueline_geom::base::finding;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::{self, Occupant};
 use trueline_geom::graph::{Graph, Id};
@@ -282,8 +283,16 @@ pub(crate) fn no_provider(target: &Target, name: &str, graph: &Graph) -> Failure
     } else {
         format!("there are {}", names.join(", "))
     };
-    let found = missing_members(target, name, graph).unwrap_or(there);
+    let found = missing_members(target, name, graph)
+        .unwrap_or_else(|| format!("{there}{}", not_followed(graph)));
     Failure::Message(format!("open {target}: no provider '{name}': {found}"))
+}
+
+/// The reason why something is not there that a key, or a set, should have shown; empty without one.
+pub(crate) fn not_followed(graph: &Graph) -> String {
+    let findings = graph.providers.iter().flat_map(|p| &p.findings);
+    let blind = findings.filter(|finding| *finding.rule == finding::BLIND);
+    blind.map(|finding| format!("; {}", finding.message)).next().unwrap_or_default()
 }
 
 /// The reason why a provider is absent, if members of its set are: which are missing, and how to

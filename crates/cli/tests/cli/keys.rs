@@ -138,6 +138,13 @@ fn what_no_key_opens_is_as_without_keys() {
     let said =
         "warning TL0019 disk: the crypto_LUKS volume stays closed: no key in stripped opens it";
     assert!(wrong.stdout.contains(said), "{}", wrong.stdout);
+    // A command that names what it would hold says so too.
+    let info = run(directory, "info --key-file stripped v#luks/1234");
+    assert!(
+        info.code == Some(2) && info.stderr.contains("no key in stripped opens it"),
+        "{}",
+        info.stderr
+    );
     // Each of several files is tried.
     let both = run(directory, "check --key-file stripped --key-file key v");
     assert!(both.stdout.contains("\nluks/"), "{}", both.stdout);
