@@ -22,6 +22,8 @@ pub mod models;
 pub mod nbd;
 #[path = "../../crates/geom/tests/hostile/newfs.rs"]
 pub mod newfs;
+#[path = "../../crates/geom/tests/hostile/physical.rs"]
+pub mod physical;
 #[path = "../../crates/geom/tests/hostile/repair.rs"]
 pub mod repair;
 #[path = "../../crates/geom/tests/hostile/sequence.rs"]

@@ -11,7 +11,7 @@ use crate::words::{escape, refusal};
 use crate::writing::{Job, WriteOptions, carry_out};
 use std::fmt::Display;
 use std::ops::Range;
-use trueline_geom::base::finding;
+use trueline_geom::base::finding::{self, Severity};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::{self, Occupant};
 use trueline_geom::graph::{Graph, Id};
@@ -291,7 +291,8 @@ pub(crate) fn no_provider(target: &Target, name: &str, graph: &Graph) -> Failure
 /// The reason why something is not there that a key, or a set, should have shown; empty without one.
 pub(crate) fn not_followed(graph: &Graph) -> String {
     let findings = graph.providers.iter().flat_map(|p| &p.findings);
-    let blind = findings.filter(|finding| *finding.rule == finding::BLIND);
+    let blind = findings
+        .filter(|finding| *finding.rule == finding::BLIND && finding.severity > Severity::Note);
     blind.map(|finding| format!("; {}", finding.message)).next().unwrap_or_default()
 }
 

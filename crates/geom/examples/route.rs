@@ -12,36 +12,12 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
 
+#[path = "shared/memory.rs"]
+pub mod memory;
+use memory::Memory;
+
 const READ: usize = 512;
 const DISK: u64 = 1 << 20;
-
-/// A disk in memory without a hole in it, so that nothing but the route is measured.
-struct Memory(Vec<u8>);
-
-impl Store for Memory {
-    fn length(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let at = usize::try_from(offset).map_err(|_| Errno::Range)?;
-        let end = at.checked_add(buffer.len()).ok_or(Errno::Range)?;
-        buffer.copy_from_slice(self.0.get(at..end).ok_or(Errno::Range)?);
-        Ok(())
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::ReadOnly)
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
-        Ok(())
-    }
-}
 
 fn main() -> ExitCode {
     let args: Vec<Option<u64>> = std::env::args().skip(1).map(|arg| arg.parse().ok()).collect();
@@ -53,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn read(slices: u64, count: u64) -> Result<(), Errno> {
-    let stores: Vec<Box<dyn Store>> = vec![Box::new(Memory(vec![1; 1 << 20]))];
+    let stores: Vec<Box<dyn Store>> = vec![Box::new(Memory(Arc::new(vec![1; 1 << 20])))];
     let mut route = Route::store(0, DISK);
     for _ in 0..slices {
         let length = route.length() - READ as u64;

@@ -13,59 +13,32 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::format::lvm2::label;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 
+#[path = "shared/memory.rs"]
+pub mod memory;
+#[path = "../tests/hostile/physical.rs"]
+pub mod physical;
 #[path = "../tests/hostile/repair.rs"]
 pub mod repair;
+
+use memory::Memory;
+use physical::{AREA, EXTENTS, TEXT_AT};
 
 const READ: usize = 4096;
 /// Physical volumes, each on a disk.
 const DISKS: u64 = 4;
 const LENGTH: u64 = 40 << 20;
-/// First byte of extent 0, and the length of an extent.
-const EXTENTS: u64 = 1 << 20;
+/// Length of an extent in bytes.
 const EXTENT: u64 = 64 << 10;
-/// First byte of the metadata area.
-const AREA: u64 = 4096;
 /// Plain volumes beside the three that are read and the pool's three.
 const OTHERS: u64 = 194;
 /// Chunks of the thin volume, as many as one node of its map has room for.
 const CHUNKS: u64 = 252;
-/// Size of a block of the map in bytes.
-const BLOCK: usize = 4096;
-
-/// A disk in memory without a hole in it, so that nothing but the route is measured.
-#[derive(Clone)]
-struct Memory(Arc<Vec<u8>>);
-
-impl Store for Memory {
-    fn length(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let at = usize::try_from(offset).map_err(|_| Errno::Range)?;
-        let end = at.checked_add(buffer.len()).ok_or(Errno::Range)?;
-        buffer.copy_from_slice(self.0.get(at..end).ok_or(Errno::Range)?);
-        Ok(())
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::ReadOnly)
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
-        Ok(())
-    }
-}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -100,7 +73,7 @@ fn metadata(count: u64) -> Result<(), Errno> {
     let (disks, length) = (disks(), text().len());
     let mut buffer = vec![0; length.max(READ)];
     for disk in (0..count).flat_map(|_| &disks) {
-        for (at, length) in [(0, READ), (AREA, 512), (AREA + 512, length)] {
+        for (at, length) in [(0, READ), (AREA, 512), (TEXT_AT, length)] {
             let part = buffer.get_mut(..length).ok_or(Errno::Range)?;
             disk.read_at(part, at)?;
             black_box(label::crc(part));
@@ -168,38 +141,11 @@ fn text() -> String {
     text
 }
 
-/// Blocks of the pool's metadata: a superblock, the devices, their details, and the map of the one
-/// there is, whose chunks lie in no order.
+/// Metadata of the pool, whose chunks lie in no order.
 fn map() -> Vec<u8> {
-    let mut blocks = vec![0; 4 * BLOCK];
-    let mut put = |block: usize, at: usize, bytes: &[u8]| {
-        blocks[block * BLOCK + at..][..bytes.len()].copy_from_slice(bytes);
-    };
-    put(0, 32, &27_022_010_u64.to_le_bytes());
-    put(0, 40, &2_u32.to_le_bytes());
-    put(0, 48, &1_u64.to_le_bytes());
-    put(0, 320, &1_u64.to_le_bytes());
-    put(0, 328, &2_u64.to_le_bytes());
-    put(0, 336, &128_u32.to_le_bytes());
-    put(0, 340, &8_u32.to_le_bytes());
-    let entries = |block| if block == 3 { CHUNKS } else { 1 };
-    for (block, most, size) in [(1, 252_u32, 8_u32), (2, 126, 24), (3, 252, 8)] {
-        put(block, 4, &2_u32.to_le_bytes());
-        put(block, 8, &(block as u64).to_le_bytes());
-        put(block, 16, &entries(block).to_le_bytes()[..4]);
-        put(block, 20, &most.to_le_bytes());
-        put(block, 24, &size.to_le_bytes());
-    }
-    put(1, 32, &1_u64.to_le_bytes());
-    put(1, 32 + 252 * 8, &3_u64.to_le_bytes());
-    put(2, 32, &1_u64.to_le_bytes());
-    for chunk in 0..CHUNKS {
-        let at = 32 + usize::try_from(chunk).expect("a chunk") * 8;
-        put(3, at, &chunk.to_le_bytes());
-        // 101 is prime to their number.
-        put(3, at + 252 * 8, &((chunk * 101 % CHUNKS) << 24).to_le_bytes());
-    }
-    blocks
+    // 101 is prime to their number.
+    let chunks: Vec<(u64, u64)> = (0..CHUNKS).map(|n| (n, n * 101 % CHUNKS)).collect();
+    physical::thin_pool(&chunks)
 }
 
 fn disks() -> Vec<Memory> {
@@ -208,29 +154,9 @@ fn disks() -> Vec<Memory> {
 
 /// A disk with its label, the group's text, and what is on it of the map; every checksum is right.
 fn disk(nth: u64) -> Vec<u8> {
-    let text = text();
-    let mut disk = Sparse::new(LENGTH);
-    let mut label = [0; 512];
-    label[..8].copy_from_slice(b"LABELONE");
-    label[8] = 1;
-    label[20] = 32;
-    label[24..32].copy_from_slice(b"LVM2 001");
-    label[32..64].copy_from_slice(format!("{nth}123456789abcdef0123456789abcdef").as_bytes());
-    label[64..72].copy_from_slice(&LENGTH.to_le_bytes());
-    label[72..80].copy_from_slice(&EXTENTS.to_le_bytes());
-    label[104..112].copy_from_slice(&AREA.to_le_bytes());
-    label[112..120].copy_from_slice(&(EXTENTS - AREA).to_le_bytes());
-    disk.put(512, &label);
-    let mut area = [0; 512];
-    area[4..20].copy_from_slice(b" LVM2 x[5A%r0N*>");
-    area[20] = 1;
-    area[24..32].copy_from_slice(&AREA.to_le_bytes());
-    area[32..40].copy_from_slice(&(EXTENTS - AREA).to_le_bytes());
-    area[40..48].copy_from_slice(&512_u64.to_le_bytes());
-    area[48..56].copy_from_slice(&(text.len() as u64 + 1).to_le_bytes());
-    disk.put(AREA, &area);
-    disk.put(AREA + 512, text.as_bytes());
-    disk.put(AREA + 512 + text.len() as u64, &[0]);
+    let mut uuid = *b"0123456789abcdef0123456789abcdef";
+    uuid[0] = nth.to_le_bytes()[0] + b'0';
+    let mut disk = physical::volume(LENGTH, &uuid, text().as_bytes());
     if nth == 0 {
         disk.put(EXTENTS, &map());
     }

@@ -238,7 +238,7 @@ impl Assembly {
 /// One geom of a set. A geom whose [`Geom::shift`] folds it into its one consumer makes a range of
 /// that, as a slice is.
 pub struct Layer {
-    /// The mapping; names of its slots are whole names.
+    /// The mapping; names of its slots are whole names, unless [`Layer::adds_to_names`].
     pub geom: Arc<dyn Geom>,
     /// Its consumers, in order.
     pub below: Vec<Below>,
@@ -250,12 +250,15 @@ pub struct Layer {
     pub findings: Vec<Finding>,
     /// False if it is not known where the bytes of its providers are, so that they are not tasted.
     pub seen: bool,
+    /// True if the names of its slots are suffixes to that of its first consumer.
+    pub adds_to_names: bool,
 }
 
 impl Layer {
     /// A layer whose providers are tasted as any other.
     pub fn new(geom: Arc<dyn Geom>, below: Vec<Below>) -> Layer {
-        Layer { geom, below, parts: Vec::new(), findings: Vec::new(), seen: true }
+        let (parts, findings) = (Vec::new(), Vec::new());
+        Layer { geom, below, parts, findings, seen: true, adds_to_names: false }
     }
 }
 

@@ -91,6 +91,23 @@ fn refused<T>(why: impl Into<String>) -> Result<T, Fault> {
     }))
 }
 
+/// The first key that `slots` lead to; `None` if none does. What cannot be read ends the search, a
+/// slot that is refused does not, and is the fault if no other leads to one.
+fn first_key(
+    slots: impl Iterator<Item = Result<Option<Secret>, Fault>>,
+) -> Result<Option<Secret>, Fault> {
+    let mut fault = None;
+    for found in slots {
+        match found {
+            Ok(None) => {}
+            Ok(Some(key)) => return Ok(Some(key)),
+            Err(Fault::Blind(blind)) => return Err(Fault::Blind(blind)),
+            Err(refused) => fault = fault.or(Some(refused)),
+        }
+    }
+    fault.map_or(Ok(None), Err)
+}
+
 impl Keys {
     /// Opens with each of `keys`, in order.
     pub fn new(keys: Vec<Key>) -> Keys {

@@ -3,7 +3,7 @@
 use crate::antiforensic::Material;
 use crate::cipher::{Cipher, LONGEST_KEY};
 use crate::derive::{Derivation, Effort, Hash};
-use crate::{Fault, Key, Opened, Secret, refused};
+use crate::{Fault, Key, Opened, Secret, first_key, refused};
 use std::sync::Arc;
 use trueline_geom::format::luks::{Header1, Slot1};
 use trueline_geom::probe::unlock::ReadHeader;
@@ -34,16 +34,9 @@ pub(crate) fn open(
         return refused("its header is cut short");
     };
     let volume = Volume::new(header)?;
-    let mut fault = None;
-    for slot in header.slots.iter().filter(|slot| slot.active.get() == ENABLED) {
-        match volume.slot(slot, keys, effort, room, read) {
-            Ok(None) => {}
-            Ok(Some(key)) => return volume.opened(&key).map(Some),
-            Err(Fault::Blind(blind)) => return Err(Fault::Blind(blind)),
-            Err(refused) => fault = fault.or(Some(refused)),
-        }
-    }
-    fault.map_or(Ok(None), Err)
+    let enabled = header.slots.iter().filter(|slot| slot.active.get() == ENABLED);
+    let found = first_key(enabled.map(|slot| volume.slot(slot, keys, effort, room, read)))?;
+    found.map(|key| volume.opened(&key)).transpose()
 }
 
 /// A header whose words are known.

@@ -4,7 +4,7 @@
 use crate::antiforensic::Material;
 use crate::cipher::{Cipher, LONGEST_KEY};
 use crate::derive::{Derivation, Effort, Hash};
-use crate::{Fault, Key, Opened, Secret, refused};
+use crate::{Fault, Key, Opened, Secret, first_key, refused};
 use base64ct::{Base64, Encoding};
 use metadata::{Area, Digest, Kdf, Metadata, Segment, Slot};
 use sha2::{Digest as _, Sha256};
@@ -91,19 +91,11 @@ pub(crate) fn open(
     if digest.keyslots.len() > MOST_SLOTS {
         return refused(format!("it has more than {MOST_SLOTS} key slots"));
     }
-    let mut fault = None;
-    for id in &digest.keyslots {
-        let found = metadata.slot(id).and_then(|slot| {
-            slot.map_or(Ok(None), |slot| slot.open(&digest, keys, effort, room, read))
-        });
-        match found {
-            Ok(None) => {}
-            Ok(Some(key)) => return segment.opened(&key).map(Some),
-            Err(Fault::Blind(blind)) => return Err(Fault::Blind(blind)),
-            Err(refused) => fault = fault.or(Some(refused)),
-        }
-    }
-    fault.map_or(Ok(None), Err)
+    let found = first_key(digest.keyslots.iter().map(|id| match metadata.slot(id)? {
+        Some(slot) => slot.open(&digest, keys, effort, room, read),
+        None => Ok(None),
+    }))?;
+    found.map(|key| segment.opened(&key)).transpose()
 }
 
 impl Segment {

@@ -14,7 +14,7 @@
 //! # Sources
 //! Those of the format.
 
-use super::{Claim, Class, Member, Taste};
+use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
 use crate::base::topology::{Topology, gcd};
 use crate::format;
 use crate::format::integrity::{self, Layout};
@@ -58,9 +58,13 @@ impl Class for Integrity {
         false
     }
 
-    fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
-        let layout = *members.first()?.claim.get::<Layout>()?;
-        Some(Arc::new(Areas::new(layout)))
+    fn build(&self, present: &[Present<'_>], _degraded: bool) -> Option<Assembly> {
+        let layout = *present.first()?.member.claim.get::<Layout>()?;
+        // It has no name of its own.
+        let below = vec![Below::Member(0)];
+        let layer =
+            Layer { adds_to_names: true, ..Layer::new(Arc::new(Areas::new(layout)), below) };
+        Some(Assembly { layers: vec![layer], here: vec![0], ..Assembly::default() })
     }
 }
 

@@ -145,3 +145,30 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     }
     Some(sign)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{disk, recognised};
+    use super::*;
+
+    #[test]
+    fn what_the_cache_holds_is_not_looked_for_on_the_device() {
+        let sign = |flags: u64| {
+            let mut sb = vec![0; size_of::<Super>()];
+            sb[8..16].copy_from_slice(&8_u64.to_le_bytes());
+            sb[16] = 1;
+            sb[24..40].copy_from_slice(MAGIC);
+            sb[104..112].copy_from_slice(&flags.to_le_bytes());
+            recognised(&Bcache, disk(1 << 20, &[(AT, &sb)])).unwrap()
+        };
+        let states = ["no cache", "clean", "dirty", "inconsistent"];
+        for (state, name) in (0_u64..).zip(states) {
+            let sign = sign(state << 61 | 1);
+            let current = state < 2;
+            assert_eq!(sign.data.unwrap().plain, current, "{name}");
+            assert_eq!(sign.inside == Inside::Understood, current, "{name}");
+            let said = [("cache mode", "writeback"), ("state", name)];
+            assert!(said.iter().all(|&(key, value)| sign.details.contains(&(key, value.into()))));
+        }
+    }
+}

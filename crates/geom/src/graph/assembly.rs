@@ -233,7 +233,7 @@ impl Graph {
             }
             let topology = layer.geom.topology(slot, &below);
             let route = Route::new(&layer.geom, slot, offered.length, &routes);
-            let name = match (offered.name.starts_with('.'), parents.first()) {
+            let name = match (layer.adds_to_names, parents.first()) {
                 (true, Some(&parent)) => format!("{}{}", self.providers[parent].name, offered.name),
                 _ => offered.name,
             };

@@ -119,7 +119,7 @@ pub type ReadConsumer<'a> = dyn FnMut(usize, &mut [u8], u64) -> Result<(), Errno
 /// Provider that a geom offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Suffix to the parent's name, or, of a set, the whole name, unless it begins with a dot.
+    /// Suffix to the parent's name, or, of a set, the whole name.
     pub name: String,
     /// Length of the provider in bytes.
     pub length: u64,

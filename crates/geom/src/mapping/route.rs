@@ -209,43 +209,34 @@ impl Route {
     }
 
     /// Calls `visit` with store, first byte and length of every run that a read of
-    /// `[offset, offset + length)` takes from a store, those of which bytes are rebuilt among them.
+    /// `[offset, offset + length)` takes from a store, those of which bytes are rebuilt among them,
+    /// as long as none fails.
     pub(crate) fn sources(
         &self,
         offset: u64,
         length: u64,
         visit: &mut dyn FnMut(usize, u64, u64),
     ) -> Result<(), Errno> {
-        self.extents(offset, length, Op::Read, &mut |from, piece| {
-            match piece {
-                Piece::Store { store, offset, length } => visit(store, offset, length),
-                Piece::Zero { .. } => {}
-                Piece::Rebuilt { length } => {
-                    self.rebuilt_of(offset.saturating_add(from), length, visit)?;
-                }
+        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        let (mut at, end) = (self.base + offset, self.base + offset + length);
+        let (geom, slot, below) = match &self.end {
+            End::Store(store) => {
+                visit(*store, at, length);
+                return Ok(());
             }
-            Ok(())
-        })
-    }
-
-    /// As [`Route::sources`], for a run that is rebuilt at some layer.
-    fn rebuilt_of(
-        &self,
-        offset: u64,
-        length: u64,
-        visit: &mut dyn FnMut(usize, u64, u64),
-    ) -> Result<(), Errno> {
-        let End::Geom { geom, slot, below } = &self.end else { return Ok(()) };
-        let at = self.base.saturating_add(offset);
-        let (mut done, under) = (0, |consumer: usize| below.get(consumer).ok_or(Errno::NoDevice));
-        while done < length {
-            let extent = geom.map(*slot, at.saturating_add(done), length - done, Op::Read);
+            End::Geom { geom, slot, below } => (geom, *slot, below),
+        };
+        let under = |consumer: usize| below.get(consumer).ok_or(Errno::NoDevice);
+        while at < end {
+            let extent = geom.map(slot, at, end - at, Op::Read);
             match extent {
                 Extent::At { consumer, offset, length } => {
                     under(consumer)?.sources(offset, length, visit)?;
                 }
                 Extent::Copies { length, .. } => {
-                    let (consumer, offset) = geom.copy(*slot, at.saturating_add(done), 0);
+                    let (consumer, offset) = geom.copy(slot, at, 0);
                     under(consumer)?.sources(offset, length, visit)?;
                 }
                 Extent::Rebuilt { length } => {
@@ -254,11 +245,14 @@ impl Route {
                     let mut note = |consumer: usize, bytes: &mut [u8], offset: u64| {
                         under(consumer)?.sources(offset, bytes.len() as u64, visit)
                     };
-                    geom.rebuild(*slot, at.saturating_add(done), &mut bytes, &mut note)?;
+                    geom.rebuild(slot, at, &mut bytes, &mut note)?;
                 }
-                Extent::Zero { .. } | Extent::ReadOnly { .. } | Extent::Fail { .. } => {}
+                Extent::Zero { .. } => {}
+                Extent::ReadOnly { .. } | Extent::Fail { .. } => return Err(Errno::Io),
             }
-            done = done.saturating_add(extent.length().max(1));
+            // As in a walk: a map never returns an empty run.
+            let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
+            at += step;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ pub mod invariants;
 pub mod members;
 pub mod mutate;
 pub mod newfs;
+pub mod physical;
 pub mod repair;
 pub mod sequence;
 pub mod texts;
@@ -175,6 +176,17 @@ fn members_of_sets() {
         made += u64::from(graph.providers.iter().any(|p| p.is_set));
     }
     assert!(made > wanted(5 * MUTANTS) / 3, "{made} sets were made");
+}
+
+/// A group may be called as a file that is hidden; only where a class says so is a name a suffix.
+#[test]
+fn a_name_may_begin_with_a_dot() {
+    let text = volumes::TEXT.replacen("vg {", ".vg {", 1);
+    let disk = volumes::group(text.as_bytes(), &volumes::thin_pool());
+    let topology = Topology::new(512, disk.length());
+    let disk = Disk::new("disk", Box::new(disk), topology);
+    let graph = Graph::taste(vec![disk], Limits::default());
+    assert!(graph.find(".vg/r5").is_some() && graph.find("disk.vg/r5").is_none());
 }
 
 /// Volumes of a pool that Linux starts read only, or not at all.

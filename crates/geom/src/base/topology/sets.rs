@@ -210,7 +210,7 @@ impl Topology {
         self
     }
 
-    /// This topology with the chunk and the row of a set, which take the place of its members'.
+    /// This topology with the chunk and the row of a set, behind those of its members.
     fn in_chunks(mut self, chunk: u64, row: Option<u64>, why: Why) -> Topology {
         let fact = |why, size| {
             let grain = Grain::new(size, 0)?;
