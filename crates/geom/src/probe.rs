@@ -350,3 +350,20 @@ fn first_written(bytes: &[u8]) -> Option<usize> {
     let rest = zeros * BLOCK;
     bytes.get(rest..)?.iter().position(|&byte| byte != 0).map(|index| rest + index)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_is_written_is_found() {
+        for length in [0, 1, 63, 64, 65, 200] {
+            let mut bytes = vec![0; length];
+            assert_eq!(first_written(&bytes), None);
+            for at in (0..length).rev() {
+                bytes[at] = 1;
+                assert_eq!(first_written(&bytes), Some(at));
+            }
+        }
+    }
+}

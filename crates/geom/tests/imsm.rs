@@ -333,6 +333,16 @@ fn a_mirror_that_is_not_whole_everywhere_has_an_order() {
 }
 
 #[test]
+fn a_raid10_of_more_than_four_disks_is_one_that_mdadm_serves() {
+    let made = Container { attributes: 0x8000_0080, ..container(10, 6) };
+    let graph = made.disks(&[0, 1, 2, 3, 4, 5]);
+    let id = graph.find("imsm/vol-a").unwrap();
+    let own = graph.providers[id].arrangement.clone().unwrap();
+    assert_eq!((own.level.as_str(), own.members, own.present), ("raid10", 6, 6));
+    assert!(graph.providers[id].findings.iter().all(|finding| *finding.rule != UNREAD));
+}
+
+#[test]
 fn bad_blocks_are_read_elsewhere() {
     let sector = u16::try_from(START / 512).unwrap();
     let graph = Container { bad: vec![(0, sector)], ..container(1, 2) }.disks(&[0, 1]);

@@ -220,3 +220,17 @@ fn what_is_not_done_says_so() {
         assert!(said.contains(want), "{place}: {said}");
     }
 }
+
+#[test]
+fn a_header_is_not_parsed_and_not_repeated_at_any_length() {
+    let long = "x".repeat(1 << 11);
+    let mut json = metadata();
+    json["segments"]["0"]["encryption"] = json!(format!("{long}-xts-plain64"));
+    let Err(Locked(why)) = of(&json) else { panic!("a cipher that there is not") };
+    assert!(why.starts_with("its cipher") && why.chars().count() <= 201, "{}", why.len());
+    let area = vec![b' '; (256 << 10) + 1];
+    for (length, want) in [(area.len(), "longer than 262144"), (area.len() - 1, "understood")] {
+        let Err(Fault::Refused(why)) = Metadata::parse(&area[..length]) else { panic!("parsed") };
+        assert!(why.contains(want), "{why}");
+    }
+}

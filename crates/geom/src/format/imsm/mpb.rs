@@ -13,7 +13,7 @@ pub const MPB_SIGNATURE: &[u8; 24] = b"Intel Raid ISM Cfg Sig. ";
 const SECTORS: [u64; 2] = [512, 4096];
 /// Bytes below which libblkid looks for no firmware RAID.
 const SMALLEST: u64 = 64 << 10;
-/// Largest block that is read, in bytes: mdadm makes blocks of some 20 KiB at most.
+/// Largest block that is read, in bytes.
 const MOST: u32 = 64 << 10;
 /// Signature of the log of bad blocks.
 const BBM_LOG_SIGNATURE: u32 = 0xabad_b10c;
