@@ -104,6 +104,9 @@ pub(crate) struct Provider {
     /// Arrangement of a set over its members.
     #[serde(rename = "set", skip_serializing_if = "Option::is_none")]
     pub arrangement: Option<Arrangement>,
+    /// Translation from the guest's addresses, of the contents of a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
     /// Type in the entry of the table above, in words.
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -118,6 +121,19 @@ pub(crate) struct Provider {
     /// False if its start is not known.
     #[serde(skip)]
     pub placed: bool,
+}
+
+/// Places of a guest's blocks in the file of a container.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Container {
+    /// Unit in bytes in which the file gets space.
+    pub allocation: u64,
+    /// Largest size in bytes modulo which all blocks are at one distance from their guest offset.
+    pub grain: u64,
+    /// That distance, modulo `grain`.
+    pub phase: u64,
+    /// Blocks whose places were looked at; `null` where the format says where all of them are.
+    pub blocks_looked_at: Option<u64>,
 }
 
 /// Arrangement of a set, in the words of its own system.

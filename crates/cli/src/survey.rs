@@ -2,7 +2,9 @@
 
 pub(crate) mod cure;
 use crate::failure::Reason;
-use crate::report::{self, Arrangement, Finding, Grain, Provider, Range, Table, Verdict};
+use crate::report::{
+    self, Arrangement, Container, Finding, Grain, Provider, Range, Table, Verdict,
+};
 use crate::survey::cure::Cures;
 use crate::target::{DiskOverrides, Target};
 use crate::write_target;
@@ -111,7 +113,9 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
     let names =
         |ids: &[Id]| ids.iter().map(|&i| graph.providers[i].name.clone()).collect::<Vec<_>>();
     let (parent, members) = match p.parents[..] {
-        [one] if !p.is_set => (Some(graph.providers[one].name.clone()), Vec::new()),
+        [one] if !p.is_set || p.is_contents => {
+            (Some(graph.providers[one].name.clone()), Vec::new())
+        }
         _ => (None, names(&p.parents)),
     };
     let signs: Vec<&Sign> = p.in_use().collect();
@@ -153,6 +157,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         },
         table,
         members,
+        container: container(graph, id),
         arrangement: p.arrangement.as_ref().map(|set| arrangement(set, p.route().read_only())),
         // An MBR has no entry of type 0: it stands for a type that no source reports.
         kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
@@ -162,6 +167,19 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         mountpoint: None,
         placed: p.placed,
     }
+}
+
+/// The translation of the contents of a container in the form of the report.
+fn container(graph: &Graph, id: Id) -> Option<Container> {
+    let p = Some(&graph.providers[id]).filter(|p| p.is_contents)?;
+    let set = p.route().set()?;
+    let translation = set.geom.translation()?;
+    Some(Container {
+        allocation: translation.allocation,
+        grain: translation.grain().size(),
+        phase: translation.grain().phase(),
+        blocks_looked_at: translation.looked_at(),
+    })
 }
 
 /// A boundary in the form of the report.

@@ -57,6 +57,7 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
         level: p.arrangement.as_ref().map(|set| set.level.clone()),
         is_set: !p.members.is_empty(),
         is_part: p.parent.is_some(),
+        is_contents: p.container.is_some(),
     })
 }
 
@@ -71,6 +72,8 @@ pub(crate) fn recognised(found: &Recognised) -> String {
         format!("in {set}")
     } else if let Some(kind) = &found.kind {
         format!("({kind})")
+    } else if found.is_contents {
+        format!("{} contents", found.class)
     } else if found.class == "lvm" {
         "LVM volume".into()
     } else if found.class == "luks" {

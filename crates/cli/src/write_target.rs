@@ -55,7 +55,7 @@ impl WriteTarget {
         let paths = typed.paths();
         let id = match typed.provider() {
             Some(name) => graph.find(name).ok_or_else(|| no_provider(typed, name, &graph))?,
-            None if paths.len() < 2 => 0,
+            None if paths.len() < 2 => graph.disk(0),
             None => {
                 return Err(Failure::Message(format!(
                     "open {typed}: several disks: name the provider after a #: #stripe/data"

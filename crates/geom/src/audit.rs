@@ -17,6 +17,7 @@ use notes::{blank, carrier, off_end, off_hint};
 use start::{boots, off_start, unwritten};
 
 mod clash;
+mod container;
 pub(crate) mod contents;
 pub mod io;
 pub mod limits;
@@ -137,7 +138,7 @@ fn role(graph: &Graph, id: Id) -> Role {
     let carries = p.table.is_some()
         || p.is_extended()
         || p.kind.is_some_and(types::is_described_elsewhere)
-        || (!p.signs.is_empty() && p.signs.iter().all(|s| s.data.is_some()));
+        || (!p.signs.is_empty() && p.signs.iter().all(|s| s.shows_data()));
     if carries {
         Role::Carrier
     } else if p.member.is_some() || !p.signs.is_empty() {
@@ -158,15 +159,16 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
     let missed = p.topology.missed(block(graph, id));
     contents::signatures(p, found);
+    found.extend(container::off(graph, id));
     match role {
         Role::Carrier | Role::Idle => {
             // A disk cannot be moved.
-            let movable = missed.first().filter(|_| !p.parents.is_empty());
+            let movable = missed.first().filter(|_| !p.parents.is_empty() && !p.is_contents);
             found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
             verdict = verdict.max(contents::judge(graph, id, role, found));
         }
         Role::Blank => {
-            found.extend(missed.first().map(|(fact, _)| blank(p, fact)));
+            found.extend(missed.first().filter(|_| !p.is_contents).map(|(fact, _)| blank(p, fact)));
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
@@ -179,7 +181,10 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
                 .iter()
                 .copied()
                 .partition(|(fact, _)| unwritten(graph, id, fact.why).is_some());
-            if !charged.is_empty() {
+            if !charged.is_empty() && p.is_contents {
+                // Its container has put it there, and has its own finding.
+                verdict = verdict.max(Verdict::Misaligned);
+            } else if !charged.is_empty() {
                 found.push(off_start(graph, id, &charged, None));
                 verdict = verdict.max(Verdict::Misaligned);
             }

@@ -16,6 +16,7 @@ pub mod apm;
 pub mod bsd;
 pub mod bsd64;
 pub mod concat;
+mod container;
 pub mod gpt;
 pub mod imsm;
 pub mod integrity;
@@ -27,6 +28,7 @@ pub mod metadata;
 pub mod minix;
 pub mod mirror;
 pub mod nop;
+pub mod qcow2;
 pub mod rdb;
 pub mod sgi;
 pub mod solaris;
@@ -77,6 +79,12 @@ pub trait Class: Sync {
     /// of another set, or holds a format whose data begin at byte 0. Those show the same bytes, and
     /// end where they should.
     fn waits_for_contents(&self) -> bool {
+        false
+    }
+
+    /// True if its geom shows a whole disk, as a guest sees it: what is on that has the names that
+    /// it would have on a disk of its own.
+    fn shows_a_disk(&self) -> bool {
         false
     }
 

@@ -37,7 +37,6 @@ pub mod md;
 pub mod moving;
 pub mod nilfs2;
 pub mod ntfs;
-pub mod qcow2;
 pub mod reiserfs;
 mod sign;
 pub mod squashfs;
@@ -124,6 +123,11 @@ pub trait Format: Sync {
     /// The fix for a data area that begins off a boundary.
     fn shift_data(&self, area: &StrayData<'_>) -> String {
         format!("make the {} anew with its data area {} bytes further in", area.kind, area.lacking)
+    }
+
+    /// The fix for a container whose blocks are off a boundary.
+    fn remake(&self) -> &'static str {
+        "copy it into a container whose blocks are on the boundary: qemu-img convert -O qcow2"
     }
 
     /// The shell commands that make it `length` bytes long, in the file that `file` names; `None`

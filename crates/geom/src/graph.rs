@@ -17,6 +17,7 @@ pub(crate) use found::Found;
 use std::sync::Arc;
 
 mod assembly;
+mod containers;
 mod found;
 mod incomplete;
 pub mod occupant;
@@ -354,6 +355,10 @@ impl Graph {
             provider.member = (!is_stray).then(|| (class.name(), member.clone()));
             assembly::join(sets, class, id, member);
         }
+        if let Some((class, geom)) = found.container {
+            self.add_contents(id, class.name(), &geom);
+            return;
+        }
         match table {
             _ if deep => {}
             // A set shows what its member holds.
@@ -399,7 +404,7 @@ impl Graph {
             let entry = table.and_then(|t| t.entries.get(slot)).map(|slice| &slice.partition);
             let (label, uuid) =
                 (entry.and_then(|e| e.label.clone()), entry.and_then(|e| table?.uuid(e)));
-            let name = format!("{}{}", parent.name, offered.name);
+            let name = format!("{}{}", self.stem(id), offered.name);
             let topology = geom.topology(slot, std::slice::from_ref(&parent.topology));
             let route = Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route));
             let slice = Provider::within((id, parent), name, class, start, topology, route);
@@ -421,7 +426,7 @@ impl Graph {
             let length = data.length.unwrap_or(room).min(room);
             let geom: Arc<dyn Geom> = Arc::new(Slices::data_area(data.offset, length));
             let number = if nth == 0 { String::new() } else { (nth + 1).to_string() };
-            let name = format!("{}.data{number}", parent.name);
+            let name = format!("{}.data{number}", self.stem(id));
             let topology = parent.topology.shift(data.offset, length);
             let route = Route::new(&geom, 0, length, std::slice::from_ref(&parent.route));
             let area =

@@ -5,3 +5,5 @@ pub mod geom;
 pub mod partition;
 pub mod route;
 pub mod slices;
+pub mod tables;
+mod unpack;

@@ -85,6 +85,13 @@ impl Budget {
         });
     }
 
+    /// Takes `bytes` that were read of maps; all that is left, where that is less.
+    fn spend_map(&self, bytes: u64) -> bool {
+        let left = self.maps.get();
+        self.maps.set(left.saturating_sub(bytes));
+        bytes <= left
+    }
+
     fn take(&self, bytes: u64) -> bool {
         let enough = self.left.get() >= bytes;
         if enough {
@@ -234,9 +241,15 @@ impl<'a> Probe<'a> {
             self.note(Blind::Budget);
             return None;
         }
+        let before = self.route.effort();
         self.budget.note(self.route, from, to - from);
         let mut data = vec![0; usize::try_from(to - from).ok()?];
-        match self.route.read_at(self.stores, &mut data, from) {
+        let read = self.route.read_at(self.stores, &mut data, from);
+        if !self.budget.spend_map(self.route.effort().saturating_sub(before)) {
+            self.note(Blind::Budget);
+            return None;
+        }
+        match read {
             Ok(()) => {
                 lay_over(&self.planned, from, &mut data);
                 self.seen.borrow_mut().push((from, data));

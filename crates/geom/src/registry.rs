@@ -38,6 +38,8 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::imsm::Imsm,
     &class::integrity::Integrity,
     &class::luks::Luks,
+    // Containers: what a guest calls its disk.
+    &class::qcow2::Qcow2,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.
@@ -45,7 +47,7 @@ pub static CLASSES: &[&dyn Class] = &[
 pub static FORMATS: &[&dyn Format] = &[
     // Interrupted moves, then containers, members of sets and other wrappers of a file system.
     &format::moving::Moving,
-    &format::qcow2::Qcow2,
+    &class::qcow2::Qcow2,
     &format::vmdk::Vmdk,
     &format::vhd::Vhd,
     &format::vhdx::Vhdx,

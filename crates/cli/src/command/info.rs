@@ -72,7 +72,10 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
         DiskOverrides::announced(&args.disk, &args.target)?
     };
     let graph = open(&args.target, &overrides)?;
-    let only = args.target.provider();
+    // Of one container, the disk that it shows.
+    let contents = Some(graph.disk(0)).filter(|&id| id > 0 && args.target.sources().len() == 1);
+    let contents = contents.map(|id| graph.providers[id].name.clone());
+    let only = args.target.provider().or(contents.as_deref());
     let target = survey_with(&args.target, Some(&overrides), &graph, only)
         .map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a named provider: each of them.

@@ -197,7 +197,7 @@ fn open(args: &Serve, tell: &Arc<Tell>) -> Result<Opened, Failure> {
                 args.target
             )));
         }
-        None => 0,
+        None => graph.disk(0),
     };
     Ok(Opened { graph, said, id, models, overlays })
 }

@@ -133,7 +133,7 @@ impl<'a> Cures<'a> {
     /// Other starts of a partition, in words.
     fn start_at(&self, id: Id, places: &[u64]) -> String {
         let root = &self.graph.providers[self.graph.root(id)];
-        let on = if root.is_set { root.name.as_str() } else { "the disk" };
+        let on = if root.is_set && !root.is_contents { root.name.as_str() } else { "the disk" };
         let places: Vec<String> = places.iter().map(|&x| place(x, root.topology.sector)).collect();
         match places.as_slice() {
             [] => format!("no free start near it is on every boundary beneath {on}"),
@@ -162,6 +162,13 @@ impl<'a> Cures<'a> {
     /// Advice where no command is sure to work.
     fn moved_by_hand(&self, id: Id) -> Option<String> {
         let p = &self.graph.providers[id];
+        let root = &self.graph.providers[self.graph.root(id)];
+        if root.is_contents && p.kind.is_some() {
+            let kind = root.class;
+            return Some(format!(
+                "trueline move does not write into a {kind}: qemu-img convert -O raw the file, trueline move --align what comes out of it, and convert it back"
+            ));
+        }
         if let Some(why) = p.route().read_only_in_part().filter(|_| p.kind.is_some()) {
             return Some(format!(
                 "trueline move cannot, from images: {why}; it can on the device of the running set"

@@ -11,7 +11,10 @@ pub(super) fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
     let inherited =
         |c| p.parents.iter().any(|&parent| graph.providers[parent].topology.clashes.contains(c));
     // A clash on a disk was reported by the kernel, and has its finding.
-    let fresh = p.topology.clashes.iter().filter(|c| p.is_set && c.why.costs() && !inherited(c));
+    let fresh = p.topology.clashes.iter().filter(|c| {
+        let own = p.is_set && !p.is_contents;
+        own && c.why.costs() && !inherited(c)
+    });
     let name = |&member: &Id| graph.providers[member].name.as_str();
     let chunk = p.topology.facts.iter().find(|fact| fact.why == Why::Chunk).map(|f| f.grain.size());
     let has_row = p.topology.facts.iter().any(|f| matches!(f.why, Why::Row | Why::FullStripe));

@@ -158,6 +158,7 @@ rules! {
     UNKNOWN = "TL0027", "contents that are not recognised";
     EMPTY = "TL0028", "nothing is on it";
     UNREAD = "TL0029", "contents that were not read";
+    CONTAINER = "TL0030", "a container whose blocks are off the grain";
 }
 
 /// The rule called `id`, in upper or lower case; `None` for an unknown one.

@@ -25,12 +25,14 @@ pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, 
 pub use sets::Rows;
 use std::fmt;
 pub use stripe_write::{ParityRows, StripeWrite};
+pub use translation::Translation;
 pub mod announced;
 mod cost;
 mod grain;
 pub(crate) mod placement;
 mod sets;
 mod stripe_write;
+mod translation;
 
 /// Purpose of a boundary: the unit that it delimits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

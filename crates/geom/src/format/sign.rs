@@ -76,6 +76,11 @@ impl Sign {
         }
     }
 
+    /// True if its data are a provider of their own, which is judged instead.
+    pub fn shows_data(&self) -> bool {
+        self.data.is_some() || self.inside == Inside::Container
+    }
+
     /// Every size it writes, its block first.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> {
         self.block.map(|size| Piece { size, name: "block" }).into_iter().chain(self.piece)
@@ -144,6 +149,8 @@ pub enum Inside {
     Understood,
     /// Format with I/O at unknown places, and the reason in a few words. Never called aligned.
     Unknown(&'static str),
+    /// Container whose contents are a provider of their own, and judged there.
+    Container,
     /// Interrupted move of [`crate::relocate`]: only its journal knows which part is where.
     Moving,
     /// Format that is never written in place (ISO 9660, squashfs): reads do not cost.

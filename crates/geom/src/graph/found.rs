@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// Answers of the classes and formats for one provider.
 pub(crate) struct Found {
     pub(crate) tables: Vec<(&'static str, Arc<dyn Geom>)>,
+    /// The container that the provider is, and the geom of its contents.
+    pub(crate) container: Option<(&'static dyn Class, Arc<dyn Geom>)>,
     pub(crate) member: Option<(&'static dyn Class, Member)>,
     pub(crate) signs: Vec<Sign>,
     pub(crate) findings: Vec<Finding>,
@@ -21,7 +23,13 @@ impl Found {
     /// Asks every format and class; where none answers, the list of known magic ([`LAST`]).
     pub(crate) fn ask(probe: &Probe<'_>) -> Found {
         let signs = FORMATS.iter().filter_map(|format| format.recognise(probe)).collect();
-        let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
+        let mut found = Found {
+            tables: Vec::new(),
+            container: None,
+            member: None,
+            signs,
+            findings: Vec::new(),
+        };
         for class in CLASSES {
             if class.waits_for_contents() && found.is_shown_elsewhere(class.sign()) {
                 continue;
@@ -29,6 +37,14 @@ impl Found {
             match class.taste(probe) {
                 Taste::No => {}
                 Taste::Refused(why) => found.findings.extend(why),
+                Taste::Geom(geom, damage) if class.shows_a_disk() => {
+                    // What else the file seems to hold is a guest's, or was there before.
+                    (found.tables, found.findings) = (Vec::new(), damage);
+                    found.signs.retain(|sign| Some(sign.kind) == class.sign());
+                    found.container = Some((*class, geom));
+                    found.member = None;
+                    return found;
+                }
                 Taste::Geom(geom, damage) => {
                     found.findings.extend(class.contradicted(probe, registry::recognises));
                     found.findings.extend(damage);
@@ -83,7 +99,10 @@ impl Found {
 
     /// True if neither a class nor a format has answered.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.tables.is_empty() && self.member.is_none() && self.signs.is_empty()
+        self.tables.is_empty()
+            && self.container.is_none()
+            && self.member.is_none()
+            && self.signs.is_empty()
     }
 
     /// Chooses between answers that exclude each other, where that can be known; names those where

@@ -27,6 +27,8 @@ pub struct Provider {
     pub parents: Vec<Id>,
     /// True if it is made of members; false for a disk or a range of one provider.
     pub is_set: bool,
+    /// True if it is the disk that a container shows.
+    pub is_contents: bool,
     /// Arrangement over its members, of a set that a class has made.
     pub arrangement: Option<Arrangement>,
     /// Its first byte on the medium; `None` where it has no single place.
@@ -75,6 +77,7 @@ impl Provider {
             area_of: None,
             parents: Vec::new(),
             is_set: false,
+            is_contents: false,
             arrangement: None,
             start: None,
             placed: true,

@@ -61,7 +61,7 @@ impl Through {
     fn visit_pieces(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
         self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
             Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
-            Piece::Zero { .. } => Ok(()),
+            Piece::Zero { .. } | Piece::Table { .. } => Ok(()),
             Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
         })
     }
@@ -117,7 +117,8 @@ impl Store for Through {
                 }
                 Piece::Store { .. } => {}
                 Piece::Zero { .. } => part.fill(0),
-                Piece::Rebuilt { .. } => all = false,
+                // A read of a table waits.
+                Piece::Rebuilt { .. } | Piece::Table { .. } => all = false,
             }
             Ok(())
         })?;
@@ -139,6 +140,7 @@ impl Store for Through {
                 Piece::Store { store, offset, .. } => {
                     self.store(store)?.write_through(part, offset)
                 }
+                Piece::Table { .. } => Ok(()),
                 Piece::Zero { .. } | Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
             }
         })
@@ -167,6 +169,7 @@ impl Store for Through {
                 }
                 Piece::Zero { length } => Run { content: Content::Hole, length },
                 Piece::Rebuilt { length } => Run { content: Content::Data, length },
+                Piece::Table { .. } => return Ok(()),
             });
             Err(Errno::Io)
         });

@@ -22,6 +22,8 @@ pub struct Recognised {
     pub level: Option<String>,
     /// True of a set with members.
     pub is_set: bool,
+    /// True if it is the disk that a container shows.
+    pub is_contents: bool,
     /// True of a range of one other provider.
     pub is_part: bool,
 }
@@ -39,8 +41,9 @@ impl Graph {
             kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
             class: p.class,
             level: p.arrangement.as_ref().map(|set| set.level.clone()),
-            is_set: p.is_set && !p.parents.is_empty(),
+            is_set: p.is_set && !p.is_contents && !p.parents.is_empty(),
             is_part: !p.is_set && p.parents.len() == 1,
+            is_contents: p.is_contents,
         }
     }
 }

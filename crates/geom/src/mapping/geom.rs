@@ -1,8 +1,10 @@
 //! The answers of a geom: its providers, their boundaries, and the place of their bytes.
 
 use super::slices::{Kind, Slices};
+use super::tables::Tables;
+pub use super::unpack::Packing;
 use crate::base::error::Errno;
-use crate::base::topology::Topology;
+use crate::base::topology::{Topology, Translation};
 
 /// Instance of a class: providers made of the ones below.
 pub trait Geom: Send + Sync {
@@ -16,6 +18,19 @@ pub trait Geom: Send + Sync {
     /// contiguous run, which may be shorter than asked, never empty. The caller keeps to the
     /// provider's length.
     fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent;
+
+    /// As [`Geom::map`], for a geom that keeps tables on its consumers: it answers by the pages of
+    /// them in `tables`, and with [`Extent::Fetch`] where it wants another one.
+    fn map_by(&self, slot: usize, offset: u64, length: u64, op: Op, tables: &Tables<'_>) -> Extent {
+        let _ = tables;
+        self.map(slot, offset, length, op)
+    }
+
+    /// The translation of the guest's addresses into those of consumer 0, for the contents of a
+    /// container.
+    fn translation(&self) -> Option<&Translation> {
+        None
+    }
 
     /// The consumer and the byte there of copy `nth` of the run at `offset`, which [`Geom::map`]
     /// answered with [`Extent::Copies`]. Copies of one run are asked for in this order.
@@ -137,6 +152,8 @@ pub enum Op {
 }
 
 /// Place of a run of bytes.
+///
+/// A geom with tables may have no answer yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Place on one consumer.
@@ -173,11 +190,42 @@ pub enum Extent {
         /// Length of the run in bytes.
         length: u64,
     },
+    /// Part of a block that is stored compressed: a read unpacks it, and it cannot be written.
+    Packed {
+        /// Index of the consumer.
+        consumer: usize,
+        /// The block there.
+        block: Packed,
+        /// First byte of the run in the block once it is unpacked.
+        within: u64,
+        /// Length of the run in bytes.
+        length: u64,
+    },
     /// No place: every I/O fails.
     Fail {
         /// Length of the run in bytes.
         length: u64,
     },
+    /// No answer yet: the page of a table that [`Geom::map_by`] wants first. It has no length.
+    Fetch {
+        /// Index of the consumer.
+        consumer: usize,
+        /// First byte of the page there.
+        page: u64,
+    },
+}
+
+/// A block that is stored compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// First byte on the consumer.
+    pub offset: u64,
+    /// Bytes there that hold it; the end of them may be something else.
+    pub stored: u64,
+    /// Size of the block once it is unpacked.
+    pub size: u64,
+    /// Method by which it was packed.
+    pub packing: Packing,
 }
 
 impl Extent {
@@ -189,7 +237,9 @@ impl Extent {
             | Extent::Rebuilt { length }
             | Extent::ReadOnly { length }
             | Extent::Zero { length }
+            | Extent::Packed { length, .. }
             | Extent::Fail { length } => length,
+            Extent::Fetch { .. } => 0,
         }
     }
 }

@@ -4,7 +4,8 @@
 use crate::base::error::Errno;
 use crate::base::store::Store;
 use crate::base::topology::ParityRows;
-use crate::mapping::geom::{Extent, Geom, Op};
+use crate::mapping::geom::{Extent, Geom, Op, Packed};
+use crate::mapping::tables::{MOST_FETCHES, PAGE, Page, PageCache, Tables};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +27,158 @@ enum End {
     Store(usize),
     /// Layer that does more than add. `below` is shared: sets of sets would otherwise be copied
     /// once for every path.
-    Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
+    Geom {
+        geom: Arc<dyn Geom>,
+        slot: usize,
+        below: Arc<[Route]>,
+        /// Pages of its tables, for a geom that has some.
+        tables: Option<Arc<TablesOf>>,
+    },
+}
+
+/// Pages of the tables of one geom, and the stores from which a walk fetches others.
+struct TablesOf {
+    pages: PageCache,
+    stores: Arc<[Box<dyn Store>]>,
+}
+
+/// A layer that does more than add, and what is beneath it, as a walk goes through it.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    geom: &'a dyn Geom,
+    slot: usize,
+    below: &'a [Route],
+    tables: Option<&'a TablesOf>,
+}
+
+/// Reader of the consumers beneath a layer.
+type Read<'a> = dyn FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + 'a;
+/// Callback for a run of a table that was looked into: the consumer's route, first byte, length.
+type Looked<'a> = dyn FnMut(&Route, u64, u64) -> Result<(), Errno> + 'a;
+
+impl<'a> Step<'a> {
+    fn under(self, consumer: usize) -> Result<&'a Route, Errno> {
+        self.below.get(consumer).ok_or(Errno::NoDevice)
+    }
+
+    /// The answer of the geom for a run at `at`, not empty and no longer than `length`. Where it
+    /// wants a page of its tables, `read` reads it; `fetched` is told of each that was read.
+    fn answer(
+        self,
+        at: u64,
+        length: u64,
+        op: Op,
+        read: &mut Read<'_>,
+        fetched: &mut Looked<'_>,
+    ) -> Result<Extent, Errno> {
+        let extent = match self.tables {
+            None => self.geom.map(self.slot, at, length, op),
+            Some(tables) => self.answer_by(tables, at, length, op, read, fetched)?,
+        };
+        // A map never returns an empty run; should one do so, the request fails rather than hangs.
+        if (1..=length).contains(&extent.length()) { Ok(extent) } else { Err(Errno::Io) }
+    }
+
+    fn answer_by(
+        self,
+        tables: &TablesOf,
+        at: u64,
+        length: u64,
+        op: Op,
+        read: &mut Read<'_>,
+        fetched: &mut Looked<'_>,
+    ) -> Result<Extent, Errno> {
+        let mut here: Vec<Page> = Vec::new();
+        for _ in 0..=MOST_FETCHES {
+            let seen = Tables::new(&tables.pages, &here);
+            let extent = self.geom.map_by(self.slot, at, length, op, &seen);
+            let Extent::Fetch { consumer, page } = extent else { return Ok(extent) };
+            let under = self.under(consumer)?;
+            let size = under.length.saturating_sub(page).min(PAGE);
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::Range)?];
+            read(under, &mut bytes, page)?;
+            tables.pages.spend(size);
+            let page = Page { key: (consumer, page), bytes: bytes.into() };
+            tables.pages.keep(page.clone());
+            fetched(under, page.key.1, size)?;
+            here.push(page);
+        }
+        Err(Errno::Io)
+    }
+
+    /// [`Step::answer`] of a walk: tells `visit` of the pages that were read for it.
+    fn walk_tables(
+        self,
+        done: u64,
+        at: u64,
+        length: u64,
+        op: Op,
+        visit: &mut Visit<'_>,
+    ) -> Result<Extent, Errno> {
+        let mut fetched =
+            |under: &Route, offset, length| under.walk_table(done, offset, length, visit);
+        self.answer(at, length, op, &mut self.own_reader(), &mut fetched)
+    }
+
+    /// [`Step::answer`] of a read, with every page that it looked into told to `visit`, whether or
+    /// not it was here already.
+    fn sources_of_tables(
+        self,
+        at: u64,
+        length: u64,
+        visit: &mut dyn FnMut(usize, u64, u64),
+    ) -> Result<Extent, Errno> {
+        let extent =
+            self.answer(at, length, Op::Read, &mut self.own_reader(), &mut |_, _, _| Ok(()))?;
+        let Some(tables) = self.tables else { return Ok(extent) };
+        let looked = std::cell::RefCell::new(Vec::new());
+        let noting = Tables::new(&tables.pages, &[]).noting(&looked);
+        self.geom.map_by(self.slot, at, length, Op::Read, &noting);
+        for (consumer, page) in looked.into_inner() {
+            let under = self.under(consumer)?;
+            under.sources(page, under.length.saturating_sub(page).min(PAGE), visit)?;
+        }
+        Ok(extent)
+    }
+
+    /// A reader of the stores that came with the tables.
+    fn own_reader(self) -> impl FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + use<'a> {
+        let tables = self.tables;
+        move |under, buffer, offset| {
+            under.read_at(&tables.ok_or(Errno::NoDevice)?.stores, buffer, offset)
+        }
+    }
+
+    /// Fills `part` from byte `within` of a block, which is unpacked whole.
+    fn unpack(
+        self,
+        (consumer, block, within): (usize, Packed, u64),
+        part: &mut [u8],
+        read: &mut Read<'_>,
+    ) -> Result<(), Errno> {
+        let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
+        let from = index(within)?;
+        let range = from..from.checked_add(part.len()).ok_or(Errno::Range)?;
+        if let Some(tables) = self.tables {
+            let key = (consumer, block.offset);
+            if let Some(bytes) = tables.pages.unpacked(key) {
+                part.copy_from_slice(bytes.get(range).ok_or(Errno::Io)?);
+                return Ok(());
+            }
+            let under = self.under(consumer)?;
+            // The last block of a file may end before its last sector does.
+            let stored = block.stored.min(under.length.saturating_sub(block.offset));
+            let mut bytes = vec![0; index(stored)?];
+            read(under, &mut bytes, block.offset)?;
+            let mut whole = vec![0; index(block.size)?];
+            tables.pages.spend(stored.saturating_add(block.size));
+            block.packing.unpack(&bytes, &mut whole)?;
+            part.copy_from_slice(whole.get(range).ok_or(Errno::Io)?);
+            tables.pages.keep_unpacked(key, whole.into());
+            return Ok(());
+        }
+        Err(Errno::Io)
+    }
 }
 
 /// A range of a provider that a set makes.
@@ -68,13 +220,27 @@ pub enum Piece {
         /// Length of the run in bytes.
         length: u64,
     },
+    /// Read of what a geom keeps of the request's place, or of more of a compressed block than was
+    /// asked for. It takes none of the request's bytes.
+    Table {
+        /// Index of the store.
+        store: usize,
+        /// First byte on the store.
+        offset: u64,
+        /// Length of the run in bytes.
+        length: u64,
+    },
 }
 
 impl Piece {
     /// Its range in the buffer of a request of which `from` bytes come before it.
     pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
-        let (Piece::Store { length, .. } | Piece::Zero { length } | Piece::Rebuilt { length }) =
-            self;
+        let length = match self {
+            Piece::Store { length, .. } | Piece::Zero { length } | Piece::Rebuilt { length } => {
+                length
+            }
+            Piece::Table { .. } => 0,
+        };
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
         Ok(index(from)?..index(from.saturating_add(length))?)
     }
@@ -101,9 +267,44 @@ impl Route {
             _ => Route {
                 base: 0,
                 length,
-                end: End::Geom { geom: geom.clone(), slot, below: below.into() },
+                end: End::Geom { geom: geom.clone(), slot, below: below.into(), tables: None },
             },
         }
+    }
+
+    /// The route to the provider in `slot` of a geom that keeps tables on its consumers; a walk
+    /// that lacks a page of them reads it from `stores`.
+    pub fn with_tables(
+        geom: &Arc<dyn Geom>,
+        slot: usize,
+        length: u64,
+        below: &[Route],
+        stores: &Arc<[Box<dyn Store>]>,
+    ) -> Route {
+        let mut route = Route::new(geom, slot, length, below);
+        if let End::Geom { tables, .. } = &mut route.end {
+            let of = TablesOf { pages: PageCache::new(), stores: stores.clone() };
+            *tables = Some(Arc::new(of));
+        }
+        route
+    }
+
+    /// The layer that it ends at; `None` for a range of a disk.
+    fn step(&self) -> Option<Step<'_>> {
+        match &self.end {
+            End::Store(_) => None,
+            End::Geom { geom, slot, below, tables } => {
+                Some(Step { geom: &**geom, slot: *slot, below, tables: tables.as_deref() })
+            }
+        }
+    }
+
+    /// Bytes of tables and compressed blocks that reads have taken so far, on all its layers,
+    /// besides those that were asked for.
+    pub(crate) fn effort(&self) -> u64 {
+        let End::Geom { below, tables, .. } = &self.end else { return 0 };
+        let own = tables.as_ref().map_or(0, |tables| tables.pages.effort());
+        below.iter().map(Route::effort).fold(own, u64::saturating_add)
     }
 
     /// Length of the provider in bytes.
@@ -158,7 +359,7 @@ impl Route {
     pub fn set(&self) -> Option<RangeOfSet<'_>> {
         match &self.end {
             End::Store(_) => None,
-            End::Geom { geom, slot, below } => {
+            End::Geom { geom, slot, below, .. } => {
                 Some(RangeOfSet { geom, slot: *slot, below, base: self.base })
             }
         }
@@ -167,14 +368,14 @@ impl Route {
     /// The reason for which nothing of it can be written, in a few words: its own layer's, else that
     /// of any layer beneath.
     pub fn read_only(&self) -> Option<&'static str> {
-        let End::Geom { geom, slot, below } = &self.end else { return None };
+        let End::Geom { geom, slot, below, .. } = &self.end else { return None };
         geom.read_only(*slot).or_else(|| below.iter().find_map(Route::read_only))
     }
 
     /// The reason for which all or some of it cannot be written: what wants to write it as a whole
     /// does not begin.
     pub fn read_only_in_part(&self) -> Option<&'static str> {
-        let End::Geom { geom, slot, below } = &self.end else { return None };
+        let End::Geom { geom, slot, below, .. } = &self.end else { return None };
         let own = geom.read_only(*slot).or_else(|| geom.read_only_in_part(*slot));
         own.or_else(|| below.iter().find_map(Route::read_only_in_part))
     }
@@ -182,7 +383,7 @@ impl Route {
     /// The shape of the parity set beneath; `None` without one, or if the members of a set lie on
     /// different ones.
     pub fn parity_rows(&self) -> Option<ParityRows> {
-        let End::Geom { geom, slot, below } = &self.end else { return None };
+        let End::Geom { geom, slot, below, .. } = &self.end else { return None };
         if let Some(rows) = geom.rows(*slot) {
             let parity = rows.parity(0).into_iter().flatten().count();
             return Some(ParityRows {
@@ -221,38 +422,39 @@ impl Route {
             return Err(Errno::Range);
         }
         let (mut at, end) = (self.base + offset, self.base + offset + length);
-        let (geom, slot, below) = match &self.end {
-            End::Store(store) => {
-                visit(*store, at, length);
-                return Ok(());
-            }
-            End::Geom { geom, slot, below } => (geom, *slot, below),
+        let Some(step) = self.step() else {
+            self.medium().into_iter().for_each(|store| visit(store, at, length));
+            return Ok(());
         };
-        let under = |consumer: usize| below.get(consumer).ok_or(Errno::NoDevice);
         while at < end {
-            let extent = geom.map(slot, at, end - at, Op::Read);
+            let extent = step.sources_of_tables(at, end - at, visit)?;
             match extent {
                 Extent::At { consumer, offset, length } => {
-                    under(consumer)?.sources(offset, length, visit)?;
+                    step.under(consumer)?.sources(offset, length, visit)?;
                 }
                 Extent::Copies { length, .. } => {
-                    let (consumer, offset) = geom.copy(slot, at, 0);
-                    under(consumer)?.sources(offset, length, visit)?;
+                    let (consumer, offset) = step.geom.copy(step.slot, at, 0);
+                    step.under(consumer)?.sources(offset, length, visit)?;
                 }
                 Extent::Rebuilt { length } => {
                     let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
                     // It is made of nothing, to be asked what it would be made of.
                     let mut note = |consumer: usize, bytes: &mut [u8], offset: u64| {
-                        under(consumer)?.sources(offset, bytes.len() as u64, visit)
+                        step.under(consumer)?.sources(offset, bytes.len() as u64, visit)
                     };
-                    geom.rebuild(slot, at, &mut bytes, &mut note)?;
+                    step.geom.rebuild(step.slot, at, &mut bytes, &mut note)?;
+                }
+                Extent::Packed { consumer, block, .. } => {
+                    let under = step.under(consumer)?;
+                    let stored = block.stored.min(under.length.saturating_sub(block.offset));
+                    under.sources(block.offset, stored, visit)?;
                 }
                 Extent::Zero { .. } => {}
-                Extent::ReadOnly { .. } | Extent::Fail { .. } => return Err(Errno::Io),
+                Extent::ReadOnly { .. } | Extent::Fail { .. } | Extent::Fetch { .. } => {
+                    return Err(Errno::Io);
+                }
             }
-            // As in a walk: a map never returns an empty run.
-            let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
-            at += step;
+            at += extent.length();
         }
         Ok(())
     }
@@ -270,45 +472,59 @@ impl Route {
         if !inside {
             return Err(Errno::Range);
         }
-        let (geom, slot, below) = match &self.end {
-            End::Store(store) => {
-                return visit(
-                    done,
-                    Piece::Store { store: *store, offset: self.base + offset, length },
-                );
-            }
-            End::Geom { geom, slot, below } => (geom, *slot, below),
+        let Some(step) = self.step() else {
+            let store = self.medium().ok_or(Errno::NoDevice)?;
+            return visit(done, Piece::Store { store, offset: self.base + offset, length });
         };
         let (mut done, mut at, end) = (done, self.base + offset, self.base + offset + length);
         while at < end {
-            let extent = geom.map(slot, at, end - at, op);
+            let extent = step.walk_tables(done, at, end - at, op, visit)?;
             match extent {
                 Extent::At { consumer, offset, length } => {
-                    below
-                        .get(consumer)
-                        .ok_or(Errno::NoDevice)?
-                        .walk(done, offset, length, op, visit)?;
+                    step.under(consumer)?.walk(done, offset, length, op, visit)?;
                 }
                 Extent::Copies { count, length } => {
                     for nth in 0..if op == Op::Read { count.min(1) } else { count } {
-                        let (consumer, offset) = geom.copy(slot, at, nth);
-                        let copy = below.get(consumer).ok_or(Errno::NoDevice)?;
-                        copy.walk(done, offset, length, op, visit)?;
+                        let (consumer, offset) = step.geom.copy(step.slot, at, nth);
+                        step.under(consumer)?.walk(done, offset, length, op, visit)?;
                     }
                 }
                 Extent::Zero { length } => visit(done, Piece::Zero { length })?,
                 Extent::Rebuilt { length } if op == Op::Read => {
                     visit(done, Piece::Rebuilt { length })?;
                 }
-                Extent::Rebuilt { .. } | Extent::ReadOnly { .. } => return Err(Errno::ReadOnly),
-                Extent::Fail { .. } => return Err(Errno::Io),
+                Extent::Packed { consumer, block, length, .. } if op == Op::Read => {
+                    let under = step.under(consumer)?;
+                    let stored = block.stored.min(under.length.saturating_sub(block.offset));
+                    under.walk_table(done, block.offset, stored, visit)?;
+                    visit(done, Piece::Rebuilt { length })?;
+                }
+                Extent::Rebuilt { .. } | Extent::Packed { .. } | Extent::ReadOnly { .. } => {
+                    return Err(Errno::ReadOnly);
+                }
+                Extent::Fail { .. } | Extent::Fetch { .. } => return Err(Errno::Io),
             }
-            // A map never returns an empty run; should one do so, the request fails rather than
-            // hangs.
-            let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
-            (done, at) = (done + step, at + step);
+            (done, at) = (done + extent.length(), at + extent.length());
         }
         Ok(())
+    }
+
+    /// Visits what a look into a table reads, `done` bytes into a request.
+    fn walk_table(
+        &self,
+        done: u64,
+        offset: u64,
+        length: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Errno> {
+        // A container in a container has more of them on the way.
+        let visit: &mut Visit<'_> = &mut |_, piece| match piece {
+            Piece::Store { store, offset, length } | Piece::Table { store, offset, length } => {
+                visit(done, Piece::Table { store, offset, length })
+            }
+            Piece::Zero { .. } | Piece::Rebuilt { .. } => Ok(()),
+        };
+        self.walk(done, offset, length, Op::Read, visit)
     }
 
     /// Fills `buffer` from `offset`. Of several copies it takes the first that can be read, and what
@@ -325,45 +541,48 @@ impl Route {
         if offset.checked_add(asked).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        let (geom, slot, below) = match &self.end {
-            End::Store(store) => {
-                return stores
-                    .get(*store)
-                    .ok_or(Errno::NoDevice)?
-                    .read_at(buffer, self.base + offset);
-            }
-            End::Geom { geom, slot, below } => (geom, *slot, below),
+        let Some(step) = self.step() else {
+            let store = self.medium().and_then(|store| stores.get(store));
+            return store.ok_or(Errno::NoDevice)?.read_at(buffer, self.base + offset);
         };
         let read = |consumer: usize, buffer: &mut [u8], offset: u64| {
-            below.get(consumer).ok_or(Errno::NoDevice)?.read_at(stores, buffer, offset)
+            step.under(consumer)?.read_at(stores, buffer, offset)
         };
+        let mut from =
+            |under: &Route, buffer: &mut [u8], offset: u64| under.read_at(stores, buffer, offset);
         let (mut at, mut rest) = (self.base + offset, buffer);
         while !rest.is_empty() {
-            let extent = geom.map(slot, at, rest.len() as u64, Op::Read);
-            let step = usize::try_from(extent.length()).map_err(|_| Errno::Range)?;
-            // A map never returns an empty run; should one do so, the request fails rather than
-            // hangs.
-            let (part, after) =
-                rest.split_at_mut_checked(step).filter(|_| step > 0).ok_or(Errno::Io)?;
+            let left = rest.len() as u64;
+            let extent = step.answer(at, left, Op::Read, &mut from, &mut |_, _, _| Ok(()))?;
+            let length = usize::try_from(extent.length()).map_err(|_| Errno::Range)?;
+            let (part, after) = rest.split_at_mut_checked(length).ok_or(Errno::Io)?;
             match extent {
                 Extent::At { consumer, offset, .. } => {
                     if let Err(error) = read(consumer, part, offset) {
                         // Parity may know what this member no longer says.
-                        geom.rebuild(slot, at, part, &mut { read }).map_err(|_| error)?;
+                        let rebuilt = step.geom.rebuild(step.slot, at, part, &mut { read });
+                        rebuilt.map_err(|_| error)?;
                     }
                 }
                 Extent::Copies { count, .. } => {
                     let copy = |nth| {
-                        let (consumer, offset) = geom.copy(slot, at, nth);
+                        let (consumer, offset) = step.geom.copy(step.slot, at, nth);
                         read(consumer, part, offset)
                     };
                     first_that_works(count, copy)?;
                 }
                 Extent::Zero { .. } => part.fill(0),
-                Extent::Rebuilt { .. } => geom.rebuild(slot, at, part, &mut { read })?,
-                Extent::ReadOnly { .. } | Extent::Fail { .. } => return Err(Errno::Io),
+                Extent::Rebuilt { .. } => {
+                    step.geom.rebuild(step.slot, at, part, &mut { read })?;
+                }
+                Extent::Packed { consumer, block, within, .. } => {
+                    step.unpack((consumer, block, within), part, &mut from)?;
+                }
+                Extent::ReadOnly { .. } | Extent::Fail { .. } | Extent::Fetch { .. } => {
+                    return Err(Errno::Io);
+                }
             }
-            (at, rest) = (at + step as u64, after);
+            (at, rest) = (at + length as u64, after);
         }
         Ok(())
     }
@@ -382,6 +601,7 @@ impl Route {
                 Piece::Store { store, offset, .. } => {
                     stores.get(store).ok_or(Errno::NoDevice)?.write_at(part, offset)
                 }
+                Piece::Table { .. } => Ok(()),
                 Piece::Zero { .. } | Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
             }
         })
@@ -409,7 +629,7 @@ impl Route {
             Piece::Store { store, offset, length } => {
                 stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
             }
-            Piece::Zero { .. } => Ok(()),
+            Piece::Zero { .. } | Piece::Table { .. } => Ok(()),
             Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
         })
     }

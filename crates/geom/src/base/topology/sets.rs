@@ -99,7 +99,7 @@ impl Topology {
 
     /// Intersects the grains that `lift` makes of each member's facts, purpose by purpose. An `Err`
     /// is the member's distance past the boundary in bytes.
-    fn combine(
+    pub(super) fn combine(
         below: &[Topology],
         length: u64,
         lift: impl Fn(usize, Grain) -> Result<Grain, u64>,

@@ -41,7 +41,7 @@ impl Memory {
             Some(name) => {
                 graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?
             }
-            None if target.sources().len() < 2 => 0,
+            None if target.sources().len() < 2 => graph.disk(0),
             None => return Err(super::several(target)),
         };
         Ok(Some(Memory { graph, id }))

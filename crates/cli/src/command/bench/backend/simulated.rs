@@ -49,7 +49,7 @@ impl Simulated {
                 .graph
                 .find(name)
                 .ok_or_else(|| write_target::no_provider(target, name, &drives.graph))?,
-            None if drives.models.len() < 2 => 0,
+            None if drives.models.len() < 2 => drives.graph.disk(0),
             None => return Err(super::several(target)),
         };
         let layer = u64::from(args.layer_ns).saturating_mul(NS);

@@ -1,0 +1,133 @@
+//! Translation of a guest's addresses into those of the file of a container.
+
+use super::{Grain, Topology, gcd};
+use std::collections::BTreeMap;
+
+/// Modulus in bytes by which the places of blocks are told apart: the largest unit of a drive that
+/// is common.
+const WINDOW: u64 = 64 << 10;
+
+/// Places of a guest's blocks in the file of a container: as a rule of its format, or as far as its
+/// table was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// Unit in bytes in which the file gets space: a first write to it allocates all of it.
+    pub allocation: u64,
+    /// File offsets minus guest offsets, as the class of numbers in which all of them lie.
+    distance: Grain,
+    /// Blocks looked at, by that difference modulo [`WINDOW`].
+    blocks: BTreeMap<u64, u64>,
+    /// True if the format puts every block there, so that no table had to be looked at.
+    by_format: bool,
+}
+
+impl Translation {
+    /// A format in which every block of `allocation` bytes begins at a multiple of that from byte
+    /// `base` of the file.
+    pub fn by_format(allocation: u64, base: u64) -> Translation {
+        let distance = Grain { size: allocation.max(1), phase: base % allocation.max(1) };
+        Translation { allocation, distance, blocks: BTreeMap::new(), by_format: true }
+    }
+
+    /// A format that puts blocks of `allocation` bytes anywhere: the guest offset and the file
+    /// offset of every block that was looked at.
+    pub fn by_table(allocation: u64, blocks: impl IntoIterator<Item = (u64, u64)>) -> Translation {
+        // Places inside a block are those of its begin, and of numbers modulo the largest power of
+        // two all differences can be told.
+        const WHOLE: u64 = 1 << 63;
+        let mut distance: Option<Grain> = None;
+        let mut counts = BTreeMap::new();
+        for (guest, file) in blocks {
+            let apart = file.wrapping_sub(guest);
+            *counts.entry(apart % WINDOW).or_insert(0) += 1;
+            distance = Some(match distance {
+                None => Grain { size: WHOLE, phase: apart % WHOLE },
+                Some(class) => {
+                    let size = gcd(class.size, (apart % WHOLE).abs_diff(class.phase));
+                    Grain { size, phase: class.phase % size }
+                }
+            });
+        }
+        // One block, or several in order, say nothing about where the next one will be.
+        let distance = distance.unwrap_or(Grain { size: 1, phase: 0 });
+        let size = gcd(distance.size, allocation.max(1));
+        let distance = Grain { size, phase: distance.phase % size };
+        Translation { allocation, distance, blocks: counts, by_format: false }
+    }
+
+    /// The largest size modulo which all blocks have one distance between file and guest, and that
+    /// distance.
+    pub fn grain(&self) -> Grain {
+        self.distance
+    }
+
+    /// Number of blocks that were looked at, if the format says nothing about where they are.
+    pub fn looked_at(&self) -> Option<u64> {
+        (!self.by_format).then(|| self.blocks.values().sum())
+    }
+
+    /// Number of blocks looked at that begin off a unit of `unit` bytes of the file where the guest
+    /// is on it; `None` where the format says where they are, or the unit is too large to tell.
+    pub fn off(&self, unit: u64) -> Option<u64> {
+        let known = !self.by_format && WINDOW.is_multiple_of(unit.max(1));
+        let off = self.blocks.iter().filter(|(apart, _)| !apart.is_multiple_of(unit.max(1)));
+        known.then(|| off.map(|(_, count)| count).sum())
+    }
+}
+
+impl Topology {
+    /// The topology of `length` bytes of a guest that lie in this file as `translation` has it.
+    ///
+    /// A unit that divides the grain of the translation lies in one class of the guest's addresses.
+    /// Any other is cut somewhere.
+    #[must_use]
+    pub fn translated(&self, translation: &Translation, length: u64) -> Topology {
+        let distance = translation.distance;
+        Topology::combine(std::slice::from_ref(self), length, |_, grain| {
+            if distance.size.is_multiple_of(grain.size) {
+                Ok(grain.shift(distance.phase))
+            } else {
+                Err(distance.size % grain.size)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::topology::{Fact, Source, Trust, Why};
+
+    fn file() -> Topology {
+        let grain = Grain::new(4096, 0).unwrap();
+        let fact =
+            Fact { grain, why: Why::Physical, source: Source::Assumed, trust: Trust::Assumed };
+        Topology::new(512, 1 << 30).with(fact)
+    }
+
+    #[test]
+    fn blocks_at_one_distance_shift_a_unit_and_others_break_it() {
+        const MIB: u64 = 1 << 20;
+        // A VDI of qemu-img: the map takes one sector.
+        let vdi = file().translated(&Translation::by_format(MIB, 512), 64 * MIB);
+        assert_eq!((vdi.facts[0].grain.phase(), vdi.clashes.len()), (3584, 0));
+        // A VHD: a sector of bitmap before every block.
+        let blocks = (0..8).map(|n| (n * 2 * MIB, 2048 + n * (2 * MIB + 512)));
+        let vhd = Translation::by_table(2 * MIB, blocks);
+        assert_eq!((vhd.grain().size(), vhd.looked_at(), vhd.off(4096)), (512, Some(8), Some(7)));
+        let top = file().translated(&vhd, 64 * MIB);
+        assert_eq!((top.facts.len(), top.clashes[0].unit), (0, 4096));
+        // One whose blocks are where they should be.
+        let blocks = (0..8).map(|n| (n * 2 * MIB, 4096 + n * (2 * MIB + 4096)));
+        let aligned = Translation::by_table(2 * MIB, blocks);
+        assert_eq!((aligned.grain().size(), aligned.off(4096)), (4096, Some(0)));
+        let small = file().translated(&Translation::by_format(512, 0), 64 * MIB);
+        assert_eq!((small.facts.len(), small.clashes[0].remainder), (0, 512));
+    }
+
+    #[test]
+    fn an_empty_table_promises_nothing() {
+        let none = Translation::by_table(2 << 20, []);
+        assert_eq!((none.grain().size(), none.looked_at(), none.off(4096)), (1, Some(0), Some(0)));
+    }
+}

@@ -1,0 +1,153 @@
+//! Contents of a container: a disk as a guest sees it, whose blocks lie in a file by a table.
+//!
+//! A format says where one block is ([`BlockTable`]); runs, zeros, parents and boundaries are the
+//! same for all of them.
+
+use crate::base::topology::{Topology, Translation};
+use crate::mapping::geom::{Extent, Geom, Op, Packed, Slot};
+use crate::mapping::tables::Tables;
+
+/// Consumer that is the file of the container.
+pub(super) const FILE: usize = 0;
+/// Place of a block of a guest's disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// First byte of the block in the file.
+    At(u64),
+    /// The block as it is stored compressed, and the byte in it at which the table's block begins.
+    Packed(Packed, u64),
+    /// A block of zeros without a place.
+    Zero,
+    /// No place in the file: the parent has it, or it is zero.
+    Absent,
+    /// An entry that cannot be true.
+    Broken,
+}
+
+/// Table of a container's blocks.
+pub(super) trait BlockTable: Send + Sync {
+    /// Size of a block in bytes; at least 1.
+    fn block(&self) -> u64;
+
+    /// Place of block `nth`, by the pages of the table that are here.
+    ///
+    /// Errors: the answer instead of one, of a run of `length` bytes.
+    fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent>;
+}
+
+/// What a container has in place of blocks that are not in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parent {
+    /// None: such a block is zero.
+    None,
+    /// One that is not here: such a block cannot be read.
+    Missing,
+}
+
+/// Contents of a container, as a geom over its file.
+pub(super) struct Contents<T> {
+    pub(super) table: T,
+    /// Size of the guest's disk in bytes.
+    pub(super) length: u64,
+    /// Length of the file in bytes.
+    pub(super) file: u64,
+    pub(super) parent: Parent,
+    /// Sector of the guest's disk in bytes, where the container names one.
+    pub(super) sector: Option<u64>,
+    pub(super) translation: Translation,
+}
+
+impl<T: BlockTable> Contents<T> {
+    /// The bytes of the run that begins in block `nth` and has `place`, as far as the blocks behind
+    /// it go on there: at most up to `end`, a byte of the guest.
+    fn joined(&self, mut nth: u64, place: Place, end: u64, tables: &Tables<'_>) -> u64 {
+        let block = self.table.block();
+        let first = nth;
+        loop {
+            let next = nth.saturating_add(1).saturating_mul(block);
+            if next >= end {
+                return end;
+            }
+            nth += 1;
+            let wanted = match place {
+                Place::At(at) => (nth - first)
+                    .checked_mul(block)
+                    .and_then(|bytes| at.checked_add(bytes))
+                    .map_or(Place::Broken, Place::At),
+                other => other,
+            };
+            // A compressed block is read by itself; a page that is not here is asked for later.
+            let joins = !matches!(place, Place::Packed(..))
+                && self.table.find(nth, end - next, tables) == Ok(wanted);
+            if !joins {
+                return next;
+            }
+        }
+    }
+}
+
+impl<T: BlockTable> Geom for Contents<T> {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: CONTENTS.into(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
+        let Some(file) = below.get(FILE) else { return Topology::new(1, self.length) };
+        let top = file.translated(&self.translation, self.length);
+        Topology { sector: self.sector.unwrap_or(file.sector), ..top }
+    }
+
+    fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent {
+        self.map_by(slot, offset, length, op, &Tables::NONE)
+    }
+
+    fn map_by(
+        &self,
+        _slot: usize,
+        offset: u64,
+        length: u64,
+        op: Op,
+        tables: &Tables<'_>,
+    ) -> Extent {
+        if op == Op::Write {
+            return Extent::ReadOnly { length };
+        }
+        let block = self.table.block();
+        let nth = offset / block;
+        let place = match self.table.find(nth, length, tables) {
+            Ok(place) => place,
+            Err(answer) => return answer,
+        };
+        let within = offset % block;
+        let length = self.joined(nth, place, offset.saturating_add(length), tables) - offset;
+        match place {
+            Place::At(at) => match at.checked_add(within).filter(|&at| at < self.file) {
+                // A file that was cut: what is left of the block is there.
+                Some(at) => {
+                    Extent::At { consumer: FILE, offset: at, length: length.min(self.file - at) }
+                }
+                None => Extent::Fail { length },
+            },
+            Place::Packed(packed, first) => Extent::Packed {
+                consumer: FILE,
+                block: packed,
+                within: first.saturating_add(within),
+                length,
+            },
+            Place::Zero => Extent::Zero { length },
+            Place::Absent if self.parent == Parent::None => Extent::Zero { length },
+            Place::Absent | Place::Broken => Extent::Fail { length },
+        }
+    }
+
+    fn read_only(&self, _slot: usize) -> Option<&'static str> {
+        Some("the contents of a container are read, not written")
+    }
+
+    fn translation(&self) -> Option<&Translation> {
+        Some(&self.translation)
+    }
+}
+
+/// Suffix of the name of the contents.
+pub(super) const CONTENTS: &str = ".data";

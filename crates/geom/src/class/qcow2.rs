@@ -1,0 +1,259 @@
+//! qcow2: a disk image of QEMU.
+//!
+//! # On disk
+//! Big-endian header at byte 0: `QFI\xfb` and version 2 or 3. The virtual disk is cut into clusters.
+//! An L1 table has the places of L2 tables, each a cluster, and those the places of clusters: plain,
+//! compressed, zero, or absent, which a backing file has instead. Extended L2 entries tell of 32
+//! parts of each cluster.
+//!
+//! # Topology
+//! Plain clusters lie at multiples of their own size, so every unit that divides it is kept.
+//!
+//! # Limits
+//! Internal snapshots are passed over: the active table counts. Encrypted images, those with an
+//! external data file and those marked corrupt are `unknown`. Limits are QEMU's: clusters of 512
+//! bytes to 2 MiB, an L1 table of 32 MiB.
+//!
+//! # Sources
+//! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused.
+
+use super::container::{BlockTable, Contents, FILE, Parent, Place};
+use super::{Class, Taste};
+use crate::base::ondisk::on_disk;
+use crate::base::topology::{Translation, is_whole};
+use crate::format::{Format, Inside, Kind, Sign};
+use crate::mapping::geom::{Extent, Packed, Packing};
+use crate::mapping::tables::Tables;
+use crate::probe::Probe;
+use std::sync::Arc;
+use zerocopy::big_endian::{U32, U64};
+
+/// The class and format, for the registry.
+pub struct Qcow2;
+
+/// The kind that blkid and QEMU call `qcow2`.
+pub const KIND: Kind = Kind::new("qcow2", &Qcow2);
+
+on_disk! {
+    /// "Header" of versions 2 and 3; version 2 ends before `incompatible_features`.
+    #[derive(Clone)]
+    struct Header of 105 bytes {
+         0 => magic: [u8; 4],
+         4 => version: U32,
+         8 => backing_file_offset: U64,
+        16 => backing_file_size: U32,
+        20 => cluster_bits: U32,
+        24 => size: U64,
+        32 => crypt_method: U32,
+        36 => l1_size: U32,
+        40 => l1_table_offset: U64,
+        48 => refcount_table_offset: U64,
+        56 => refcount_table_clusters: U32,
+        60 => nb_snapshots: U32,
+        64 => snapshots_offset: U64,
+        72 => incompatible_features: U64,
+        80 => compatible_features: U64,
+        88 => autoclear_features: U64,
+        96 => refcount_order: U32,
+        100 => header_length: U32,
+        104 => compression_type: u8,
+    }
+}
+
+/// Incompatible features of version 3.
+const DIRTY: u64 = 1;
+const CORRUPT: u64 = 1 << 1;
+const DATA_FILE: u64 = 1 << 2;
+const COMPRESSION: u64 = 1 << 3;
+const EXTENDED_L2: u64 = 1 << 4;
+const KNOWN: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTENDED_L2;
+
+/// Offset in an entry of L1 or L2.
+const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
+const COMPRESSED: u64 = 1 << 62;
+/// Reads as zeros, of an entry that is not extended.
+const ZERO: u64 = 1;
+/// `QCOW_MAX_L1_SIZE`, in bytes.
+const MOST_L1: u64 = 32 << 20;
+/// Parts of a cluster that an extended entry tells of.
+const PARTS: u64 = 32;
+
+/// A header that was found, and the reason for which its contents are not looked into, if so.
+struct Found {
+    header: Header,
+    reason: Option<&'static str>,
+}
+
+/// The header on a provider; `None` where there is none that QEMU would open.
+fn found(probe: &Probe<'_>) -> Option<Found> {
+    if !probe.has(0, b"QFI\xfb\0\0\0") {
+        return None;
+    }
+    let mut bytes = [0; 105];
+    let there = usize::try_from(probe.length().min(105)).ok()?;
+    bytes[..there].copy_from_slice(&probe.bytes(0, there)?);
+    let mut header: Header = zerocopy::FromBytes::read_from_bytes(&bytes).ok()?;
+    match header.version.get() {
+        2 => {
+            (header.incompatible_features, header.compression_type) = (U64::new(0), 0);
+        }
+        3 if header.header_length.get() <= 104 => header.compression_type = 0,
+        3 => {}
+        _ => return None,
+    }
+    // 2 MiB is the largest cluster.
+    (9..=21).contains(&header.cluster_bits.get()).then(|| {
+        let reason = refusal(&header);
+        Found { header, reason }
+    })
+}
+
+/// The reason for which the places that a header leads to are not followed.
+fn refusal(header: &Header) -> Option<&'static str> {
+    let features = header.incompatible_features.get();
+    let extended = features & EXTENDED_L2 != 0;
+    let bits = header.cluster_bits.get();
+    let (l1, cluster) = (u64::from(header.l1_size.get()), 1_u64 << bits);
+    let entries = cluster / if extended { 16 } else { 8 };
+    let reaches = entries.saturating_mul(cluster).saturating_mul(l1);
+    let reasons = [
+        (features & !KNOWN != 0, "it uses features that are not known here"),
+        (features & CORRUPT != 0, "it is marked as corrupt: qemu-img check -r all mends it"),
+        (header.crypt_method.get() != 0, "it is encrypted"),
+        (features & DATA_FILE != 0, "its data are in a file of their own"),
+        (header.compression_type > 1, "its compression is not known here"),
+        (extended && bits < 14, "its clusters are too small for extended entries"),
+        (l1.saturating_mul(8) > MOST_L1, "its L1 table is larger than QEMU takes"),
+        (reaches < header.size.get(), "its L1 table is too small for its size"),
+        (
+            !is_whole(header.l1_table_offset.get(), cluster),
+            "its L1 table is not on a cluster's boundary",
+        ),
+    ];
+    reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
+}
+
+impl Format for Qcow2 {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        let Found { header, reason } = found(probe)?;
+        let mut sign = Sign::new(KIND, 0);
+        sign.version = Some(header.version.get().to_string());
+        sign.inside = reason.map_or(Inside::Container, Inside::Unknown);
+        sign.details.push(("virtual size", header.size.get().to_string()));
+        sign.details.push(("cluster size", (1u64 << header.cluster_bits.get()).to_string()));
+        Some(sign)
+    }
+}
+
+impl Class for Qcow2 {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let Some(Found { header, reason: None }) = found(probe) else { return Taste::No };
+        let extended = header.incompatible_features.get() & EXTENDED_L2 != 0;
+        let packing = if header.compression_type == 1 { Packing::Zstd } else { Packing::Deflate };
+        let bits = header.cluster_bits.get();
+        let table = Clusters {
+            bits,
+            l1: header.l1_table_offset.get(),
+            extended,
+            zeroes: header.version.get() >= 3,
+            packing,
+        };
+        let is_overlay = header.backing_file_offset.get() != 0;
+        let contents = Contents {
+            table,
+            length: header.size.get(),
+            file: probe.length(),
+            parent: if is_overlay { Parent::Missing } else { Parent::None },
+            sector: None,
+            translation: Translation::by_format(1 << bits, 0),
+        };
+        Taste::Geom(Arc::new(contents), Vec::new())
+    }
+
+    fn sign(&self) -> Option<Kind> {
+        Some(KIND)
+    }
+
+    fn shows_a_disk(&self) -> bool {
+        true
+    }
+}
+
+/// The L1 table and the tables that it leads to.
+struct Clusters {
+    bits: u32,
+    l1: u64,
+    extended: bool,
+    /// True for version 3, in which an entry may say that a cluster is zero.
+    zeroes: bool,
+    packing: Packing,
+}
+
+impl Clusters {
+    /// Place of a compressed cluster: its first byte, and the sectors that it reaches into.
+    fn packed(&self, entry: u64) -> Packed {
+        let split = 62 - (self.bits - 8);
+        let offset = entry & ((1 << split) - 1);
+        let further = (entry & (COMPRESSED - 1)) >> split;
+        let stored = (further + 1) * 512 - offset % 512;
+        Packed { offset, stored, size: 1 << self.bits, packing: self.packing }
+    }
+}
+
+impl BlockTable for Clusters {
+    fn block(&self) -> u64 {
+        let cluster = 1 << self.bits;
+        if self.extended { cluster / PARTS } else { cluster }
+    }
+
+    fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent> {
+        let (width, parts) = if self.extended { (16, PARTS) } else { (8, 1) };
+        let (cluster, part) = (nth / parts, nth % parts);
+        let entries = (1_u64 << self.bits) / width;
+        let number = |at: Option<u64>| {
+            let at = at.ok_or(Extent::Fail { length })?;
+            Ok(u64::from_be_bytes(tables.bytes(FILE, at, length)?))
+        };
+        let table = number(self.l1.checked_add(cluster / entries * 8))? & OFFSET;
+        if table == 0 {
+            return Ok(Place::Absent);
+        }
+        if !is_whole(table, 1 << self.bits) {
+            return Ok(Place::Broken);
+        }
+        let at = table.checked_add(cluster % entries * width);
+        let entry = number(at)?;
+        if entry & COMPRESSED != 0 {
+            return Ok(Place::Packed(self.packed(entry), part * self.block()));
+        }
+        let (offset, mut is_zero, mut is_there) = (entry & OFFSET, false, entry & OFFSET != 0);
+        if self.extended {
+            let states = number(at.and_then(|at| at.checked_add(8)))?;
+            is_zero = states >> (PARTS + part) & 1 != 0;
+            is_there = states >> part & 1 != 0;
+            if is_there && (is_zero || offset == 0) {
+                return Ok(Place::Broken);
+            }
+        } else if self.zeroes {
+            is_zero = entry & ZERO != 0;
+        }
+        if is_zero {
+            return Ok(Place::Zero);
+        }
+        if !is_there {
+            return Ok(Place::Absent);
+        }
+        if !is_whole(offset, 1 << self.bits) {
+            return Ok(Place::Broken);
+        }
+        Ok(Place::At(offset + part * self.block()))
+    }
+}
