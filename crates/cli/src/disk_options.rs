@@ -3,10 +3,12 @@
 use crate::failure::Reason;
 use crate::key_file::KeyFile;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use toml::Value;
 use trueline_geom::audit::profile;
 use trueline_geom::base::size;
 use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
+use trueline_geom::registry;
 
 /// The heading of options that say what a disk is.
 const DISK: &str = "What the disk is (trueline help grain, help profiles)";
@@ -29,6 +31,12 @@ pub(crate) struct DiskOptions {
     /// A key of the simulated drives' model, set to another value
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, help_heading = DISK)]
     pub set: Vec<(String, Value)>,
+    /// The format of an image: raw for one that only looks like a container, or qcow2, vhd, ...
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = DISK)]
+    pub format: Option<String>,
+    /// Open what an image names too, such as its backing file, from its own directory
+    #[arg(long, help_heading = DISK)]
+    pub follow: bool,
     /// A file whose bytes are the passphrase of LUKS volumes, opened for reading; - is stdin
     #[arg(long, value_name = "FILE", value_parser = KeyFile::read, help_heading = DISK)]
     pub key_file: Vec<KeyFile>,
@@ -49,10 +57,21 @@ impl DiskOptions {
             .grain
             .iter()
             .map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
+        let format = self.format.iter().map(|name| ["--format".into(), name.clone()]);
+        let follow = self.follow.then(|| "--follow".into());
         let keys = self.key_file.iter().map(|file| ["--key-file".into(), file.typed().into()]);
-        profile.chain(logical).chain(physical).chain(grain).chain(keys).flatten().collect()
+        let pairs = profile.chain(logical).chain(physical).chain(grain).chain(format).chain(keys);
+        pairs.flatten().chain(follow).collect()
     }
 }
+
+/// The parser of `--format`: `raw`, or a container that is looked into.
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new([RAW].into_iter().chain(registry::containers()))
+}
+
+/// The format of an image that is no container, whatever it looks like.
+const RAW: &str = "raw";
 
 /// A boundary named on the command line.
 #[derive(Clone, Copy)]

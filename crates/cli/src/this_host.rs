@@ -128,6 +128,8 @@ fn namespaces(
                 serial: None,
                 nop,
                 findings,
+                references: Vec::new(),
+                format: None,
             },
         ))
     });
@@ -185,6 +187,8 @@ fn target(
         serial: device.serial.clone(),
         nop,
         findings,
+        references: Vec::new(),
+        format: None,
     };
     let mut graph = Graph::taste_with(vec![disk], Limits::default(), overrides.keys());
     if tasted {

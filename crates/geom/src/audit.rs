@@ -136,6 +136,7 @@ fn role(graph: &Graph, id: Id) -> Role {
         _ => false,
     };
     let carries = p.table.is_some()
+        || p.is_backing
         || p.is_extended()
         || p.kind.is_some_and(types::is_described_elsewhere)
         || (!p.signs.is_empty() && p.signs.iter().all(|s| s.shows_data()));

@@ -52,7 +52,7 @@ pub mod xfs;
 pub mod zfs;
 
 pub use boot_fields::{Moved, Rebased};
-pub use sign::{Data, Inside, Piece, Sign};
+pub use sign::{Data, Inside, Piece, Reference, Sign};
 
 /// A file system, a member of a set or a container: how it is recognised, and what is known of it.
 pub trait Format: Sync {

@@ -45,6 +45,8 @@ pub struct Graph {
     limits: Limits,
     budget: Budget,
     keys: Option<Arc<dyn Unlock>>,
+    /// Containers that wait for what their references name.
+    waiting: Vec<containers::Waiting>,
 }
 
 impl Graph {
@@ -65,11 +67,15 @@ impl Graph {
             limits,
             budget,
             keys,
+            waiting: Vec::new(),
         };
-        let mut stores = Vec::new();
-        for disk in disks {
+        let (mut stores, mut ids, mut references) = (Vec::new(), Vec::new(), Vec::new());
+        for mut disk in disks {
+            ids.push(graph.providers.len());
+            references.push(std::mem::take(&mut disk.references));
             graph.add_disk(disk, &mut stores);
         }
+        graph.link(&ids, references);
         graph.stores = stores.into();
         graph.taste_all();
         graph
@@ -86,6 +92,9 @@ impl Graph {
                 start,
                 seen,
                 serial: p.serial.clone(),
+                references: p.references.clone(),
+                format: p.format.clone(),
+                is_backing: p.is_backing,
                 ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone())
             }
         };
@@ -99,6 +108,7 @@ impl Graph {
             limits: self.limits,
             budget,
             keys: self.keys.clone(),
+            waiting: Vec::new(),
         }
     }
 
@@ -117,6 +127,9 @@ impl Graph {
         while next < self.providers.len() {
             self.taste_one(next, &mut sets);
             next += 1;
+            if next == self.providers.len() {
+                self.join_containers();
+            }
             if next == self.providers.len() {
                 self.assemble(&mut sets);
             }
@@ -254,6 +267,7 @@ impl Graph {
             findings,
             seen,
             serial: disk.serial,
+            format: disk.format,
             ..Provider::new(disk.name, "disk", topology, route)
         });
         if let Some(reported) = reported {
@@ -322,7 +336,7 @@ impl Graph {
             provider.kind.as_ref(),
         )
         .with_keys(self.keys.as_deref());
-        let mut found = Found::ask(&probe);
+        let mut found = Found::ask(&probe, provider.format.as_deref());
         let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set
             && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent))
@@ -331,6 +345,10 @@ impl Graph {
             found.tables.clear();
         }
         found.settle();
+        if let Some(format) = provider.format.as_deref().filter(|&said| !found.has_format(said)) {
+            let message = format!("it is no {format}, as it was said to be");
+            found.findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+        }
         found.findings.extend(probe.blind().map(blind_finding));
         // Under a table that is in use a format is a leftover: its data area is no more.
         let plain =
@@ -356,7 +374,11 @@ impl Graph {
             assembly::join(sets, class, id, member);
         }
         if let Some((class, geom)) = found.container {
-            self.add_contents(id, class.name(), &geom);
+            self.add_container(id, class.name(), geom);
+            return;
+        }
+        if self.providers[id].is_backing {
+            self.be_part(id);
             return;
         }
         match table {

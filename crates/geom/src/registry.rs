@@ -5,7 +5,7 @@
 //! format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
-use crate::format::{self, Format, Kind, Sign};
+use crate::format::{self, Format, Kind, Reference, Sign};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 
@@ -115,6 +115,23 @@ pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
         Some(Sign { inside: format.by_name(kind, block)?, block, ..Sign::new(kind, 0) })
     };
     FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))
+}
+
+/// The files that a container on a provider names, if it is one, and has the `format` that it is
+/// said to have.
+pub fn references(probe: &Probe<'_>, format: Option<&str>) -> Vec<Reference> {
+    let is_shown = |sign: &Sign| {
+        let mut containers = CLASSES.iter().filter(|class| class.shows_a_disk());
+        containers.any(|class| class.sign() == Some(sign.kind))
+            && format.is_none_or(|format| format == sign.kind.name)
+    };
+    let mut signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
+    signs.find(is_shown).map_or(Vec::new(), |sign| sign.references)
+}
+
+/// The names of the containers that are looked into, as blkid and QEMU have them.
+pub fn containers() -> impl Iterator<Item = &'static str> {
+    CLASSES.iter().filter(|class| class.shows_a_disk()).map(|class| class.name())
 }
 
 /// True if a class makes something of what is on a provider, or a format that fits it.

@@ -420,6 +420,7 @@ fn visited(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Option<(usize
                 Piece::Zero { length } | Piece::Rebuilt { length } => {
                     all.extend((0..length).map(|_| None))
                 }
+                Piece::Table { .. } => {}
             }
             Ok(())
         })

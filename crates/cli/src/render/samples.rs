@@ -49,6 +49,7 @@ fn provider(
         signs: Vec::new(),
         table: None,
         members: Vec::new(),
+        container: None,
         arrangement: None,
         kind: None,
         label: None,

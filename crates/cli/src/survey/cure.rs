@@ -106,6 +106,7 @@ impl<'a> Cures<'a> {
                 Fix::NameMembers { missing, numbered_by } => {
                     cure.fix.push(advice::name_members(*missing, *numbered_by))
                 }
+                Fix::Follow => cure.fix.push(advice::FOLLOW.into()),
                 Fix::State(statement) => {
                     let sector = self.graph.providers[id].topology.sector;
                     cure.fix.push(advice::state(statement, sector))

@@ -1,5 +1,6 @@
 //! The disks of a target, opened and tasted.
 
+use super::follow::follow;
 use super::source::{Source, SourceKind, ZERO};
 use super::{DiskOverrides, Target, remote, simulated};
 use crate::failure::{Reason, without_direct};
@@ -40,12 +41,14 @@ pub(crate) fn open_for(
     if !target.is_simulated() {
         overrides.refuse_model_keys(&format!("open {target}"))?;
     }
-    let opened: Vec<Disk> = target
+    let mut opened: Vec<Disk> = target
         .sources()
         .iter()
         .zip(names(target.sources()))
         .map(|(source, name)| open_disk(source, name, overrides, access))
         .collect::<Result<_, _>>()?;
+    overrides.state_format(&mut opened);
+    follow(target, &mut opened, overrides);
     Ok(Graph::taste_with(opened, Limits::default(), overrides.keys()))
 }
 
@@ -140,17 +143,23 @@ pub(super) fn names(disks: &[Source]) -> Vec<String> {
     if disks.len() < 2 {
         return vec![String::new(); disks.len()];
     }
-    let stem = |disk: &Source| {
-        let stem = Path::new(disk.named_by()).file_stem();
-        stem.map_or(disk.typed().into(), |name| name.to_string_lossy().into_owned())
+    let stem_of = |disk: &Source| {
+        Some(stem(Path::new(disk.named_by())))
+            .filter(|stem| !stem.is_empty())
+            .unwrap_or(disk.typed().into())
     };
-    let stems: Vec<String> = disks.iter().map(stem).collect();
+    let stems: Vec<String> = disks.iter().map(stem_of).collect();
     let typed: Vec<String> = disks.iter().map(|disk| disk.typed().into()).collect();
     let differ = |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
     let numbered = || {
         disks.iter().enumerate().map(|(i, disk)| format!("{}-{}", disk.typed(), i + 1)).collect()
     };
     [stems, typed].into_iter().find(differ).unwrap_or_else(numbered)
+}
+
+/// The name of a file without its extension; empty for a path without a name.
+pub(super) fn stem(path: &Path) -> String {
+    path.file_stem().map_or(String::new(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Tastes stores that are already open; a single one needs no name.
@@ -202,6 +211,8 @@ fn zeroes(disk: &str, size: &str, name: String, overrides: &DiskOverrides) -> Re
         serial: None,
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
+        references: Vec::new(),
+        format: None,
     })
 }
 
@@ -261,6 +272,8 @@ fn open_path(
         serial,
         nop,
         findings,
+        references: Vec::new(),
+        format: None,
     })
 }
 
@@ -333,6 +346,8 @@ pub(super) fn image(name: String, store: Box<dyn Store>, overrides: &DiskOverrid
         serial: None,
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
+        references: Vec::new(),
+        format: None,
     }
 }
 

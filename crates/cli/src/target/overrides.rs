@@ -10,6 +10,7 @@ use toml::Value;
 use trueline_geom::audit::profile;
 use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::class::nop::Nop;
+use trueline_geom::graph::Disk;
 use trueline_geom::plan::edits;
 use trueline_geom::probe::unlock::Unlock;
 
@@ -28,6 +29,8 @@ pub(crate) struct DiskOverrides {
     described: bool,
     /// True if files and devices are opened with `O_DIRECT`, past the page cache.
     pub(super) direct: bool,
+    /// True if names of other files in an image are followed, where that is allowed.
+    pub(super) follow: bool,
 }
 
 /// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
@@ -56,7 +59,7 @@ impl DiskOverrides {
             facts.retain(|f| f.why != grain.why);
             facts.extend(grain.fact());
         }
-        let (set, options) = (options.set.clone(), options.clone());
+        let (set, follow, options) = (options.set.clone(), options.follow, options.clone());
         Ok(DiskOverrides {
             sector,
             facts,
@@ -65,6 +68,7 @@ impl DiskOverrides {
             judged: None,
             described: false,
             direct: false,
+            follow,
         })
     }
 
@@ -129,6 +133,13 @@ impl DiskOverrides {
     /// The same, with files and devices opened past the page cache if `direct`.
     pub(crate) fn bypass_cache(self, direct: bool) -> DiskOverrides {
         DiskOverrides { direct, ..self }
+    }
+
+    /// States the format of the disks that the user has named.
+    pub(super) fn state_format(&self, disks: &mut [Disk]) {
+        if let Some(format) = &self.options.format {
+            disks.iter_mut().for_each(|disk| disk.format = Some(format.clone()));
+        }
     }
 
     /// Refuses keys of a model for a disk that is no simulated drive; `what` names the attempt.

@@ -41,6 +41,8 @@ pub(super) fn open(
         serial: None,
         nop,
         findings,
+        references: Vec::new(),
+        format: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! A target as `serve` opens it: its disks before they are tasted, each by itself or on a simulated
 //! drive.
 
+use super::follow::follow;
 use super::open::{complete, distinct, image, laid_out, names, open_disk};
 use super::simulated::image::Image;
 use super::source::{Source, SourceKind};
@@ -58,6 +59,10 @@ pub(crate) fn open(
         disks.push(disk);
         models.extend(model);
     }
+    overrides.state_format(&mut disks);
+    if models.is_empty() {
+        follow(target, &mut disks, overrides);
+    }
     Ok(Serving { disks, models })
 }
 
@@ -101,6 +106,8 @@ fn put_on(
             serial: disk.serial,
             nop,
             findings: Vec::new(),
+            references: Vec::new(),
+            format: None,
         },
         model,
     ))

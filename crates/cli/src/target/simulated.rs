@@ -97,6 +97,8 @@ impl Spelling {
             serial: None,
             nop: Some(overrides.nop(length)),
             findings: Vec::new(),
+            references: Vec::new(),
+            format: None,
         };
         Ok((disk, model))
     }

@@ -6,9 +6,12 @@
 use crate::base::topology::{Topology, Translation};
 use crate::mapping::geom::{Extent, Geom, Op, Packed, Slot};
 use crate::mapping::tables::Tables;
+use std::sync::Arc;
 
 /// Consumer that is the file of the container.
 pub(super) const FILE: usize = 0;
+/// Consumer that has what is not in the file: what a backing file or a parent shows.
+const PARENT: usize = 1;
 /// Place of a block of a guest's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -25,7 +28,7 @@ pub(super) enum Place {
 }
 
 /// Table of a container's blocks.
-pub(super) trait BlockTable: Send + Sync {
+pub(super) trait BlockTable: Clone + Send + Sync + 'static {
     /// Size of a block in bytes; at least 1.
     fn block(&self) -> u64;
 
@@ -42,9 +45,12 @@ pub(super) enum Parent {
     None,
     /// One that is not here: such a block cannot be read.
     Missing,
+    /// One of so many bytes, as consumer 1, with zeros behind its end.
+    Here(u64),
 }
 
 /// Contents of a container, as a geom over its file.
+#[derive(Clone)]
 pub(super) struct Contents<T> {
     pub(super) table: T,
     /// Size of the guest's disk in bytes.
@@ -86,6 +92,20 @@ impl<T: BlockTable> Contents<T> {
     }
 }
 
+impl<T> Contents<T> {
+    /// The place of `length` bytes at `offset` that are not in the file.
+    fn absent(&self, offset: u64, length: u64) -> Extent {
+        match self.parent {
+            Parent::None => Extent::Zero { length },
+            Parent::Missing => Extent::Fail { length },
+            Parent::Here(end) => match end.checked_sub(offset).filter(|&left| left > 0) {
+                Some(left) => Extent::At { consumer: PARENT, offset, length: length.min(left) },
+                None => Extent::Zero { length },
+            },
+        }
+    }
+}
+
 impl<T: BlockTable> Geom for Contents<T> {
     fn providers(&self) -> Vec<Slot> {
         vec![Slot { name: CONTENTS.into(), length: self.length, kind: None }]
@@ -93,7 +113,11 @@ impl<T: BlockTable> Geom for Contents<T> {
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
         let Some(file) = below.get(FILE) else { return Topology::new(1, self.length) };
-        let top = file.translated(&self.translation, self.length);
+        let mut top = file.translated(&self.translation, self.length);
+        if let (Parent::Here(_), Some(parent)) = (self.parent, below.get(PARENT)) {
+            // Any block may be in either of them.
+            top = Topology::mirror(&[top, parent.clone()], self.length).without_clashing();
+        }
         Topology { sector: self.sector.unwrap_or(file.sector), ..top }
     }
 
@@ -135,13 +159,18 @@ impl<T: BlockTable> Geom for Contents<T> {
                 length,
             },
             Place::Zero => Extent::Zero { length },
-            Place::Absent if self.parent == Parent::None => Extent::Zero { length },
-            Place::Absent | Place::Broken => Extent::Fail { length },
+            Place::Absent => self.absent(offset, length),
+            Place::Broken => Extent::Fail { length },
         }
     }
 
     fn read_only(&self, _slot: usize) -> Option<&'static str> {
         Some("the contents of a container are read, not written")
+    }
+
+    fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
+        let parent = Parent::Here(*lengths.first()?);
+        (self.parent != Parent::None).then(|| Arc::new(Contents { parent, ..self.clone() }) as _)
     }
 
     fn translation(&self) -> Option<&Translation> {

@@ -20,8 +20,8 @@
 use super::container::{BlockTable, Contents, FILE, Parent, Place};
 use super::{Class, Taste};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::{Translation, is_whole};
-use crate::format::{Format, Inside, Kind, Sign};
+use crate::base::topology::{Translation, is_whole, round_up};
+use crate::format::{Format, Inside, Kind, Reference, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
@@ -133,6 +133,38 @@ fn refusal(header: &Header) -> Option<&'static str> {
     reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
 }
 
+/// The backing file that a header names, and its format, if an extension of the header has that.
+fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
+    let at = Some(header.backing_file_offset.get()).filter(|&at| at > 0)?;
+    // QEMU takes no longer name.
+    let length = header.backing_file_size.get().min(1023);
+    let name = probe.bytes(at, usize::try_from(length).ok()?).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name).into_owned();
+    Some(Reference { role: "backing file", name, format: backing_format(header, probe) })
+}
+
+/// The backing file's format, of the extensions behind the header: type, length, and that many bytes
+/// padded to 8.
+fn backing_format(header: &Header, probe: &Probe<'_>) -> Option<String> {
+    const FORMAT: u32 = 0xe279_2aca;
+    const MOST: usize = 16;
+    let is_old = header.version.get() == 2;
+    let mut at = if is_old { 72 } else { u64::from(header.header_length.get()) };
+    for _ in 0..MOST {
+        let [kind, length]: [U32; 2] = probe.read(at)?;
+        let data = at.checked_add(8)?;
+        if kind.get() == 0 || data > 1 << header.cluster_bits.get() {
+            return None;
+        }
+        if kind.get() == FORMAT {
+            let name = probe.bytes(data, usize::try_from(length.get().min(64)).ok()?)?;
+            return Some(String::from_utf8_lossy(&name).into_owned());
+        }
+        at = data.checked_add(round_up(length.get().into(), 8)?)?;
+    }
+    None
+}
+
 impl Format for Qcow2 {
     fn kinds(&self) -> Vec<Kind> {
         vec![KIND]
@@ -145,6 +177,7 @@ impl Format for Qcow2 {
         sign.inside = reason.map_or(Inside::Container, Inside::Unknown);
         sign.details.push(("virtual size", header.size.get().to_string()));
         sign.details.push(("cluster size", (1u64 << header.cluster_bits.get()).to_string()));
+        sign.references.extend(backing(&header, probe));
         Some(sign)
     }
 }
@@ -188,6 +221,7 @@ impl Class for Qcow2 {
 }
 
 /// The L1 table and the tables that it leads to.
+#[derive(Clone)]
 struct Clusters {
     bits: u32,
     l1: u64,

@@ -40,6 +40,8 @@ pub struct Sign {
     pub chunk: Option<u64>,
     /// The full stripe it was laid out for, in bytes.
     pub stripe: Option<u64>,
+    /// Other files that have part of its data, in order: a backing file.
+    pub references: Vec<Reference>,
     /// Further facts for people, in its own tools' words: ("level", "raid5").
     pub details: Vec<(&'static str, String)>,
 }
@@ -63,6 +65,7 @@ impl Sign {
             data: None,
             chunk: None,
             stripe: None,
+            references: Vec::new(),
             details: Vec::new(),
         }
     }
@@ -127,6 +130,17 @@ impl Piece {
     pub fn is_data(&self) -> bool {
         matches!(self.name, "block" | "fragment")
     }
+}
+
+/// Another file that a container names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its part: "backing file".
+    pub role: &'static str,
+    /// Its name as the container has it. Nothing is known of where that leads.
+    pub name: String,
+    /// Its format as the container has it: `raw`, `qcow2`.
+    pub format: Option<String>,
 }
 
 /// An inner data area.

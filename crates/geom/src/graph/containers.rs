@@ -1,8 +1,10 @@
 //! Contents of containers: disks as guests see them, in files of ours.
 
 use super::{Graph, Id};
-use crate::base::finding::{self, Finding, Severity};
-use crate::class::{gpt, mbr};
+use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::topology::Topology;
+use crate::class::{Claim, Member, gpt, mbr};
+use crate::format::Reference;
 use crate::graph::Provider;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
@@ -17,9 +19,115 @@ const DEEPEST: usize = 4;
 /// disk.
 const SUFFIX: &str = ".disk";
 
+/// Class of a disk that a container names.
+const BACKING: &str = "backing";
+
+/// A container whose references are to be tasted before it.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    id: Id,
+    class: &'static str,
+    geom: Arc<dyn Geom>,
+    /// Disks that its references name.
+    disks: Vec<Id>,
+}
+
 impl Graph {
-    /// Adds the contents of the container that `id` is.
-    pub(super) fn add_contents(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>) {
+    /// Notes which disks the references of others lead to. Those are here for them alone.
+    pub(super) fn link(&mut self, ids: &[Id], references: Vec<Vec<(String, usize)>>) {
+        for (&id, named) in ids.iter().zip(references) {
+            let known = named.into_iter().filter_map(|(name, at)| Some((name, *ids.get(at)?)));
+            let known: Vec<(String, Id)> = known.filter(|(_, other)| *other != id).collect();
+            for (_, other) in &known {
+                self.providers[*other].is_backing = true;
+            }
+            self.providers[id].references = known;
+        }
+    }
+
+    /// Adds the contents of the container that `id` is, now or once its references are here.
+    pub(super) fn add_container(&mut self, id: Id, class: &'static str, geom: Arc<dyn Geom>) {
+        let provider = &self.providers[id];
+        let named: Vec<Reference> =
+            provider.signs.iter().flat_map(|sign| sign.references.iter().cloned()).collect();
+        let here = |reference: &Reference| {
+            let own = provider.references.iter().find(|(name, _)| *name == reference.name);
+            own.map(|&(_, disk)| disk)
+        };
+        let disks: Option<Vec<Id>> = named.iter().map(here).collect();
+        match disks {
+            Some(disks) if disks.is_empty() => self.add_contents(id, class, &geom, &[]),
+            Some(disks) => self.waiting.push(Waiting { id, class, geom, disks }),
+            None => self.add_part_of_contents(id, class, &geom, &named),
+        }
+    }
+
+    /// Adds the contents of containers whose references have been tasted; if there are none, those
+    /// of containers that wait for each other, as far as they are known.
+    pub(super) fn join_containers(&mut self) {
+        let is_waiting = |graph: &Graph, disk: Id| graph.waiting.iter().any(|own| own.id == disk);
+        let ready = self
+            .waiting
+            .iter()
+            .position(|own| own.disks.iter().all(|&disk| !is_waiting(self, disk)));
+        let Some(at) = ready else {
+            for own in std::mem::take(&mut self.waiting) {
+                let signs = &self.providers[own.id].signs;
+                let named: Vec<Reference> =
+                    signs.iter().flat_map(|sign| sign.references.iter().cloned()).collect();
+                self.add_part_of_contents(own.id, own.class, &own.geom, &named);
+            }
+            return;
+        };
+        let own = self.waiting.swap_remove(at);
+        let beneath: Vec<Id> = own.disks.iter().map(|&disk| self.disk(disk)).collect();
+        let lengths: Vec<u64> =
+            beneath.iter().map(|&id| self.providers[id].route.length()).collect();
+        let seen = beneath.iter().all(|&id| self.providers[id].seen);
+        match own.geom.over(&lengths).filter(|_| seen) {
+            Some(geom) => self.add_contents(own.id, own.class, &geom, &beneath),
+            None => self.add_part_of_contents(own.id, own.class, &own.geom, &[]),
+        }
+    }
+
+    /// Adds contents of which part is in files that are not here: they are not looked into.
+    fn add_part_of_contents(
+        &mut self,
+        id: Id,
+        class: &'static str,
+        geom: &Arc<dyn Geom>,
+        named: &[Reference],
+    ) {
+        for Reference { role, name, .. } in named {
+            let message = format!(
+                "its {role}, which it calls '{name}', is not here: the disk in it is not looked into"
+            );
+            let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
+            self.providers[id].findings.push(finding.fix(Fix::Follow));
+        }
+        let first = self.providers.len();
+        self.add_contents(id, class, geom, &[]);
+        self.providers[first..].iter_mut().for_each(|contents| contents.seen = false);
+    }
+
+    /// Makes `id` a part of the contents that stand on it: it shows nothing of its own.
+    pub(super) fn be_part(&mut self, id: Id) {
+        let length = self.providers[id].topology.length;
+        let member = Member {
+            set: String::new(),
+            provider: String::new(),
+            number: None,
+            count: 1,
+            enough: 1,
+            chunk: 0,
+            length,
+            claim: Claim::default(),
+        };
+        self.providers[id].member = Some((BACKING, member));
+    }
+
+    /// Adds the contents of the container that `id` is, over `beneath` for what is not in it.
+    fn add_contents(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>, beneath: &[Id]) {
         if self.full(id) {
             return;
         }
@@ -31,11 +139,14 @@ impl Graph {
             return;
         }
         let Some(slot) = geom.providers().into_iter().next() else { return };
+        let parents = [&[id], beneath].concat();
+        let below: Vec<Route> =
+            parents.iter().map(|&id| self.providers[id].route.clone()).collect();
+        let under: Vec<Topology> =
+            parents.iter().map(|&id| self.providers[id].topology.clone()).collect();
         let parent = &self.providers[id];
-        let (below, under) =
-            (std::slice::from_ref(&parent.route), std::slice::from_ref(&parent.topology));
-        let mut topology = geom.topology(0, under);
-        let route = Route::with_tables(geom, 0, slot.length, below, &self.stores);
+        let mut topology = geom.topology(0, &under);
+        let route = Route::with_tables(geom, 0, slot.length, &below, &self.stores);
         let probe = Probe::new(&route, &self.stores, &self.budget, topology.sector, Some(0), None);
         let named = topology.sector != parent.topology.sector;
         let fits = gpt::sector_of(&probe).or_else(|| mbr::sector_of(&probe, recognises));
@@ -46,12 +157,18 @@ impl Graph {
             Provider::within((id, parent), name, class, shift.unwrap_or_default(), topology, route);
         // Where its bytes are is a matter of its table: no place of the file is that of its begin.
         let start = contents.start.filter(|_| shift.is_some());
+        let is_backing = parent.is_backing;
         self.providers.push(Provider {
+            parents,
             start,
+            is_backing,
             is_set: shift.is_none(),
             is_contents: true,
             ..contents
         });
+        if is_backing {
+            self.be_part(self.providers.len() - 1);
+        }
     }
 
     /// The beginning of the names of what is on `id`.
@@ -74,7 +191,9 @@ impl Graph {
         // A provider comes after what it stands on.
         let mut counts: Vec<usize> = Vec::with_capacity(id + 1);
         for provider in &self.providers[..=id] {
-            let below = provider.parents.iter().map(|&parent| counts[parent]).max();
+            // What a container has beneath its own blocks lies beside it, not around it.
+            let around = if provider.is_contents { 1 } else { provider.parents.len() };
+            let below = provider.parents.iter().take(around).map(|&parent| counts[parent]).max();
             counts.push(usize::from(provider.is_contents) + below.unwrap_or_default());
         }
         counts.pop().unwrap_or_default()

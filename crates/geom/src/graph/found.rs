@@ -21,8 +21,15 @@ pub(crate) struct Found {
 
 impl Found {
     /// Asks every format and class; where none answers, the list of known magic ([`LAST`]).
-    pub(crate) fn ask(probe: &Probe<'_>) -> Found {
-        let signs = FORMATS.iter().filter_map(|format| format.recognise(probe)).collect();
+    ///
+    /// Of a provider that is said to have the `format`, no other container is recognised.
+    pub(crate) fn ask(probe: &Probe<'_>, format: Option<&str>) -> Found {
+        let is_said = |name: &str| format.is_none_or(|format| format == name);
+        let signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
+        let shows = |sign: &Sign| {
+            CLASSES.iter().any(|class| class.shows_a_disk() && class.sign() == Some(sign.kind))
+        };
+        let signs = signs.filter(|sign| is_said(sign.kind.name) || !shows(sign)).collect();
         let mut found = Found {
             tables: Vec::new(),
             container: None,
@@ -31,6 +38,9 @@ impl Found {
             findings: Vec::new(),
         };
         for class in CLASSES {
+            if class.shows_a_disk() && !is_said(class.name()) {
+                continue;
+            }
             if class.waits_for_contents() && found.is_shown_elsewhere(class.sign()) {
                 continue;
             }
@@ -95,6 +105,11 @@ impl Found {
             }
             _ => Some(sign),
         }
+    }
+
+    /// True if it is what it was said to be: anything may be raw.
+    pub(crate) fn has_format(&self, said: &str) -> bool {
+        said == "raw" || self.signs.iter().any(|sign| sign.kind.name == said)
     }
 
     /// True if neither a class nor a format has answered.

@@ -60,6 +60,12 @@ pub struct Provider {
     /// Offset of the first nonzero byte that tasting read, where neither a class nor a format has
     /// answered.
     pub unknown: Option<u64>,
+    /// Disks that have what containers on this one name, by that name.
+    pub references: Vec<(String, Id)>,
+    /// Format that it has, whatever it looks like; `None` to find out.
+    pub format: Option<String>,
+    /// True if it is here for a container that names it: what is on it is shown there.
+    pub is_backing: bool,
     pub(super) route: Route,
 }
 
@@ -93,6 +99,9 @@ impl Provider {
             depth: 0,
             seen: true,
             unknown: None,
+            references: Vec::new(),
+            format: None,
+            is_backing: false,
             route,
         }
     }
@@ -182,6 +191,12 @@ pub struct Disk {
     pub nop: Option<Nop>,
     /// Findings about reported limits that cannot be true.
     pub findings: Vec<Finding>,
+    /// Disks that have what a container on this one names: the name as it has it, and the disk's
+    /// index among all.
+    pub references: Vec<(String, usize)>,
+    /// Format that it has, as blkid and QEMU call it, whatever it looks like: `raw`, `qcow2`. `None`
+    /// to find out.
+    pub format: Option<String>,
 }
 
 impl Disk {
@@ -195,6 +210,8 @@ impl Disk {
             serial: None,
             nop: None,
             findings: Vec::new(),
+            references: Vec::new(),
+            format: None,
         }
     }
 }

@@ -288,7 +288,7 @@ fn occupant(probe: &Probe<'_>) -> Occupant {
             .table(probe)
             .map_or(Occupant::Nothing, |table| Occupant::Table(Box::new(table)));
     }
-    let mut found = Found::ask(probe);
+    let mut found = Found::ask(probe, None);
     found.settle();
     let table = found.tables.first().map(|(class, _)| *class);
     let member = found.member.as_ref().map(|(class, member)| (class.name(), member));

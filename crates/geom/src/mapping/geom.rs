@@ -5,6 +5,7 @@ use super::tables::Tables;
 pub use super::unpack::Packing;
 use crate::base::error::Errno;
 use crate::base::topology::{Topology, Translation};
+use std::sync::Arc;
 
 /// Instance of a class: providers made of the ones below.
 pub trait Geom: Send + Sync {
@@ -29,6 +30,13 @@ pub trait Geom: Send + Sync {
     /// The translation of the guest's addresses into those of consumer 0, for the contents of a
     /// container.
     fn translation(&self) -> Option<&Translation> {
+        None
+    }
+
+    /// The same contents of a container, over what its references name: consumers 1 and so on, of
+    /// these lengths in bytes. `None` for a geom that has no use for them.
+    fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
+        let _ = lengths;
         None
     }
 

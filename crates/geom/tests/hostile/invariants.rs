@@ -316,6 +316,7 @@ fn route_holds(route: &Route, stores: &[Box<dyn Store>]) {
             for piece in &found {
                 answered += match *piece {
                     Piece::Zero { length } | Piece::Rebuilt { length } => length,
+                    Piece::Table { .. } => 0,
                     Piece::Store { store, offset, length } => {
                         let end = offset.checked_add(length);
                         assert!(

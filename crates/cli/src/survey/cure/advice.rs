@@ -4,6 +4,10 @@ use trueline_geom::audit::members::Advice;
 use trueline_geom::base::finding::Statement;
 use trueline_geom::mapping::slices::place;
 
+/// Advice for a container that names a file which is not here.
+pub(super) const FOLLOW: &str =
+    "--follow opens it, if it is in the image's directory; or name it too: IMAGE,FILE";
+
 /// Advice for a GPT whose copies are both valid, and differ.
 pub(super) const CHOOSE_COPY: &str = "find out which one is right (gdisk, r, then c or e, p): \
     trueline part recover writes both anew from the primary";

@@ -35,6 +35,8 @@ pub enum Fix {
         /// Class of the set, where a command prints the number of a member.
         numbered_by: Option<&'static str>,
     },
+    /// Following the names of other files in a container, or naming those as well.
+    Follow,
     /// Stating what the disk is, in place of what is presumed of it.
     State(Statement),
 }
