@@ -119,7 +119,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         [one] => Some(one),
         _ => None,
     };
-    let (stripe_size, stripe_offset) = p.topology.stripe_pair();
+    let (stripe_size, stripe_offset) = p.topology.stripesize_and_offset();
     let table = p.table.as_ref().zip(p.slices()).map(|((scheme, _), slices)| Table {
         scheme,
         first: slices.usable.start,

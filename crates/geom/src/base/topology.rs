@@ -31,6 +31,7 @@ mod grain;
 pub(crate) mod placement;
 mod sets;
 mod stripe_write;
+mod stripesize;
 
 /// Purpose of a boundary: the unit that it delimits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -299,17 +300,6 @@ impl Topology {
     /// The facts by which a start is judged.
     pub fn counting(&self) -> impl Iterator<Item = &Fact> {
         self.facts.iter().filter(|f| f.counts())
-    }
-
-    /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the
-    /// physical unit; 0/0 if unknown.
-    pub fn stripe_pair(&self) -> (u64, u64) {
-        // A set adds its own chunk behind those of the sets that it stands on.
-        let believed = |f: &&Fact| f.trust > Trust::Untrusted;
-        let of = |why| self.facts.iter().filter(believed).rfind(move |f| f.why == why);
-        of(Why::Chunk)
-            .or_else(|| of(Why::Physical))
-            .map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
     }
 
     /// Counting facts that address 0 of this provider misses, with the cost to a layer that does

@@ -46,9 +46,9 @@ pub(crate) fn report_line(done: PartEdit<'_>, name: &str) -> String {
 
 /// The line that reports a new `entry`; under gpart's rules with its warning.
 pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
-    let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripe_pair());
+    let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripesize_and_offset());
     let (_, offset) =
-        site.topology.shift(entry.partition.start, entry.partition.length).stripe_pair();
+        site.topology.shift(entry.partition.start, entry.partition.length).stripesize_and_offset();
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
         format!("{name} added, but partition is not aligned on {stripe} bytes")
     } else {
