@@ -5,6 +5,7 @@
 //! it arrives ([`Patience`]): a server that trickles bytes counts as one that does not answer.
 
 use super::patience::Patience;
+use crate::nbd::block_sizes::LARGEST_REQUEST;
 use crate::nbd::client::ExportInfo;
 use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::request::Request;
@@ -31,7 +32,7 @@ const DESCRIPTORS: u32 = 64 << 10;
 /// reply types").
 const LONGEST: u32 = 64 << 10;
 /// The most chunks of one reply: one for every sector of the largest request.
-const CHUNKS: u32 = wire::MAXIMUM / 512;
+const CHUNKS: u32 = LARGEST_REQUEST / 512;
 
 /// A connection in its transmission phase.
 pub(super) struct Session {
