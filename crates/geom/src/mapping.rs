@@ -3,5 +3,6 @@
 
 pub mod geom;
 pub mod partition;
+pub mod raid;
 pub mod route;
 pub mod slices;

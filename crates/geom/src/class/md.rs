@@ -28,20 +28,16 @@ use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::format;
-use crate::format::md::shape::Shape;
 use crate::format::md::superblock;
 use crate::format::md::superblock::{Role, Superblock, feature};
 use crate::mapping::geom::Arrangement;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::set::{Half, Part, Set};
+use crate::mapping::raid::shape::Shape;
 use crate::probe::Probe;
-use layout::Layout;
-use set::{Half, Part, Set};
 use std::sync::Arc;
 
 mod build;
-pub mod fault;
-pub mod galois;
-pub mod layout;
-pub mod set;
 
 /// The class `md`, for Linux's sets.
 pub struct Md;

@@ -19,7 +19,7 @@
 //! mdadm `super-intel.c`; libblkid `superblocks/isw_raid.c`.
 
 use super::{Data, Format, Inside, Kind, Sign};
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::shape::Shape;
 use crate::probe::Probe;
 use mpb::{Damage, Mpb, Volume};
 

@@ -25,7 +25,6 @@ use crate::base::ondisk;
 use crate::probe::Probe;
 use superblock::Superblock;
 
-pub mod shape;
 pub mod superblock;
 
 /// The format, for the registry.

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::base::size;
 use crate::base::topology::{Topology, is_whole, round_down};
-use crate::class::md::layout::Layout;
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::shape::Shape;
 
 /// Default layouts of mdadm: of RAID5 and RAID6, and of RAID10 with two near copies.
 const LEFT_SYMMETRIC: u32 = 2;

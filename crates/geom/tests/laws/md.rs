@@ -3,8 +3,8 @@
 use super::{Case, grain, index};
 use std::collections::HashSet;
 use trueline_geom::base::topology::Grain;
-use trueline_geom::class::md::layout::{Copies, Layout, Parity, Zones};
-use trueline_geom::class::md::set::{Half, Part, Set};
+use trueline_geom::mapping::raid::layout::{Copies, Layout, Parity, Zones};
+use trueline_geom::mapping::raid::set::{Half, Part, Set};
 
 impl Case {
     /// A set of md, of members that are all here and begin at their data.

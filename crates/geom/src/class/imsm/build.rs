@@ -2,11 +2,11 @@
 
 use super::fault::Fault;
 use super::*;
-use crate::class::md::fault::Exclusion;
-use crate::class::md::layout::Layout;
-use crate::class::md::set::{Half, Part, Set};
 use crate::format::imsm::mpb::{Map, Migration, Place, Volume};
 use crate::mapping::geom::Arrangement;
+use crate::mapping::raid::fault::Exclusion;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::set::{Half, Part, Set};
 use crate::mapping::slices::{bounded, overlaps};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The choice of members, and the set that they make.
 
-use super::fault::{Exclusion, Fault};
-use super::layout::Mirror;
 use super::*;
+use crate::mapping::raid::fault::{Exclusion, Fault};
+use crate::mapping::raid::layout::Mirror;
 
 /// Events by which a member may be behind: it missed the last write of superblocks alone.
 const MARGIN: u64 = 1;

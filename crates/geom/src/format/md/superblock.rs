@@ -1,8 +1,8 @@
 //! Superblocks of md: both versions parsed into one value.
 
-use super::shape::Shape;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::round_down;
+use crate::mapping::raid::shape::Shape;
 use crate::probe::Probe;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};

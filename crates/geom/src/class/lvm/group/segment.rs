@@ -3,7 +3,7 @@
 use super::super::fault::Fault;
 use super::super::text::{Section, Value};
 use super::{On, Place, SECTOR};
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::shape::Shape;
 use std::collections::HashMap;
 
 /// Images of one RAID volume, at most: as many as dm-raid takes, and some.

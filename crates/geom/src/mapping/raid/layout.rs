@@ -4,7 +4,7 @@
 use super::fault::Fault;
 use crate::base::size::PAGE;
 use crate::base::topology::{Source, Topology, round_down};
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::shape::Shape;
 pub use copies::Copies;
 pub use parity::{Parity, Row};
 
