@@ -1,5 +1,5 @@
-//! Mapping of bytes: the answers of a geom, partitions as it offers them, and routes compiled from
-//! several geoms.
+//! Mapping of bytes: the answers of a geom, partitions as it offers them, RAID's places on
+//! members, and routes compiled from several geoms.
 
 pub mod geom;
 pub mod partition;

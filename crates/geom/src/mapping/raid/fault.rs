@@ -1,4 +1,4 @@
-//! Faults of md sets, and of single members.
+//! Faults of sets that have md's layouts, and of single members.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ pub struct Part {
     pub moved: bool,
 }
 
-/// A set of md, over those of its members that are there.
+/// A set with one of md's layouts, over those of its members that are there.
 pub struct Set {
     /// Name of its provider.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Shape of a set of Linux's md, and its names as mdadm(8) prints them.
+//! Shape of a set in the numbers of Linux's md, and its names as mdadm(8) prints them.
 
 /// Shape of a set: what a reshape changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
