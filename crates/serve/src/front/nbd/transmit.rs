@@ -9,10 +9,10 @@
 //! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; for memory beyond every
 //! client's own ([`OWN`]), the [`MemoryBudget`] of the server; for time, [`Limits`].
 
-use super::block_sizes::Limits;
 use super::buffer::Buffer;
 use super::connection::{Service, cut_off};
 use super::input::{Input, LARGE};
+use super::limits::Limits;
 use super::progress::Progress;
 use crate::export::Export;
 use crate::front::nbd::execute::Answers;
