@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Move(moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     #[command(after_help = plan::args::help())]
-    Plan(plan::args::Plan),
+    Plan(plan::args::PlanArgs),
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::args::EXAMPLES)]
     Drives(drives::args::Drives),

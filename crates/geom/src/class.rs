@@ -58,7 +58,7 @@ pub trait Class: Sync {
 
     /// The kind of the sign by which a member of this class is recognised as a format besides; `None`
     /// for a class whose members are known by their label alone.
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         None
     }
 
@@ -281,7 +281,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::base::store::{Sparse, Store};
     use crate::mapping::route::Route;
-    use crate::mapping::slices::{Kind, Slice};
+    use crate::mapping::slices::{PartitionType, Slice};
     use crate::probe::{Budget, Limits};
 
     /// Largest number of bytes that one class may read of one provider, whatever its contents.
@@ -293,7 +293,7 @@ pub(crate) mod tests {
     pub(crate) fn read(
         class: &dyn Class,
         disk: Sparse,
-        kind: Option<Kind>,
+        kind: Option<PartitionType>,
     ) -> Option<(Vec<Slice>, Vec<String>)> {
         let length = disk.length();
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
@@ -323,7 +323,7 @@ pub(crate) mod tests {
     /// read.
     pub(crate) fn survives(
         class: &dyn Class,
-        kind: Option<Kind>,
+        kind: Option<PartitionType>,
         image: &[u8],
         seal: fn(&mut [u8]),
     ) {

@@ -5,7 +5,7 @@
 //! format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
-use crate::format::{self, Format, Kind, Sign};
+use crate::format::{self, Format, FormatKind, Sign};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 
@@ -109,7 +109,7 @@ pub fn scheme_of(class: &str) -> Option<&'static dyn Scheme> {
 /// and may report that its blocks are of `block` bytes.
 pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
     let inside = |format: &&dyn Format| {
-        let kind = format.kinds().into_iter().find(|kind: &Kind| kind.name == name)?;
+        let kind = format.kinds().into_iter().find(|kind: &FormatKind| kind.name == name)?;
         Some(Sign { inside: format.by_name(kind, block)?, block, ..Sign::new(kind, 0) })
     };
     FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))

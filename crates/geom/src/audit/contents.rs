@@ -3,7 +3,7 @@
 use super::{PAGE, Role, Verdict, boots, hides, name_of, name_sign, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
-use crate::format::{Inside, Kind, Piece, Sign, StrayData};
+use crate::format::{FormatKind, Inside, Piece, Sign, StrayData};
 use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
 use crate::table::types;
@@ -242,7 +242,7 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
 
 /// The fix that makes the format anew, if Trueline makes it so that nothing in it is smaller than
 /// `unit`, or its data begin on it.
-fn recreate(kind: Kind, unit: u64, length: u64) -> Option<Fix> {
+fn recreate(kind: FormatKind, unit: u64, length: u64) -> Option<Fix> {
     (unit <= PAGE && kind.format.is_made_here(kind, length)).then_some(Fix::Recreate(kind.name))
 }
 

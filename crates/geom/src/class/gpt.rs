@@ -26,7 +26,9 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::ondisk::{self, Guid};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use crate::mapping::slices::{
+    PartitionType, Slice, Slices, bounded, out_of_range, overlaps, place,
+};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 use copies::{Copies, Copy, Flaw, header};
@@ -63,7 +65,7 @@ enum Guard {
 impl Guard {
     fn read(probe: &Probe<'_>) -> Guard {
         match Record::read(probe) {
-            Some(record) if record.entries().iter().any(mbr::Entry::is_protective) => {
+            Some(record) if record.protects_gpt() => {
                 Guard::Protective(Box::new(record))
             }
             Some(record) if record.is_table(probe.length() / probe.sector()) => Guard::Mbr,
@@ -249,7 +251,7 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
                 index,
                 start,
                 length: end - start,
-                kind: Kind::Gpt(entry.partition_type_guid),
+                kind: PartitionType::Gpt(entry.partition_type_guid),
                 label: ondisk::text_utf16(&entry.partition_name),
                 guid: (!entry.unique_partition_guid.is_nil())
                     .then_some(entry.unique_partition_guid),
@@ -312,8 +314,11 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     }
     match guard {
         Guard::Protective(record) => {
-            let start =
-                record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
+            let start = record
+                .entries()
+                .iter()
+                .find(|e| e.is_protective())
+                .map_or(1, mbr::PartitionRecord::start);
             if start != 1 {
                 let message = format!(
                     "the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table"

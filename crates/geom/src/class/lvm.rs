@@ -102,7 +102,7 @@ impl Class for Lvm {
         Taste::Member(Member { claim: Claim::new(Claimed { uuid, copy, findings }), ..member })
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(lvm2::KIND)
     }
 

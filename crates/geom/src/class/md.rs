@@ -33,7 +33,7 @@ use crate::format::md::superblock::{Role, Superblock, feature};
 use crate::mapping::geom::Arrangement;
 use crate::mapping::raid::layout::Layout;
 use crate::mapping::raid::set::{Half, Part, Set};
-use crate::mapping::raid::shape::Shape;
+use crate::mapping::raid::shape::RaidShape;
 use crate::probe::Probe;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Class for Md {
         "md"
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(format::md::KIND)
     }
 
@@ -145,9 +145,9 @@ impl Superblock {
     }
 
     /// The layout's number as the level takes it.
-    fn shape(&self, shape: Shape) -> Shape {
+    fn shape(&self, shape: RaidShape) -> RaidShape {
         let said = self.features & feature::RAID0_LAYOUT != 0;
         let layout = if shape.level == 0 && !said { 0 } else { shape.layout };
-        Shape { layout, ..shape }
+        RaidShape { layout, ..shape }
     }
 }

@@ -27,7 +27,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{on_disk, text};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::U32;
@@ -220,7 +220,7 @@ impl Part {
         let (low, high) = (u64::from(self.de_low_cyl.get()), u64::from(self.de_high_cyl.get()));
         let (start, length) = (bytes(Some(low)), bytes((high + 1).checked_sub(low)));
         let name = usize::from(self.pb_drive_name[0]).min(self.pb_drive_name.len() - 1);
-        let kind = Kind::Tag(named(self.de_dos_type));
+        let kind = PartitionType::Tag(named(self.de_dos_type));
         Slice {
             suffix: format!("p{index}"),
             partition: Partition {

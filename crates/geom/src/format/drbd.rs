@@ -12,7 +12,7 @@
 //! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct
 //! md_on_disk_08`, `struct meta_data_on_disk_9`).
 
-use super::{Format, Kind, Sign};
+use super::{Format, FormatKind, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
@@ -21,10 +21,10 @@ use zerocopy::big_endian::{U32, U64};
 pub struct Drbd;
 
 /// The kind that blkid calls `drbd`.
-pub const KIND: Kind = Kind::new("drbd", &Drbd);
+pub const KIND: FormatKind = FormatKind::new("drbd", &Drbd);
 
 impl Format for Drbd {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

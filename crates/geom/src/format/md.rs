@@ -20,7 +20,7 @@
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,
 //! `super1.c`.
 
-use super::{Format, Inside, Kind, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Sign, StrayData};
 use crate::base::ondisk;
 use crate::probe::Probe;
 use superblock::Superblock;
@@ -31,14 +31,14 @@ pub mod superblock;
 pub struct Md;
 
 /// The kind that blkid calls `linux_raid_member`.
-pub const KIND: Kind = Kind::new("linux_raid_member", &Md);
+pub const KIND: FormatKind = FormatKind::new("linux_raid_member", &Md);
 
 impl Format for Md {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

@@ -7,7 +7,7 @@
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
@@ -16,12 +16,12 @@ use zerocopy::big_endian::{U32, U64};
 pub struct Qcow2;
 
 /// The kind that blkid calls `qcow`.
-pub const QCOW: Kind = Kind::new("qcow", &Qcow2);
+pub const QCOW: FormatKind = FormatKind::new("qcow", &Qcow2);
 /// The kind that blkid calls `qcow2`.
-pub const QCOW2: Kind = Kind::new("qcow2", &Qcow2);
+pub const QCOW2: FormatKind = FormatKind::new("qcow2", &Qcow2);
 
 impl Format for Qcow2 {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![QCOW, QCOW2]
     }
 

@@ -1,6 +1,6 @@
 //! The answers of a geom: its providers, their boundaries, and the place of their bytes.
 
-use super::slices::{Kind, Slices};
+use super::slices::{PartitionType, Slices};
 use crate::base::error::Errno;
 use crate::base::topology::Topology;
 
@@ -124,7 +124,7 @@ pub struct Slot {
     /// Length of the provider in bytes.
     pub length: u64,
     /// Type in the table; `None` outside of tables.
-    pub kind: Option<Kind>,
+    pub kind: Option<PartitionType>,
 }
 
 /// Direction of an I/O.

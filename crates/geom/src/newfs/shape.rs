@@ -46,7 +46,7 @@ pub(super) fn decide(
     let (mut bsize, mut fsize) = chosen(sector, unit, options);
     let mut density = options.density;
     let shape = loop {
-        let shape = Shape::new(bsize, fsize, bytes, sector, options, printed)?;
+        let shape = UfsSizes::new(bsize, fsize, bytes, sector, options, printed)?;
         match shape.density(&mut density, printed, warnings) {
             Some(fpi) => break shape.groups(fpi, options, printed)?,
             None if bsize >= *BLOCK.end() => return Err(Error::TooLarge(bytes)),
@@ -107,7 +107,7 @@ fn chosen(sector: u64, unit: Option<u64>, options: &Options) -> (u64, u64) {
 }
 
 /// Sizes that follow from the block and the fragment, then the groups.
-struct Shape {
+struct UfsSizes {
     bsize: u64,
     fsize: u64,
     frag: u64,
@@ -124,7 +124,7 @@ struct Shape {
     ipg: u64,
 }
 
-impl Shape {
+impl UfsSizes {
     fn new(
         bsize: u64,
         fsize: u64,
@@ -132,7 +132,7 @@ impl Shape {
         sector: u64,
         options: &Options,
         printed: &mut Vec<String>,
-    ) -> Result<Shape, Error> {
+    ) -> Result<UfsSizes, Error> {
         let (bsize, fsize) = legal(bsize, fsize, sector, printed)?;
         let frag = bsize / fsize;
         let maxbsize = extent_size(bsize, options, printed);
@@ -145,7 +145,7 @@ impl Shape {
         let sblkno = up((SBLOCK_UFS2 + SBLOCKSIZE).div_ceil(fsize), frag);
         let cblkno = sblkno + up(SBLOCKSIZE.div_ceil(fsize), frag);
         let size = bytes / fsize;
-        Ok(Shape {
+        Ok(UfsSizes {
             bsize,
             fsize,
             frag,
@@ -239,7 +239,7 @@ impl Shape {
         mut fpi: u64,
         options: &Options,
         printed: &mut Vec<String>,
-    ) -> Result<Shape, Error> {
+    ) -> Result<UfsSizes, Error> {
         loop {
             self.grow(fpi, options.max_blocks_per_group);
             let best = self.fpg;

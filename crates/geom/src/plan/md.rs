@@ -18,7 +18,7 @@ use super::{
 use crate::base::size;
 use crate::base::topology::{Topology, is_whole, round_down};
 use crate::mapping::raid::layout::Layout;
-use crate::mapping::raid::shape::Shape;
+use crate::mapping::raid::shape::RaidShape;
 
 /// Default layouts of mdadm: of RAID5 and RAID6, and of RAID10 with two near copies.
 const LEFT_SYMMETRIC: u32 = 2;
@@ -104,7 +104,7 @@ impl Md {
         };
         let members = vec![member.clone(); disks as usize];
         let rooms = vec![member.length; disks as usize];
-        let shape = Shape { level, layout, chunk, disks };
+        let shape = RaidShape { level, layout, chunk, disks };
         // Members without room for a chunk make no set.
         Layout::new(&shape, round_down(member.length, chunk), &rooms)
             .map_or_else(|_| member.clone(), |layout| layout.topology(&members, layout.length()))

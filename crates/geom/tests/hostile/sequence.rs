@@ -13,7 +13,7 @@ use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why};
 use trueline_geom::class::Taste;
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::Route;
-use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::{CLASSES, SCHEMES};
 use trueline_geom::table::scheme::{Geometry, New, Scheme, TableSite};
@@ -65,7 +65,7 @@ pub fn sequences_hold(subject: &Subject, numbers: &mut Numbers<'_>) {
                 trust: Trust::Trusted,
             }];
         }
-        let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(5));
+        let kind = (scheme.name() == "EBR").then_some(PartitionType::Mbr(5));
         let ground = TableSite { topology: &topology, base: number(subject, numbers) & !511, kind };
         let mut disk = Bench { scheme: *scheme, subject: subject.clone(), ground };
         for _ in 0..=numbers(3) {

@@ -133,7 +133,7 @@ impl<'a> Building<'a> {
 
     /// True if the level can do without as many members as are missing.
     fn has_enough(&self, missing: usize) -> bool {
-        let least = |shape: &Shape| match shape.level {
+        let least = |shape: &RaidShape| match shape.level {
             1 => self.roles.iter().any(|holders| is_filled(holders)),
             4 | 5 => missing <= 1,
             6 => missing <= 2,
@@ -149,7 +149,7 @@ impl<'a> Building<'a> {
         least(&self.newest.shape) && old.is_none_or(|old| least(&old))
     }
 
-    fn layout(&self, shape: &Shape) -> Result<Layout, Fault> {
+    fn layout(&self, shape: &RaidShape) -> Result<Layout, Fault> {
         let shape = self.newest.shape(*shape);
         let rooms: Vec<u64> = self
             .roles

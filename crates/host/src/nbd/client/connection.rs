@@ -11,7 +11,7 @@ use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::request::Request;
 use crate::nbd::wire::{self, Fields, Headers, chunk, command, flag, transmission};
 use filled::Filled;
-use head::{Asked, Head};
+use head::{Head, PendingRequest};
 use std::io;
 use timed::Timed;
 use trueline_geom::base::error::Errno;
@@ -42,7 +42,7 @@ pub(super) struct Session {
     headers: Headers,
     /// The server's ids of the contexts, in the order of [`CONTEXTS`].
     contexts: [Option<u32>; CONTEXTS.len()],
-    asked: Asked,
+    asked: PendingRequest,
     /// True if the connection cannot be used any more, or not yet.
     broken: bool,
 }
@@ -79,7 +79,7 @@ impl Session {
         length: u64,
         payload: &[u8],
     ) -> io::Result<()> {
-        self.asked = Asked { cookie: self.asked.cookie + 1, offset };
+        self.asked = PendingRequest { cookie: self.asked.cookie + 1, offset };
         let extended = self.headers == Headers::Extended;
         let announced = if extended && !payload.is_empty() { flag::PAYLOAD_LEN } else { 0 };
         let request = Request {
