@@ -13,7 +13,14 @@ pub(crate) mod help;
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it
 /// costs where it is not; plans and makes layouts that are.
 #[derive(Parser)]
-#[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(
+    name = "trueline",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = EXAMPLES,
+    disable_help_subcommand = true,
+)]
 pub(crate) struct Options {
     /// When to colour the output
     #[arg(

@@ -56,8 +56,8 @@ pub trait Class: Sync {
         None
     }
 
-    /// The kind of the sign by which a member of this class is recognised as a format besides; `None`
-    /// for a class whose members are known by their label alone.
+    /// The kind of the sign by which a member of this class is recognised as a format besides;
+    /// `None` for a class whose members are known by their label alone.
     fn sign(&self) -> Option<format::FormatKind> {
         None
     }
@@ -87,8 +87,9 @@ pub trait Class: Sync {
     }
 
     /// The providers that the members present make, or `None` while too few are there. Asked again
-    /// when there are more. With `degraded` it need not have all of them: no other is to come. Members
-    /// that do not say of which set they are come last, and by themselves if no set has taken them.
+    /// when there are more. With `degraded` it need not have all of them: no other is to come.
+    /// Members that do not say of which set they are come last, and by themselves if no set has
+    /// taken them.
     ///
     /// By default the one set of [`Class::assemble`], of members chosen by [`chosen`].
     fn build(&self, present: &[Present<'_>], degraded: bool) -> Option<Assembly> {

@@ -1,8 +1,8 @@
 //! The three ordered lists: classes that taste, formats that are recognised, schemes that are
 //! edited.
 //!
-//! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk. A
-//! format that is only to be known by its magic is a line in `format/by_magic.rs`.
+//! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk.
+//! A format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
 use crate::format::{self, Format, FormatKind, Sign};
@@ -16,8 +16,8 @@ use crate::table::scheme::Scheme;
 /// checksum over their whole sector, which `mbr` lacks; `apm` declines a sector that ends as an MBR
 /// does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a
 /// label behind it is read by its MBR, as every kernel does. Tables that only an MBR's type
-/// announces exclude each other. Sets come last; GEOM's metadata are in the last sector and exclude no
-/// table at the front, LVM's label leaves room for an MBR.
+/// announces exclude each other. Sets come last; GEOM's metadata are in the last sector and exclude
+/// no table at the front, LVM's label leaves room for an MBR.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::sgi::Sgi,

@@ -143,7 +143,8 @@ pub fn run(
 /// The sets of a sweep, ready to run.
 pub(crate) struct Drawn {
     parameters: Vec<Parameter>,
-    /// The default, then the points the model accepts; each begins with the [`SweepPlan::fixed`] keys.
+    /// The default, then the points the model accepts; each begins with the [`SweepPlan::fixed`]
+    /// keys.
     pub(crate) sets: Vec<Set>,
     impossible: usize,
     why: Option<ModelRefusal>,

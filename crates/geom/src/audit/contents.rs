@@ -29,7 +29,8 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
-            let message = "a move of it was interrupted, so its contents are in two places: write nothing to it until the move is resumed"
+            let message = "a move of it was interrupted, so its contents are in two places: write \
+                nothing to it until the move is resumed"
                 .to_string();
             let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message);
             found.push(finding.fix(Fix::Resume));
@@ -172,7 +173,10 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
             name_sign(p, sign)
         );
         let finding = Finding::new(&finding::SIZE, Severity::Error, 0, message);
-        found.push(finding.fix("the disk or image was cut, or the partition made too small: restore its size before anything writes"));
+        found.push(finding.fix(
+            "the disk or image was cut, or the partition made too small: \
+            restore its size before anything writes",
+        ));
     }
     if let Some(sector) = sign.sector.filter(|&s| s < p.topology.sector) {
         let message = format!(

@@ -351,8 +351,9 @@ impl Topology {
         places
     }
 
-    /// Sectors that begin at a multiple of `align` bytes on the medium, where the provider begins at
-    /// its byte `base`; where none does, the first after each multiple. `None` for an `align` of 0.
+    /// Sectors that begin at a multiple of `align` bytes on the medium, where the provider begins
+    /// at its byte `base`; where none does, the first after each multiple. `None` for an `align` of
+    /// 0.
     pub fn sectors_on(&self, align: u64, base: u64) -> Option<Grain> {
         let multiples = Grain::new(align, 0)?.shift(base);
         Grain { size: self.sector, phase: 0 }.within(multiples)

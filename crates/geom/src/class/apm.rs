@@ -100,7 +100,9 @@ impl Class for Apm {
             return Taste::No;
         };
         if probe.has(block, b"TS") {
-            let message = "a partition map of the first Macintoshes, before the Apple partition map: it is not read".to_string();
+            let message = "a partition map of the first Macintoshes, before the Apple partition \
+                map: it is not read"
+                .to_string();
             return Taste::Refused(vec![Finding::new(
                 &finding::LABEL,
                 Severity::Error,

@@ -56,7 +56,8 @@ const GPT_FREEBSD: [&str; 2] =
     ["516e7cb4-6ecf-11d6-8ff8-00022d09712b", "9d087404-1ca5-11dc-8817-01301bb8a9f5"];
 const GPT_OPENBSD: &str = "824cc7a0-36a8-11e3-890a-952519ad3f61";
 
-const REPAIR: &str = "look at it with the system that wrote it, and write it anew from a saved copy: disklabel -R, bsdlabel -R, gpart restore";
+const REPAIR: &str = "look at it with the system that wrote it, and write it anew from a saved \
+    copy: disklabel -R, bsdlabel -R, gpart restore";
 
 impl Class for Bsd {
     fn name(&self) -> &'static str {

@@ -205,8 +205,7 @@ impl Class for Mbr {
         };
         // A protective entry belongs to a GPT; only when there is none left do the other entries
         // count. An MBR without partitions hides no GPT.
-        let yields = record.protects_gpt()
-            || record.used().next().is_none();
+        let yields = record.protects_gpt() || record.used().next().is_none();
         if yields && gpt::sector_of(probe).is_some() {
             return Taste::No;
         }
@@ -310,8 +309,7 @@ const SECTORS: [u64; 2] = [512, 4096];
 /// provider's. `None` if that does not decide it. An image without a named sector is best opened
 /// with this one; a device has the sectors it has.
 pub fn sector_of(probe: &Probe<'_>, recognises: Recognises) -> Option<u64> {
-    let record = Record::read(probe)
-        .filter(|record| !record.protects_gpt())?;
+    let record = Record::read(probe).filter(|record| !record.protects_gpt())?;
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);

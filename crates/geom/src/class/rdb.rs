@@ -130,10 +130,21 @@ impl Class for Rdb {
             Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, at, message)])
         };
         match whole {
-            None => refused(first, "a rigid disk block of an Amiga stands here whose checksum is wrong: it is not read".into()),
+            None => refused(
+                first,
+                "a rigid disk block of an Amiga stands here whose checksum is \
+                wrong: it is not read"
+                    .into(),
+            ),
             Some((at, disk)) => match u64::from(disk.rdb_block_bytes.get()) {
                 block @ (512 | 1024 | 2048 | 4096) => slices(probe, &disk, block),
-                block => refused(at, format!("a rigid disk block of an Amiga counts in blocks of {block} bytes: it is not read")),
+                block => refused(
+                    at,
+                    format!(
+                        "a rigid disk block of an Amiga counts in blocks of \
+                    {block} bytes: it is not read"
+                    ),
+                ),
             },
         }
     }
@@ -197,7 +208,13 @@ fn slices(probe: &Probe<'_>, disk: &Disk, block: u64) -> Taste {
             index += 1;
             listing.add(part.slice(index, block));
         } else {
-            listing.damaged(at, format!("block {next} of the chain of Amiga partitions has a wrong checksum: it is left out"));
+            listing.damaged(
+                at,
+                format!(
+                    "block {next} of the chain of Amiga partitions has a wrong \
+                checksum: it is left out"
+                ),
+            );
         }
         next = part.pb_next.get();
     }

@@ -126,7 +126,8 @@ const FILES: &str =
 const MEMBER: &str =
     "a member of a set that is known by its magic alone: where its data begin is not known";
 const VOLUME: &str = "a volume that is known by its magic alone: where its data begin is not known";
-const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and their start are not known";
+const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and \
+    their start are not known";
 /// Read-only formats: nothing is written in place.
 const READ_ONLY: [&str; 3] = ["cramfs", "romfs", "squashfs3"];
 
@@ -184,7 +185,8 @@ static KNOWN: &[Known] = &[
     known("oracleasm", MEMBER, &[(Byte(32), b"ORCLDISK")], alone),
     // File systems.
     Known { kind: xfs::EXTERNAL_LOG, what: xfs::LOG, magics: &[
-        (Byte(0), XLOG), (Byte(512), XLOG), (Byte(1024), XLOG), (Byte(1536), XLOG), (Byte(2048), XLOG), (Byte(2560), XLOG), (Byte(3072), XLOG), (Byte(3584), XLOG),
+        (Byte(0), XLOG), (Byte(512), XLOG), (Byte(1024), XLOG), (Byte(1536), XLOG),
+        (Byte(2048), XLOG), (Byte(2560), XLOG), (Byte(3072), XLOG), (Byte(3584), XLOG),
     ], check: check::xfs_log },
     known("exfs", FILES, &[(Byte(0), b"EXFS")], check::exfs),
     known("reiser4", FILES, &[(Byte(65536), b"ReIsEr4")], alone),

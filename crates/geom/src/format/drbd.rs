@@ -37,8 +37,8 @@ const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
 
 on_disk! {
-    /// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The
-    /// identity is the fifth number before version 9, then the sixth.
+    /// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common.
+    /// The identity is the fifth number before version 9, then the sixth.
     struct Metadata of 68 bytes {
          0 => effective_size: U64,
          8 => uuids: [U64; 4],

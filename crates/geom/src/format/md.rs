@@ -13,8 +13,9 @@
 //!
 //! # Limits
 //! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be:
-//! it belongs to the partition. A superblock with a wrong checksum is recognised; its set is not made
-//! ([`crate::class::md`]). Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2 counts.
+//! it belongs to the partition. A superblock with a wrong checksum is recognised; its set is not
+//! made ([`crate::class::md`]). Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2
+//! counts.
 //!
 //! # Sources
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,

@@ -249,8 +249,10 @@ pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
                 place(range.start, sector)
             );
             findings.push(
-                Finding::new(&finding::OVERLAP, Severity::Error, range.start, message)
-                    .fix("find out which of the two holds the data before anything writes to either; then delete or shrink the other"),
+                Finding::new(&finding::OVERLAP, Severity::Error, range.start, message).fix(
+                    "find out which of the two holds the data before anything writes to \
+                        either; then delete or shrink the other",
+                ),
             );
         }
         if furthest.is_none_or(|(_, f)| f.end < range.end) {

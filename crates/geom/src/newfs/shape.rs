@@ -60,8 +60,11 @@ pub(super) fn decide(
     // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a
     // snapshot of itself.
     if geometry.maxfilesize() < geometry.bytes() {
-        warnings
-            .push("WARNING: You will be unable to create snapshots on this file system.  Correct by using a larger blocksize.".to_string());
+        warnings.push(
+            "WARNING: You will be unable to create snapshots on this file system.  Correct \
+                by using a larger blocksize."
+                .to_string(),
+        );
     }
     let fsize = geometry.fsize;
     if let Some(unit) = unit.filter(|&unit| !is_whole(fsize, unit)) {
@@ -249,7 +252,11 @@ impl UfsSizes {
             let inodes = self.size.div_ceil(self.fpg).saturating_mul(self.ipg);
             if inodes <= INODES - self.inopb() {
                 if best != self.fpg {
-                    printed.push(format!("Reduced frags per cylinder group from {best} to {} to enlarge last cyl group", self.fpg));
+                    printed.push(format!(
+                        "Reduced frags per cylinder group from {best} to {} to \
+                        enlarge last cyl group",
+                        self.fpg
+                    ));
                 }
                 return Ok(self);
             }

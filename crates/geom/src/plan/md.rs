@@ -91,8 +91,8 @@ impl Md {
         }
     }
 
-    /// The topology that the set offers over members like `member`: that of its class, in the layout
-    /// that mdadm chooses.
+    /// The topology that the set offers over members like `member`: that of its class, in the
+    /// layout that mdadm chooses.
     fn topology(&self, member: &Topology, chunk: u64) -> Topology {
         let layout = match self.level {
             5 | 6 => LEFT_SYMMETRIC,
@@ -122,7 +122,10 @@ impl Layer for Md {
         if is_whole(offset, 1024) {
             plan.choose(offset_choice(t, offset));
         } else {
-            plan.note(format!("md: data would have to begin at {offset} on each member, and --data-offset counts in KiB: put the members in partitions on the grain"));
+            plan.note(format!(
+                "md: data would have to begin at {offset} on each member, and \
+                --data-offset counts in KiB: put the members in partitions on the grain"
+            ));
         }
         let offset = if is_whole(offset, 1024) { offset } else { round_down(offset, 1024) };
         let member = t.shift(offset, t.length.saturating_sub(offset));

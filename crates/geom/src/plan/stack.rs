@@ -163,7 +163,10 @@ pub fn edits(a: &str, b: &str) -> usize {
 pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     let mut base = disk;
     for (beneath, above) in &wanted.implied {
-        plan.note(format!("nothing is named beneath {above}: {beneath} is taken; name another as {beneath}+{above}"));
+        plan.note(format!(
+            "nothing is named beneath {above}: {beneath} is taken; name another as \
+            {beneath}+{above}"
+        ));
     }
     let presumed: Vec<_> =
         wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();

@@ -294,8 +294,8 @@ impl Bench<'_> {
     }
 
     /// Whether after every patch, and with one of them cut at a sector, tasting finds what was
-    /// there before or what comes of it. Where an extended partition comes into the place of another
-    /// one, the entries that stay are found alone for a time (decision 0031).
+    /// there before or what comes of it. Where an extended partition comes into the place of
+    /// another one, the entries that stay are found alone for a time (decision 0031).
     fn old_or_new(&self, patches: &[Patch], now: &Sparse, is_new: bool, numbers: &mut Numbers<'_>) {
         let (old, new) = (self.tasted(&self.subject.disk), self.tasted(now));
         let is_twice = patches.iter().any(|patch| patch.what == "MBR without what is deleted");

@@ -58,7 +58,14 @@ pub(crate) struct Serve {
     pub offset: Option<Range>,
     /// Refuse writes and zeros (with `all`, reads too) that are not whole units of the grain; the
     /// exit status is 1 if a request was refused
-    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "writes",
+    )]
     pub strict: Option<Strict>,
     /// Write the process id to this file once it serves; the file is removed at the end
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,5 @@
-//! The moves by which a partition comes to begin on the grain, as command lines: room is made for it where
-//! there is none.
+//! The moves by which a partition comes to begin on the grain, as command lines: room is made for
+//! it where there is none.
 
 use super::Cures;
 use crate::placed::{Placed, within};

@@ -268,7 +268,8 @@ impl Scheme for Gpt {
             copies.best().map(|_| write::array_sectors(copies, table.sector))
         });
         let Some(room) = room else {
-            let advice = "look for the partitions by their contents (testdisk), or destroy it and create one anew";
+            let advice = "look for the partitions by their contents (testdisk), or destroy it and \
+                create one anew";
             return Err(Refusal::new("neither copy of the GPT can be used", advice));
         };
         let sector = table.sector;
@@ -290,7 +291,8 @@ impl Scheme for Gpt {
                 place(front, sector),
                 place(back, sector)
             );
-            let advice = "restore the full length of the disk or image; or part backup, and part restore -F without that partition";
+            let advice = "restore the full length of the disk or image; or part backup, and part \
+                restore -F without that partition";
             return Err(Refusal::new(format!("{found}, and {bounds}"), advice));
         }
         let start = table.usable.start.max(front);
@@ -324,7 +326,11 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     let mut damage: Vec<String> =
         damage(probe, copies, guard).into_iter().map(|finding| finding.message).collect();
     if damage.is_empty() && !write::is_apart(copies, sector) {
-        damage.push("the two copies of its table are not where each can be written without touching the other".into());
+        damage.push(
+            "the two copies of its table are not where each can be written without \
+            touching the other"
+                .into(),
+        );
     }
     let entry = |(index, e): (u32, structures::GptEntry)| {
         let (first, last) = (e.starting_lba.get(), e.ending_lba.get());

@@ -162,8 +162,8 @@ impl<'a> Building<'a> {
         })
     }
 
-    /// The set that a volume is, and the disks in use, as indices of those here, in the order of its
-    /// consumers.
+    /// The set that a volume is, and the disks in use, as indices of those here, in the order of
+    /// its consumers.
     fn set(&self, volume: &Volume, name: String) -> Result<(Set, Vec<usize>), Fault> {
         let (newest, map, shape) = (self.newest, &volume.map, volume.shape());
         if newest.unserved != 0 {

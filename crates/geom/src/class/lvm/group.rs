@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_volume_may_be_called_as_a_type_is() {
-        let own = "segment1 { start_extent = 0 extent_count = 1 type = \"striped\" stripes = [\"pv0\", 0] }";
+        let own = "segment1 { start_extent = 0 extent_count = 1 type = \"striped\" stripes = \
+            [\"pv0\", 0] }";
         let group = group(&format!("striped {{ {own} }}"));
         assert!(group.logical[0].segments.as_ref().unwrap()[0].with.is_empty());
     }

@@ -66,7 +66,8 @@ impl Chain {
     fn damage(&mut self, at: u64, what: &str) {
         let message =
             format!("the chain of logical partitions: at {}, {what}", place(at, self.sector));
-        let fix = "copy the data of the partitions that are left, then write the chain anew; testdisk finds lost ones by their contents";
+        let fix = "copy the data of the partitions that are left, then write the chain anew; \
+            testdisk finds lost ones by their contents";
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
 

@@ -388,9 +388,7 @@ impl Scheme for Mbr {
     /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no
     /// second copy.
     fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
-        let Some(record) = Record::read_at(&table.raw, 0)
-            .filter(|r| !r.protects_gpt())
-        else {
+        let Some(record) = Record::read_at(&table.raw, 0).filter(|r| !r.protects_gpt()) else {
             return Err(Refusal::new(
                 "this MBR protects a GPT that is not there",
                 "recover the GPT, or destroy what is left of it",

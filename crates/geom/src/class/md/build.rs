@@ -122,7 +122,11 @@ impl<'a> Building<'a> {
                 let mut finding =
                     Finding::new(&finding::INCOMPLETE, Severity::Warning, sb.at, message);
                 if why == Fault::Unsaid {
-                    finding = finding.fix("if a kernel before 3.14 wrote it, it is the original layout; on Linux: mdadm --assemble --update=layout-original, else --update=layout-alternate");
+                    finding = finding.fix(
+                        "if a kernel before 3.14 wrote it, it is the original \
+                        layout; on Linux: mdadm --assemble --update=layout-original, else \
+                        --update=layout-alternate",
+                    );
                 }
                 let first = assembly.here.first().copied().unwrap_or(0);
                 assembly.findings.push((first, finding));

@@ -179,8 +179,8 @@ impl Maker<'_> {
         Ok(Made { set, is_whole: is_whole && end == length, is_seen })
     }
 
-    /// The half of a set that the image of `role` makes, of which the volume takes `share` bytes and
-    /// whose superblock is `found`.
+    /// The half of a set that the image of `role` makes, of which the volume takes `share` bytes
+    /// and whose superblock is `found`.
     fn image(
         &self,
         raid: &Raid,
