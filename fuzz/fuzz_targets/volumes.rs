@@ -1,5 +1,5 @@
-//! Assembles a volume group of LVM: its text, then a NUL, then the maps of its volumes. Every checksum
-//! is made right.
+//! Assembles a volume group of LVM: its text, then a NUL, then the maps of its volumes. Every
+//! checksum is made right.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

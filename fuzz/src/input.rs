@@ -1,10 +1,11 @@
 //! Disks as a fuzz input: any bytes are some disks, and every disk can be written as such bytes.
 //!
 //! ```text
-//! 0      flags: bit 0 sectors of 4096 bytes, else 512; bit 1 make checksums right; bit 2 the unit below is used
-//! 1      disks, 1 to 4 (less 1, modulo 4)
+//! 0      flags: bit 0 sectors of 4096 bytes, else 512; bit 1 make checksums right; bit 2 the unit
+//! below is used 1      disks, 1 to 4 (less 1, modulo 4)
 //! 2..18  read-modify-write unit: size and phase
-//! then for every disk: length u64, segments u16, and for every segment: offset u64, length u32, bytes
+//! then for every disk: length u64, segments u16, and for every segment: offset u64, length u32,
+//! bytes
 //! ```
 //!
 //! Numbers are little-endian. An input that ends early ends there.

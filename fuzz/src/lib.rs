@@ -1,6 +1,6 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, models and the network block device
-//! server. What must hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim` and
-//! `crates/serve`.
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, models and
+//! the network block device server. What must hold is said once, in the `tests/hostile/` of
+//! `crates/geom`, `crates/sim` and `crates/serve`.
 
 #![forbid(unsafe_code)]
 

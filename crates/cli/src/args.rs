@@ -13,7 +13,14 @@ pub(crate) mod help;
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it
 /// costs where it is not; plans and makes layouts that are.
 #[derive(Parser)]
-#[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(
+    name = "trueline",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = EXAMPLES,
+    disable_help_subcommand = true,
+)]
 pub(crate) struct Options {
     /// When to colour the output
     #[arg(
@@ -90,7 +97,7 @@ pub(crate) enum Command {
     Move(moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     #[command(after_help = plan::args::help())]
-    Plan(plan::args::Plan),
+    Plan(plan::args::PlanArgs),
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::args::EXAMPLES)]
     Drives(drives::args::Drives),

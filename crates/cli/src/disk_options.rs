@@ -26,7 +26,12 @@ pub(crate) struct DiskOptions {
     #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain, help_heading = DISK)]
     pub physical: Option<(u64, u64)>,
     /// A boundary of its own: physical, preferred, optimal, chunk, full-stripe, erase, cluster, ...
-    #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse, help_heading = DISK)]
+    #[arg(
+        long,
+        value_name = "WHY=SIZE[+PHASE]",
+        value_parser = WhyGrain::parse,
+        help_heading = DISK,
+    )]
     pub grain: Vec<WhyGrain>,
     /// A key of the simulated drives' model, set to another value
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, help_heading = DISK)]

@@ -63,7 +63,7 @@ macro_rules! from_errors {
 from_errors!(
     trueline_geom::base::error::Errno,
     trueline_geom::base::store::NotHexdump,
-    trueline_sim::model::Refusal
+    trueline_sim::model::ModelRefusal
 );
 
 impl From<HostError> for Reason {

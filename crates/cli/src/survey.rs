@@ -13,7 +13,7 @@ use trueline_geom::base::topology::{Fact, largest_grain};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::geom;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::types;
 
 /// The target of a report, from an audit of `graph`. `only` limits it to one provider and all that
@@ -123,7 +123,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         [one] => Some(one),
         _ => None,
     };
-    let (stripe_size, stripe_offset) = p.topology.stripe_pair();
+    let (stripe_size, stripe_offset) = p.topology.stripesize_and_offset();
     let table = p.table.as_ref().zip(p.slices()).map(|((scheme, _), slices)| Table {
         scheme,
         first: slices.usable.start,
@@ -160,7 +160,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         container: container(graph, id),
         arrangement: p.arrangement.as_ref().map(|set| arrangement(set, p.route().read_only())),
         // An MBR has no entry of type 0: it stands for a type that no source reports.
-        kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
+        kind: p.kind.filter(|&kind| kind != PartitionType::Mbr(0)).map(types::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
         block_size: sign.and_then(|s| s.block),

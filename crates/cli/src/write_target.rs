@@ -288,7 +288,8 @@ pub(crate) fn no_provider(target: &Target, name: &str, graph: &Graph) -> Failure
     Failure::Message(format!("open {target}: no provider '{name}': {found}"))
 }
 
-/// The reason why something is not there that a key, or a set, should have shown; empty without one.
+/// The reason why something is not there that a key, or a set, should have shown; empty without
+/// one.
 pub(crate) fn not_followed(graph: &Graph) -> String {
     let findings = graph.providers.iter().flat_map(|p| &p.findings);
     let blind = findings

@@ -101,8 +101,8 @@ fn graph(disks: &[Memory]) -> Graph {
     Graph::taste(disks.iter().enumerate().map(disk).collect(), Limits::default())
 }
 
-/// The group as its metadata have it: extents 0 to 3 of the first disk hold the thin pool's map, the
-/// next 80 of each disk the striped volume, and the next 80 the pool's data.
+/// The group as its metadata have it: extents 0 to 3 of the first disk hold the thin pool's map,
+/// the next 80 of each disk the striped volume, and the next 80 the pool's data.
 fn text() -> String {
     let mut text =
         format!("vg {{ id = \"g\" seqno = 4 extent_size = {} physical_volumes {{\n", EXTENT / 512);

@@ -10,7 +10,7 @@ use crate::base::size::PAGE;
 use crate::base::topology::{Cost, Fact, Trust, Why};
 use crate::format::{Inside, Sign};
 use crate::graph::{Graph, Id, Provider};
-use crate::mapping::slices::{Kind, Purpose};
+use crate::mapping::slices::{PartitionType, Purpose};
 use crate::table::types;
 use clash::{clash, clashes};
 use notes::{blank, carrier, off_end, off_hint};
@@ -130,9 +130,9 @@ fn shows_a_set(graph: &Graph, id: Id) -> bool {
 fn role(graph: &Graph, id: Id) -> Role {
     let p = &graph.providers[id];
     let idle = match p.kind {
-        Some(Kind::Gpt(guid)) => IDLE_GPT.contains(&guid.to_string().as_str()),
-        Some(Kind::Mbr(kind)) => kind == IDLE_MBR,
-        Some(Kind::Tag(tag)) => tag.purpose == Purpose::Boot,
+        Some(PartitionType::Gpt(guid)) => IDLE_GPT.contains(&guid.to_string().as_str()),
+        Some(PartitionType::Mbr(kind)) => kind == IDLE_MBR,
+        Some(PartitionType::Tag(tag)) => tag.purpose == Purpose::Boot,
         _ => false,
     };
     let carries = p.table.is_some()

@@ -58,9 +58,9 @@ pub trait Class: Sync {
         None
     }
 
-    /// The kind of the sign by which a member of this class is recognised as a format besides; `None`
-    /// for a class whose members are known by their label alone.
-    fn sign(&self) -> Option<format::Kind> {
+    /// The kind of the sign by which a member of this class is recognised as a format besides;
+    /// `None` for a class whose members are known by their label alone.
+    fn sign(&self) -> Option<format::FormatKind> {
         None
     }
 
@@ -95,8 +95,9 @@ pub trait Class: Sync {
     }
 
     /// The providers that the members present make, or `None` while too few are there. Asked again
-    /// when there are more. With `degraded` it need not have all of them: no other is to come. Members
-    /// that do not say of which set they are come last, and by themselves if no set has taken them.
+    /// when there are more. With `degraded` it need not have all of them: no other is to come.
+    /// Members that do not say of which set they are come last, and by themselves if no set has
+    /// taken them.
     ///
     /// By default the one set of [`Class::assemble`], of members chosen by [`chosen`].
     fn build(&self, present: &[Present<'_>], degraded: bool) -> Option<Assembly> {
@@ -289,7 +290,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::base::store::{Sparse, Store};
     use crate::mapping::route::Route;
-    use crate::mapping::slices::{Kind, Slice};
+    use crate::mapping::slices::{PartitionType, Slice};
     use crate::probe::{Budget, Limits};
 
     /// Largest number of bytes that one class may read of one provider, whatever its contents.
@@ -301,7 +302,7 @@ pub(crate) mod tests {
     pub(crate) fn read(
         class: &dyn Class,
         disk: Sparse,
-        kind: Option<Kind>,
+        kind: Option<PartitionType>,
     ) -> Option<(Vec<Slice>, Vec<String>)> {
         let length = disk.length();
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
@@ -331,7 +332,7 @@ pub(crate) mod tests {
     /// read.
     pub(crate) fn survives(
         class: &dyn Class,
-        kind: Option<Kind>,
+        kind: Option<PartitionType>,
         image: &[u8],
         seal: fn(&mut [u8]),
     ) {

@@ -57,7 +57,7 @@ pub use sign::{Data, Inside, Piece, Reference, Sign};
 /// A file system, a member of a set or a container: how it is recognised, and what is known of it.
 pub trait Format: Sync {
     /// Every kind that it answers with: `ext2`, `ext3`, `ext4`, `jbd`.
-    fn kinds(&self) -> Vec<Kind>;
+    fn kinds(&self) -> Vec<FormatKind>;
 
     /// The sign of this format on a provider; `None` if it is not there. Reads stay within the
     /// probe's budget, and no number that was read is trusted.
@@ -72,13 +72,13 @@ pub trait Format: Sync {
 
     /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev
     /// or lsblk reports; `None`: such a name is not passed on.
-    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         let _ = (kind, block);
         None
     }
 
     /// True if a medium that holds it holds `other` as well, by design.
-    fn includes(&self, other: Kind) -> bool {
+    fn includes(&self, other: FormatKind) -> bool {
         let _ = other;
         false
     }
@@ -96,7 +96,7 @@ pub trait Format: Sync {
 
     /// True if Trueline makes it, on `length` bytes, so that nothing in it is smaller than a page
     /// and its data begin where they should.
-    fn is_made_here(&self, kind: Kind, length: u64) -> bool {
+    fn is_made_here(&self, kind: FormatKind, length: u64) -> bool {
         let _ = (kind, length);
         false
     }
@@ -132,7 +132,7 @@ pub trait Format: Sync {
 
     /// The shell commands that make it `length` bytes long, in the file that `file` names; `None`
     /// for what cannot get shorter.
-    fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
+    fn shorten(&self, kind: FormatKind, file: &str, length: u64) -> Option<String> {
         let _ = (kind, file, length);
         None
     }
@@ -148,7 +148,7 @@ pub trait Format: Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct StrayData<'a> {
     /// The kind of the format that it belongs to.
-    pub kind: Kind,
+    pub kind: FormatKind,
     /// That format, as far as it was recognised.
     pub sign: Option<&'a Sign>,
     /// The logical sector beneath it, in bytes.
@@ -161,35 +161,35 @@ pub struct StrayData<'a> {
 
 /// A kind of contents, and the format that knows it. No two kinds have one name.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct FormatKind {
     /// blkid's TYPE: `ext4`, `xfs`, `LVM2_member`, `linux_raid_member`, `crypto_LUKS`, `vfat`, ...
     pub name: &'static str,
     /// The format that answers with it.
     pub format: &'static dyn Format,
 }
 
-impl Kind {
+impl FormatKind {
     /// The kind that `format` calls `name`.
-    pub const fn new(name: &'static str, format: &'static dyn Format) -> Kind {
-        Kind { name, format }
+    pub const fn new(name: &'static str, format: &'static dyn Format) -> FormatKind {
+        FormatKind { name, format }
     }
 }
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Kind) -> bool {
+impl PartialEq for FormatKind {
+    fn eq(&self, other: &FormatKind) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Kind {}
+impl Eq for FormatKind {}
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for FormatKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.name, f)
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FormatKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name)
     }
@@ -199,7 +199,7 @@ impl fmt::Display for Kind {
 struct NameOnly;
 
 impl Format for NameOnly {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![OTHER]
     }
 
@@ -209,7 +209,7 @@ impl Format for NameOnly {
 }
 
 /// The kind of a format that nothing here knows.
-const OTHER: Kind = Kind::new("other", &NameOnly);
+const OTHER: FormatKind = FormatKind::new("other", &NameOnly);
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -5,7 +5,7 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::base::store::Store;
 use crate::class::zero::Zero;
 use crate::format::moving::Moving;
-use crate::format::{Format, Kind, Sign};
+use crate::format::{Format, FormatKind, Sign};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
@@ -477,7 +477,7 @@ impl Graph {
     /// to the inner provider.
     fn settle_signs(&mut self) {
         for id in 0..self.providers.len() {
-            let inner: Vec<(Kind, u64)> = self
+            let inner: Vec<(FormatKind, u64)> = self
                 .children(id)
                 .filter(|&c| {
                     self.providers[c].route.base() == self.providers[id].route.base()

@@ -37,7 +37,7 @@
 //! | folder | what is in it |
 //! |---|---|
 //! | [`base`] | errors, sizes, findings, patches, stores, the arithmetic of boundaries |
-//! | [`mapping`] | what a geom answers; slices and compiled routes |
+//! | [`mapping`] | what a geom answers; slices, RAID and compiled routes |
 //! | [`probe`] | bounded reads of a provider that is not trusted |
 //! | [`table`] | partition tables as they are edited |
 //! | [`class`], [`format`](mod@format) | one class, or one recognised format, a file |

@@ -1,8 +1,9 @@
-//! Mapping of bytes: the answers of a geom, partitions as it offers them, and routes compiled from
-//! several geoms.
+//! Mapping of bytes: the answers of a geom, partitions as it offers them, RAID's places on
+//! members, and routes compiled from several geoms.
 
 pub mod geom;
 pub mod partition;
+pub mod raid;
 pub mod route;
 pub mod slices;
 pub mod tables;

@@ -54,8 +54,8 @@ pub mod xfs;
 pub mod zfs;
 
 pub use crate::base::size::PAGE;
-pub use stack::{InvalidUse, Place, Use, edits};
-pub use uses::{Group, Kind, USES};
+pub use stack::{BaseKind, InvalidUse, Use, edits};
+pub use uses::{Group, LayerKind, USES};
 
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
 

@@ -8,7 +8,7 @@ use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
-use crate::mapping::slices::{Kind, Slices};
+use crate::mapping::slices::{PartitionType, Slices};
 use crate::probe::read_set::ReadSet;
 use crate::probe::unlock::Unlock;
 use std::cell::{Cell, Ref, RefCell};
@@ -118,7 +118,7 @@ pub struct Probe<'a> {
     budget: &'a Budget,
     sector: u64,
     start: Option<u64>,
-    kind: Option<&'a Kind>,
+    kind: Option<&'a PartitionType>,
     keys: Option<&'a dyn Unlock>,
     /// Writes that are planned, seen as if they were done.
     planned: Vec<Patch>,
@@ -135,7 +135,7 @@ impl<'a> Probe<'a> {
         budget: &'a Budget,
         sector: u64,
         start: Option<u64>,
-        kind: Option<&'a Kind>,
+        kind: Option<&'a PartitionType>,
     ) -> Probe<'a> {
         Probe {
             route,
@@ -175,7 +175,12 @@ impl<'a> Probe<'a> {
     }
 
     /// A probe of the partition at byte `start`, of the type `kind`; `route` leads to it.
-    pub fn within<'b>(&'b self, route: &'b Route, start: u64, kind: &'b Kind) -> Probe<'b> {
+    pub fn within<'b>(
+        &'b self,
+        route: &'b Route,
+        start: u64,
+        kind: &'b PartitionType,
+    ) -> Probe<'b> {
         let cut = |patch: &Patch| {
             let from = usize::try_from(start.saturating_sub(patch.offset)).ok()?;
             let bytes = patch.bytes.get(from..).filter(|b| !b.is_empty())?.to_vec();
@@ -207,7 +212,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Type in the table above; `None` for a disk or a set.
-    pub fn kind(&self) -> Option<&Kind> {
+    pub fn kind(&self) -> Option<&PartitionType> {
         self.kind
     }
 

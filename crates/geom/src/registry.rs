@@ -1,11 +1,11 @@
 //! The three ordered lists: classes that taste, formats that are recognised, schemes that are
 //! edited.
 //!
-//! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk. A
-//! format that is only to be known by its magic is a line in `format/by_magic.rs`.
+//! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk.
+//! A format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
-use crate::format::{self, Format, Kind, Reference, Sign};
+use crate::format::{self, Format, FormatKind, Reference, Sign};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 
@@ -16,8 +16,8 @@ use crate::table::scheme::Scheme;
 /// checksum over their whole sector, which `mbr` lacks; `apm` declines a sector that ends as an MBR
 /// does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a
 /// label behind it is read by its MBR, as every kernel does. Tables that only an MBR's type
-/// announces exclude each other. Sets come last; GEOM's metadata are in the last sector and exclude no
-/// table at the front, LVM's label leaves room for an MBR.
+/// announces exclude each other. Sets come last; GEOM's metadata are in the last sector and exclude
+/// no table at the front, LVM's label leaves room for an MBR.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::sgi::Sgi,
@@ -111,7 +111,7 @@ pub fn scheme_of(class: &str) -> Option<&'static dyn Scheme> {
 /// and may report that its blocks are of `block` bytes.
 pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
     let inside = |format: &&dyn Format| {
-        let kind = format.kinds().into_iter().find(|kind: &Kind| kind.name == name)?;
+        let kind = format.kinds().into_iter().find(|kind: &FormatKind| kind.name == name)?;
         Some(Sign { inside: format.by_name(kind, block)?, block, ..Sign::new(kind, 0) })
     };
     FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))

@@ -6,7 +6,7 @@
 use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Dialect, Kind, free_within, place};
+use crate::mapping::slices::{Dialect, PartitionType, free_within, place};
 use crate::table::scheme::{Attribute, Geometry, Id, Scheme, TableSite};
 use std::ops::Range;
 
@@ -86,7 +86,7 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Type of the partition.
-    pub kind: Kind,
+    pub kind: PartitionType,
     /// Place of the partition.
     pub place: Request,
     /// Number from 1; `None` for the least free one.
@@ -225,7 +225,7 @@ impl Table {
     pub fn modify(
         &mut self,
         index: u32,
-        kind: Option<Kind>,
+        kind: Option<PartitionType>,
         label: Option<String>,
     ) -> Result<(), Refusal> {
         self.change(index, |entry| {

@@ -60,8 +60,8 @@ fn a_start_at_which_the_next_partition_begins_is_not_free() {
     assert_eq!(fix(&[(0x83, 63, 1)]), [Fix::StartAt(vec![2048 * 512, 64 * 512])]);
 }
 
-/// An EFI system partition is hardly ever written, so its clusters may be anywhere; but one that begins off
-/// the grain was put there without thought, and so is told.
+/// An EFI system partition is hardly ever written, so its clusters may be anywhere; but one that
+/// begins off the grain was put there without thought, and so is told.
 #[test]
 fn the_inside_of_an_efi_system_partition_is_harmless_if_it_begins_where_it_should() {
     let data = |kind, start| {

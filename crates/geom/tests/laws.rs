@@ -25,7 +25,7 @@ use trueline_geom::format::integrity::Layout;
 use trueline_geom::mapping::geom::{Extent, Geom, Op};
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::{Piece, Route};
-use trueline_geom::mapping::slices::{Kind, Slice, Slices};
+use trueline_geom::mapping::slices::{PartitionType, Slice, Slices};
 use trueline_geom::registry::CLASSES;
 
 #[path = "laws/lvm.rs"]
@@ -111,7 +111,7 @@ fn tables() -> impl Iterator<Item = &'static str> {
 fn table(ranges: &[(u64, u64)]) -> Slices {
     let slice = |&(start, length): &(u64, u64)| Slice {
         suffix: format!("@{start}"),
-        partition: Partition::new(1, start, length, Kind::Mbr(0)),
+        partition: Partition::new(1, start, length, PartitionType::Mbr(0)),
     };
     Slices::new(0..100, ranges.iter().map(slice).collect())
 }

@@ -11,7 +11,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::class::gpt;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
-use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::probe::{Budget, Limits, Probe};
 
 const SECTORS: u64 = 488_397_168; // seed 004's disk
@@ -95,7 +95,7 @@ fn logical_partitions_are_numbered_along_the_chain() {
     assert_eq!(g.providers[0].slices().unwrap().usable, 63 * 512..100_000 * 512);
     assert_eq!(
         (g.providers[4].kind, g.providers[4].uuid.as_deref()),
-        (Some(Kind::Mbr(0x82)), Some("12345678-06"))
+        (Some(PartitionType::Mbr(0x82)), Some("12345678-06"))
     );
 }
 

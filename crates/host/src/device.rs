@@ -6,7 +6,7 @@ pub mod stat;
 pub mod sysfs;
 pub mod udev;
 pub mod users;
-use trueline_geom::audit::limits::{Limits, Shape};
+use trueline_geom::audit::limits::{Limits, Stacking};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 
@@ -183,7 +183,7 @@ impl Device {
             // Only its own phase is known, as with any device over another.
             DeviceKind::Partition { start: None, .. } => {
                 let limits = Limits {
-                    shape: Shape::Stacked,
+                    shape: Stacking::Stacked,
                     alignment_offset: self.alignment_offset.unwrap_or_default(),
                     discard_alignment: self.discard_alignment.unwrap_or_default(),
                     ..self.limits.clone()
@@ -208,7 +208,7 @@ impl Device {
 
 /// Decides the meaning of each device's sizes, once all devices are known.
 pub(crate) fn settle(devices: &mut [Device]) {
-    let shapes: Vec<Shape> = devices.iter().map(|d| shape(d, devices)).collect();
+    let shapes: Vec<Stacking> = devices.iter().map(|d| shape(d, devices)).collect();
     for (device, shape) in devices.iter_mut().zip(shapes) {
         device.limits.shape = shape;
     }
@@ -222,13 +222,15 @@ pub(crate) fn settle(devices: &mut [Device]) {
     }
 }
 
-fn shape(device: &Device, all: &[Device]) -> Shape {
+fn shape(device: &Device, all: &[Device]) -> Stacking {
     let (min, opt) = (device.limits.minimum_io_size, device.limits.optimal_io_size);
     let row_of = |chunk: u64| if opt > 0 && is_whole(opt, chunk) { opt } else { 0 };
     match &device.kind {
         // A disk by name, but over others, such as bcache.
-        DeviceKind::Disk if !device.slaves.is_empty() => Shape::Stacked,
-        DeviceKind::Disk | DeviceKind::Partition { .. } | DeviceKind::Loop { .. } => Shape::Drive,
+        DeviceKind::Disk if !device.slaves.is_empty() => Stacking::Stacked,
+        DeviceKind::Disk | DeviceKind::Partition { .. } | DeviceKind::Loop { .. } => {
+            Stacking::Drive
+        }
         DeviceKind::Md { level, chunk, disks, .. } => {
             let parity = match level.as_deref() {
                 Some("raid0") => Some(0),
@@ -236,7 +238,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
                 Some("raid6") => Some(2),
                 // Copies and disks share no simple row, so the kernel's own is used.
                 Some("raid10") => None,
-                _ => return Shape::Stacked,
+                _ => return Stacking::Stacked,
             };
             let chunk = chunk.unwrap_or(min);
             let data = parity
@@ -244,7 +246,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
                 .and_then(|(parity, disks)| disks.checked_sub(parity))
                 .map(u64::from);
             let row = data.map_or_else(|| row_of(chunk), |data| chunk.saturating_mul(data));
-            Shape::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
+            Stacking::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
         }
         DeviceKind::Dm { .. } => {
             // A striped target sets both sizes itself; any other target inherits them from the
@@ -255,9 +257,9 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
             let striped =
                 !inherited && min > device.limits.physical_block_size && row_of(min) > min;
             if striped {
-                Shape::Striped { chunk: min, row: opt, parity: false }
+                Stacking::Striped { chunk: min, row: opt, parity: false }
             } else {
-                Shape::Stacked
+                Stacking::Stacked
             }
         }
     }

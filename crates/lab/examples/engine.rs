@@ -10,7 +10,7 @@ use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::error::Error;
 use trueline_lab::rig::Op;
-use trueline_lab::rig::real::{Real, Shape};
+use trueline_lab::rig::real::{Real, RigSetup};
 use trueline_lab::streams::{Ask, Limit, run};
 use trueline_sim::random::Random;
 
@@ -46,7 +46,7 @@ fn measure(arguments: &[String]) -> Result<String, Error> {
         Route::store(0, length),
         512,
         vec![file],
-        Shape { depth, largest: BLOCK, engine },
+        RigSetup { depth, largest: BLOCK, engine },
     )?;
     let mut random = Random::new(1);
     let blocks = length / BLOCK;

@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 
 /// The plan of a measurement: its variants, its number of runs, and the quantity compared.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MeasurementPlan {
     /// The variants' names, the reference first: `aligned`, `unaligned`.
     pub variants: Vec<String>,
     /// Warm-up runs of each variant, done first and discarded.
@@ -91,7 +91,7 @@ pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
 /// `n` seeds virtual drives. An error of a run, such as an interrupt, ends the measurement; the
 /// runs before it are kept.
 pub fn measure(
-    plan: &Plan,
+    plan: &MeasurementPlan,
     one: &mut dyn FnMut(usize, usize) -> Result<Run, Error>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Measurement {
@@ -150,7 +150,7 @@ impl Measure {
     }
 }
 
-fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
+fn compare(plan: &MeasurementPlan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
     let [first, .., last] = runs else {
         return Err(Error::new("compare: there is one variant, and a ratio needs two".into()));
     };
@@ -174,7 +174,7 @@ fn alike(runs: &[Vec<Run>]) -> bool {
 /// True if the ratio's interval is narrow enough, after whole pairs of blocks. Six runs of each
 /// variant are required: with fewer, a check after every run would soon find an interval that is
 /// narrow by chance.
-fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
+fn is_narrow(plan: &MeasurementPlan, until: Until, runs: &[Vec<Run>]) -> bool {
     let whole = runs.iter().all(|own| own.len() == runs[0].len() && own.len().is_multiple_of(2));
     whole
         && runs[0].len() >= plan.runs.max(6)
@@ -182,7 +182,11 @@ fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
             .is_ok_and(|c| c.ratio.high - c.ratio.low <= until.width * c.ratio.median)
 }
 
-fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> Vec<String> {
+fn warnings(
+    plan: &MeasurementPlan,
+    runs: &[Vec<Run>],
+    comparison: Option<&Comparison>,
+) -> Vec<String> {
     // Too few runs: the comparison's verdict already says so once for all variants.
     let is_told = |values: &[f64]| {
         values.len() < ENOUGH && comparison.is_some_and(|found| found.verdict == Verdict::TooFew)

@@ -16,11 +16,13 @@
 //! use trueline_sim::world::{Schedule, World};
 //!
 //! let seconds = |first: u64| {
-//!     let model = Model::parse(Model::named("wd10ears").expect("it is built in")).expect("a model");
+//!     let model = Model::parse(Model::named("wd10ears").expect("it is built in")).expect("a
+//! model");
 //!     let world = World::new(vec![(model.drive(1), 512)], Schedule::default());
 //!     let mut rig = Simulated::new(world, Route::store(0, model.size), 512, 0);
 //!     let mut places = (0..).map(|nth| first + nth * (8 << 20));
-//!     let mut source = |_stream: usize| Some(Ask { op: Op::Write, offset: places.next()?, length: 4096, fua: true });
+//!     let mut source = |_stream: usize| Some(Ask { op: Op::Write, offset: places.next()?, length:
+//! 4096, fua: true });
 //!     let run = run(&mut rig, 1, Limit::Count(100), &mut source).expect("nothing fails");
 //!     run.seconds()
 //! };

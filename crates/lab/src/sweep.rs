@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, thread};
 use toml::{Table, Value};
-use trueline_sim::model::{Model, Range, Refusal};
+use trueline_sim::model::{Model, ModelRefusal, Range};
 use trueline_sim::random::Random;
 
 /// The most points of a sweep.
@@ -48,7 +48,7 @@ pub enum Values {
 
 /// The setup of a sweep.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
+pub struct SweepPlan<'a> {
     /// The text of the model file.
     pub text: &'a str,
     /// Keys set at every point and at the default, such as a personality or the user's own. They
@@ -80,7 +80,7 @@ pub struct Sweep {
     /// The number of points that the model refuses.
     pub impossible: usize,
     /// The refusal of the first such point.
-    pub why: Option<Refusal>,
+    pub why: Option<ModelRefusal>,
     /// The rank correlation of the ratio with each numeric parameter, from −1 to 1, the strongest
     /// first.
     pub sensitivity: Vec<(String, f64)>,
@@ -91,10 +91,10 @@ pub struct Sweep {
 ///
 /// # Errors
 /// The text is not a model.
-pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
+pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter>, ModelRefusal> {
     let model = Model::parse_with(text, fixed)?;
     let table: Table = toml::from_str(text)
-        .map_err(|e| Refusal { line: None, message: e.message().to_owned() })?;
+        .map_err(|e| ModelRefusal { line: None, message: e.message().to_owned() })?;
     let mut parameters = Vec::new();
     for (key, range) in &model.range {
         if !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
@@ -125,13 +125,13 @@ pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
 }
 
 /// Runs the default and every point. `one` computes the ratio for model keys with overriding
-/// values, [`Plan::fixed`] among them.
+/// values, [`SweepPlan::fixed`] among them.
 ///
 /// # Errors
 /// The default fails, a point fails for another reason than the model's refusal, or a ratio is not
 /// finite and positive.
 pub fn run(
-    plan: &Plan<'_>,
+    plan: &SweepPlan<'_>,
     one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync),
 ) -> Result<Sweep, Error> {
     let Drawn { parameters, sets, impossible, why } = Drawn::from_plan(plan)?;
@@ -143,16 +143,17 @@ pub fn run(
 /// The sets of a sweep, ready to run.
 pub(crate) struct Drawn {
     parameters: Vec<Parameter>,
-    /// The default, then the points the model accepts; each begins with the [`Plan::fixed`] keys.
+    /// The default, then the points the model accepts; each begins with the [`SweepPlan::fixed`]
+    /// keys.
     pub(crate) sets: Vec<Set>,
     impossible: usize,
-    why: Option<Refusal>,
+    why: Option<ModelRefusal>,
 }
 
 impl Drawn {
     /// Draws the sets of a plan, and tries each on the model.
-    pub(crate) fn from_plan(plan: &Plan<'_>) -> Result<Drawn, Error> {
-        let refused = |refusal: Refusal| Error::new(format!("sweep: {refusal}"));
+    pub(crate) fn from_plan(plan: &SweepPlan<'_>) -> Result<Drawn, Error> {
+        let refused = |refusal: ModelRefusal| Error::new(format!("sweep: {refusal}"));
         let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
         // Without a range nothing varies, so the default alone is run.
         let count = if parameters.is_empty() { 0 } else { plan.points };
@@ -259,7 +260,7 @@ impl Sweep {
         fixed: usize,
         parameters: &[Parameter],
         impossible: usize,
-        why: Option<Refusal>,
+        why: Option<ModelRefusal>,
     ) -> Sweep {
         let default = points.remove(0).1;
         let mut ascending: Vec<f64> =

@@ -30,7 +30,7 @@ mod steady;
 pub mod tree;
 
 /// All workloads, in the order in which they are listed.
-pub const WORKLOADS: &[Kind] = &[
+pub const WORKLOADS: &[WorkloadKind] = &[
     dd::KIND,
     random::READ,
     random::WRITE,
@@ -46,12 +46,12 @@ pub const WORKLOADS: &[Kind] = &[
 ];
 
 /// The workload of the name; `None` if there is none.
-pub fn named(name: &str) -> Option<&'static Kind> {
+pub fn named(name: &str) -> Option<&'static WorkloadKind> {
     WORKLOADS.iter().find(|kind| kind.name == name)
 }
 
 /// The definition of a workload, without parameters.
-pub struct Kind {
+pub struct WorkloadKind {
     /// The name on the command line and in labs.
     pub name: &'static str,
     /// The title, one line for people.
@@ -157,7 +157,7 @@ pub struct Parameters {
     pub think_ns: Option<u64>,
     /// The entries of a tree, in place of one generated from a seed.
     #[serde(skip)]
-    pub entries: Option<std::sync::Arc<Vec<tree::plan::Entry>>>,
+    pub entries: Option<std::sync::Arc<Vec<tree::plan::TreeEntry>>>,
 }
 
 /// The direction of a transfer.

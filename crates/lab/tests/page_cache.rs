@@ -15,7 +15,7 @@ use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::os::linux_bdev::{Buffered, Sync};
 use trueline_lab::rig::Rig;
-use trueline_lab::rig::real::{Real, Shape};
+use trueline_lab::rig::real::{Real, RigSetup};
 use trueline_lab::rig::simulated::Simulated;
 use trueline_lab::workload::{self, Needs, Parameters};
 use trueline_sim::model::Model;
@@ -75,7 +75,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> IoCounts {
     let opened = file::open_for(&device.path, Access::Write).expect("a loop device of our own");
     let medium = opened.store;
     let file = OpenFile::new(&medium, cache, &device.path).expect("it is open");
-    let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
+    let shape = RigSetup { depth: 1, largest: 4096, engine: Choice::Best };
     let mut rig =
         Real::new(Route::store(0, medium.length()), 512, vec![file], shape).expect("a rig");
     medium.start_writeback(0, 0);

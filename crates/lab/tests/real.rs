@@ -19,7 +19,7 @@ use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::disk::memory::Memory;
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
-use trueline_lab::rig::real::{Real, Shape};
+use trueline_lab::rig::real::{Real, RigSetup};
 use trueline_lab::rig::stored::Stored;
 use trueline_lab::rig::{Op, Request, Rig};
 use trueline_lab::streams::{Ask, Limit, run};
@@ -79,7 +79,7 @@ fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
         route.clone(),
         SECTOR,
         media.iter().map(handle).collect(),
-        Shape { depth: 32, largest, engine },
+        RigSetup { depth: 32, largest, engine },
     )
     .unwrap()
 }
@@ -189,7 +189,7 @@ fn requests_longer_than_all_memory_are_answered_once() {
             .map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap())
             .collect();
         let mut rig =
-            Real::new(route.clone(), SECTOR, handles, Shape { depth: 1, largest: 4096, engine })
+            Real::new(route.clone(), SECTOR, handles, RigSetup { depth: 1, largest: 4096, engine })
                 .unwrap();
         assert_eq!(rig.depth(), 1);
         let (mut want, mut done) = (BTreeSet::new(), Vec::new());

@@ -15,7 +15,7 @@ pub use stack::Stack;
 use trueline_host::clock::TICK;
 use trueline_host::lock::lock;
 
-use crate::layer::counted::{Counted, Counters, Counts, Place, Waits};
+use crate::layer::counted::{Counted, Counters, Counts, LayerOnDisk, Waits};
 use crate::notice::{Notice, Tell};
 use crate::retaste::allowance::Allowance;
 use crate::retaste::trigger::RetasteTrigger;
@@ -300,7 +300,7 @@ fn blind(graph: &Graph) -> usize {
 }
 
 /// Counts of a layer on a disk.
-fn layer(registry: &ProviderRegistry, place: &Place, tally: Tally) -> LayerCounts {
+fn layer(registry: &ProviderRegistry, place: &LayerOnDisk, tally: Tally) -> LayerCounts {
     let (number, unit) = (place.layer.provider, place.medium.unit);
     LayerCounts {
         provider: registry.name(number),

@@ -11,7 +11,9 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
-use trueline_host::nbd::wire::MAXIMUM;
+use trueline_host::nbd::block_sizes::{
+    LARGEST_REQUEST, LEAST_PREFERRED, MOST_LEAST, MOST_PREFERRED,
+};
 
 /// One export of a server.
 pub struct Export {
@@ -80,11 +82,6 @@ pub struct BlockSizes {
     pub most: u32,
 }
 
-/// The limits of NBD on block sizes in bytes (doc/proto.md, section "Block size constraints").
-const LEAST_PREFERRED: u64 = 512;
-const MOST_PREFERRED: u64 = 32 << 20;
-const MOST_LEAST: u64 = 64 << 10;
-
 /// The read-modify-write unit of a provider, in its own addresses.
 fn unit(topology: &Topology) -> Option<Grain> {
     let units = topology.facts.iter().filter(|fact| fact.why == Why::Physical && fact.counts());
@@ -105,8 +102,8 @@ impl BlockSizes {
         let preferred = unit
             .map_or(LEAST_PREFERRED, |unit| unit.size())
             .clamp(LEAST_PREFERRED.max(least), MOST_PREFERRED);
-        let bytes = |n| u32::try_from(n).unwrap_or(MAXIMUM);
-        BlockSizes { least: bytes(least), preferred: bytes(preferred), most: MAXIMUM }
+        let bytes = |n| u32::try_from(n).unwrap_or(LARGEST_REQUEST);
+        BlockSizes { least: bytes(least), preferred: bytes(preferred), most: LARGEST_REQUEST }
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use trueline_geom::base::escape;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::{Grain, Topology, Why};
-use trueline_geom::class::nop::fault::{Plan, Rule};
+use trueline_geom::class::nop::fault::{FaultPlan, Rule};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_sim::model::Model;
@@ -81,7 +81,7 @@ impl LayerStack {
         if config.strict.is_some() && graph.providers[id].topology.unit().is_none() {
             return Err(Error::NoGrain { target: config.target.clone() });
         }
-        let plan = Plan { rules: config.faults.clone(), seed: config.seed };
+        let plan = FaultPlan { rules: config.faults.clone(), seed: config.seed };
         let record = |path: &PathBuf| Recording::new(path, graph, id, &config.target, tell.clone());
         Ok(LayerStack {
             counting: config.count.then(|| Arc::new(Counting::new(graph, tell.clone()))),

@@ -81,21 +81,21 @@ pub struct Model {
 
 /// The refusal of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ModelRefusal {
     /// The line of the file, if one is to blame.
     pub line: Option<usize>,
     /// The fault, and the values that would be accepted.
     pub message: String,
 }
 
-impl Refusal {
+impl ModelRefusal {
     /// The refusal of a value that is in no line of the file.
-    fn without_line(message: &str) -> Refusal {
-        Refusal { line: None, message: message.replace('\n', " ") }
+    fn without_line(message: &str) -> ModelRefusal {
+        ModelRefusal { line: None, message: message.replace('\n', " ") }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ModelRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ModelRefusal {}
 
 /// The refusal of a single value: its key, and a message.
 pub(crate) type Impossible = (&'static str, String);
@@ -116,21 +116,23 @@ impl Model {
     }
 
     /// Reads a model from the text of its file.
-    pub fn parse(text: &str) -> Result<Model, Refusal> {
+    pub fn parse(text: &str) -> Result<Model, ModelRefusal> {
         let model: Model = toml::from_str(text).map_err(|e| refused(text, &e))?;
-        model.check().map_err(|(key, message)| Refusal { line: line_of(text, key), message })?;
+        model
+            .check()
+            .map_err(|(key, message)| ModelRefusal { line: line_of(text, key), message })?;
         model.check_said(text)?;
         Ok(model)
     }
 
     /// Reads a model with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key
     /// without its table is looked for in the table of the drive's kind.
-    pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
+    pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, ModelRefusal> {
         Model::set(text, set).map(|(model, _)| model)
     }
 
     /// The model with keys set, and its file's table with the same.
-    fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), Refusal> {
+    fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), ModelRefusal> {
         let model = Model::parse(text)?;
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         if set.is_empty() {
@@ -142,20 +144,20 @@ impl Model {
             Ok(model) if put_all.is_ok() => model,
             _ => Model::one_by_one(table, set)?,
         };
-        model.check().map_err(|(_, message)| Refusal::without_line(&message))?;
+        model.check().map_err(|(_, message)| ModelRefusal::without_line(&message))?;
         Ok((model, changed))
     }
 
     /// Sets one key after another, to name the first that cannot be set.
-    fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, Refusal> {
+    fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, ModelRefusal> {
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
             let refused = |e: toml::de::Error| {
-                Refusal::without_line(&format!("{key}: {}", plain(e.message())))
+                ModelRefusal::without_line(&format!("{key}: {}", plain(e.message())))
             };
             let _: Model = table.clone().try_into().map_err(refused)?;
         }
-        table.try_into().map_err(|e: toml::de::Error| Refusal::without_line(e.message()))
+        table.try_into().map_err(|e: toml::de::Error| ModelRefusal::without_line(e.message()))
     }
 
     /// The name of its parameters' table: `disk`, `ssd` or `memory`.
@@ -235,7 +237,7 @@ impl Model {
 
     /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep
     /// nothing, and the interval would be too narrow.
-    fn check_said(&self, text: &str) -> Result<(), Refusal> {
+    fn check_said(&self, text: &str) -> Result<(), ModelRefusal> {
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         let given = |key: &str| {
             let leaf = key.rsplit('.').next().unwrap_or(key);
@@ -249,7 +251,7 @@ impl Model {
                 && !with.try_into::<Model>().is_err_and(unknown)
         };
         let refuse = |said: &str, key: &str, why: String| {
-            Err(Refusal {
+            Err(ModelRefusal {
                 line: line_in(text, |table| table == said, key),
                 message: format!("{said} {key}{why}"),
             })
@@ -347,7 +349,7 @@ impl Model {
 /// A TOML error as a refusal with its line and key. A key occurs in up to three tables, so a table
 /// of ranges or origins is named as well: a replacement of `rpm` throughout the file would have
 /// changed its origin too.
-fn refused(text: &str, error: &toml::de::Error) -> Refusal {
+fn refused(text: &str, error: &toml::de::Error) -> ModelRefusal {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);
     let tables =
@@ -357,7 +359,7 @@ fn refused(text: &str, error: &toml::de::Error) -> Refusal {
         .filter(|table| SAID.contains(table))
         .map_or(String::new(), |table| format!("in {table}: "));
     let message = format!("{table}{}", in_words(text, error));
-    Refusal { line, message }
+    ModelRefusal { line, message }
 }
 
 /// A deserializer's message on a text, with the key whose value, or whose second value, it is
@@ -432,7 +434,7 @@ fn line_in(text: &str, looked_for: impl Fn(&str) -> bool, key: &str) -> Option<u
 }
 
 /// Sets the value of a key, `rpm` or `disk.rpm`.
-fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
+fn put(table: &mut Table, key: &str, value: Value) -> Result<(), ModelRefusal> {
     const KINDS: [&str; 3] = ["disk", "ssd", "memory"];
     let (kind, leaf) = match key.split_once('.') {
         Some((kind, leaf)) => (Some(kind.to_owned()), leaf),
@@ -444,7 +446,7 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
     let inner = match kind {
         None => table,
         Some(kind) => {
-            let unknown = || Refusal {
+            let unknown = || ModelRefusal {
                 line: None,
                 message: format!("{key}: the model has no table [{kind}]"),
             };

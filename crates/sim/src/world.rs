@@ -1,10 +1,10 @@
 //! Several drives under the classes of `trueline-geom`, and the clock that they share.
 //!
 //! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are
-//! one command, as gstripe and dm-stripe send it; a write to a set with parity becomes the reads and
-//! writes of `stripes`. The host keeps a queue for each drive, which is
-//! given as many commands as it has tags. The processor is one server: the cost of layers is spent
-//! there, one request after another.
+//! one command, as gstripe and dm-stripe send it; a write to a set with parity becomes the reads
+//! and writes of `stripes`. The host keeps a queue for each drive, which is given as many commands
+//! as it has tags. The processor is one server: the cost of layers is spent there, one request
+//! after another.
 
 use crate::counters::Counters;
 use crate::drive::{Command, Completion, Drive, Op};

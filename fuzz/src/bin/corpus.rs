@@ -2,8 +2,9 @@
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
-//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; and the models under DIR/model. `corpus show taste|parser|edit FILE`
-//! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
+//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; and the
+//! models under DIR/model. `corpus show taste|parser|edit FILE` prints the disks of one input as
+//! hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;

@@ -7,12 +7,12 @@ use progress::Progress;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use trueline_host::process::signal;
-use trueline_lab::ab::{self, Measure, Measurement, Plan};
+use trueline_lab::ab::{self, Measure, Measurement, MeasurementPlan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as ShownVariant};
 use trueline_lab::statistics::{Slope, slope};
-use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
+use trueline_lab::workload::{self, Needs, Parameters, WORKLOADS, WorkloadKind, latency};
 use variant::Variant;
 
 pub(crate) mod args;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
 /// Runs all variants in turn, until every one has its runs or an error or interrupt ends it.
 fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let is_virtual = is_virtual(variants);
-    let plan = Plan {
+    let plan = MeasurementPlan {
         variants: variants.iter().map(|variant| variant.name.clone()).collect(),
         warmup: args
             .warmup
@@ -115,7 +115,7 @@ fn is_virtual(variants: &[Variant]) -> bool {
 
 fn document(
     args: &Bench,
-    kind: &Kind,
+    kind: &WorkloadKind,
     variants: &[Variant],
     measured: &Measurement,
 ) -> BenchDocument {

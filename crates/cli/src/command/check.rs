@@ -114,7 +114,8 @@ fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Targ
 /// Most names of targets in a hint; with more, the option alone is named.
 const NAMED: usize = 8;
 
-/// Hints, one for each set whose members are in several targets: the command that checks them as one.
+/// Hints, one for each set whose members are in several targets: the command that checks them as
+/// one.
 fn scattered(report: &Report) -> Vec<String> {
     let mut sets: BTreeMap<(&str, &str), (&str, BTreeSet<&str>)> = BTreeMap::new();
     for target in &report.targets {

@@ -46,7 +46,7 @@ pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
 }
 
 /// The place of a word on the command line.
-struct Place<'a> {
+struct WordPosition<'a> {
     /// The command and verb so far.
     command: &'a Command,
     /// Names of that command and verb.
@@ -104,9 +104,14 @@ fn long<'a>(command: &'a Command, typed: &str) -> Option<&'a Arg> {
     })
 }
 
-fn place<'a>(program: &'a Command, before: &[String]) -> Place<'a> {
-    let mut place =
-        Place { command: program, path: Vec::new(), option: None, position: 0, literal: false };
+fn place<'a>(program: &'a Command, before: &[String]) -> WordPosition<'a> {
+    let mut place = WordPosition {
+        command: program,
+        path: Vec::new(),
+        option: None,
+        position: 0,
+        literal: false,
+    };
     for word in before {
         if place.option.take().is_some() {
             continue;
@@ -148,7 +153,7 @@ fn options(command: &Command) -> Vec<Candidate> {
 }
 
 /// The values of an argument, as far as they are known; `current` is the part typed so far.
-fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
+fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
     let named = |names: Vec<(&str, &str)>| -> Vec<Candidate> {
         names.into_iter().map(|(name, about)| (name.to_owned(), about.to_owned())).collect()
     };

@@ -4,7 +4,7 @@ pub(crate) mod args;
 pub(crate) mod text;
 use crate::command::drives::args::Drives;
 use crate::command::drives::text as out;
-use crate::command::drives::text::{Document, Entry};
+use crate::command::drives::text::{Document, ListedModel};
 use crate::failure::{Failure, Reason};
 use crate::style::Style;
 use crate::target::simulated::{model, model_text};
@@ -51,8 +51,8 @@ fn text(name: &str) -> Result<String, Reason> {
     model_text(name).map_err(|e| e.behind(format_args!("read the model {name}")))
 }
 
-fn entry(name: &str, set: &[(String, Value)]) -> Result<Entry, Reason> {
+fn entry(name: &str, set: &[(String, Value)]) -> Result<ListedModel, Reason> {
     let failed = |e: Reason| e.behind(format_args!("read the model {name}"));
     let parameters = Parameter::list(&text(name)?, set).map_err(|e| failed(e.into()))?;
-    Ok(Entry::new(model(name, set).map_err(failed)?, parameters))
+    Ok(ListedModel::new(model(name, set).map_err(failed)?, parameters))
 }

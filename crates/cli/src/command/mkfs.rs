@@ -1,6 +1,6 @@
 //! `mkfs`: a file system on a provider, laid out for the grains beneath it.
 
-use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::command::mkfs::args::{FileSystemKind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::typed;
 use crate::write_target::{WriteTarget, contents, shared};
@@ -17,7 +17,7 @@ mod ufs;
 mod width;
 
 pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
-    let only_print = args.print || args.kind == Kind::Ufs && ufs::only_prints(&args.own);
+    let only_print = args.print || args.kind == FileSystemKind::Ufs && ufs::only_prints(&args.own);
     let access = match (only_print || args.dry_run, args.allow_busy) {
         (true, _) => Access::Read,
         (false, true) => Access::WriteInUse,
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
     // UFS leaves the first sectors alone; the others write or clear them.
     let around = || {
         shared(&target)
-            .filter(|_| args.kind != Kind::Ufs)
+            .filter(|_| args.kind != FileSystemKind::Ufs)
             .map(|found| found + ": begin it behind that, as with part add -b 16, or ")
     };
     let found = contents(&target).map(|found| found + ": ").or_else(around);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         off_grain(&target);
     }
     match args.kind {
-        Kind::Ufs => ufs::run(args, target),
+        FileSystemKind::Ufs => ufs::run(args, target),
         _ => system::run(args, target),
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod text;
-use crate::command::plan::args::Plan as Options;
+use crate::command::plan::args::PlanArgs;
 use crate::command::plan::text as out;
 use crate::command::plan::text::Document;
 use crate::failure::{Failure, Reason};
@@ -23,7 +23,7 @@ const USUAL: u64 = 1 << 40;
 /// unit was left out.
 const LEAST: u64 = 1 << 20;
 
-pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &PlanArgs) -> Result<ExitCode, Failure> {
     if args.list {
         return list(args.json);
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         Some(target) => of_target(target, &overrides, &wanted)?,
         None => {
             overrides.refuse_model_keys("plan")?;
-            Asked::described(&overrides, args.size.unwrap_or(USUAL), &wanted)
+            PlanStart::described(&overrides, args.size.unwrap_or(USUAL), &wanted)
         }
     };
     if args.target.is_none() && args.size.is_none() {
@@ -108,18 +108,18 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// The base of a plan, with the commands and notes that come before its own.
-struct Asked {
+struct PlanStart {
     base: LayerBase,
     commands: Vec<String>,
     notes: Vec<String>,
 }
 
-impl Asked {
+impl PlanStart {
     /// The base of a described disk.
-    fn described(overrides: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
+    fn described(overrides: &DiskOverrides, length: u64, wanted: &Use) -> PlanStart {
         let topology = described(overrides, length);
         let host = wanted.host(&topology, false);
-        Asked {
+        PlanStart {
             base: LayerBase::disk(topology, Vec::new()).with_host(host),
             commands: Vec::new(),
             notes: Vec::new(),
@@ -162,7 +162,11 @@ fn placeholder(name: &str, host: Host) -> String {
     format!("{name}={example}  # the disk")
 }
 
-fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, Reason> {
+fn of_target(
+    target: &Target,
+    overrides: &DiskOverrides,
+    wanted: &Use,
+) -> Result<PlanStart, Reason> {
     let graph = open(target, overrides)?;
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
     let disks: Vec<&str> = target.sources().iter().map(Source::typed).collect();
@@ -222,7 +226,7 @@ fn of_target(target: &Target, overrides: &DiskOverrides, wanted: &Use) -> Result
             LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }
         }
     };
-    Ok(Asked { base: base.with_host(host), commands, notes: Vec::new() })
+    Ok(PlanStart { base: base.with_host(host), commands, notes: Vec::new() })
 }
 
 /// Topology with the boundaries that all disks have in common.

@@ -116,8 +116,8 @@ pub(crate) struct Simulated {
     pub(crate) models: Vec<Model>,
 }
 
-/// Refuses a file that is named twice, in the text `typed`: each copy would be written as if it were
-/// another disk.
+/// Refuses a file that is named twice, in the text `typed`: each copy would be written as if it
+/// were another disk.
 pub(super) fn distinct(typed: &str, files: &[&str]) -> Result<(), Reason> {
     let identity = |disk: &str| fs::metadata(disk).ok().map(|m| (m.dev(), m.ino()));
     let known: Vec<_> = files.iter().map(|&disk| (disk, identity(disk))).collect();

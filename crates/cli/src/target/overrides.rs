@@ -87,8 +87,8 @@ impl DiskOverrides {
             .judged_by(remembered::for_described(options.profile.as_deref())?)
     }
 
-    /// As [`DiskOverrides::for_target`], with a line on stderr if the profile comes from elsewhere than the
-    /// command line.
+    /// As [`DiskOverrides::for_target`], with a line on stderr if the profile comes from elsewhere
+    /// than the command line.
     pub(crate) fn announced(
         options: &DiskOptions,
         target: &Target,

@@ -75,7 +75,7 @@ pub(super) fn number(part: &Device) -> Option<u32> {
     number.or_else(|| part.name[name.len()..].parse().ok())
 }
 
-const EXTENDED: slices::Kind = slices::Kind::Mbr(0x05);
+const EXTENDED: slices::PartitionType = slices::PartitionType::Mbr(0x05);
 
 /// True if it is an extended partition whose type is not reported: the kernel shows two sectors of
 /// it, before logical ones.
@@ -114,12 +114,12 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
 
 /// Type of a partition in the spelling of udev or lsblk: `0x83`, or a GUID; MBR's 0, which no
 /// partition has, if none is reported.
-fn kind_of(signs: &Signs) -> slices::Kind {
+fn kind_of(signs: &Signs) -> slices::PartitionType {
     let text = signs.parttype.as_deref().unwrap_or_default();
     match text.parse() {
-        Ok(guid) => slices::Kind::Gpt(guid),
-        Err(_) => {
-            slices::Kind::Mbr(u8::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0))
-        }
+        Ok(guid) => slices::PartitionType::Gpt(guid),
+        Err(_) => slices::PartitionType::Mbr(
+            u8::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0),
+        ),
     }
 }

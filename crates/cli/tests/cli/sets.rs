@@ -53,7 +53,8 @@ fn what_is_labelled_is_a_set() {
         "trueline: warning: b.img: only 8388096 bytes from 8392192 bytes used.\n"
     );
     let want = "Metadata value stored on a.img.\nMetadata value stored on b.img.\n\
-        a.img,b.img#stripe/data\n\t512         \t# sectorsize\n\t16744448    \t# mediasize in bytes";
+        a.img,b.img#stripe/data\n\t512         \t# sectorsize\n\t16744448    \t# mediasize in \
+        bytes";
     assert!(labelled.stdout.starts_with(want), "{}", labelled.stdout);
     // The order in which the disks are named does not matter any more.
     assert_eq!(length(here, "b.img,a.img", "stripe/data"), Some(2 * (8 * MIB - 16384)));
@@ -324,7 +325,8 @@ fn a_set_without_a_member_says_which() {
     let scratch = disks(&[8 * MIB, 8 * MIB, 8 * MIB]);
     let here = scratch.path();
     run(here, "stripe label data a.img b.img c.img").ended(0);
-    let missing = "stripe set stripe/data has 2 of its 3 members here: member 1 is missing (numbers begin at 0)";
+    let missing = "stripe set stripe/data has 2 of its 3 members here: member 1 is missing \
+        (numbers begin at 0)";
     for name in ["stripe/data", "stripe/datap1"] {
         let named = format!("{missing}: name all of them: a.img,c.img,DISK#{name}\n");
         for command in ["serve --run true", "check", "show", "info"] {

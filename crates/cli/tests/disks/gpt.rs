@@ -273,7 +273,7 @@ fn attribute(bit: u32) -> String {
 /// The GUID of its type.
 fn kind(part: &Wanted) -> String {
     match part.kind {
-        trueline_geom::mapping::slices::Kind::Gpt(guid) => guid.to_string(),
+        trueline_geom::mapping::slices::PartitionType::Gpt(guid) => guid.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -162,8 +162,8 @@ fn report(recipe: &str, graph: &Graph, volume: &Value, all: &[Value], words: &mu
     let Some(id) = graph.find(name) else { return };
     let provider = &graph.providers[id];
     let what = |field: &str| format!("{recipe}: {name}: {field}");
-    // Of an old snapshot lvs describes the store, of a thin volume the chunk is its pool's, and of a
-    // writecache the block has a field of its own.
+    // Of an old snapshot lvs describes the store, of a thin volume the chunk is its pool's, and of
+    // a writecache the block has a field of its own.
     let is_snapshot = text("segtype") == "linear" && !text("origin").is_empty();
     let (level, length) = match is_snapshot {
         true => ("snapshot", "origin_size"),

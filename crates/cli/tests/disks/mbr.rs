@@ -15,7 +15,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::{Ebr, Mbr};
 use trueline_geom::mapping::route::Route;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
@@ -88,7 +88,7 @@ impl Ours {
 
     fn see<T>(&self, from: Option<u64>, look: impl FnOnce(&Probe<'_>, &TableSite<'_>) -> T) -> T {
         let (length, kind) =
-            from.map_or((self.disk.length(), None), |_| (EXTENDED, Some(Kind::Mbr(5))));
+            from.map_or((self.disk.length(), None), |_| (EXTENDED, Some(PartitionType::Mbr(5))));
         let mut view = Sparse::new(length);
         let from = from.unwrap_or(0);
         for (at, run) in self.disk.runs().filter(|(at, run)| at + run.len() as u64 > from) {

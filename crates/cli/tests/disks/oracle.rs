@@ -131,8 +131,8 @@ pub(crate) fn missing(recipe: &Recipe) -> Option<String> {
         })
 }
 
-/// The first of these programs, or of `root`, `loop` and `sets` (the kernel's, in the directory that
-/// `TRUELINE_SETS` names), that this machine has not.
+/// The first of these programs, or of `root`, `loop` and `sets` (the kernel's, in the directory
+/// that `TRUELINE_SETS` names), that this machine has not.
 pub(crate) fn missing_of<'a>(needs: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let is_missing = |need: &&str| match *need {
         "root" => !shell("[ $(id -u) = 0 ]"),

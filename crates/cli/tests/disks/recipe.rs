@@ -1,9 +1,10 @@
 //! The files `tests/disks/*.hex`: a head that says how the disk was made, and the dump of what is
 //! read of it.
 //!
-//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`, `sets`),
-//! `check:` (options of `trueline check`, one line for each run) and, after `$`, the script. Behind
-//! it stands `hexdump -C` text; a set's further disks each begin with a line `# disk: NAME`.
+//! The head is comment lines: a sentence, then `needs:` (programs, or `root`, `loop`, `guest`,
+//! `sets`), `check:` (options of `trueline check`, one line for each run) and, after `$`, the
+//! script. Behind it stands `hexdump -C` text; a set's further disks each begin with a line `#
+//! disk: NAME`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -174,8 +174,8 @@ fn compare_sums(name: &str, directory: &Path, graph: &Graph) -> Vec<String> {
     wrong
 }
 
-/// Differences of what is said of md's sets from what mdadm said: `detail.txt` has its words on each
-/// that was running.
+/// Differences of what is said of md's sets from what mdadm said: `detail.txt` has its words on
+/// each that was running.
 fn compare_words(name: &str, directory: &Path, graph: &Graph) -> Vec<String> {
     let detail = fs::read_to_string(directory.join("detail.txt")).unwrap_or_default();
     let detail = format!("\n{detail}");

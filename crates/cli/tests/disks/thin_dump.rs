@@ -11,8 +11,8 @@ use trueline_geom::mapping::geom::{Extent, Op};
 /// Chunks of a volume, and where each is on the data of its pool.
 type Map = BTreeMap<u64, u64>;
 
-/// Differences of the thin volumes of `graph` from what thin_dump says of each pool; none where that
-/// is not installed.
+/// Differences of the thin volumes of `graph` from what thin_dump says of each pool; none where
+/// that is not installed.
 pub(crate) fn differences(name: &str, graph: &Graph) -> Vec<String> {
     let mut wrong = Vec::new();
     for id in 0..graph.providers.len() {

@@ -3,7 +3,7 @@
 use super::{PAGE, Role, Verdict, boots, hides, name_of, name_sign, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity, Statement};
 use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
-use crate::format::{Inside, Kind, Piece, Sign, StrayData};
+use crate::format::{FormatKind, Inside, Piece, Sign, StrayData};
 use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
 use crate::table::types;
@@ -29,7 +29,8 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
-            let message = "a move of it was interrupted, so its contents are in two places: write nothing to it until the move is resumed"
+            let message = "a move of it was interrupted, so its contents are in two places: write \
+                nothing to it until the move is resumed"
                 .to_string();
             let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message);
             found.push(finding.fix(Fix::Resume));
@@ -172,7 +173,10 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
             name_sign(p, sign)
         );
         let finding = Finding::new(&finding::SIZE, Severity::Error, 0, message);
-        found.push(finding.fix("the disk or image was cut, or the partition made too small: restore its size before anything writes"));
+        found.push(finding.fix(
+            "the disk or image was cut, or the partition made too small: \
+            restore its size before anything writes",
+        ));
     }
     if let Some(sector) = sign.sector.filter(|&s| s < p.topology.sector) {
         let message = format!(
@@ -242,7 +246,7 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
 
 /// The fix that makes the format anew, if Trueline makes it so that nothing in it is smaller than
 /// `unit`, or its data begin on it.
-fn recreate(kind: Kind, unit: u64, length: u64) -> Option<Fix> {
+fn recreate(kind: FormatKind, unit: u64, length: u64) -> Option<Fix> {
     (unit <= PAGE && kind.format.is_made_here(kind, length)).then_some(Fix::Recreate(kind.name))
 }
 

@@ -45,7 +45,7 @@ const SECTOR: u64 = 512;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Meaning of the sizes on this kind of device.
-    pub shape: Shape,
+    pub shape: Stacking,
     /// Logical block in bytes.
     pub logical_block_size: u64,
     /// Physical block in bytes.
@@ -82,7 +82,7 @@ pub struct Limits {
 
 /// Meaning of `minimum_io_size` and `optimal_io_size`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum Stacking {
     /// Drive, with sizes of its own.
     #[default]
     Drive,
@@ -147,7 +147,7 @@ impl Limits {
         };
         gathered.physical = if doubt.is_none() && size > 0 { size } else { sector };
         gathered.phase = self.phase(gathered);
-        if self.shape == Shape::Drive && size > 0 && size == sector && sector < PAGE {
+        if self.shape == Stacking::Drive && size > 0 && size == sector && sector < PAGE {
             // Drives with 4096-byte sectors have claimed 512 (the first WD10EARS did).
             let grain = Grain::new(PAGE, 0);
             let hint = |grain| Fact {
@@ -211,10 +211,10 @@ impl Limits {
     fn add_sizes(&self, gathered: &mut Gathered) {
         let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, gathered.phase);
         let (chunk, row, why) = match self.shape {
-            Shape::Striped { chunk, row, parity } => {
+            Stacking::Striped { chunk, row, parity } => {
                 (chunk, row, if parity { Why::FullStripe } else { Why::Row })
             }
-            Shape::Drive | Shape::Stacked => (0, 0, Why::Row),
+            Stacking::Drive | Stacking::Stacked => (0, 0, Why::Row),
         };
         gathered.add_whole(Claim {
             name: "the chunk",
@@ -236,7 +236,7 @@ impl Limits {
         }
         // On a zoned device this is the zone. Above other devices it is theirs, from an unknown
         // phase.
-        if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
+        if self.shape == Stacking::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
             let size = self.chunk_sectors.saturating_mul(512);
             gathered.add_whole(Claim {
                 name: "chunk_sectors × 512",
@@ -259,7 +259,7 @@ impl Limits {
             .or_else(|| multiple_of(min, "minimum_io_size"))
             .or_else(|| multiple_of(row, "the row of"));
         let phase_known =
-            self.shape != Shape::Stacked || is_whole(self.granularity(gathered.physical), opt);
+            self.shape != Stacking::Stacked || is_whole(self.granularity(gathered.physical), opt);
         if doubt.is_some() || phase_known {
             gathered.add(claim, doubt);
         } else {

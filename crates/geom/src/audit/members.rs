@@ -160,7 +160,10 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     }
     let gpt = sector.starts_with(b"EFI PART");
     gpt.then(|| {
-        let found = format!("there is a GPT on {name}, and its backup header is in the last sector, which the label would take");
+        let found = format!(
+            "there is a GPT on {name}, and its backup header is in the last \
+            sector, which the label would take"
+        );
         Objection::new(Weight::Doubt, found, Advice::words("label a partition, not the disk"))
     })
 }

@@ -93,7 +93,8 @@ pub(super) fn off_hint(p: &Provider) -> Option<Finding> {
     let at = place(p.base(), p.topology.sector);
     let past = fact.grain.remainder(0);
     let (message, statement) = if unit(fact) {
-        let doubt = "nothing on this device, which claims smaller units; four times the operations on one that has them and does not say";
+        let doubt = "nothing on this device, which claims smaller units; four times the operations \
+            on one that has them and does not say";
         (
             format!("starts at {at}, {past} bytes past a {}-byte unit: {doubt}", fact.grain.size()),
             Statement::Physical(4096),

@@ -7,7 +7,7 @@ use crate::base::size::PAGE;
 use crate::base::topology::{Cost, Fact, Why};
 use crate::format::{Inside, Piece};
 use crate::graph::{Graph, Id, Provider};
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{PartitionType, place};
 
 /// Cost factor below which a start off a boundary costs next to nothing in the layer's own blocks.
 const LITTLE: f64 = 1.05;
@@ -114,8 +114,8 @@ pub(super) fn unwritten(graph: &Graph, id: Id, why: Why) -> Option<&'static str>
 /// True if it is an EFI system partition.
 pub(super) fn boots(p: &Provider) -> bool {
     match p.kind {
-        Some(Kind::Gpt(guid)) => guid.to_string() == EFI_GPT,
-        Some(Kind::Mbr(kind)) => kind == EFI_MBR,
+        Some(PartitionType::Gpt(guid)) => guid.to_string() == EFI_GPT,
+        Some(PartitionType::Mbr(kind)) => kind == EFI_MBR,
         _ => false,
     }
 }

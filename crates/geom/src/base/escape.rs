@@ -21,7 +21,8 @@ pub fn name(provider: &str) -> String {
 
 /// True of characters without a width, and of those that turn the direction of a line.
 pub fn is_treacherous(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    let zero_width = matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}');
+    zero_width || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -374,7 +374,8 @@ mod tests {
 
     #[test]
     fn hexdump_text_is_read() {
-        let text = "# a comment\n00000000  00 00 00 00  |....|\n*\n00000008  41 42 43 44  |ABCD|\n*\n00000010\n";
+        let text = "# a comment\n00000000  00 00 00 00  |....|\n*\n00000008  41 42 43 44  \
+            |ABCD|\n*\n00000010\n";
         let disk = Sparse::from_hexdump(text).unwrap();
         let mut all = [9; 16];
         disk.read_at(&mut all, 0).unwrap();

@@ -32,6 +32,7 @@ mod grain;
 pub(crate) mod placement;
 mod sets;
 mod stripe_write;
+mod stripesize;
 mod translation;
 
 /// Purpose of a boundary: the unit that it delimits.
@@ -303,17 +304,6 @@ impl Topology {
         self.facts.iter().filter(|f| f.counts())
     }
 
-    /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the
-    /// physical unit; 0/0 if unknown.
-    pub fn stripe_pair(&self) -> (u64, u64) {
-        // A set adds its own chunk behind those of the sets that it stands on.
-        let believed = |f: &&Fact| f.trust > Trust::Untrusted;
-        let of = |why| self.facts.iter().filter(believed).rfind(move |f| f.why == why);
-        of(Why::Chunk)
-            .or_else(|| of(Why::Physical))
-            .map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
-    }
-
     /// Counting facts that address 0 of this provider misses, with the cost to a layer that does
     /// I/O in `block` bytes, the costliest first.
     pub fn missed(&self, block: u64) -> Vec<(Fact, Option<Cost>)> {
@@ -363,8 +353,9 @@ impl Topology {
         places
     }
 
-    /// Sectors that begin at a multiple of `align` bytes on the medium, where the provider begins at
-    /// its byte `base`; where none does, the first after each multiple. `None` for an `align` of 0.
+    /// Sectors that begin at a multiple of `align` bytes on the medium, where the provider begins
+    /// at its byte `base`; where none does, the first after each multiple. `None` for an `align` of
+    /// 0.
     pub fn sectors_on(&self, align: u64, base: u64) -> Option<Grain> {
         let multiples = Grain::new(align, 0)?.shift(base);
         Grain { size: self.sector, phase: 0 }.within(multiples)

@@ -26,7 +26,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{on_disk, text};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
@@ -45,7 +45,7 @@ on_disk! {
 
 on_disk! {
     /// On-disk entry, `Partition`, as far as it is read.
-    struct Entry of 80 bytes {
+    struct PartitionMapEntry of 80 bytes {
          0 => signature: [u8; 2],
          2 => signature_pad: U16,
          4 => map_block_count: U32,
@@ -100,7 +100,9 @@ impl Class for Apm {
             return Taste::No;
         };
         if probe.has(block, b"TS") {
-            let message = "a partition map of the first Macintoshes, before the Apple partition map: it is not read".to_string();
+            let message = "a partition map of the first Macintoshes, before the Apple partition \
+                map: it is not read"
+                .to_string();
             return Taste::Refused(vec![Finding::new(
                 &finding::LABEL,
                 Severity::Error,
@@ -116,8 +118,8 @@ impl Class for Apm {
 }
 
 /// The entry at byte `at`; `None` without its signature.
-fn entry(probe: &Probe<'_>, at: u64) -> Option<Entry> {
-    probe.read::<Entry>(at).filter(|entry| &entry.signature == b"PM")
+fn entry(probe: &Probe<'_>, at: u64) -> Option<PartitionMapEntry> {
+    probe.read::<PartitionMapEntry>(at).filter(|entry| &entry.signature == b"PM")
 }
 
 fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
@@ -146,7 +148,7 @@ fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
             u64::from(entry.block_count.get()) * block,
         );
         if length > 0 && !NONE.iter().any(|none| none.eq_ignore_ascii_case(&kind)) {
-            let kind = Kind::Tag(named(entry.kind, &kind));
+            let kind = PartitionType::Tag(named(entry.kind, &kind));
             listing.add(Slice {
                 suffix: format!("s{index}"),
                 partition: Partition {

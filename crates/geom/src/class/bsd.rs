@@ -30,7 +30,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{
-    Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place,
+    Dialect, PartitionType, Slice, Slices, bounded, out_of_range, overlaps, place,
 };
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
@@ -56,7 +56,8 @@ const GPT_FREEBSD: [&str; 2] =
     ["516e7cb4-6ecf-11d6-8ff8-00022d09712b", "9d087404-1ca5-11dc-8817-01301bb8a9f5"];
 const GPT_OPENBSD: &str = "824cc7a0-36a8-11e3-890a-952519ad3f61";
 
-const REPAIR: &str = "look at it with the system that wrote it, and write it anew from a saved copy: disklabel -R, bsdlabel -R, gpart restore";
+const REPAIR: &str = "look at it with the system that wrote it, and write it anew from a saved \
+    copy: disklabel -R, bsdlabel -R, gpart restore";
 
 impl Class for Bsd {
     fn name(&self) -> &'static str {
@@ -68,7 +69,7 @@ impl Class for Bsd {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        if matches!(probe.kind(), Some(Kind::Bsd(..))) {
+        if matches!(probe.kind(), Some(PartitionType::Bsd(..))) {
             return Taste::No;
         }
         let label = match label::find(&|at, length| probe.bytes(at, length), probe.sector()) {
@@ -108,12 +109,12 @@ fn holds_all(label: &Label, i: usize) -> bool {
 }
 
 /// The dialect of labels in a partition of that kind; `None` where the kind does not decide it.
-fn dialect_of(kind: &Kind) -> Option<Dialect> {
+fn dialect_of(kind: &PartitionType) -> Option<Dialect> {
     match kind {
-        Kind::Mbr(0xa5) => Some(Dialect::FreeBsd),
-        Kind::Mbr(0xa6) => Some(Dialect::OpenBsd),
-        Kind::Mbr(0xa9) => Some(Dialect::NetBsd),
-        Kind::Gpt(guid) => match guid.to_string() {
+        PartitionType::Mbr(0xa5) => Some(Dialect::FreeBsd),
+        PartitionType::Mbr(0xa6) => Some(Dialect::OpenBsd),
+        PartitionType::Mbr(0xa9) => Some(Dialect::NetBsd),
+        PartitionType::Gpt(guid) => match guid.to_string() {
             guid if GPT_FREEBSD.contains(&guid.as_str()) => Some(Dialect::FreeBsd),
             guid if guid == GPT_OPENBSD => Some(Dialect::OpenBsd),
             _ => None,
@@ -171,7 +172,7 @@ fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
 }
 
 /// Relation of an entry to the slice that its label is on.
-enum Place {
+enum EntryRelation {
     /// Unused entry, or one for the whole.
     Nothing,
     /// Partition elsewhere on the disk.
@@ -186,24 +187,24 @@ enum Place {
 }
 
 /// The relation of entry `i` to `slice`, which is in the label's addresses.
-fn placed(label: &Label, dialect: Dialect, i: usize, slice: &Range<u64>) -> Place {
-    let Some(part) = label.entries.get(i) else { return Place::Nothing };
+fn placed(label: &Label, dialect: Dialect, i: usize, slice: &Range<u64>) -> EntryRelation {
+    let Some(part) = label.entries.get(i) else { return EntryRelation::Nothing };
     let free = dialect == Dialect::FreeBsd;
     if part.length == 0 || part.fstype == UNUSED && !free || is_raw(label, dialect, i, part, slice)
     {
-        return Place::Nothing;
+        return EntryRelation::Nothing;
     }
     if !free && (part.end() <= slice.start || part.offset >= slice.end) {
-        return Place::Foreign;
+        return EntryRelation::Foreign;
     }
     if !free && part.offset >= slice.start && part.end() > slice.end {
-        return Place::Past;
+        return EntryRelation::Past;
     }
     let start = part.offset.checked_sub(slice.start);
     let room = slice.end - slice.start;
     match start.filter(|s| s.checked_add(part.length).is_some_and(|end| end <= room)) {
-        Some(start) => Place::At(start),
-        None => Place::Outside(start),
+        Some(start) => EntryRelation::At(start),
+        None => EntryRelation::Outside(start),
     }
 }
 
@@ -217,22 +218,22 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
         let part = &label.entries[i];
         let at = place(part.offset, sector);
         let start = match placed(label, dialect, i, &slice) {
-            Place::Nothing => continue,
-            Place::Foreign => {
+            EntryRelation::Nothing => continue,
+            EntryRelation::Foreign => {
                 let message = format!(
                     "{letter} is elsewhere on the disk, at {at}, outside the label's own slice"
                 );
                 findings.push(Finding::new(&finding::RANGE, Severity::Note, 0, message));
                 continue;
             }
-            Place::Past => {
+            EntryRelation::Past => {
                 let message = format!(
                     "{letter} at {at} reaches past its slice, as what lies beyond 2 TiB of an MBR disk must: not looked into"
                 );
                 findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
                 continue;
             }
-            Place::Outside(start) => {
+            EntryRelation::Outside(start) => {
                 findings.push(out_of_range(
                     &letter.to_string(),
                     start.unwrap_or(0),
@@ -242,11 +243,11 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
                 ));
                 continue;
             }
-            Place::At(start) => start,
+            EntryRelation::At(start) => start,
         };
         ranges.push((letter.to_string(), start..start + part.length));
         let index = u32::try_from(i + 1).unwrap_or(u32::MAX);
-        let kind = Kind::Bsd(dialect, part.fstype);
+        let kind = PartitionType::Bsd(dialect, part.fstype);
         entries.push(Slice {
             suffix: letter.to_string(),
             partition: Partition::new(index, start, part.length, kind),
@@ -265,10 +266,10 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
 
 /// True if a label is neither whole nor of this size: the remains of another one.
 fn is_remains(label: &Label, dialect: Dialect, slice: &Range<u64>) -> bool {
-    let places: Vec<Place> =
+    let places: Vec<EntryRelation> =
         (0..label.entries.len()).map(|i| placed(label, dialect, i, slice)).collect();
-    let here = places.iter().any(|p| matches!(p, Place::At(_)));
-    let meant = places.iter().any(|p| matches!(p, Place::Past | Place::Outside(_)));
+    let here = places.iter().any(|p| matches!(p, EntryRelation::At(_)));
+    let meant = places.iter().any(|p| matches!(p, EntryRelation::Past | EntryRelation::Outside(_)));
     label.stored != label.computed && meant && !here
 }
 

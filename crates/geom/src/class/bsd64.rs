@@ -18,7 +18,9 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{Guid, on_disk};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use crate::mapping::slices::{
+    Dialect, PartitionType, Slice, Slices, bounded, out_of_range, overlaps,
+};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::FromBytes;
@@ -70,7 +72,7 @@ impl Class for Bsd64 {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let nested = matches!(probe.kind(), Some(Kind::Bsd(..)));
+        let nested = matches!(probe.kind(), Some(PartitionType::Bsd(..)));
         let Some(label) =
             probe.read::<Disklabel64>(0).filter(|d| !nested && d.d_magic.get() == MAGIC)
         else {
@@ -128,7 +130,7 @@ fn slices(probe: &Probe<'_>, label: &Disklabel64, table: &[u8]) -> Taste {
                 index,
                 start,
                 length: size,
-                kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype),
+                kind: PartitionType::Bsd(Dialect::DragonFly, p.p_fstype),
                 label: None,
                 guid,
             },

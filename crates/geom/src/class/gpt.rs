@@ -26,7 +26,9 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::ondisk::{self, Guid};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use crate::mapping::slices::{
+    PartitionType, Slice, Slices, bounded, out_of_range, overlaps, place,
+};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 use copies::{Copies, Copy, Flaw, header};
@@ -63,9 +65,7 @@ enum Guard {
 impl Guard {
     fn read(probe: &Probe<'_>) -> Guard {
         match Record::read(probe) {
-            Some(record) if record.entries().iter().any(mbr::Entry::is_protective) => {
-                Guard::Protective(Box::new(record))
-            }
+            Some(record) if record.protects_gpt() => Guard::Protective(Box::new(record)),
             Some(record) if record.is_table(probe.length() / probe.sector()) => Guard::Mbr,
             _ => Guard::Absent,
         }
@@ -139,8 +139,10 @@ fn hidden(copies: &Copies, name: &str) -> Taste {
         "wipefs --all --types gpt DEVICE".into()
     };
     Taste::Refused(vec![
-        Finding::new(&finding::STALE, Severity::Warning, copies.unit, message)
-            .fix(format!("if the MBR is right, remove the GPT: {remove}; if the GPT is right, write a protective MBR: gdisk, x, n, w")),
+        Finding::new(&finding::STALE, Severity::Warning, copies.unit, message).fix(format!(
+            "if the MBR is right, remove the GPT: {remove}; if the GPT is right, \
+                write a protective MBR: gdisk, x, n, w"
+        )),
     ])
 }
 
@@ -249,7 +251,7 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
                 index,
                 start,
                 length: end - start,
-                kind: Kind::Gpt(entry.partition_type_guid),
+                kind: PartitionType::Gpt(entry.partition_type_guid),
                 label: ondisk::text_utf16(&entry.partition_name),
                 guid: (!entry.unique_partition_guid.is_nil())
                     .then_some(entry.unique_partition_guid),
@@ -291,7 +293,9 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
             );
         }
         (Ok(_), Err(_)) if copies.is_single() => {
-            let message = "the primary header names itself as the backup (AlternateLBA 1), so there is no backup: Linux, blkid, sfdisk and gdisk read this table, FreeBSD and parted do not";
+            let message = "the primary header names itself as the backup (AlternateLBA 1), so \
+                there is no backup: Linux, blkid, sfdisk and gdisk read this table, FreeBSD and \
+                parted do not";
             say(&finding::GPT, sector, message.into(), recover(BACK_UP));
         }
         (Ok(primary), Err(flaw)) => {
@@ -312,8 +316,11 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     }
     match guard {
         Guard::Protective(record) => {
-            let start =
-                record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
+            let start = record
+                .entries()
+                .iter()
+                .find(|e| e.is_protective())
+                .map_or(1, mbr::PartitionRecord::start);
             if start != 1 {
                 let message = format!(
                     "the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table"
@@ -408,10 +415,10 @@ fn hybrid(record: &Record, entries: &[Slice], sector: u64) -> Option<Finding> {
             "the MBR beside the GPT has partitions the GPT does not have: {}",
             other.join("; ")
         );
-        return Some(
-            Finding::new(&finding::HYBRID, Severity::Error, 0, message)
-                .fix("make the two agree (gdisk, r, h), or go back to a plain protective MBR (gdisk, x, n, w)"),
-        );
+        return Some(Finding::new(&finding::HYBRID, Severity::Error, 0, message).fix(
+            "make the two agree (gdisk, r, h), or go back to a plain protective MBR \
+                    (gdisk, x, n, w)",
+        ));
     }
     let message = format!(
         "hybrid MBR: its entry {}; what edits one table must edit the other",

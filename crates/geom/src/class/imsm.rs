@@ -40,7 +40,7 @@ impl Class for Imsm {
         "imsm"
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(format::imsm::KIND)
     }
 

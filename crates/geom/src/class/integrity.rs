@@ -30,7 +30,7 @@ impl Class for Integrity {
         "integrity"
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(integrity::KIND)
     }
 

@@ -39,7 +39,7 @@ impl Class for Luks {
         "luks"
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(KIND)
     }
 

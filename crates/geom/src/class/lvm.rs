@@ -1,28 +1,28 @@
 //! `lvm`: volume groups of LVM2.
 //!
 //! # On disk
-//! Every physical volume has a label in one of its first four sectors, and up to two metadata areas:
-//! a header with a checksum, and a circular buffer of text, with a checksum too. The text describes
-//! the whole group: its physical volumes, and for every logical volume the segments of extents that
-//! make it. The newest text (`seqno`) of all that are whole counts.
+//! Every physical volume has a label in one of its first four sectors, and up to two metadata
+//! areas: a header with a checksum, and a circular buffer of text, with a checksum too. The text
+//! describes the whole group: its physical volumes, and for every logical volume the segments of
+//! extents that make it. The newest text (`seqno`) of all that are whole counts.
 //!
 //! # Files
-//! `format/lvm2/` reads labels and areas, `text` the text's grammar, `group` what it says, `volumes`
-//! makes layers of that, `segments` maps one.
+//! `format/lvm2/` reads labels and areas, `text` the text's grammar, `group` what it says,
+//! `volumes` makes layers of that, `segments` maps one.
 //!
 //! # Topology
-//! Logical volumes begin `pe_start` plus a number of extents into a physical volume; each segment has
-//! the boundaries of where it lies, striped ones besides their chunk and row. Where segments meet off
-//! a boundary there is a clash.
+//! Logical volumes begin `pe_start` plus a number of extents into a physical volume; each segment
+//! has the boundaries of where it lies, striped ones besides their chunk and row. Where segments
+//! meet off a boundary there is a clash.
 //!
 //! Thin volumes, old snapshots and cached volumes have their chunk, and what is beneath as far as
 //! that divides the chunk.
 //!
 //! # Limits
 //! Volumes of integrity, VDO and unknown types are named with their type, and their contents stay
-//! unknown, as those of a RAID volume under reshape, an origin into which a snapshot is being merged,
-//! and a volume whose map is larger than what is read of maps. A mirror's log is not read: its copies
-//! count as the same.
+//! unknown, as those of a RAID volume under reshape, an origin into which a snapshot is being
+//! merged, and a volume whose map is larger than what is read of maps. A mirror's log is not read:
+//! its copies count as the same.
 //!
 //! # Sources
 //! LVM2 `lib/format_text/layout.h`, `format-text.c`, `import_vsn1.c`; `lib/label/label.h`;
@@ -102,7 +102,7 @@ impl Class for Lvm {
         Taste::Member(Member { claim: Claim::new(Claimed { uuid, copy, findings }), ..member })
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(lvm2::KIND)
     }
 

@@ -29,7 +29,9 @@ use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::round_down;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use crate::mapping::slices::{
+    PartitionType, Slice, Slices, bounded, out_of_range, overlaps, place,
+};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 use std::sync::Arc;
@@ -51,7 +53,7 @@ pub struct Ebr;
 on_disk! {
     /// One partition record (UEFI 2.10, table 5.2).
     #[derive(Clone, Copy, PartialEq, Eq, IntoBytes)]
-    pub(super) struct Entry of 16 bytes {
+    pub(super) struct PartitionRecord of 16 bytes {
          0 => boot_indicator: u8,
          1 => starting_chs: [u8; 3],
          4 => os_type: u8,
@@ -68,7 +70,7 @@ on_disk! {
           0 => boot_code: [u8; 440],
         440 => unique_mbr_disk_signature: U32,
         444 => unknown: [u8; 2],
-        446 => partition_record: [Entry; 4],
+        446 => partition_record: [PartitionRecord; 4],
         510 => signature: [u8; 2],
     }
 }
@@ -78,7 +80,7 @@ pub(super) const PROTECTIVE: u8 = 0xee;
 /// Sectors in a track by default: GEOM keeps the first track free for boot code.
 const TRACK: u64 = 63;
 
-impl Entry {
+impl PartitionRecord {
     /// First sector, from the origin that this entry counts from.
     pub(super) fn start(&self) -> u64 {
         u64::from(self.starting_lba.get())
@@ -109,8 +111,8 @@ impl Entry {
         self.os_type == os_type
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Mbr(self.os_type)
+    fn kind(&self) -> PartitionType {
+        PartitionType::Mbr(self.os_type)
     }
 
     /// True if this entry makes a partition.
@@ -135,12 +137,17 @@ impl Record {
     }
 
     /// All four entries, used or not.
-    pub(super) fn entries(&self) -> &[Entry; 4] {
+    pub(super) fn entries(&self) -> &[PartitionRecord; 4] {
         &self.partition_record
     }
 
+    /// True if one of its entries protects a GPT.
+    pub(super) fn protects_gpt(&self) -> bool {
+        self.entries().iter().any(PartitionRecord::is_protective)
+    }
+
     /// Entries that make partitions, each with its number from 1.
-    pub(super) fn used(&self) -> impl Iterator<Item = (u32, &Entry)> {
+    pub(super) fn used(&self) -> impl Iterator<Item = (u32, &PartitionRecord)> {
         (1..).zip(&self.partition_record).filter(|(_, e)| e.is_used())
     }
 
@@ -158,7 +165,7 @@ impl Record {
     /// True if unused entries are blank and used ones do not overlap: boot code or text never looks
     /// so.
     fn is_tidy(&self) -> bool {
-        let blank = |e: &Entry| e.boot_indicator == 0 && e.start() == 0 && e.size() == 0;
+        let blank = |e: &PartitionRecord| e.boot_indicator == 0 && e.start() == 0 && e.size() == 0;
         let ranges: Vec<_> =
             self.used().map(|(_, e)| (String::new(), e.start()..e.end())).collect();
         self.entries().iter().all(|e| e.is_used() || e.is_protective() || blank(e))
@@ -190,7 +197,7 @@ impl Class for Mbr {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let nested = matches!(probe.kind(), Some(Kind::Mbr(_)));
+        let nested = matches!(probe.kind(), Some(PartitionType::Mbr(_)));
         let Some(record) =
             Record::read(probe).filter(|_| !nested && (512..=4096).contains(&probe.sector()))
         else {
@@ -198,8 +205,7 @@ impl Class for Mbr {
         };
         // A protective entry belongs to a GPT; only when there is none left do the other entries
         // count. An MBR without partitions hides no GPT.
-        let yields =
-            record.entries().iter().any(Entry::is_protective) || record.used().next().is_none();
+        let yields = record.protects_gpt() || record.used().next().is_none();
         if yields && gpt::sector_of(probe).is_some() {
             return Taste::No;
         }
@@ -276,7 +282,7 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
 fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let flags = record.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
-    let protective = record.entries().iter().any(Entry::is_protective);
+    let protective = record.protects_gpt();
     // Tools that make a table give the disk a signature; boot sectors have code or zeros there.
     let made = flags
         && record.is_tidy()
@@ -286,7 +292,7 @@ fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
         return Taste::No;
     }
     if record.used().next().is_some() {
-        let out = |(n, e): (u32, &Entry)| {
+        let out = |(n, e): (u32, &PartitionRecord)| {
             out_of_range(&format!("s{n}"), e.start() * sector, length, sector, "left out")
         };
         return Taste::Refused(record.used().map(out).collect());
@@ -303,8 +309,7 @@ const SECTORS: [u64; 2] = [512, 4096];
 /// provider's. `None` if that does not decide it. An image without a named sector is best opened
 /// with this one; a device has the sectors it has.
 pub fn sector_of(probe: &Probe<'_>, recognises: Recognises) -> Option<u64> {
-    let record =
-        Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
+    let record = Record::read(probe).filter(|record| !record.protects_gpt())?;
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
@@ -338,7 +343,7 @@ fn holds(probe: &Probe<'_>, record: &Record, unit: u64, recognises: Recognises) 
     record.used().any(|(_, entry)| holds_in(probe, entry, unit, recognises))
 }
 
-fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64, recognises: Recognises) -> bool {
+fn holds_in(probe: &Probe<'_>, entry: &PartitionRecord, unit: u64, recognises: Recognises) -> bool {
     let (start, kind) = (entry.start() * unit, entry.kind());
     let length = probe.length().saturating_sub(start).min(entry.size() * unit);
     let route = probe.route_within(start, length);

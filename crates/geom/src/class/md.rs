@@ -28,20 +28,16 @@ use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::format;
-use crate::format::md::shape::Shape;
 use crate::format::md::superblock;
 use crate::format::md::superblock::{Role, Superblock, feature};
 use crate::mapping::geom::Arrangement;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::set::{Half, Part, Set};
+use crate::mapping::raid::shape::RaidShape;
 use crate::probe::Probe;
-use layout::Layout;
-use set::{Half, Part, Set};
 use std::sync::Arc;
 
 mod build;
-pub mod fault;
-pub mod galois;
-pub mod layout;
-pub mod set;
 
 /// The class `md`, for Linux's sets.
 pub struct Md;
@@ -54,7 +50,7 @@ impl Class for Md {
         "md"
     }
 
-    fn sign(&self) -> Option<format::Kind> {
+    fn sign(&self) -> Option<format::FormatKind> {
         Some(format::md::KIND)
     }
 
@@ -149,9 +145,9 @@ impl Superblock {
     }
 
     /// The layout's number as the level takes it.
-    fn shape(&self, shape: Shape) -> Shape {
+    fn shape(&self, shape: RaidShape) -> RaidShape {
         let said = self.features & feature::RAID0_LAYOUT != 0;
         let layout = if shape.level == 0 && !said { 0 } else { shape.layout };
-        Shape { layout, ..shape }
+        RaidShape { layout, ..shape }
     }
 }

@@ -18,7 +18,7 @@
 use super::mbr::Record;
 use super::{Class, Taste};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, Listing, Slice};
+use crate::mapping::slices::{Listing, PartitionType, Slice};
 use crate::probe::Probe;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Class for Minix {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let inside = matches!(probe.kind(), Some(Kind::Mbr(MINIX)));
+        let inside = matches!(probe.kind(), Some(PartitionType::Mbr(MINIX)));
         match Record::read(probe).filter(|record| inside && record.entries()[0].is_of(MINIX)) {
             Some(record) => slices(probe, &record),
             None => Taste::No,
@@ -49,7 +49,7 @@ fn slices(probe: &Probe<'_>, record: &Record) -> Taste {
     for (index, entry) in (1..).zip(record.entries()).filter(|(_, entry)| entry.is_of(MINIX)) {
         // 32-bit counts of sectors of at most 4096 bytes.
         let (start, length) = (entry.start() * sector, entry.size() * sector);
-        let kind = Kind::Mbr(MINIX);
+        let kind = PartitionType::Mbr(MINIX);
         listing.add_from(
             base,
             Slice {

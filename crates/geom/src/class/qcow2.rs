@@ -21,7 +21,7 @@ use super::container::{BlockTable, Contents, FILE, Parent, Place};
 use super::{Class, Taste};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole, round_up};
-use crate::format::{Format, Inside, Kind, Reference, Sign};
+use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
@@ -32,7 +32,7 @@ use zerocopy::big_endian::{U32, U64};
 pub struct Qcow2;
 
 /// The kind that blkid and QEMU call `qcow2`.
-pub const KIND: Kind = Kind::new("qcow2", &Qcow2);
+pub const KIND: FormatKind = FormatKind::new("qcow2", &Qcow2);
 
 on_disk! {
     /// "Header" of versions 2 and 3; version 2 ends before `incompatible_features`.
@@ -166,7 +166,7 @@ fn backing_format(header: &Header, probe: &Probe<'_>) -> Option<String> {
 }
 
 impl Format for Qcow2 {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
@@ -211,7 +211,7 @@ impl Class for Qcow2 {
         Taste::Geom(Arc::new(contents), Vec::new())
     }
 
-    fn sign(&self) -> Option<Kind> {
+    fn sign(&self) -> Option<FormatKind> {
         Some(KIND)
     }
 

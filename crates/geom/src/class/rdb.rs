@@ -27,7 +27,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{on_disk, text};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::U32;
@@ -130,10 +130,21 @@ impl Class for Rdb {
             Taste::Refused(vec![Finding::new(&finding::LABEL, Severity::Error, at, message)])
         };
         match whole {
-            None => refused(first, "a rigid disk block of an Amiga stands here whose checksum is wrong: it is not read".into()),
+            None => refused(
+                first,
+                "a rigid disk block of an Amiga stands here whose checksum is \
+                wrong: it is not read"
+                    .into(),
+            ),
             Some((at, disk)) => match u64::from(disk.rdb_block_bytes.get()) {
                 block @ (512 | 1024 | 2048 | 4096) => slices(probe, &disk, block),
-                block => refused(at, format!("a rigid disk block of an Amiga counts in blocks of {block} bytes: it is not read")),
+                block => refused(
+                    at,
+                    format!(
+                        "a rigid disk block of an Amiga counts in blocks of \
+                    {block} bytes: it is not read"
+                    ),
+                ),
             },
         }
     }
@@ -197,7 +208,13 @@ fn slices(probe: &Probe<'_>, disk: &Disk, block: u64) -> Taste {
             index += 1;
             listing.add(part.slice(index, block));
         } else {
-            listing.damaged(at, format!("block {next} of the chain of Amiga partitions has a wrong checksum: it is left out"));
+            listing.damaged(
+                at,
+                format!(
+                    "block {next} of the chain of Amiga partitions has a wrong \
+                checksum: it is left out"
+                ),
+            );
         }
         next = part.pb_next.get();
     }
@@ -220,7 +237,7 @@ impl Part {
         let (low, high) = (u64::from(self.de_low_cyl.get()), u64::from(self.de_high_cyl.get()));
         let (start, length) = (bytes(Some(low)), bytes((high + 1).checked_sub(low)));
         let name = usize::from(self.pb_drive_name[0]).min(self.pb_drive_name.len() - 1);
-        let kind = Kind::Tag(named(self.de_dos_type));
+        let kind = PartitionType::Tag(named(self.de_dos_type));
         Slice {
             suffix: format!("p{index}"),
             partition: Partition {

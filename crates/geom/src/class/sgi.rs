@@ -21,7 +21,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
@@ -88,7 +88,7 @@ impl Class for Sgi {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         // The volume header's partition begins with the header that it is in.
-        let nested = matches!(probe.kind(), Some(Kind::Tag(tag)) if tag.class == "sgi");
+        let nested = matches!(probe.kind(), Some(PartitionType::Tag(tag)) if tag.class == "sgi");
         let magic = !nested && probe.has(0, &MAGIC.to_be_bytes());
         let Some(header) = (if magic { probe.read::<Header>(0) } else { None }) else {
             return Taste::No;
@@ -111,7 +111,7 @@ impl Class for Sgi {
         {
             let (start, length) =
                 (u64::from(part.pt_firstlbn.get()) * BLOCK, u64::from(part.pt_nblks.get()) * BLOCK);
-            let kind = Kind::Tag(named(
+            let kind = PartitionType::Tag(named(
                 part.pt_type.get(),
                 index == u32::from(header.vh_swappt.get()) + 1,
             ));
@@ -194,7 +194,13 @@ mod tests {
         );
         let purposes: Vec<_> = slices
             .iter()
-            .map(|s| if let Kind::Tag(tag) = s.partition.kind { Some(tag.purpose) } else { None })
+            .map(|s| {
+                if let PartitionType::Tag(tag) = s.partition.kind {
+                    Some(tag.purpose)
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(
             purposes,
@@ -220,8 +226,8 @@ mod tests {
     #[test]
     fn the_volume_header_has_no_table_of_its_own() {
         let disk = || disk(64 << 20, &[(0, &header(PARTITIONS))]);
-        assert!(read(&Sgi, disk(), Some(Kind::Tag(named(VOLHDR, false)))).is_none());
-        assert!(read(&Sgi, disk(), Some(Kind::Mbr(0x83))).is_some());
+        assert!(read(&Sgi, disk(), Some(PartitionType::Tag(named(VOLHDR, false)))).is_none());
+        assert!(read(&Sgi, disk(), Some(PartitionType::Mbr(0x83))).is_some());
     }
 
     #[test]

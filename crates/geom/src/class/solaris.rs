@@ -22,7 +22,7 @@ use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
@@ -68,7 +68,7 @@ impl Class for Solaris {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let inside = matches!(probe.kind(), Some(Kind::Mbr(0x82 | 0xbf)));
+        let inside = matches!(probe.kind(), Some(PartitionType::Mbr(0x82 | 0xbf)));
         let vtoc = if inside { probe.read::<Vtoc>(probe.sector()) } else { None };
         let Some(vtoc) = vtoc.filter(|vtoc| vtoc.v_sanity.get() == SANE) else { return Taste::No };
         if vtoc.v_version.get() != VERSION {
@@ -132,7 +132,7 @@ fn slices(probe: &Probe<'_>, vtoc: &Vtoc) -> Taste {
         let (start, size) =
             (u64::from(part.p_start.get()) * sector, u64::from(part.p_size.get()) * sector);
         if size > 0 {
-            let kind = Kind::Tag(tag("solaris", part.p_tag.get()));
+            let kind = PartitionType::Tag(tag("solaris", part.p_tag.get()));
             listing.add(Slice {
                 suffix: letter.to_string(),
                 partition: Partition::new(index, start, size, kind),
@@ -171,10 +171,10 @@ mod tests {
         let found =
             [(2, 100, 10), (3, 110, 10), (5, 0, 1000), (1, 0, 10), (99, 120, 10), (4, 999, 2)];
         let (slices, messages) =
-            read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(Kind::Mbr(0xbf)))
+            read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(PartitionType::Mbr(0xbf)))
                 .expect("a VTOC");
         let tags = slices.iter().filter_map(|s| {
-            if let Kind::Tag(tag) = s.partition.kind {
+            if let PartitionType::Tag(tag) = s.partition.kind {
                 Some((s.suffix.as_str(), tag.name, tag.purpose))
             } else {
                 None
@@ -193,6 +193,11 @@ mod tests {
 
     #[test]
     fn hostile_numbers_are_survived() {
-        survives(&Solaris, Some(Kind::Mbr(0xbf)), &vtoc(&[(2, 100, 10), (3, 110, 10)]), |_| {});
+        survives(
+            &Solaris,
+            Some(PartitionType::Mbr(0xbf)),
+            &vtoc(&[(2, 100, 10), (3, 110, 10)]),
+            |_| {},
+        );
     }
 }

@@ -21,7 +21,7 @@
 use super::{Class, Taste};
 use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
@@ -90,7 +90,7 @@ impl Class for UnixWare {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let inside = matches!(probe.kind(), Some(Kind::Mbr(0x63)));
+        let inside = matches!(probe.kind(), Some(PartitionType::Mbr(0x63)));
         let label = if inside { probe.read::<Disklabel>(SECTOR * probe.sector()) } else { None };
         match label
             .filter(|label| label.d_magic.get() == MAGIC && label.v_magic.get() == VTOC_MAGIC)
@@ -127,7 +127,7 @@ fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
         }
         let (start, length) =
             (u64::from(part.start_sect.get()) * sector, u64::from(part.nr_sects.get()) * sector);
-        let kind = Kind::Tag(named(tag));
+        let kind = PartitionType::Tag(named(tag));
         listing.add_from(
             base,
             Slice {

@@ -22,7 +22,7 @@ use super::{Class, Taste, solaris};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::on_disk;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
+use crate::mapping::slices::{Code, Listing, PartitionType, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
@@ -108,7 +108,7 @@ impl Class for Vtoc8 {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         // A slice that begins with cylinder 0 begins with the label it is described by.
-        let nested = matches!(probe.kind(), Some(Kind::Tag(tag)) if tag.class == "vtoc8");
+        let nested = matches!(probe.kind(), Some(PartitionType::Tag(tag)) if tag.class == "vtoc8");
         let magic = !nested && probe.has(508, &MAGIC.to_be_bytes());
         let Some(label) = (if magic { probe.read::<Label>(0) } else { None }) else {
             return Taste::No;
@@ -158,8 +158,10 @@ impl Label {
             }
             // A place past 2^64 bytes is past the end too.
             let start = u64::from(map.cyl.get()).saturating_mul(self.sectors() * SECTOR);
-            let (length, kind) =
-                (u64::from(map.nblks.get()) * SECTOR, Kind::Tag(named(tag.unwrap_or_default())));
+            let (length, kind) = (
+                u64::from(map.nblks.get()) * SECTOR,
+                PartitionType::Tag(named(tag.unwrap_or_default())),
+            );
             listing.add(Slice {
                 suffix: letter.to_string(),
                 partition: Partition::new(index, start, length, kind),
@@ -275,11 +277,15 @@ mod tests {
 
     #[test]
     fn a_slice_that_begins_with_the_label_has_none() {
-        let kind = Kind::Tag(named(2));
+        let kind = PartitionType::Tag(named(2));
         assert!(read(&Vtoc8, disk(8 << 20, &[(0, &label(true, SLICES))]), Some(kind)).is_none());
         assert!(
-            read(&Vtoc8, disk(64 << 20, &[(0, &label(true, SLICES))]), Some(Kind::Mbr(0x83)))
-                .is_some()
+            read(
+                &Vtoc8,
+                disk(64 << 20, &[(0, &label(true, SLICES))]),
+                Some(PartitionType::Mbr(0x83))
+            )
+            .is_some()
         );
     }
 

@@ -11,7 +11,7 @@
 //! # Sources
 //! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -20,14 +20,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Apfs;
 
 /// The kind that blkid calls `apfs`.
-pub const KIND: Kind = Kind::new("apfs", &Apfs);
+pub const KIND: FormatKind = FormatKind::new("apfs", &Apfs);
 
 impl Format for Apfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

@@ -18,7 +18,7 @@
 //! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`;
 //! `Documentation/admin-guide/bcache.rst`.
 
-use super::{Format, Inside, Kind, Piece, Sign};
+use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
@@ -27,14 +27,14 @@ use zerocopy::little_endian::{U16, U64};
 pub struct Bcache;
 
 /// The kind that blkid calls `bcache`.
-pub const KIND: Kind = Kind::new("bcache", &Bcache);
+pub const KIND: FormatKind = FormatKind::new("bcache", &Bcache);
 
 impl Format for Bcache {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

@@ -11,7 +11,7 @@
 //! bcachefs "Principles of Operation", On disk format, Superblock; Linux
 //! `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
@@ -20,14 +20,14 @@ use zerocopy::little_endian::{U16, U64};
 pub struct Bcachefs;
 
 /// The kind that blkid calls `bcachefs`.
-pub const KIND: Kind = Kind::new("bcachefs", &Bcachefs);
+pub const KIND: FormatKind = FormatKind::new("bcachefs", &Bcachefs);
 
 impl Format for Bcachefs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

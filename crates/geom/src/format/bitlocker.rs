@@ -15,7 +15,7 @@
 //! # Sources
 //! libyal `libbde`, "BitLocker Drive Encryption (BDE) format", Volume header.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -24,14 +24,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct BitLocker;
 
 /// The kind that blkid calls `BitLocker`.
-pub const KIND: Kind = Kind::new("BitLocker", &BitLocker);
+pub const KIND: FormatKind = FormatKind::new("BitLocker", &BitLocker);
 
 impl Format for BitLocker {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

@@ -14,7 +14,7 @@
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
 
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
@@ -23,17 +23,17 @@ use zerocopy::little_endian::{U32, U64};
 pub struct Btrfs;
 
 /// The kind that blkid calls `btrfs`.
-pub const KIND: Kind = Kind::new("btrfs", &Btrfs);
+pub const KIND: FormatKind = FormatKind::new("btrfs", &Btrfs);
 
 static MAKER: Maker =
     Maker { file: &["-f"], device: &["-f"], ..Maker::new("mkfs.btrfs", "btrfs-progs") };
 
 impl Format for Btrfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

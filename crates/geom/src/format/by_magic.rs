@@ -19,7 +19,7 @@
 //! SNIA DDF 2.0; dmraid's `format/ataraid`. Compressed files: RFC 1952 (gzip), RFC 8878 (zstd), the
 //! format descriptions of xz and LZ4, PKWARE APPNOTE (zip), bzip2's `compress.c`.
 
-use super::{Data, Format, Inside, Kind, Sign, xfs};
+use super::{Data, Format, FormatKind, Inside, Sign, xfs};
 use crate::probe::Probe;
 
 mod check;
@@ -31,11 +31,11 @@ pub struct ByMagic;
 pub struct Firmware;
 
 impl Format for ByMagic {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         KNOWN.iter().chain(COMPRESSED).map(|known| known.kind).collect()
     }
 
-    fn by_name(&self, kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         KNOWN.iter().chain(COMPRESSED).find(|known| known.kind == kind).map(Known::inside)
     }
 
@@ -46,11 +46,11 @@ impl Format for ByMagic {
 }
 
 impl Format for Firmware {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         RAIDS.iter().map(|raid| raid.kind).collect()
     }
 
-    fn by_name(&self, kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         RAIDS.iter().find(|raid| raid.kind == kind).map(Known::inside)
     }
 
@@ -60,13 +60,13 @@ impl Format for Firmware {
 }
 
 /// The kind of a row of `KNOWN`.
-const fn by_magic(name: &'static str) -> Kind {
-    Kind::new(name, &ByMagic)
+const fn by_magic(name: &'static str) -> FormatKind {
+    FormatKind::new(name, &ByMagic)
 }
 
 /// The kind of a row of `RAIDS`.
-const fn member(name: &'static str) -> Kind {
-    Kind::new(name, &Firmware)
+const fn member(name: &'static str) -> FormatKind {
+    FormatKind::new(name, &Firmware)
 }
 
 /// Bytes of the sectors in which places are counted; libblkid's, whatever the device's are.
@@ -86,13 +86,32 @@ enum At {
 /// One kind of contents, by magic.
 struct Known {
     /// blkid's TYPE, or PTTYPE of a table.
-    kind: Kind,
+    kind: FormatKind,
     /// Name in words, and the reason for which its inside is not judged.
     what: &'static str,
     /// Places and magics, of which one is enough.
     magics: &'static [(At, &'static [u8])],
     /// Further check, given the byte at which the magic stands.
     check: fn(&Probe<'_>, u64) -> bool,
+}
+
+/// A row of [`KNOWN`] or [`COMPRESSED`].
+const fn known(
+    name: &'static str,
+    what: &'static str,
+    magics: &'static [(At, &'static [u8])],
+    check: fn(&Probe<'_>, u64) -> bool,
+) -> Known {
+    Known { kind: by_magic(name), what, magics, check }
+}
+
+/// A row of [`RAIDS`].
+const fn raid(
+    name: &'static str,
+    magics: &'static [(At, &'static [u8])],
+    check: fn(&Probe<'_>, u64) -> bool,
+) -> Known {
+    Known { kind: member(name), what: RAID, magics, check }
 }
 
 /// A magic long enough that nothing else has it.
@@ -107,7 +126,8 @@ const FILES: &str =
 const MEMBER: &str =
     "a member of a set that is known by its magic alone: where its data begin is not known";
 const VOLUME: &str = "a volume that is known by its magic alone: where its data begin is not known";
-const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and their start are not known";
+const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and \
+    their start are not known";
 /// Read-only formats: nothing is written in place.
 const READ_ONLY: [&str; 3] = ["cramfs", "romfs", "squashfs3"];
 
@@ -117,66 +137,101 @@ use At::{Byte, End};
 #[rustfmt::skip]
 static KNOWN: &[Known] = &[
     // Tables.
-    Known { kind: by_magic("aix"), what: TABLE, magics: &[(Byte(0), b"\xc9\xc2\xd4\xc1")], check: alone },
-    Known { kind: by_magic("ultrix"), what: TABLE, magics: &[(Byte(16312), b"\x57\x29\x03\0\x01\0\0\0")], check: alone },
-    Known { kind: by_magic("dasd"), what: TABLE, magics: &[
-        (Byte(1028), b"\xe5\xd6\xd3\xf1"), (Byte(2052), b"\xe5\xd6\xd3\xf1"), (Byte(4100), b"\xe5\xd6\xd3\xf1"), (Byte(8196), b"\xe5\xd6\xd3\xf1"),
-        (Byte(1024), b"\xd3\xd5\xe7\xf1"), (Byte(2048), b"\xd3\xd5\xe7\xf1"), (Byte(4096), b"\xd3\xd5\xe7\xf1"), (Byte(8192), b"\xd3\xd5\xe7\xf1"),
-        (Byte(1024), b"\xc3\xd4\xe2\xf1"), (Byte(2048), b"\xc3\xd4\xe2\xf1"), (Byte(4096), b"\xc3\xd4\xe2\xf1"), (Byte(8192), b"\xc3\xd4\xe2\xf1"),
-    ], check: check::whole },
-    Known { kind: by_magic("atari"), what: TABLE, magics: &[(Byte(454), b""), (Byte(466), b""), (Byte(478), b""), (Byte(490), b"")], check: check::atari },
-    Known { kind: by_magic("ldm"), what: "a dynamic disk of Windows: its database, at the end, says where its volumes begin", magics: &[(Byte(3072), b"PRIVHEAD")], check: alone },
+    known("aix", TABLE, &[(Byte(0), b"\xc9\xc2\xd4\xc1")], alone),
+    known("ultrix", TABLE, &[(Byte(16312), b"\x57\x29\x03\0\x01\0\0\0")], alone),
+    known("dasd", TABLE, &[
+        (Byte(1028), b"\xe5\xd6\xd3\xf1"), (Byte(2052), b"\xe5\xd6\xd3\xf1"),
+        (Byte(4100), b"\xe5\xd6\xd3\xf1"), (Byte(8196), b"\xe5\xd6\xd3\xf1"),
+        (Byte(1024), b"\xd3\xd5\xe7\xf1"), (Byte(2048), b"\xd3\xd5\xe7\xf1"),
+        (Byte(4096), b"\xd3\xd5\xe7\xf1"), (Byte(8192), b"\xd3\xd5\xe7\xf1"),
+        (Byte(1024), b"\xc3\xd4\xe2\xf1"), (Byte(2048), b"\xc3\xd4\xe2\xf1"),
+        (Byte(4096), b"\xc3\xd4\xe2\xf1"), (Byte(8192), b"\xc3\xd4\xe2\xf1"),
+    ], check::whole),
+    known("atari", TABLE, &[
+        (Byte(454), b""), (Byte(466), b""), (Byte(478), b""), (Byte(490), b""),
+    ], check::atari),
+    known(
+        "ldm",
+        "a dynamic disk of Windows: its database, at the end, says where its volumes begin",
+        &[(Byte(3072), b"PRIVHEAD")],
+        alone,
+    ),
     // Members of sets, volumes, encrypted volumes.
-    Known { kind: by_magic("ceph_bluestore"), what: VOLUME, magics: &[(Byte(0), b"bluestore block device")], check: alone },
-    Known { kind: by_magic("drbdmanage_control_volume"), what: VOLUME, magics: &[(Byte(0), b"$DRBDmgr=q")], check: alone },
-    Known { kind: by_magic("drbdproxy_datalog"), what: VOLUME, magics: &[(Byte(0), b"DRBDdlh*")], check: alone },
-    Known { kind: by_magic("LVM1_member"), what: MEMBER, magics: &[(Byte(0), b"HM\x01\0"), (Byte(0), b"HM\x02\0")], check: alone },
-    Known { kind: by_magic("DM_snapshot_cow"), what: VOLUME, magics: &[(Byte(0), b"SnAp")], check: alone },
-    Known { kind: by_magic("DM_verity_hash"), what: VOLUME, magics: &[(Byte(0), b"verity\0\0\x01\0\0\0")], check: alone },
-    Known { kind: by_magic("VMFS_volume_member"), what: MEMBER, magics: &[(Byte(1 << 20), b"\x0d\xd0\x01\xc0")], check: alone },
-    Known { kind: by_magic("ubi"), what: MEMBER, magics: &[(Byte(0), b"UBI#")], check: alone },
-    Known { kind: by_magic("stratis"), what: MEMBER, magics: &[(Byte(516), STRATIS), (Byte(4612), STRATIS)], check: alone },
-    Known { kind: by_magic("cs_fvault2"), what: VOLUME, magics: &[(Byte(88), b"CS\x01\0\0\0")], check: check::core_storage },
-    Known { kind: by_magic("mpool"), what: MEMBER, magics: &[(Byte(0), b"mpoolDev")], check: alone },
-    Known { kind: by_magic("geli"), what: "an encrypted volume of FreeBSD: its sectors are known to its key alone", magics: &[(End(1, 0), b"GEOM::ELI"), (End(8, 0), b"GEOM::ELI")], check: alone },
-    Known { kind: by_magic("graid3"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::RAID3"), (End(8, 0), b"GEOM::RAID3")], check: alone },
-    Known { kind: by_magic("gjournal"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::JOURNAL"), (End(8, 0), b"GEOM::JOURNAL")], check: alone },
-    Known { kind: by_magic("gvirstor"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::VIRSTOR"), (End(8, 0), b"GEOM::VIRSTOR")], check: alone },
-    Known { kind: by_magic("gshsec"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::SHSEC"), (End(8, 0), b"GEOM::SHSEC")], check: alone },
-    Known { kind: by_magic("oracleasm"), what: MEMBER, magics: &[(Byte(32), b"ORCLDISK")], check: alone },
+    known("ceph_bluestore", VOLUME, &[(Byte(0), b"bluestore block device")], alone),
+    known("drbdmanage_control_volume", VOLUME, &[(Byte(0), b"$DRBDmgr=q")], alone),
+    known("drbdproxy_datalog", VOLUME, &[(Byte(0), b"DRBDdlh*")], alone),
+    known("LVM1_member", MEMBER, &[(Byte(0), b"HM\x01\0"), (Byte(0), b"HM\x02\0")], alone),
+    known("DM_snapshot_cow", VOLUME, &[(Byte(0), b"SnAp")], alone),
+    known("DM_verity_hash", VOLUME, &[(Byte(0), b"verity\0\0\x01\0\0\0")], alone),
+    known("VMFS_volume_member", MEMBER, &[(Byte(1 << 20), b"\x0d\xd0\x01\xc0")], alone),
+    known("ubi", MEMBER, &[(Byte(0), b"UBI#")], alone),
+    known("stratis", MEMBER, &[(Byte(516), STRATIS), (Byte(4612), STRATIS)], alone),
+    known("cs_fvault2", VOLUME, &[(Byte(88), b"CS\x01\0\0\0")], check::core_storage),
+    known("mpool", MEMBER, &[(Byte(0), b"mpoolDev")], alone),
+    known(
+        "geli",
+        "an encrypted volume of FreeBSD: its sectors are known to its key alone",
+        &[(End(1, 0), b"GEOM::ELI"), (End(8, 0), b"GEOM::ELI")],
+        alone,
+    ),
+    known("graid3", MEMBER, &[(End(1, 0), b"GEOM::RAID3"), (End(8, 0), b"GEOM::RAID3")], alone),
+    known("gjournal", MEMBER, &[
+        (End(1, 0), b"GEOM::JOURNAL"), (End(8, 0), b"GEOM::JOURNAL"),
+    ], alone),
+    known("gvirstor", MEMBER, &[
+        (End(1, 0), b"GEOM::VIRSTOR"), (End(8, 0), b"GEOM::VIRSTOR"),
+    ], alone),
+    known("gshsec", MEMBER, &[(End(1, 0), b"GEOM::SHSEC"), (End(8, 0), b"GEOM::SHSEC")], alone),
+    known("oracleasm", MEMBER, &[(Byte(32), b"ORCLDISK")], alone),
     // File systems.
     Known { kind: xfs::EXTERNAL_LOG, what: xfs::LOG, magics: &[
-        (Byte(0), XLOG), (Byte(512), XLOG), (Byte(1024), XLOG), (Byte(1536), XLOG), (Byte(2048), XLOG), (Byte(2560), XLOG), (Byte(3072), XLOG), (Byte(3584), XLOG),
+        (Byte(0), XLOG), (Byte(512), XLOG), (Byte(1024), XLOG), (Byte(1536), XLOG),
+        (Byte(2048), XLOG), (Byte(2560), XLOG), (Byte(3072), XLOG), (Byte(3584), XLOG),
     ], check: check::xfs_log },
-    Known { kind: by_magic("exfs"), what: FILES, magics: &[(Byte(0), b"EXFS")], check: check::exfs },
-    Known { kind: by_magic("reiser4"), what: FILES, magics: &[(Byte(65536), b"ReIsEr4")], check: alone },
-    Known { kind: by_magic("hfs"), what: FILES, magics: &[(Byte(1024), b"BD")], check: check::hfs },
-    Known { kind: by_magic("hpfs"), what: FILES, magics: &[(Byte(8192), b"\x49\xe8\x95\xf9")], check: check::hpfs },
-    Known { kind: by_magic("sysv"), what: FILES, magics: &[
-        (Byte(1016), b"\x20\x7e\x18\xfd"), (Byte(10232), b"\x20\x7e\x18\xfd"), (Byte(16376), b"\x20\x7e\x18\xfd"), (Byte(19448), b"\x20\x7e\x18\xfd"),
-        (Byte(1016), b"\xfd\x18\x7e\x20"), (Byte(10232), b"\xfd\x18\x7e\x20"), (Byte(16376), b"\xfd\x18\x7e\x20"), (Byte(19448), b"\xfd\x18\x7e\x20"),
-    ], check: alone },
-    Known { kind: by_magic("xenix"), what: FILES, magics: &[(Byte(2040), b"\x44\x55\x2b\0"), (Byte(2040), b"\0\x2b\x55\x44"), (Byte(2048), b"\x2b\x55\x44"), (Byte(2048), b"\x44\x55\x2b")], check: alone },
-    Known { kind: by_magic("ReFS"), what: FILES, magics: &[(Byte(0), b"\0\0\0ReFS\0")], check: alone },
-    Known { kind: by_magic("cramfs"), what: FILES, magics: &[(Byte(0), b"\x45\x3d\xcd\x28"), (Byte(0), b"\x28\xcd\x3d\x45")], check: alone },
-    Known { kind: by_magic("romfs"), what: FILES, magics: &[(Byte(0), b"-rom1fs-")], check: alone },
-    Known { kind: by_magic("squashfs3"), what: FILES, magics: &[(Byte(0), b"sqsh"), (Byte(0), b"hsqs")], check: check::squashfs3 },
-    Known { kind: by_magic("minix"), what: FILES, magics: &[
-        (Byte(1040), b"\x7f\x13"), (Byte(1040), b"\x8f\x13"), (Byte(1040), b"\x13\x7f"), (Byte(1040), b"\x13\x8f"),
-        (Byte(1040), b"\x68\x24"), (Byte(1040), b"\x78\x24"), (Byte(1040), b"\x24\x68"), (Byte(1040), b"\x24\x78"),
-        (Byte(1048), b"\x5a\x4d"), (Byte(1048), b"\x4d\x5a"),
-    ], check: check::minix },
-    Known { kind: by_magic("gfs2"), what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs2 },
-    Known { kind: by_magic("gfs"), what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs },
-    Known { kind: by_magic("ocfs"), what: FILES, magics: &[(Byte(8), b"OracleCFS"), (Byte(8192), b"OracleCFS")], check: alone },
-    Known { kind: by_magic("ocfs2"), what: FILES, magics: &[(Byte(1024), b"OCFSV2"), (Byte(2048), b"OCFSV2"), (Byte(4096), b"OCFSV2"), (Byte(8192), b"OCFSV2")], check: alone },
-    Known { kind: by_magic("vxfs"), what: FILES, magics: &[(Byte(1024), b"\xf5\xfc\x01\xa5"), (Byte(8192), b"\xa5\x01\xfc\xf5")], check: alone },
-    Known { kind: by_magic("nss"), what: FILES, magics: &[(Byte(4096), b"SPB5")], check: alone },
-    Known { kind: by_magic("ubifs"), what: FILES, magics: &[(Byte(0), b"\x31\x18\x10\x06")], check: alone },
-    Known { kind: by_magic("bfs"), what: FILES, magics: &[(Byte(0), b"\xce\xfa\xad\x1b")], check: alone },
-    Known { kind: by_magic("VMFS"), what: FILES, magics: &[(Byte(2 << 20), b"\x5e\xf1\xab\x2f")], check: alone },
-    Known { kind: by_magic("befs"), what: FILES, magics: &[(Byte(32), b"BFS1"), (Byte(32), b"1SFB"), (Byte(544), b"BFS1"), (Byte(544), b"1SFB")], check: check::befs },
-    Known { kind: by_magic("zonefs"), what: FILES, magics: &[(Byte(0), b"SFOZ")], check: alone },
+    known("exfs", FILES, &[(Byte(0), b"EXFS")], check::exfs),
+    known("reiser4", FILES, &[(Byte(65536), b"ReIsEr4")], alone),
+    known("hfs", FILES, &[(Byte(1024), b"BD")], check::hfs),
+    known("hpfs", FILES, &[(Byte(8192), b"\x49\xe8\x95\xf9")], check::hpfs),
+    known("sysv", FILES, &[
+        (Byte(1016), b"\x20\x7e\x18\xfd"), (Byte(10232), b"\x20\x7e\x18\xfd"),
+        (Byte(16376), b"\x20\x7e\x18\xfd"), (Byte(19448), b"\x20\x7e\x18\xfd"),
+        (Byte(1016), b"\xfd\x18\x7e\x20"), (Byte(10232), b"\xfd\x18\x7e\x20"),
+        (Byte(16376), b"\xfd\x18\x7e\x20"), (Byte(19448), b"\xfd\x18\x7e\x20"),
+    ], alone),
+    known("xenix", FILES, &[
+        (Byte(2040), b"\x44\x55\x2b\0"), (Byte(2040), b"\0\x2b\x55\x44"),
+        (Byte(2048), b"\x2b\x55\x44"), (Byte(2048), b"\x44\x55\x2b"),
+    ], alone),
+    known("ReFS", FILES, &[(Byte(0), b"\0\0\0ReFS\0")], alone),
+    known("cramfs", FILES, &[
+        (Byte(0), b"\x45\x3d\xcd\x28"), (Byte(0), b"\x28\xcd\x3d\x45"),
+    ], alone),
+    known("romfs", FILES, &[(Byte(0), b"-rom1fs-")], alone),
+    known("squashfs3", FILES, &[(Byte(0), b"sqsh"), (Byte(0), b"hsqs")], check::squashfs3),
+    known("minix", FILES, &[
+        (Byte(1040), b"\x7f\x13"), (Byte(1040), b"\x8f\x13"), (Byte(1040), b"\x13\x7f"),
+        (Byte(1040), b"\x13\x8f"), (Byte(1040), b"\x68\x24"), (Byte(1040), b"\x78\x24"),
+        (Byte(1040), b"\x24\x68"), (Byte(1040), b"\x24\x78"), (Byte(1048), b"\x5a\x4d"),
+        (Byte(1048), b"\x4d\x5a"),
+    ], check::minix),
+    known("gfs2", FILES, &[(Byte(65536), GFS)], check::gfs2),
+    known("gfs", FILES, &[(Byte(65536), GFS)], check::gfs),
+    known("ocfs", FILES, &[(Byte(8), b"OracleCFS"), (Byte(8192), b"OracleCFS")], alone),
+    known("ocfs2", FILES, &[
+        (Byte(1024), b"OCFSV2"), (Byte(2048), b"OCFSV2"), (Byte(4096), b"OCFSV2"),
+        (Byte(8192), b"OCFSV2"),
+    ], alone),
+    known("vxfs", FILES, &[
+        (Byte(1024), b"\xf5\xfc\x01\xa5"), (Byte(8192), b"\xa5\x01\xfc\xf5"),
+    ], alone),
+    known("nss", FILES, &[(Byte(4096), b"SPB5")], alone),
+    known("ubifs", FILES, &[(Byte(0), b"\x31\x18\x10\x06")], alone),
+    known("bfs", FILES, &[(Byte(0), b"\xce\xfa\xad\x1b")], alone),
+    known("VMFS", FILES, &[(Byte(2 << 20), b"\x5e\xf1\xab\x2f")], alone),
+    known("befs", FILES, &[
+        (Byte(32), b"BFS1"), (Byte(32), b"1SFB"), (Byte(544), b"BFS1"), (Byte(544), b"1SFB"),
+    ], check::befs),
+    known("zonefs", FILES, &[(Byte(0), b"SFOZ")], alone),
 ];
 
 const PACKED: &str =
@@ -185,16 +240,16 @@ const PACKED: &str =
 /// Compressed files, which blkid has no names for: an image is often kept as one.
 #[rustfmt::skip]
 static COMPRESSED: &[Known] = &[
-    Known { kind: by_magic("gzip"), what: PACKED, magics: &[(Byte(0), b"\x1f\x8b\x08")], check: alone },
-    Known { kind: by_magic("xz"), what: PACKED, magics: &[(Byte(0), b"\xfd7zXZ\0")], check: alone },
-    Known { kind: by_magic("zstd"), what: PACKED, magics: &[(Byte(0), b"\x28\xb5\x2f\xfd")], check: alone },
-    Known { kind: by_magic("bzip2"), what: PACKED, magics: &[(Byte(4), b"1AY&SY")], check: alone },
-    Known { kind: by_magic("lz4"), what: PACKED, magics: &[(Byte(0), b"\x04\x22\x4d\x18")], check: alone },
-    Known { kind: by_magic("zip"), what: PACKED, magics: &[(Byte(0), b"PK\x03\x04")], check: alone },
+    known("gzip", PACKED, &[(Byte(0), b"\x1f\x8b\x08")], alone),
+    known("xz", PACKED, &[(Byte(0), b"\xfd7zXZ\0")], alone),
+    known("zstd", PACKED, &[(Byte(0), b"\x28\xb5\x2f\xfd")], alone),
+    known("bzip2", PACKED, &[(Byte(4), b"1AY&SY")], alone),
+    known("lz4", PACKED, &[(Byte(0), b"\x04\x22\x4d\x18")], alone),
+    known("zip", PACKED, &[(Byte(0), b"PK\x03\x04")], alone),
 ];
 
 /// Kinds of compressed files, each with the ending of their names.
-pub static ENDINGS: [(Kind, &str); 6] = [
+pub static ENDINGS: [(FormatKind, &str); 6] = [
     (by_magic("gzip"), "gz"),
     (by_magic("xz"), "xz"),
     (by_magic("zstd"), "zst"),
@@ -213,20 +268,28 @@ const PROMISE: &[u8] = b"Promise Technology, Inc.";
 /// Members of firmware RAIDs: whole disks of at least 64 KiB.
 #[rustfmt::skip]
 static RAIDS: &[Known] = &[
-    Known { kind: member("ddf_raid_member"), what: RAID, magics: &[(End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE)], check: check::ddf },
-    Known { kind: member("lsi_mega_raid_member"), what: RAID, magics: &[(End(1, 0), b"$XIDE$")], check: alone },
-    Known { kind: member("via_raid_member"), what: RAID, magics: &[(End(1, 0), b"\x55\xaa")], check: check::via },
-    Known { kind: member("silicon_medley_raid_member"), what: RAID, magics: &[(End(1, 0x60), b"\0\0\0\x2f")], check: check::silicon },
-    Known { kind: member("nvidia_raid_member"), what: RAID, magics: &[(End(2, 0), b"NVIDIA")], check: alone },
-    Known { kind: member("promise_fasttrack_raid_member"), what: RAID, magics: &[
-        (End(63, 0), PROMISE), (End(255, 0), PROMISE), (End(256, 0), PROMISE), (End(16, 0), PROMISE), (End(399, 0), PROMISE), (End(591, 0), PROMISE),
-        (End(675, 0), PROMISE), (End(735, 0), PROMISE), (End(911, 0), PROMISE), (End(974, 0), PROMISE), (End(991, 0), PROMISE), (End(951, 0), PROMISE),
+    raid("ddf_raid_member", &[
+        (End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE),
+    ], check::ddf),
+    raid("lsi_mega_raid_member", &[(End(1, 0), b"$XIDE$")], alone),
+    raid("via_raid_member", &[(End(1, 0), b"\x55\xaa")], check::via),
+    raid("silicon_medley_raid_member", &[(End(1, 0x60), b"\0\0\0\x2f")], check::silicon),
+    raid("nvidia_raid_member", &[(End(2, 0), b"NVIDIA")], alone),
+    raid("promise_fasttrack_raid_member", &[
+        (End(63, 0), PROMISE), (End(255, 0), PROMISE), (End(256, 0), PROMISE),
+        (End(16, 0), PROMISE), (End(399, 0), PROMISE), (End(591, 0), PROMISE),
+        (End(675, 0), PROMISE), (End(735, 0), PROMISE), (End(911, 0), PROMISE),
+        (End(974, 0), PROMISE), (End(991, 0), PROMISE), (End(951, 0), PROMISE),
         (End(3087, 0), PROMISE),
-    ], check: alone },
-    Known { kind: member("hpt45x_raid_member"), what: RAID, magics: &[(End(11, 0), b"\xf3\x16\x78\x5a"), (End(11, 0), b"\xfd\x16\x78\x5a")], check: alone },
-    Known { kind: member("hpt37x_raid_member"), what: RAID, magics: &[(Byte(4640), b"\xf0\x16\x78\x5a"), (Byte(4640), b"\xfd\x16\x78\x5a")], check: alone },
-    Known { kind: member("adaptec_raid_member"), what: RAID, magics: &[(End(1, 0), b"\x37\xfc\x4d\x1e")], check: check::adaptec },
-    Known { kind: member("jmicron_raid_member"), what: RAID, magics: &[(End(1, 0), b"JM")], check: check::jmicron },
+    ], alone),
+    raid("hpt45x_raid_member", &[
+        (End(11, 0), b"\xf3\x16\x78\x5a"), (End(11, 0), b"\xfd\x16\x78\x5a"),
+    ], alone),
+    raid("hpt37x_raid_member", &[
+        (Byte(4640), b"\xf0\x16\x78\x5a"), (Byte(4640), b"\xfd\x16\x78\x5a"),
+    ], alone),
+    raid("adaptec_raid_member", &[(End(1, 0), b"\x37\xfc\x4d\x1e")], check::adaptec),
+    raid("jmicron_raid_member", &[(End(1, 0), b"JM")], check::jmicron),
 ];
 
 impl At {

@@ -12,7 +12,7 @@
 //! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct
 //! md_on_disk_08`, `struct meta_data_on_disk_9`).
 
-use super::{Format, Kind, Sign};
+use super::{Format, FormatKind, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
@@ -21,10 +21,10 @@ use zerocopy::big_endian::{U32, U64};
 pub struct Drbd;
 
 /// The kind that blkid calls `drbd`.
-pub const KIND: Kind = Kind::new("drbd", &Drbd);
+pub const KIND: FormatKind = FormatKind::new("drbd", &Drbd);
 
 impl Format for Drbd {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
@@ -37,8 +37,8 @@ const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
 
 on_disk! {
-    /// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The
-    /// identity is the fifth number before version 9, then the sixth.
+    /// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common.
+    /// The identity is the fifth number before version 9, then the sixth.
     struct Metadata of 68 bytes {
          0 => effective_size: U64,
          8 => uuids: [U64; 4],

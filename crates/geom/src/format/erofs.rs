@@ -9,7 +9,7 @@
 //! # Sources
 //! Linux `fs/erofs/erofs_fs.h` (`struct erofs_super_block`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
@@ -18,14 +18,14 @@ use zerocopy::little_endian::U32;
 pub struct Erofs;
 
 /// The kind that blkid calls `erofs`.
-pub const KIND: Kind = Kind::new("erofs", &Erofs);
+pub const KIND: FormatKind = FormatKind::new("erofs", &Erofs);
 
 impl Format for Erofs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

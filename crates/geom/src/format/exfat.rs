@@ -14,7 +14,7 @@
 
 use super::boot_fields::{Field, rebase};
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData};
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
@@ -26,7 +26,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Exfat;
 
 /// The kind that blkid calls `exfat`.
-pub const KIND: Kind = Kind::new("exfat", &Exfat);
+pub const KIND: FormatKind = FormatKind::new("exfat", &Exfat);
 
 static MAKER: Maker = Maker {
     clusters_follow: true,
@@ -35,11 +35,11 @@ static MAKER: Maker = Maker {
 };
 
 impl Format for Exfat {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 
@@ -51,7 +51,7 @@ impl Format for Exfat {
         Some(&MAKER)
     }
 
-    fn is_made_here(&self, _kind: Kind, _length: u64) -> bool {
+    fn is_made_here(&self, _kind: FormatKind, _length: u64) -> bool {
         true
     }
 

@@ -15,7 +15,7 @@
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Piece, Sign};
+use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::size::PAGE;
 use crate::probe::Probe;
@@ -25,13 +25,13 @@ use zerocopy::little_endian::{U16, U32};
 pub struct Ext;
 
 /// The kind that blkid calls `ext2`.
-pub const EXT2: Kind = Kind::new("ext2", &Ext);
+pub const EXT2: FormatKind = FormatKind::new("ext2", &Ext);
 /// The kind that blkid calls `ext3`.
-pub const EXT3: Kind = Kind::new("ext3", &Ext);
+pub const EXT3: FormatKind = FormatKind::new("ext3", &Ext);
 /// The kind that blkid calls `ext4`.
-pub const EXT4: Kind = Kind::new("ext4", &Ext);
+pub const EXT4: FormatKind = FormatKind::new("ext4", &Ext);
 /// The kind that blkid calls `jbd`.
-pub const JBD: Kind = Kind::new("jbd", &Ext);
+pub const JBD: FormatKind = FormatKind::new("jbd", &Ext);
 
 static MAKER: Maker = Maker {
     freebsd: Some("e2fsprogs"),
@@ -46,11 +46,11 @@ static MAKER: Maker = Maker {
 };
 
 impl Format for Ext {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![EXT2, EXT3, EXT4, JBD]
     }
 
-    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         (kind != JBD).then(|| Inside::from_zero(block))
     }
 
@@ -62,7 +62,7 @@ impl Format for Ext {
         Some(&MAKER)
     }
 
-    fn is_made_here(&self, kind: Kind, _length: u64) -> bool {
+    fn is_made_here(&self, kind: FormatKind, _length: u64) -> bool {
         kind == EXT4
     }
 
@@ -90,7 +90,7 @@ impl Format for Ext {
             .then(|| format!("tune2fs -E stride={},stripe_width={}", chunk / block, stripe / block))
     }
 
-    fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
+    fn shorten(&self, kind: FormatKind, file: &str, length: u64) -> Option<String> {
         (kind != JBD).then(|| format!("e2fsck -fp {file}; resize2fs {file} {}K", length >> 10))
     }
 }

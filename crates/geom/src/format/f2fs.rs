@@ -12,7 +12,7 @@
 //! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct
 //! f2fs_super_block`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -21,14 +21,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct F2fs;
 
 /// The kind that blkid calls `f2fs`.
-pub const KIND: Kind = Kind::new("f2fs", &F2fs);
+pub const KIND: FormatKind = FormatKind::new("f2fs", &F2fs);
 
 impl Format for F2fs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

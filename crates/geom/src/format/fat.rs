@@ -19,7 +19,7 @@
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
+use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
@@ -32,7 +32,7 @@ use zerocopy::little_endian::{U16, U32};
 pub struct Fat;
 
 /// The kind that blkid calls `vfat`.
-pub const KIND: Kind = Kind::new("vfat", &Fat);
+pub const KIND: FormatKind = FormatKind::new("vfat", &Fat);
 
 static MAKER: Maker = Maker {
     file: &["-I"],
@@ -47,11 +47,11 @@ static MAKER: Maker = Maker {
 };
 
 impl Format for Fat {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 
@@ -68,7 +68,7 @@ impl Format for Fat {
     }
 
     /// A FAT on a floppy has no room for as many reserved sectors as a unit takes.
-    fn is_made_here(&self, _kind: Kind, length: u64) -> bool {
+    fn is_made_here(&self, _kind: FormatKind, length: u64) -> bool {
         length >= SMALLEST
     }
 
@@ -131,7 +131,7 @@ on_disk! {
 
 on_disk! {
     /// On-disk entry of a directory.
-    struct Entry of 32 bytes {
+    struct DirectoryEntry of 32 bytes {
          0 => name: [u8; 11],
         11 => attr: u8,
         12 => skip0: [u8; 8],
@@ -233,7 +233,7 @@ fn magic(probe: &Probe<'_>, boot: &BootSector) -> Option<u64> {
 /// The name of the volume's own entry in the directory at `at`.
 fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
     for n in 0..length / ENTRY {
-        let entry: Entry = probe.read(at.checked_add(n * ENTRY)?)?;
+        let entry: DirectoryEntry = probe.read(at.checked_add(n * ENTRY)?)?;
         let free =
             entry.name[0] == 0xe5 || entry.fst_clus_hi.get() != 0 || entry.fst_clus_lo.get() != 0;
         match entry.attr & ATTR_MASK {

@@ -13,7 +13,7 @@
 //! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees",
 //! "Catalog File", "HFS Wrapper".
 
-use super::{Data, Format, Inside, Kind, Sign};
+use super::{Data, Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
@@ -22,14 +22,14 @@ use zerocopy::big_endian::{U16, U32, U64};
 pub struct HfsPlus;
 
 /// The kind that blkid calls `hfsplus`.
-pub const KIND: Kind = Kind::new("hfsplus", &HfsPlus);
+pub const KIND: FormatKind = FormatKind::new("hfsplus", &HfsPlus);
 
 impl Format for HfsPlus {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

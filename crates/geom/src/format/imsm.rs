@@ -18,8 +18,8 @@
 //! # Sources
 //! mdadm `super-intel.c`; libblkid `superblocks/isw_raid.c`.
 
-use super::{Data, Format, Inside, Kind, Sign};
-use crate::format::md::shape::Shape;
+use super::{Data, Format, FormatKind, Inside, Sign};
+use crate::mapping::raid::shape::RaidShape;
 use crate::probe::Probe;
 use mpb::{Damage, Mpb, Volume};
 
@@ -29,18 +29,18 @@ pub mod mpb;
 pub struct Imsm;
 
 /// The kind that blkid calls `isw_raid_member`.
-pub const KIND: Kind = Kind::new("isw_raid_member", &Imsm);
+pub const KIND: FormatKind = FormatKind::new("isw_raid_member", &Imsm);
 
 /// Layouts as md numbers them: left-asymmetric, and two near copies.
 const ALGORITHM_LEFT_ASYMMETRIC: u32 = 0;
 const TWO_NEAR: u32 = 0x102;
 
 impl Format for Imsm {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::Unknown(
             "a member of a firmware RAID: where its volumes begin is not known without reading it",
         ))
@@ -78,7 +78,7 @@ fn sign(at: u64, found: Result<Mpb, Damage>) -> Sign {
 
 impl Volume {
     /// The shape of the volume, as md would have it.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> RaidShape {
         let level = i32::from(self.map.level);
         let layout = match level {
             5 => ALGORITHM_LEFT_ASYMMETRIC,
@@ -87,7 +87,7 @@ impl Volume {
         };
         // A map has room for 255 disks.
         let disks = u32::try_from(self.map.members.len()).unwrap_or(u32::MAX);
-        Shape { level, layout, chunk: self.map.chunk, disks }
+        RaidShape { level, layout, chunk: self.map.chunk, disks }
     }
 
     /// Its arrangement in a few words: `vol0: raid5 of 3 disks, chunks of 65536 bytes`.

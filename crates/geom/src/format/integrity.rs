@@ -16,7 +16,7 @@
 //! Linux `drivers/md/dm-integrity.c`, `struct superblock`, `calculate_device_limits`,
 //! `get_data_sector`; `Documentation/admin-guide/device-mapper/dm-integrity.rst`.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::round_up;
 use crate::probe::Probe;
@@ -26,10 +26,10 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Integrity;
 
 /// The kind that blkid calls `DM_integrity`.
-pub const KIND: Kind = Kind::new("DM_integrity", &Integrity);
+pub const KIND: FormatKind = FormatKind::new("DM_integrity", &Integrity);
 
 impl Format for Integrity {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

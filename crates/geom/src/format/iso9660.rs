@@ -12,7 +12,7 @@
 //! `superblocks/iso9660.c` for the date that serves as UUID and for which of two names is the
 //! label.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
@@ -21,14 +21,14 @@ use zerocopy::little_endian::{U16, U32};
 pub struct Iso9660;
 
 /// The kind that blkid calls `iso9660`.
-pub const KIND: Kind = Kind::new("iso9660", &Iso9660);
+pub const KIND: FormatKind = FormatKind::new("iso9660", &Iso9660);
 
 impl Format for Iso9660 {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::ReadOnly)
     }
 

@@ -6,7 +6,7 @@
 //! # Sources
 //! Linux `fs/jfs/jfs_superblock.h` (`struct jfs_superblock`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -15,14 +15,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Jfs;
 
 /// The kind that blkid calls `jfs`.
-pub const KIND: Kind = Kind::new("jfs", &Jfs);
+pub const KIND: FormatKind = FormatKind::new("jfs", &Jfs);
 
 impl Format for Jfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

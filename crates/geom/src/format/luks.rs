@@ -18,7 +18,7 @@
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format
 //! Specification" 1.1, sections 2 and 3.
 
-use super::{Format, Inside, Kind, Piece, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Piece, Sign, StrayData};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
@@ -27,14 +27,14 @@ use zerocopy::big_endian::{U16, U32, U64};
 pub struct Luks;
 
 /// The kind that blkid calls `crypto_LUKS`.
-pub const KIND: Kind = Kind::new("crypto_LUKS", &Luks);
+pub const KIND: FormatKind = FormatKind::new("crypto_LUKS", &Luks);
 
 impl Format for Luks {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

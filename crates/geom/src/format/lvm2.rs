@@ -16,7 +16,7 @@
 //! # Sources
 //! LVM2 `lib/label/label.h`, `lib/format_text/layout.h`, `lib/misc/crc.c`.
 
-use super::{Format, Inside, Kind, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Sign, StrayData};
 use crate::base::ondisk;
 use crate::probe::Probe;
 
@@ -26,14 +26,14 @@ pub mod label;
 pub struct Lvm2;
 
 /// The kind that blkid calls `LVM2_member`.
-pub const KIND: Kind = Kind::new("LVM2_member", &Lvm2);
+pub const KIND: FormatKind = FormatKind::new("LVM2_member", &Lvm2);
 
 impl Format for Lvm2 {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

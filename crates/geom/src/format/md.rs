@@ -13,33 +13,33 @@
 //!
 //! # Limits
 //! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be:
-//! it belongs to the partition. A superblock with a wrong checksum is recognised; its set is not made
-//! ([`crate::class::md`]). Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2 counts.
+//! it belongs to the partition. A superblock with a wrong checksum is recognised; its set is not
+//! made ([`crate::class::md`]). Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2
+//! counts.
 //!
 //! # Sources
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`,
 //! `super1.c`.
 
-use super::{Format, Inside, Kind, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Sign, StrayData};
 use crate::base::ondisk;
 use crate::probe::Probe;
 use superblock::Superblock;
 
-pub mod shape;
 pub mod superblock;
 
 /// The format, for the registry.
 pub struct Md;
 
 /// The kind that blkid calls `linux_raid_member`.
-pub const KIND: Kind = Kind::new("linux_raid_member", &Md);
+pub const KIND: FormatKind = FormatKind::new("linux_raid_member", &Md);
 
 impl Format for Md {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

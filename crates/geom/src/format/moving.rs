@@ -7,17 +7,17 @@
 pub mod mark;
 
 use self::mark::{MAGIC, Mark};
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::probe::Probe;
 
 /// The format, for the registry.
 pub struct Moving;
 
 /// The kind of what a move left.
-pub const KIND: Kind = Kind::new("trueline_move", &Moving);
+pub const KIND: FormatKind = FormatKind::new("trueline_move", &Moving);
 
 impl Format for Moving {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

@@ -11,7 +11,7 @@
 //! Linux `include/uapi/linux/nilfs2_ondisk.h` (`struct nilfs_super_block`), `fs/nilfs2/the_nilfs.c`
 //! (`nilfs_valid_sb`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -20,14 +20,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Nilfs2;
 
 /// The kind that blkid calls `nilfs2`.
-pub const KIND: Kind = Kind::new("nilfs2", &Nilfs2);
+pub const KIND: FormatKind = FormatKind::new("nilfs2", &Nilfs2);
 
 impl Format for Nilfs2 {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

@@ -15,7 +15,7 @@
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign};
+use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign};
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
@@ -27,7 +27,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Ntfs;
 
 /// The kind that blkid calls `ntfs`.
-pub const KIND: Kind = Kind::new("ntfs", &Ntfs);
+pub const KIND: FormatKind = FormatKind::new("ntfs", &Ntfs);
 
 /// The heads and sectors of a track that BIOSes and Windows agree on.
 const HEADS: &str = "255";
@@ -46,11 +46,11 @@ static MAKER: Maker = Maker {
 };
 
 impl Format for Ntfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

@@ -8,7 +8,7 @@
 //! Linux (before 6.13) `fs/reiserfs/reiserfs.h` (`struct reiserfs_super_block`); libblkid
 //! `superblocks/reiserfs.c` for the versions.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
@@ -17,14 +17,14 @@ use zerocopy::little_endian::{U16, U32};
 pub struct ReiserFs;
 
 /// The kind that blkid calls `reiserfs`.
-pub const KIND: Kind = Kind::new("reiserfs", &ReiserFs);
+pub const KIND: FormatKind = FormatKind::new("reiserfs", &ReiserFs);
 
 impl Format for ReiserFs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 

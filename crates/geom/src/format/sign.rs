@@ -1,6 +1,6 @@
 //! Signs of formats: the kind that was recognised, and the numbers that decide alignment inside it.
 
-use super::{Kind, OTHER};
+use super::{FormatKind, OTHER};
 use crate::probe::Probe;
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     /// Its kind, and with it the format.
-    pub kind: Kind,
+    pub kind: FormatKind,
     /// The byte of the provider at which the magic stands.
     pub magic: u64,
     /// Bytes that it takes at the end, where its magic counts from there: in a slice that has all
@@ -48,7 +48,7 @@ pub struct Sign {
 
 impl Sign {
     /// A format recognised by the magic at that byte.
-    pub fn new(kind: Kind, magic: u64) -> Sign {
+    pub fn new(kind: FormatKind, magic: u64) -> Sign {
         Sign {
             kind,
             magic,

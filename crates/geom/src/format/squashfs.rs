@@ -9,7 +9,7 @@
 //! # Sources
 //! Linux `fs/squashfs/squashfs_fs.h` (`struct squashfs_super_block`).
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -18,14 +18,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct SquashFs;
 
 /// The kind that blkid calls `squashfs`.
-pub const KIND: Kind = Kind::new("squashfs", &SquashFs);
+pub const KIND: FormatKind = FormatKind::new("squashfs", &SquashFs);
 
 impl Format for SquashFs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::ReadOnly)
     }
 

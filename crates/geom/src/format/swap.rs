@@ -10,7 +10,7 @@
 //! signatures of suspended systems and when a label counts.
 
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
@@ -19,18 +19,18 @@ use zerocopy::little_endian::U32;
 pub struct Swap;
 
 /// The kind that blkid calls `swap`.
-pub const SWAP: Kind = Kind::new("swap", &Swap);
+pub const SWAP: FormatKind = FormatKind::new("swap", &Swap);
 /// The kind that blkid calls `swsuspend`.
-pub const SWSUSPEND: Kind = Kind::new("swsuspend", &Swap);
+pub const SWSUSPEND: FormatKind = FormatKind::new("swsuspend", &Swap);
 
 static MAKER: Maker = Maker { device: &["-f"], ..Maker::new("mkswap", "util-linux") };
 
 impl Format for Swap {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![SWAP, SWSUSPEND]
     }
 
-    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         (kind == SWAP).then(|| Inside::from_zero(block))
     }
 
@@ -87,7 +87,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 
 /// The kind and version by the mark at the end of a first page of `page` bytes; `None` without a
 /// known mark.
-fn version(probe: &Probe<'_>, page: u64) -> Option<(Kind, &'static str)> {
+fn version(probe: &Probe<'_>, page: u64) -> Option<(FormatKind, &'static str)> {
     let mark = probe.bytes(page - MARK as u64, MARK)?;
     let tuxonice = probe.has(0, TUXONICE);
     match mark.as_slice() {

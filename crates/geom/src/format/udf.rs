@@ -15,7 +15,7 @@
 //! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID
 //! and version.
 
-use super::{Format, Inside, Kind, Sign, iso9660};
+use super::{Format, FormatKind, Inside, Sign, iso9660};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
@@ -24,14 +24,14 @@ use zerocopy::little_endian::{U16, U32};
 pub struct Udf;
 
 /// The kind that blkid calls `udf`.
-pub const KIND: Kind = Kind::new("udf", &Udf);
+pub const KIND: FormatKind = FormatKind::new("udf", &Udf);
 
 impl Format for Udf {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 
@@ -40,7 +40,7 @@ impl Format for Udf {
     }
 
     /// A bridge disc is ISO 9660 as well.
-    fn includes(&self, other: Kind) -> bool {
+    fn includes(&self, other: FormatKind) -> bool {
         other == iso9660::KIND
     }
 }

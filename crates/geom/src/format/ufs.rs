@@ -15,7 +15,7 @@
 use self::fs::{
     BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2,
 };
-use super::{Format, Inside, Kind, Piece, Sign};
+use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::{BE, ByteOrder, LE, U32};
@@ -26,14 +26,14 @@ pub(crate) mod fs;
 pub struct Ufs;
 
 /// The kind that blkid calls `ufs`.
-pub const KIND: Kind = Kind::new("ufs", &Ufs);
+pub const KIND: FormatKind = FormatKind::new("ufs", &Ufs);
 
 impl Format for Ufs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(Inside::from_zero(block))
     }
 
@@ -41,7 +41,7 @@ impl Format for Ufs {
         recognise(probe)
     }
 
-    fn is_made_here(&self, _kind: Kind, _length: u64) -> bool {
+    fn is_made_here(&self, _kind: FormatKind, _length: u64) -> bool {
         true
     }
 

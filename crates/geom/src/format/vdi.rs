@@ -7,7 +7,7 @@
 //! # Sources
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`); QEMU `block/vdi.c`.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
@@ -16,10 +16,10 @@ use zerocopy::little_endian::{U32, U64};
 pub struct Vdi;
 
 /// The kind that blkid calls `vdi`.
-pub const KIND: Kind = Kind::new("vdi", &Vdi);
+pub const KIND: FormatKind = FormatKind::new("vdi", &Vdi);
 
 impl Format for Vdi {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

@@ -8,7 +8,7 @@
 //! Linux `drivers/md/dm-vdo/encodings.c` (`struct volume_geometry`), `constants.h`
 //! (`VDO_BLOCK_SIZE`).
 
-use super::{Format, Kind, Sign};
+use super::{Format, FormatKind, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 
@@ -16,10 +16,10 @@ use crate::probe::Probe;
 pub struct Vdo;
 
 /// The kind that blkid calls `vdo`.
-pub const KIND: Kind = Kind::new("vdo", &Vdo);
+pub const KIND: FormatKind = FormatKind::new("vdo", &Vdo);
 
 impl Format for Vdo {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

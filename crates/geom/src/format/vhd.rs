@@ -13,7 +13,7 @@
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic
 //! Disk Header Format.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
@@ -22,10 +22,10 @@ use zerocopy::big_endian::{U32, U64};
 pub struct Vhd;
 
 /// The kind that blkid calls `vhd`.
-pub const KIND: Kind = Kind::new("vhd", &Vhd);
+pub const KIND: FormatKind = FormatKind::new("vhd", &Vhd);
 
 impl Format for Vhd {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

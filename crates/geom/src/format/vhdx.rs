@@ -11,7 +11,7 @@
 //! # Sources
 //! [MS-VHDX] 2.2.1 File Type Identifier, 2.2.3 Region Table, 2.6 Metadata Region.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{Guid, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -20,10 +20,10 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Vhdx;
 
 /// The kind that blkid calls `vhdx`.
-pub const KIND: Kind = Kind::new("vhdx", &Vhdx);
+pub const KIND: FormatKind = FormatKind::new("vhdx", &Vhdx);
 
 impl Format for Vhdx {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

@@ -13,7 +13,7 @@
 //! VMware "Virtual Disk Format 5.0", The Descriptor File, Hosted Sparse Extent Header, ESX Server
 //! Sparse Extent Header.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
@@ -22,10 +22,10 @@ use zerocopy::little_endian::{U32, U64};
 pub struct Vmdk;
 
 /// The kind that blkid calls `vmdk`.
-pub const KIND: Kind = Kind::new("vmdk", &Vmdk);
+pub const KIND: FormatKind = FormatKind::new("vmdk", &Vmdk);
 
 impl Format for Vmdk {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 

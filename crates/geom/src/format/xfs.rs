@@ -17,7 +17,7 @@
 //! rounded); libblkid `superblocks/xfs.c` for the refusals.
 
 use super::maker::Maker;
-use super::{Format, Inside, Kind, Piece, Sign};
+use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::size::PAGE;
 use crate::probe::Probe;
@@ -27,9 +27,9 @@ use zerocopy::big_endian::{U16, U32, U64};
 pub struct Xfs;
 
 /// The kind that blkid calls `xfs`.
-pub const XFS: Kind = Kind::new("xfs", &Xfs);
+pub const XFS: FormatKind = FormatKind::new("xfs", &Xfs);
 /// The kind that blkid calls `xfs_external_log`.
-pub const EXTERNAL_LOG: Kind = Kind::new("xfs_external_log", &Xfs);
+pub const EXTERNAL_LOG: FormatKind = FormatKind::new("xfs_external_log", &Xfs);
 
 static MAKER: Maker = Maker {
     freebsd: Some("xfsprogs"),
@@ -44,11 +44,11 @@ static MAKER: Maker = Maker {
 };
 
 impl Format for Xfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![XFS, EXTERNAL_LOG]
     }
 
-    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, kind: FormatKind, block: Option<u64>) -> Option<Inside> {
         Some(if kind == XFS { Inside::from_zero(block) } else { Inside::Unknown(LOG) })
     }
 
@@ -60,7 +60,7 @@ impl Format for Xfs {
         Some(&MAKER)
     }
 
-    fn is_made_here(&self, kind: Kind, _length: u64) -> bool {
+    fn is_made_here(&self, kind: FormatKind, _length: u64) -> bool {
         kind == XFS
     }
 

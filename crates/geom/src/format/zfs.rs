@@ -17,7 +17,7 @@
 //! `include/sys/vdev_impl.h` (`vdev_label_t`, `VDEV_LABEL_START_SIZE`), `module/zfs/vdev_label.c`;
 //! list encoding: OpenZFS `module/nvpair/nvpair.c` (`nvs_xdr_nvp_op`), with RFC 4506.
 
-use super::{Format, Inside, Kind, Sign};
+use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 
@@ -25,14 +25,14 @@ use crate::probe::Probe;
 pub struct Zfs;
 
 /// The kind that blkid calls `zfs_member`.
-pub const KIND: Kind = Kind::new("zfs_member", &Zfs);
+pub const KIND: FormatKind = FormatKind::new("zfs_member", &Zfs);
 
 impl Format for Zfs {
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
-    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+    fn by_name(&self, _kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         Some(Inside::FURTHER_IN)
     }
 

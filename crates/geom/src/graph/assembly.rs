@@ -153,7 +153,8 @@ impl Graph {
         }
     }
 
-    /// Adds the data area of a member whose set shows what it holds: it is judged by its start alone.
+    /// Adds the data area of a member whose set shows what it holds: it is judged by its start
+    /// alone.
     fn add_shown_data(&mut self, id: Id) {
         // A member of which no set was made shows its own already.
         if self.children(id).any(|child| self.providers[child].is_data_area()) {

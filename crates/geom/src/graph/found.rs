@@ -3,7 +3,7 @@
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
-use crate::format::{Inside, Kind, Sign};
+use crate::format::{FormatKind, Inside, Sign};
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
 use crate::registry::{self, CLASSES, FORMATS, LAST};
@@ -82,7 +82,7 @@ impl Found {
 
     /// True if what stands here with the sign of the kind `own` is a set's or another format's too,
     /// or is no more: a second copy alone beside a table or another format is what they left.
-    fn is_shown_elsewhere(&self, own: Option<Kind>) -> bool {
+    fn is_shown_elsewhere(&self, own: Option<FormatKind>) -> bool {
         let mut others = self.signs.iter().filter(|sign| Some(sign.kind) != own);
         let holds = |sign: &Sign| sign.data.is_some_and(|data| data.offset == 0);
         let is_copy = |sign: &Sign| Some(sign.kind) == own && sign.magic != 0;

@@ -45,8 +45,8 @@ pub enum Occupant {
 }
 
 impl Contents<'_> {
-    /// The table on the provider, whole or damaged. A table that tasting does not see is not edited:
-    /// a kernel would not see it either.
+    /// The table on the provider, whole or damaged. A table that tasting does not see is not
+    /// edited: a kernel would not see it either.
     pub fn table(&self, probe: &Probe<'_>) -> Option<Table> {
         let is_extended = probe.kind().is_some_and(|kind| kind.is_extended());
         SCHEMES.iter().find_map(|&scheme| {

@@ -10,7 +10,7 @@ use crate::class::nop::Nop;
 use crate::format::{self, Inside, Sign};
 use crate::mapping::geom::{Arrangement, Geom};
 use crate::mapping::route::Route;
-use crate::mapping::slices::{Kind, Slices};
+use crate::mapping::slices::{PartitionType, Slices};
 use std::sync::Arc;
 
 /// A range of bytes that can be read as a device: a disk, a slice, a set, a data area.
@@ -22,7 +22,7 @@ pub struct Provider {
     /// Class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
     pub class: &'static str,
     /// Kind of the format whose data area it is; `None` for anything else.
-    pub area_of: Option<format::Kind>,
+    pub area_of: Option<format::FormatKind>,
     /// Providers beneath it: none for a disk, one for a slice, all members for a set.
     pub parents: Vec<Id>,
     /// True if it is made of members; false for a disk or a range of one provider.
@@ -36,7 +36,7 @@ pub struct Provider {
     /// False if its start is not known: an old `lsblk` lists partitions without it.
     pub placed: bool,
     /// Its type in the table above; `None` for a disk, a set or a data area.
-    pub kind: Option<Kind>,
+    pub kind: Option<PartitionType>,
     /// Its name in the table above, of schemes that have names.
     pub label: Option<String>,
     /// Its UUID in the table above, of schemes that have UUIDs.
@@ -171,7 +171,7 @@ impl Provider {
 
     /// True if it is an extended partition, which holds only the chain of logical ones.
     pub fn is_extended(&self) -> bool {
-        self.kind.is_some_and(Kind::is_extended)
+        self.kind.is_some_and(PartitionType::is_extended)
     }
 }
 

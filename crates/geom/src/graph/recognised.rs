@@ -1,7 +1,7 @@
 //! The content of a provider in brief: formats, a table, membership of a set, a type.
 
 use super::{Graph, Id};
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use crate::table::types;
 
 /// Facts that tell a reader what a provider holds. Several may be true at once; the first that is
@@ -38,7 +38,7 @@ impl Graph {
             table: p.table.as_ref().zip(p.slices()).map(|((scheme, _), _)| *scheme),
             set: set.map(|set| self.providers[set].name.clone()),
             // An MBR has no entry of type 0.
-            kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
+            kind: p.kind.filter(|&kind| kind != PartitionType::Mbr(0)).map(types::name),
             class: p.class,
             level: p.arrangement.as_ref().map(|set| set.level.clone()),
             is_set: p.is_set && !p.is_contents && !p.parents.is_empty(),

@@ -7,7 +7,7 @@ use crate::class::zero::Zero;
 use crate::format::Sign;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use std::sync::Arc;
 
 /// A partition with an unknown start, of which at most the distance past a boundary is reported.
@@ -15,7 +15,7 @@ pub struct Unplaced {
     /// Its name without the disk's.
     pub suffix: String,
     /// Its type in the table.
-    pub kind: Kind,
+    pub kind: PartitionType,
     /// Its name in the table.
     pub label: Option<String>,
     /// Length of the partition in bytes.

@@ -4,11 +4,11 @@
 use super::lay::{percent, whole};
 use super::{Part, Size};
 use crate::base::topology::{Grain, round_up};
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{PartitionType, place};
 use crate::table::{Refusal, Table, scheme, types};
 
 /// The type called `name` in the scheme.
-pub(super) fn kind(table: &Table, name: &str) -> Result<Kind, Refusal> {
+pub(super) fn kind(table: &Table, name: &str) -> Result<PartitionType, Refusal> {
     scheme::typed_kind(table, name).map(|(kind, _)| kind)
 }
 

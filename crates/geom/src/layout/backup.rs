@@ -236,8 +236,10 @@ mod tests {
 
     #[test]
     fn reads_what_people_and_gpart_write() {
-        let text = "# ada0\n\nGPT 128\n1   freebsd-boot  40 1024 boot  [bootme,bootonce] \n2 freebsd-ufs 1m 4s  \n\
-                    3\tfreebsd-ufs 0x1000 8 [bootme]\r\n4 freebsd-ufs 9000 1 my root [x] \n5 freebsd-ufs 9001 1 a[b";
+        let text = "# ada0\n\nGPT 128\n1   freebsd-boot  40 1024 boot  [bootme,bootonce] \n2 \
+            freebsd-ufs 1m 4s  \n\
+                    3\tfreebsd-ufs 0x1000 8 [bootme]\r\n4 freebsd-ufs 9000 1 my root [x] \n5 \
+                    freebsd-ufs 9001 1 a[b";
         let backup = parse(text, 512).unwrap();
         assert_eq!((backup.scheme.as_str(), backup.entries), ("GPT", Some(128)));
         let want = [

@@ -10,7 +10,7 @@ use crate::base::patch::Patch;
 use crate::base::topology::{Grain, round_up};
 use crate::graph::Found;
 use crate::graph::occupant::{Contents, Occupant, require_readable};
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{PartitionType, place};
 use crate::probe::Probe;
 use crate::table::scheme::{New, TableSite};
 use crate::table::{Advice, Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
@@ -247,9 +247,9 @@ impl Planning<'_> {
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
             let kind = kind(table, &part.kind)?;
-            let uuid = part
-                .uuid
-                .or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
+            let uuid = part.uuid.or_else(|| {
+                matches!(kind, PartitionType::Gpt(_)).then(|| Guid::random((self.random)()))
+            });
             let place_there = Request {
                 start: Some(range.start),
                 size: Some(range.end - range.start),

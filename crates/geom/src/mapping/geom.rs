@@ -1,6 +1,6 @@
 //! The answers of a geom: its providers, their boundaries, and the place of their bytes.
 
-use super::slices::{Kind, Slices};
+use super::slices::{PartitionType, Slices};
 use super::tables::Tables;
 pub use super::unpack::Packing;
 use crate::base::error::Errno;
@@ -48,8 +48,8 @@ pub trait Geom: Send + Sync {
     }
 
     /// Makes the bytes at `offset` of what other consumers hold, for a run that [`Geom::map`]
-    /// answered with [`Extent::Rebuilt`], or with [`Extent::At`] that could not be read; `buffer` is
-    /// no longer than that run.
+    /// answered with [`Extent::Rebuilt`], or with [`Extent::At`] that could not be read; `buffer`
+    /// is no longer than that run.
     ///
     /// Errors: those of `read`, and [`Errno::Io`] where too little is left.
     fn rebuild(
@@ -63,8 +63,8 @@ pub trait Geom: Send + Sync {
         Err(Errno::Io)
     }
 
-    /// The rows of the provider in `slot`, if it is a set with parity and all its members are there:
-    /// a model that writes them as a system would.
+    /// The rows of the provider in `slot`, if it is a set with parity and all its members are
+    /// there: a model that writes them as a system would.
     fn rows(&self, slot: usize) -> Option<&dyn Rows> {
         let _ = slot;
         None
@@ -76,8 +76,8 @@ pub trait Geom: Send + Sync {
         None
     }
 
-    /// The reason for which the provider in `slot` cannot be written anywhere, in a few words; `None`
-    /// where some of it can.
+    /// The reason for which the provider in `slot` cannot be written anywhere, in a few words;
+    /// `None` where some of it can.
     fn read_only(&self, slot: usize) -> Option<&'static str> {
         let _ = slot;
         None
@@ -147,7 +147,7 @@ pub struct Slot {
     /// Length of the provider in bytes.
     pub length: u64,
     /// Type in the table; `None` outside of tables.
-    pub kind: Option<Kind>,
+    pub kind: Option<PartitionType>,
 }
 
 /// Direction of an I/O.

@@ -1,7 +1,7 @@
 //! One partition, as a table records it.
 
 use crate::base::ondisk::Guid;
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use std::ops::Range;
 
 /// Facts that every table records of a partition. A [`Slice`](crate::mapping::slices::Slice) shows
@@ -15,7 +15,7 @@ pub struct Partition {
     /// Length of the partition in bytes.
     pub length: u64,
     /// Type in the table.
-    pub kind: Kind,
+    pub kind: PartitionType,
     /// Name in the table; `None` if it or the table has none.
     pub label: Option<String>,
     /// GUID in the table; `None` if it or the table has none.
@@ -24,7 +24,7 @@ pub struct Partition {
 
 impl Partition {
     /// A partition without a name and a GUID.
-    pub fn new(index: u32, start: u64, length: u64, kind: Kind) -> Partition {
+    pub fn new(index: u32, start: u64, length: u64, kind: PartitionType) -> Partition {
         Partition { index, start, length, kind, label: None, guid: None }
     }
 

@@ -365,8 +365,8 @@ impl Route {
         }
     }
 
-    /// The reason for which nothing of it can be written, in a few words: its own layer's, else that
-    /// of any layer beneath.
+    /// The reason for which nothing of it can be written, in a few words: its own layer's, else
+    /// that of any layer beneath.
     pub fn read_only(&self) -> Option<&'static str> {
         let End::Geom { geom, slot, below, .. } = &self.end else { return None };
         geom.read_only(*slot).or_else(|| below.iter().find_map(Route::read_only))
@@ -527,8 +527,8 @@ impl Route {
         self.walk(done, offset, length, Op::Read, visit)
     }
 
-    /// Fills `buffer` from `offset`. Of several copies it takes the first that can be read, and what
-    /// has no copy left is rebuilt.
+    /// Fills `buffer` from `offset`. Of several copies it takes the first that can be read, and
+    /// what has no copy left is rebuilt.
     ///
     /// Errors: the first of a piece; of copies, that of the last.
     pub fn read_at(

@@ -34,7 +34,7 @@ impl Dialect {
 
 /// Type of a slice in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartitionType {
     /// Type byte of an MBR or EBR.
     Mbr(u8),
     /// Type GUID of a GPT.
@@ -45,10 +45,10 @@ pub enum Kind {
     Tag(Tag),
 }
 
-impl Kind {
+impl PartitionType {
     /// True for an extended partition, whose first sector is a table of the same class.
     pub fn is_extended(self) -> bool {
-        matches!(self, Kind::Mbr(0x05 | 0x0f | 0x85))
+        matches!(self, PartitionType::Mbr(0x05 | 0x0f | 0x85))
     }
 }
 
@@ -144,7 +144,7 @@ impl Slices {
         let end = start.saturating_add(length);
         let slice = Slice {
             suffix: String::new(),
-            partition: Partition::new(1, start, length, Kind::Mbr(0)),
+            partition: Partition::new(1, start, length, PartitionType::Mbr(0)),
         };
         Slices::new(start..end, vec![slice])
     }
@@ -249,8 +249,10 @@ pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
                 place(range.start, sector)
             );
             findings.push(
-                Finding::new(&finding::OVERLAP, Severity::Error, range.start, message)
-                    .fix("find out which of the two holds the data before anything writes to either; then delete or shrink the other"),
+                Finding::new(&finding::OVERLAP, Severity::Error, range.start, message).fix(
+                    "find out which of the two holds the data before anything writes to \
+                        either; then delete or shrink the other",
+                ),
             );
         }
         if furthest.is_none_or(|(_, f)| f.end < range.end) {

@@ -63,12 +63,14 @@ impl fmt::Display for Error {
             }
             Error::FirstGroup { ncg, cssize } => write!(
                 f,
-                "first cylinder group ran out of space: it holds the directories and {cssize} bytes of summaries of {ncg} groups; \
+                "first cylinder group ran out of space: it holds the directories and {cssize} \
+                bytes of summaries of {ncg} groups; \
                  a larger block (-b) makes fewer groups, a larger density (-i) fewer inodes"
             ),
             Error::LastGroup(size) => write!(
                 f,
-                "no size of cylinder groups leaves the last of {size} fragments long enough for its own tables; take another size (-s), \
+                "no size of cylinder groups leaves the last of {size} fragments long enough for \
+                its own tables; take another size (-s), \
                  or fewer inodes (-i)"
             ),
             Error::TooLarge(size) => {

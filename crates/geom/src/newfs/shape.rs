@@ -46,7 +46,7 @@ pub(super) fn decide(
     let (mut bsize, mut fsize) = chosen(sector, unit, options);
     let mut density = options.density;
     let shape = loop {
-        let shape = Shape::new(bsize, fsize, bytes, sector, options, printed)?;
+        let shape = UfsSizes::new(bsize, fsize, bytes, sector, options, printed)?;
         match shape.density(&mut density, printed, warnings) {
             Some(fpi) => break shape.groups(fpi, options, printed)?,
             None if bsize >= *BLOCK.end() => return Err(Error::TooLarge(bytes)),
@@ -60,8 +60,11 @@ pub(super) fn decide(
     // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a
     // snapshot of itself.
     if geometry.maxfilesize() < geometry.bytes() {
-        warnings
-            .push("WARNING: You will be unable to create snapshots on this file system.  Correct by using a larger blocksize.".to_string());
+        warnings.push(
+            "WARNING: You will be unable to create snapshots on this file system.  Correct \
+                by using a larger blocksize."
+                .to_string(),
+        );
     }
     let fsize = geometry.fsize;
     if let Some(unit) = unit.filter(|&unit| !is_whole(fsize, unit)) {
@@ -107,7 +110,7 @@ fn chosen(sector: u64, unit: Option<u64>, options: &Options) -> (u64, u64) {
 }
 
 /// Sizes that follow from the block and the fragment, then the groups.
-struct Shape {
+struct UfsSizes {
     bsize: u64,
     fsize: u64,
     frag: u64,
@@ -124,7 +127,7 @@ struct Shape {
     ipg: u64,
 }
 
-impl Shape {
+impl UfsSizes {
     fn new(
         bsize: u64,
         fsize: u64,
@@ -132,7 +135,7 @@ impl Shape {
         sector: u64,
         options: &Options,
         printed: &mut Vec<String>,
-    ) -> Result<Shape, Error> {
+    ) -> Result<UfsSizes, Error> {
         let (bsize, fsize) = legal(bsize, fsize, sector, printed)?;
         let frag = bsize / fsize;
         let maxbsize = extent_size(bsize, options, printed);
@@ -145,7 +148,7 @@ impl Shape {
         let sblkno = up((SBLOCK_UFS2 + SBLOCKSIZE).div_ceil(fsize), frag);
         let cblkno = sblkno + up(SBLOCKSIZE.div_ceil(fsize), frag);
         let size = bytes / fsize;
-        Ok(Shape {
+        Ok(UfsSizes {
             bsize,
             fsize,
             frag,
@@ -239,7 +242,7 @@ impl Shape {
         mut fpi: u64,
         options: &Options,
         printed: &mut Vec<String>,
-    ) -> Result<Shape, Error> {
+    ) -> Result<UfsSizes, Error> {
         loop {
             self.grow(fpi, options.max_blocks_per_group);
             let best = self.fpg;
@@ -249,7 +252,11 @@ impl Shape {
             let inodes = self.size.div_ceil(self.fpg).saturating_mul(self.ipg);
             if inodes <= INODES - self.inopb() {
                 if best != self.fpg {
-                    printed.push(format!("Reduced frags per cylinder group from {best} to {} to enlarge last cyl group", self.fpg));
+                    printed.push(format!(
+                        "Reduced frags per cylinder group from {best} to {} to \
+                        enlarge last cyl group",
+                        self.fpg
+                    ));
                 }
                 return Ok(self);
             }

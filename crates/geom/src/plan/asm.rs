@@ -25,7 +25,11 @@ impl Layer for Asm {
         let whole = |unit: &u64| t.counting().all(|f| is_whole(*unit, f.grain.size()));
         let unit = super::powers(UNIT, MOST).find(whole);
         if unit.is_none() {
-            plan.note(format!("oracle-asm: no allocation unit is whole units of the {}: files begin off some of them", describe_all(t)));
+            plan.note(format!(
+                "oracle-asm: no allocation unit is whole units of the {}: files \
+                begin off some of them",
+                describe_all(t)
+            ));
         }
         let unit = unit.unwrap_or(UNIT);
         let why = format!("every file begins on one: whole units of the {}", describe_all(t));
@@ -38,7 +42,8 @@ impl Layer for Asm {
         let choice = Choice::new("oracle-asm", "sector", Value::Bytes(sector), why)
             .typed(format!("'sector_size'='{sector}'"));
         plan.choose(choice.costing(Price::amplified(written(t, sector, sector))));
-        let why = "a commit writes whole ones; the drive's 512-byte sectors would be read before they are written";
+        let why = "a commit writes whole ones; the drive's 512-byte sectors would be read before \
+            they are written";
         let mut redo = Choice::new("oracle-asm", "redo block", Value::Bytes(sector), why)
             .typed(format!("BLOCKSIZE {sector}"));
         redo = redo.costing(Price::amplified(written(t, sector, sector)));

@@ -51,7 +51,8 @@ impl Layer for Bcache {
             Choice::new("bcache", "block", Value::Bytes(block), why)
                 .typed(format!("--block {block}")),
         );
-        let why = "the erase unit of the cache's drive, where its maker says it; a bucket is thrown away as one";
+        let why = "the erase unit of the cache's drive, where its maker says it; a bucket is \
+            thrown away as one";
         plan.choose(
             Choice::new("bcache", "bucket", Value::Bytes(BUCKET), why)
                 .typed(format!("--bucket {BUCKET}")),
@@ -66,7 +67,10 @@ impl Layer for Bcache {
             "CACHE=/dev/disk/by-id/...  # the cache, a partition on the grain of its own drive",
         );
         let (device, sectors) = (base.arguments(), start / 512);
-        plan.run(format!("make-bcache --block {block} --bucket {BUCKET} --data-offset {sectors} -B {device} -C $CACHE"));
+        plan.run(format!(
+            "make-bcache --block {block} --bucket {BUCKET} --data-offset {sectors} -B \
+            {device} -C $CACHE"
+        ));
         let offered: Topology = t.shift(start, t.length.saturating_sub(up(start, t.sector)));
         LayerBase::device(offered, "/dev/bcache0")
     }

@@ -94,8 +94,12 @@ impl Layer for Card {
             }
             _ => ("ntfs", unit, "on"),
         };
-        let note = (sectors > u64::from(u32::MAX))
-            .then(|| format!("sd-card: {sectors} sectors are more than an MBR counts: the partition ends where it can"));
+        let note = (sectors > u64::from(u32::MAX)).then(|| {
+            format!(
+                "sd-card: {sectors} sectors are more than an MBR counts: the \
+                partition ends where it can"
+            )
+        });
         let why = format!(
             "{what} the boundary unit of {unit} bytes that the SD Association has for this capacity"
         );

@@ -36,7 +36,8 @@ impl Layer for Cassandra {
             );
         }
         plan.choose(choice);
-        let why = "allocated beforehand and synced every 10 s: what is synced in between is part of a unit only at its end";
+        let why = "allocated beforehand and synced every 10 s: what is synced in between is part \
+            of a unit only at its end";
         let log = Choice::new("cassandra", "commit log", Value::Bytes(SEGMENT), why)
             .typed("commitlog_segment_size: 32MiB");
         plan.choose(log.costing(Price::amplified(written(
@@ -48,7 +49,10 @@ impl Layer for Cassandra {
             "install -d -o cassandra {0}/cassandra {0}/cassandra/data {0}/cassandra/commitlog",
             base.arguments()
         ));
-        plan.note("cassandra: chunk_length_in_kb belongs to each table's compression, the rest to cassandra.yaml; leave half of the space to compaction");
+        plan.note(
+            "cassandra: chunk_length_in_kb belongs to each table's compression, the rest to \
+            cassandra.yaml; leave half of the space to compaction",
+        );
         base.clone()
     }
 }

@@ -41,7 +41,10 @@ impl Layer for Osd {
         plan.choose(choice);
         plan.run(format!("ceph config set osd bluestore_min_alloc_size {size}"));
         plan.run(format!("ceph-volume lvm create --bluestore --data {}", base.arguments()));
-        plan.note("ceph-osd: a device is best given whole or as a logical volume; erasure coding cuts objects again, by stripe_unit, which is to be whole allocations");
+        plan.note(
+            "ceph-osd: a device is best given whole or as a logical volume; erasure coding \
+            cuts objects again, by stripe_unit, which is to be whole allocations",
+        );
         LayerBase::device(t.clone(), "osd")
     }
 }

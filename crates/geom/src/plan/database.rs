@@ -142,18 +142,22 @@ fn guard(
     };
     plan.choose(match torn(base, page) {
         Torn::No(why) => {
-            choice("off", format!("half a page cannot be left: {why}"), one).or(Value::word("on"), twice, "if that is not to be relied on")
+            let why = format!("half a page cannot be left: {why}");
+            choice("off", why, one).or(
+                Value::word("on"),
+                twice,
+                "if that is not to be relied on",
+            )
         }
         Torn::Placed(why) => choice("on", why, twice).or(
             Value::word("off"),
             one,
             "once the files are placed on whole pages: an extent size hint, blocks or clusters of a page",
         ),
-        Torn::Yes => choice("on", format!("a power cut may leave half a page of {page} bytes"), twice).or(
-            Value::word("off"),
-            one,
-            "only if losing data is allowed",
-        ),
+        Torn::Yes => {
+            let why = format!("a power cut may leave half a page of {page} bytes");
+            choice("on", why, twice).or(Value::word("off"), one, "only if losing data is allowed")
+        }
     });
 }
 
@@ -215,7 +219,10 @@ fn mysql(base: &LayerBase, plan: &mut Plan) {
     plan.run(format!("printf '%s\\n' '[mysqld]' datadir={directory} {settings} > {directory}.cnf"));
     plan.run(format!("install -d -o mysql {directory}"));
     plan.run(format!("mysqld --defaults-file={directory}.cnf --user=mysql --initialize"));
-    plan.note(format!("mysql: start the server with --defaults-file={directory}.cnf too; MariaDB's last command is mariadb-install-db --defaults-file={directory}.cnf --user=mysql"));
+    plan.note(format!(
+        "mysql: start the server with --defaults-file={directory}.cnf too; MariaDB's \
+        last command is mariadb-install-db --defaults-file={directory}.cnf --user=mysql"
+    ));
 }
 
 /// The settings of all choices of `layer` that go into a server's file, as words of a shell.
@@ -313,7 +320,8 @@ fn rocksdb(base: &LayerBase, plan: &mut Plan) {
         Choice::new("rocksdb", "direct writes", Value::word("true"), why)
             .typed("use_direct_io_for_flush_and_compaction=true"),
     );
-    let why = "blocks are only read; compressed they end anywhere, so none is aligned unless block_align is set and compression is not";
+    let why = "blocks are only read; compressed they end anywhere, so none is aligned unless \
+        block_align is set and compression is not";
     let block = Choice::new("rocksdb", "block", Value::Bytes(16384), why).typed("block_size=16384");
     plan.choose(block.or(
         Value::Bytes(4096),

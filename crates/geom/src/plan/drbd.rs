@@ -21,7 +21,8 @@ impl Layer for Drbd {
     fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &base.topology;
         let meta = up((t.length / MAPPED).saturating_add(FIXED), PAGE);
-        let why = "at the end: data begin with the device below, so whatever is on the grain there is on it here";
+        let why = "at the end: data begin with the device below, so whatever is on the grain there \
+            is on it here";
         let choice = Choice::new("drbd", "metadata", Value::word("internal"), why)
             .typed("meta-disk internal");
         let log = Price::amplified(written(t, PAGE, PAGE))
@@ -48,7 +49,10 @@ impl Layer for Drbd {
         plan.run(format!(
             "printf '%s\\n' 'resource data {{' \"device /dev/drbd0; disk {device}; meta-disk internal;\" 'disk {{ al-extents 6433; }}' 'on HOST1 {{ address 192.0.2.1:7789; }}' 'on HOST2 {{ address 192.0.2.2:7789; }}' '}}' > /etc/drbd.d/data.res"
         ));
-        plan.note("drbd: HOST1, HOST2 and their addresses are for you to fill in; the rest on both, and primary on one alone");
+        plan.note(
+            "drbd: HOST1, HOST2 and their addresses are for you to fill in; the rest on \
+            both, and primary on one alone",
+        );
         plan.run("drbdadm create-md data");
         plan.run("drbdadm up data");
         plan.run("drbdadm primary --force data");

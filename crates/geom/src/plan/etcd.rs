@@ -23,13 +23,18 @@ impl Layer for Etcd {
             Choice::new("etcd", "page", Value::Bytes(PAGE), why)
                 .costing(database::price(base, PAGE)),
         );
-        let why = "the log's unit of writing, fixed; every proposal is synced by itself, so that one of 200 bytes writes a page";
+        let why = "the log's unit of writing, fixed; every proposal is synced by itself, so that \
+            one of 200 bytes writes a page";
         plan.choose(
             Choice::new("etcd", "log page", Value::Bytes(PAGE), why)
                 .costing(database::price(base, PAGE)),
         );
         if unit_size(t) > PAGE {
-            plan.note(format!("etcd: neither can be made the unit of {} bytes: a drive of smaller units, or one with a cache that survives power failures", unit_size(t)));
+            plan.note(format!(
+                "etcd: neither can be made the unit of {} bytes: a drive of smaller \
+                units, or one with a cache that survives power failures",
+                unit_size(t)
+            ));
         }
         plan.run(format!("etcd --data-dir {}/etcd", base.arguments()));
         base.clone()

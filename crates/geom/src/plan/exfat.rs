@@ -110,7 +110,10 @@ impl Layer for Exfat {
             ));
         }
         if super::unit(t).is_some_and(|f| f.grain.phase() != 0) {
-            plan.note("exfat: mkfs.exfat counts its boundary from byte 0 of the disk, so it cannot follow a phase: check the result");
+            plan.note(
+                "exfat: mkfs.exfat counts its boundary from byte 0 of the disk, so it cannot \
+                follow a phase: check the result",
+            );
         }
         base.make("exfat", "mkfs.exfat", &p.options(), plan);
         base.mount(plan);

@@ -82,7 +82,11 @@ impl Layer for Ext4 {
             block = block.or(Value::Bytes(cluster), price(cluster), why);
         }
         if p.block > PAGE {
-            plan.note(format!("ext4: blocks of {} bytes, the device's sector, need a kernel with pages or block sizes as large", p.block));
+            plan.note(format!(
+                "ext4: blocks of {} bytes, the device's sector, need a kernel with \
+                pages or block sizes as large",
+                p.block
+            ));
         }
         plan.choose(block);
         if let Some((stride, s)) = p.stride.zip(stripe(t)) {

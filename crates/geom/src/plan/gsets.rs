@@ -92,7 +92,8 @@ impl Layer for Set {
             }
             None => {
                 let copies = f64::from(u32::try_from(self.disks).unwrap_or(u32::MAX));
-                let why = "every write goes to all members; they begin alike, so what is on the grain of one is on that of all";
+                let why = "every write goes to all members; they begin alike, so what is on the \
+                    grain of one is on that of all";
                 let choice = Choice::new("gmirror", "members", Value::Count(self.disks, ""), why);
                 plan.choose(
                     choice.costing(

@@ -30,7 +30,8 @@ impl Layer for Kafka {
             segment,
             base.files.as_ref().map_or(4096, |f| f.grid),
         ))));
-        let why = "the page cache writes neighbours together; a flush for every message writes the last unit again for each";
+        let why = "the page cache writes neighbours together; a flush for every message writes the \
+            last unit again for each";
         let flush = Choice::new("kafka", "flush", Value::word("by the page cache"), why);
         let each = Price::amplified(written(t, 4096, 4096));
         plan.choose(flush.or(

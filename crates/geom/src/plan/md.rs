@@ -17,8 +17,8 @@ use super::{
 };
 use crate::base::size;
 use crate::base::topology::{Topology, is_whole, round_down};
-use crate::class::md::layout::Layout;
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::shape::RaidShape;
 
 /// Default layouts of mdadm: of RAID5 and RAID6, and of RAID10 with two near copies.
 const LEFT_SYMMETRIC: u32 = 2;
@@ -91,8 +91,8 @@ impl Md {
         }
     }
 
-    /// The topology that the set offers over members like `member`: that of its class, in the layout
-    /// that mdadm chooses.
+    /// The topology that the set offers over members like `member`: that of its class, in the
+    /// layout that mdadm chooses.
     fn topology(&self, member: &Topology, chunk: u64) -> Topology {
         let layout = match self.level {
             5 | 6 => LEFT_SYMMETRIC,
@@ -104,7 +104,7 @@ impl Md {
         };
         let members = vec![member.clone(); disks as usize];
         let rooms = vec![member.length; disks as usize];
-        let shape = Shape { level, layout, chunk, disks };
+        let shape = RaidShape { level, layout, chunk, disks };
         // Members without room for a chunk make no set.
         Layout::new(&shape, round_down(member.length, chunk), &rooms)
             .map_or_else(|_| member.clone(), |layout| layout.topology(&members, layout.length()))
@@ -122,7 +122,10 @@ impl Layer for Md {
         if is_whole(offset, 1024) {
             plan.choose(offset_choice(t, offset));
         } else {
-            plan.note(format!("md: data would have to begin at {offset} on each member, and --data-offset counts in KiB: put the members in partitions on the grain"));
+            plan.note(format!(
+                "md: data would have to begin at {offset} on each member, and \
+                --data-offset counts in KiB: put the members in partitions on the grain"
+            ));
         }
         let offset = if is_whole(offset, 1024) { offset } else { round_down(offset, 1024) };
         let member = t.shift(offset, t.length.saturating_sub(offset));

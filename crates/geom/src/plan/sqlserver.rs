@@ -28,7 +28,8 @@ impl Layer for SqlServer {
             Choice::new("sqlserver", "page", Value::Bytes(PAGE), why)
                 .costing(database::price(base, PAGE)),
         );
-        let why = "eight pages, written together at a checkpoint where they can be; the cluster beneath is to be one";
+        let why = "eight pages, written together at a checkpoint where they can be; the cluster \
+            beneath is to be one";
         plan.choose(
             Choice::new("sqlserver", "extent", Value::Bytes(EXTENT), why)
                 .costing(database::price(base, EXTENT)),
@@ -45,7 +46,10 @@ impl Layer for SqlServer {
                 unit_size(t)
             ));
         }
-        plan.note("sqlserver: on Windows the volume is made by Format-Volume -FileSystem NTFS -AllocationUnitSize 65536; on Linux XFS is supported");
+        plan.note(
+            "sqlserver: on Windows the volume is made by Format-Volume -FileSystem NTFS \
+            -AllocationUnitSize 65536; on Linux XFS is supported",
+        );
         base.clone()
     }
 }

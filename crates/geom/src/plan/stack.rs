@@ -1,6 +1,6 @@
 //! Uses: stacks of layers in the user's words, `md5x4+luks+lvm+xfs`, and their layout on a disk.
 
-use super::uses::{Kind, USES};
+use super::uses::{LayerKind, USES};
 use super::{Above, Host, Layer, LayerBase, Plan, partition};
 use crate::base::topology::Topology;
 
@@ -10,7 +10,7 @@ pub use invalid::InvalidUse;
 
 /// Base that a layer stands on, or offers to those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BaseKind {
     /// Whole disks, one or several.
     Disks,
     /// One device: a disk, partition, set or volume.
@@ -25,7 +25,7 @@ pub enum Place {
 
 /// Stack of layers, from the bottom.
 pub struct Use {
-    layers: Vec<(&'static Kind, Box<dyn Layer>)>,
+    layers: Vec<(&'static LayerKind, Box<dyn Layer>)>,
     /// Layers (name, of the one above) that were put beneath because none was named there.
     implied: Vec<(&'static str, &'static str)>,
 }
@@ -37,7 +37,7 @@ impl Use {
     /// Parses a use such as `md5x4+luks+lvm+xfs`.
     pub fn parse(text: &str) -> Result<Use, InvalidUse> {
         let (mut wanted, mut place) =
-            (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
+            (Use { layers: Vec::new(), implied: Vec::new() }, BaseKind::Disks);
         for word in text.split('+').map(str::trim) {
             let (kind, layer) = parse_layer(word)?;
             if wanted.layers.len() >= DEEPEST {
@@ -45,21 +45,21 @@ impl Use {
             }
             // A pool or a volume may be handed to a guest as it is; a whole disk needs a file
             // system first.
-            let files = kind.on == Place::Files
-                && place != Place::Nothing
-                && !matches!(place, Place::Files | Place::Either);
-            if files || kind.on == Place::Either && place == Place::Disks {
+            let files = kind.on == BaseKind::Files
+                && place != BaseKind::Nothing
+                && !matches!(place, BaseKind::Files | BaseKind::Either);
+            if files || kind.on == BaseKind::Either && place == BaseKind::Disks {
                 let (beneath, layer) = parse_layer(kind.beneath)?;
                 wanted.implied.push((beneath.name, kind.name));
                 wanted.layers.push((beneath, layer));
-                place = Place::Files;
+                place = BaseKind::Files;
             }
             // Below everything there are disks; md and RAID-Z are made of them.
             let fits = match (place, kind.on) {
-                (Place::Disks, Place::Disks) => wanted.layers.is_empty(),
-                (Place::Nothing, _) | (_, Place::Disks) => false,
-                (Place::Files, on) => on != Place::Device,
-                (Place::Disks | Place::Device | Place::Either, _) => true,
+                (BaseKind::Disks, BaseKind::Disks) => wanted.layers.is_empty(),
+                (BaseKind::Nothing, _) | (_, BaseKind::Disks) => false,
+                (BaseKind::Files, on) => on != BaseKind::Device,
+                (BaseKind::Disks | BaseKind::Device | BaseKind::Either, _) => true,
             };
             if !fits {
                 let below = wanted.layers.last().map_or("nothing", |(below, _)| below.name);
@@ -89,7 +89,7 @@ impl Use {
     }
 }
 
-fn parse_layer(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), InvalidUse> {
+fn parse_layer(word: &str) -> Result<(&'static LayerKind, Box<dyn Layer>), InvalidUse> {
     let found = USES.iter().find_map(|kind| Some((kind, kind.layer(word)?)));
     let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     found.ok_or_else(|| {
@@ -163,7 +163,10 @@ pub fn edits(a: &str, b: &str) -> usize {
 pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     let mut base = disk;
     for (beneath, above) in &wanted.implied {
-        plan.note(format!("nothing is named beneath {above}: {beneath} is taken; name another as {beneath}+{above}"));
+        plan.note(format!(
+            "nothing is named beneath {above}: {beneath} is taken; name another as \
+            {beneath}+{above}"
+        ));
     }
     let presumed: Vec<_> =
         wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();
@@ -181,7 +184,7 @@ pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     for (at, (kind, layer)) in wanted.layers.iter().enumerate() {
         let above = wanted.layers.get(at + 1).map_or(Above::default(), |(above, _)| Above {
             name: Some(above.name),
-            device: above.on == Place::Device,
+            device: above.on == BaseKind::Device,
             page: above.page,
             extent: above.extent,
         });

@@ -55,7 +55,11 @@ impl Layer for Thin {
         let (kept, lost): (Vec<_>, Vec<_>) =
             below.facts.iter().partition(|f| is_whole(chunk, f.grain.size()) || !f.why.costs());
         for fact in lost {
-            plan.note(format!("lvm-thin: chunks of {chunk} bytes are not whole units of the {}: they lie anywhere on it", describe(&fact)));
+            plan.note(format!(
+                "lvm-thin: chunks of {chunk} bytes are not whole units of the {}: \
+                they lie anywhere on it",
+                describe(&fact)
+            ));
         }
         LayerBase::device(Topology { facts: kept, length, ..below }, "/dev/vg/data")
     }

@@ -47,7 +47,10 @@ impl Layer for Images {
         };
         if base.files.as_ref().is_some_and(|f| f.system == "btrfs") {
             plan.run(format!("chattr +C {}", base.arguments()));
-            plan.note("vm-images: chattr +C keeps Btrfs from copying every block written (and from checksumming it); only for files made after it");
+            plan.note(
+                "vm-images: chattr +C keeps Btrfs from copying every block written (and from \
+                checksumming it); only for files made after it",
+            );
         }
         guest(t, physical, cluster, length, base, plan)
     }
@@ -116,7 +119,8 @@ fn guest(
         Price::amplified(told),
         "QEMU's own: the guest may write single sectors",
     ));
-    let why = "what the image lies on; 4096 would keep a guest from ever writing less, but not every one boots from it";
+    let why = "what the image lies on; 4096 would keep a guest from ever writing less, but not \
+        every one boots from it";
     plan.choose(
         Choice::new("vm-images", "guest logical block", Value::Bytes(sector), why)
             .typed(format!("logical_block_size={sector}")),
@@ -159,6 +163,9 @@ fn guest(
         Some(_) => (format!("{}/guest.qcow2", base.arguments()), "qcow2"),
         None => (base.arguments(), "raw"),
     };
-    plan.run(format!("qemu-system-x86_64 -drive if=none,id=guest,file={file},format={format},cache=none,discard=unmap -device {device}"));
+    plan.run(format!(
+        "qemu-system-x86_64 -drive \
+        if=none,id=guest,file={file},format={format},cache=none,discard=unmap -device {device}"
+    ));
     LayerBase::disk(top, vec!["/dev/vda".into()])
 }

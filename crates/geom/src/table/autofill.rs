@@ -87,7 +87,7 @@ struct Unit {
 
 impl Unit {
     fn new(table: &Table, site: &TableSite<'_>, align: Option<u64>) -> Unit {
-        let (stripe_size, stripe_offset) = match site.topology.stripe_pair() {
+        let (stripe_size, stripe_offset) = match site.topology.stripesize_and_offset() {
             // GEOM adds up the offset even where no stripe size reduces it: then it is the place on
             // the medium.
             (0, _) => (0, site.base),

@@ -170,8 +170,15 @@ pub(super) fn relocate(
     // The last grain is a sector, which every start is on already.
     found.filter(|&start| start != entry.partition.start).ok_or_else(|| {
         let (here, free) = (at(entry.partition.start, table.sector), free_ranges(table));
-        let found = format!("there is no better place for {} bytes than {here} ({free})", entry.partition.length);
-        Refusal::new(found, "make room first: shrink what is in it and then the partition (part resize), or the one in its way")
+        let found = format!(
+            "there is no better place for {} bytes than {here} ({free})",
+            entry.partition.length
+        );
+        Refusal::new(
+            found,
+            "make room first: shrink what is in it and then the partition (part \
+            resize), or the one in its way",
+        )
     })
 }
 

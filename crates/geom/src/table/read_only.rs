@@ -2,7 +2,7 @@
 
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
-use crate::mapping::slices::{Kind, Slice, Slices};
+use crate::mapping::slices::{PartitionType, Slice, Slices};
 use crate::probe::Probe;
 use crate::table::scheme::{New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Table};
@@ -85,7 +85,7 @@ impl Scheme for ReadOnly {
         self.slices.iter().find(same).map_or_else(String::new, |slice| slice.suffix.clone())
     }
 
-    fn kind(&self, _: &str) -> Option<Kind> {
+    fn kind(&self, _: &str) -> Option<PartitionType> {
         None
     }
 

@@ -7,7 +7,7 @@
 use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
 use crate::base::topology::{Grain, Topology, is_whole};
-use crate::mapping::slices::{Dialect, Kind, place};
+use crate::mapping::slices::{Dialect, PartitionType, place};
 use crate::probe::Probe;
 use crate::table::types::{self, ALIASES};
 use crate::table::{Advice, Entry, Refusal, Rules, Table};
@@ -40,10 +40,10 @@ pub trait Scheme: Sync {
 
     /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or a
     /// name of sfdisk's.
-    fn kind(&self, name: &str) -> Option<Kind>;
+    fn kind(&self, name: &str) -> Option<PartitionType>;
 
     /// [`Scheme::kind`] in `table`, where the number of a type depends on the table's flavour.
-    fn kind_in(&self, table: &Table, name: &str) -> Option<Kind> {
+    fn kind_in(&self, table: &Table, name: &str) -> Option<PartitionType> {
         let _ = table;
         self.kind(name)
     }
@@ -123,7 +123,10 @@ impl fmt::Debug for dyn Scheme {
 
 /// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID,
 /// or a file system. A file system gets the type that holds it, and that alias besides.
-pub fn typed_kind(table: &Table, name: &str) -> Result<(Kind, Option<&'static str>), Refusal> {
+pub fn typed_kind(
+    table: &Table,
+    name: &str,
+) -> Result<(PartitionType, Option<&'static str>), Refusal> {
     let scheme = table.scheme;
     let held = || {
         types::holding(name)
@@ -160,7 +163,7 @@ pub struct TableSite<'a> {
     /// Byte of the medium at which the provider begins.
     pub base: u64,
     /// Type of the provider in the table above, if it is in one.
-    pub kind: Option<Kind>,
+    pub kind: Option<PartitionType>,
 }
 
 impl TableSite<'_> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use trueline_geom::base::patch;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::class::bsd::Bsd;
-use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
 
@@ -18,7 +18,7 @@ const LENGTH: u64 = 64 * MIB;
 type Model = BTreeMap<u32, (u64, u64, u8)>;
 
 fn model(table: &Table) -> Model {
-    let byte = |kind| if let Kind::Bsd(_, byte) = kind { byte } else { 0 };
+    let byte = |kind| if let PartitionType::Bsd(_, byte) = kind { byte } else { 0 };
     table
         .entries
         .iter()
@@ -63,7 +63,7 @@ fn edit(
     let (done, expected) = match random.below(4) {
         0 | 1 => {
             let place = Request { start: Some(start), size: Some(length), align: None };
-            let (kind, index) = (Kind::Bsd(dialect, byte), Some(index));
+            let (kind, index) = (PartitionType::Bsd(dialect, byte), Some(index));
             let wanted = Wanted { kind, place, index, label: None, uuid: None, attributes: 0 };
             let done = on(disk, sector, |ground| table.add(ground, wanted, Rules::Aligned));
             let index = index.unwrap();
@@ -80,7 +80,7 @@ fn edit(
         _ if random.below(2) == 0 => {
             let good = known.is_some();
             model.entry(index).and_modify(|e| e.2 = byte);
-            (table.modify(index, Some(Kind::Bsd(dialect, byte)), None).is_ok(), good)
+            (table.modify(index, Some(PartitionType::Bsd(dialect, byte)), None).is_ok(), good)
         }
         _ => {
             let place = Request { size: Some(length), ..Request::default() };

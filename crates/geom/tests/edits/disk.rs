@@ -6,7 +6,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
@@ -15,7 +15,7 @@ use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 pub(crate) fn probe<T>(
     disk: &Sparse,
     sector: u64,
-    kind: Option<Kind>,
+    kind: Option<PartitionType>,
     look: impl FnOnce(&Probe<'_>) -> T,
 ) -> T {
     let (route, stores) =

@@ -6,7 +6,7 @@ use crate::mbr::{bare, bytes, disk, part, try_add};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::class::mbr::Ebr;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
 
@@ -52,7 +52,8 @@ impl Chain {
     }
 
     fn table(&self) -> Table {
-        probe(&self.inside(), self.sector, Some(Kind::Mbr(5)), |probe| Ebr.read(probe)).unwrap()
+        probe(&self.inside(), self.sector, Some(PartitionType::Mbr(5)), |probe| Ebr.read(probe))
+            .unwrap()
     }
 
     /// The disk as those patches leave it.
@@ -305,7 +306,11 @@ fn grown_topology() -> trueline_geom::base::topology::Topology {
 fn ground(
     topology: &trueline_geom::base::topology::Topology,
 ) -> trueline_geom::table::scheme::TableSite<'_> {
-    trueline_geom::table::scheme::TableSite { topology, base: AT, kind: Some(Kind::Mbr(5)) }
+    trueline_geom::table::scheme::TableSite {
+        topology,
+        base: AT,
+        kind: Some(PartitionType::Mbr(5)),
+    }
 }
 
 #[test]
@@ -394,12 +399,12 @@ fn a_new_chain_replaces_what_is_no_chain() {
     let mut chain = Chain::new(4096);
     let create = |chain: &Chain, new: &New| {
         let inside = chain.inside();
-        probe(&inside, 4096, Some(Kind::Mbr(5)), |probe| {
+        probe(&inside, 4096, Some(PartitionType::Mbr(5)), |probe| {
             Ebr.create(probe, &ground(&grown_topology()), new)
         })
     };
     chain.disk.put(AT, &[7; 4096]);
-    assert!(probe(&chain.inside(), 4096, Some(Kind::Mbr(5)), |p| Ebr.read(p)).is_none());
+    assert!(probe(&chain.inside(), 4096, Some(PartitionType::Mbr(5)), |p| Ebr.read(p)).is_none());
     let table = create(&chain, &New::default()).unwrap();
     let mut after = table.clone();
     try_add(&mut after, part("83", MIB, MIB), Rules::Aligned).unwrap();

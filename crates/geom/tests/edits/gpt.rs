@@ -7,7 +7,7 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::is_whole;
 use trueline_geom::class::gpt::Gpt;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::scheme::{Id, New, Scheme};
 use trueline_geom::table::{Entry, Rules, Table};
 
@@ -326,8 +326,8 @@ fn what_a_gpt_cannot_hold_is_refused() {
             .contains("37")
     );
     assert!(refused(&|e| e.partition.label = Some("a\tb".into())).is_err());
-    assert!(refused(&|e| e.partition.kind = Kind::Mbr(0x83)).is_err());
-    assert!(refused(&|e| e.partition.kind = Kind::Gpt(Guid::default())).is_err());
+    assert!(refused(&|e| e.partition.kind = PartitionType::Mbr(0x83)).is_err());
+    assert!(refused(&|e| e.partition.kind = PartitionType::Gpt(Guid::default())).is_err());
     assert!(refused(&|e| e.partition.length += 1).is_err());
     assert!(
         refused(&|e| e.partition.guid = table.entries[1].partition.guid)

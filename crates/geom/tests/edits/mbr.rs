@@ -7,7 +7,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::Mbr;
 use trueline_geom::mapping::partition::Partition;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 
@@ -81,7 +81,7 @@ fn an_edit_is_one_sector_and_keeps_what_it_does_not_know() {
         let mut after = before.clone();
         after.delete(2).unwrap();
         after.mark(Some(3), &Mbr.attributes()[0], true).unwrap();
-        after.modify(1, Kind::Mbr(0x0b).into(), None).unwrap();
+        after.modify(1, PartitionType::Mbr(0x0b).into(), None).unwrap();
         let patches = edit(&disk, &before, &after);
         assert_eq!(
             patches.iter().map(|p| (p.offset, p.bytes.len() as u64)).collect::<Vec<_>>(),
@@ -108,16 +108,16 @@ fn one_entry_is_active_and_one_extended() {
         assert_eq!(refused.unwrap_err().found, "s1 is an extended partition already");
     }
     assert_eq!(
-        table.modify(2, Some(Kind::Mbr(5)), None).unwrap_err().found,
+        table.modify(2, Some(PartitionType::Mbr(5)), None).unwrap_err().found,
         "s2 would become an extended partition"
     );
     assert_eq!(
-        table.modify(1, Some(Kind::Mbr(0x83)), None).unwrap_err().found,
+        table.modify(1, Some(PartitionType::Mbr(0x83)), None).unwrap_err().found,
         "s1 would no longer be an extended partition"
     );
-    table.modify(1, Some(Kind::Mbr(0x0f)), None).unwrap();
+    table.modify(1, Some(PartitionType::Mbr(0x0f)), None).unwrap();
     for byte in [0, 0xee] {
-        assert!(table.modify(2, Some(Kind::Mbr(byte)), None).is_err());
+        assert!(table.modify(2, Some(PartitionType::Mbr(byte)), None).is_err());
     }
 }
 
@@ -308,7 +308,7 @@ fn types_are_called_as_gpart_and_sfdisk_call_them() {
         (&["!165", "freebsd", "a5"], 0xa5),
     ] {
         for name in names {
-            assert_eq!(named(name), Some(Kind::Mbr(byte)), "{name}");
+            assert_eq!(named(name), Some(PartitionType::Mbr(byte)), "{name}");
         }
     }
     for none in [

@@ -14,7 +14,7 @@ use trueline_geom::base::patch::{Patch, undo};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::mapping::partition::Partition;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
 use trueline_geom::table::{Editor, Entry, Request, Rules, Table, Wanted};
@@ -69,7 +69,7 @@ struct Run {
     scheme: &'static dyn Scheme,
     sector: u64,
     /// What the table above says this is.
-    kind: Option<Kind>,
+    kind: Option<PartitionType>,
     random: Random,
     disk: Sparse,
     /// What was last read, or made.
@@ -88,7 +88,7 @@ impl Run {
         for at in (8 * sector..LENGTH - 64 * sector).step_by(usize::try_from(MIB / 2).unwrap()) {
             disk.put(at, &[0x5a; 64]);
         }
-        let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(0x05));
+        let kind = (scheme.name() == "EBR").then_some(PartitionType::Mbr(0x05));
         let topology = Topology::new(sector, LENGTH);
         let ground = TableSite { topology: &topology, base: 0, kind };
         let new = New { random: random.guid().0, ..New::default() };
@@ -162,7 +162,7 @@ impl Run {
             align: None,
         };
         let index = (random.below(3) == 0).then(|| u32::try_from(random.below(9)).unwrap());
-        let kinds: Vec<Kind> =
+        let kinds: Vec<PartitionType> =
             KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
         let label = (self.scheme.name() == "GPT" && random.below(2) == 0)
             .then(|| "ein Name"[..usize::try_from(random.below(8)).unwrap()].trim().to_string());
@@ -211,7 +211,7 @@ impl Run {
 
     fn modify(&mut self) -> bool {
         let index = u32::try_from(self.random.below(9)).unwrap();
-        let kinds: Vec<Kind> =
+        let kinds: Vec<PartitionType> =
             KINDS.iter().filter_map(|name| self.scheme.kind_in(&self.before, name)).collect();
         let (scheme, kind) = (self.scheme, self.random.pick(&kinds));
         let label = (scheme.name() == "GPT").then(|| format!("{index} \u{df}"));

@@ -62,7 +62,10 @@ pub fn all() -> Vec<(&'static str, Vec<Sparse>)> {
 /// A group of `count` volumes, each of them a mirror of the one before and of nothing else.
 fn volumes_of_volumes(count: usize) -> String {
     let mut text = volumes::TEXT.split("logical_volumes").next().unwrap().to_string();
-    text.push_str("logical_volumes {\n l0 { segment1 { start_extent = 0 extent_count = 1 type = \"zero\" } }\n");
+    text.push_str(
+        "logical_volumes \
+        {\n l0 { segment1 { start_extent = 0 extent_count = 1 type = \"zero\" } }\n",
+    );
     for nth in 1..count {
         let below = format!("raids = [\"-\", \"l{}\"]", nth - 1);
         let segment = format!("start_extent = 0 extent_count = 1 type = \"raid1\" {below}");

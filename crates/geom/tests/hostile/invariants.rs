@@ -273,7 +273,7 @@ fn topology_holds(topology: &Topology, base: u64) {
     for fact in &topology.facts {
         assert!(fact.grain.phase() < fact.grain.size());
     }
-    let (size, offset) = topology.stripe_pair();
+    let (size, offset) = topology.stripesize_and_offset();
     assert!(offset < size || size == 0);
     let (below, above) = topology.nearest(base);
     assert!(below.is_none_or(|b| b <= base) && above.is_none_or(|a| a >= base));

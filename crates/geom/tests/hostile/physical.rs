@@ -1,4 +1,5 @@
-//! Physical volumes of LVM and metadata of thin pools, as they are on a disk but for their checksums.
+//! Physical volumes of LVM and metadata of thin pools, as they are on a disk but for their
+//! checksums.
 
 use trueline_geom::base::store::Sparse;
 
@@ -37,8 +38,8 @@ pub fn volume(length: u64, uuid: &[u8; 32], text: &[u8]) -> Sparse {
     disk
 }
 
-/// Blocks of a thin pool's metadata: a superblock, the devices, their details, and the map of device
-/// 1, whose `chunks` are at most 252 pairs of a number on the device and one in the pool.
+/// Blocks of a thin pool's metadata: a superblock, the devices, their details, and the map of
+/// device 1, whose `chunks` are at most 252 pairs of a number on the device and one in the pool.
 pub fn thin_pool(chunks: &[(u64, u64)]) -> Vec<u8> {
     let mut blocks = vec![0; 4 * BLOCK];
     let mut put = |block: usize, at: usize, bytes: &[u8]| {

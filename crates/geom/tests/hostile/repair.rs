@@ -6,8 +6,8 @@ use trueline_geom::format::lvm2::label;
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
-/// Gives every GPT header, disklabel, gmirror label, md superblock, firmware's metadata, label and text of LVM and block of a
-/// thin pool's metadata on the disk the checksum it should have.
+/// Gives every GPT header, disklabel, gmirror label, md superblock, firmware's metadata, label and
+/// text of LVM and block of a thin pool's metadata on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
     let sectors: Vec<u64> = disk
@@ -38,8 +38,8 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
     }
 }
 
-/// The checksum of a group's text at 56 of the header of its area, then the header's own at 0. Nothing else is put:
-/// what is zero on a disk is not part of an input.
+/// The checksum of a group's text at 56 of the header of its area, then the header's own at 0.
+/// Nothing else is put: what is zero on a disk is not part of an input.
 fn lvm(disk: &mut Sparse, at: u64, mut header: Vec<u8>) {
     let start = at.checked_add(number(&header, 40, 8));
     let length = Some(number(&header, 48, 8)).filter(|length| (1..=TABLE).contains(length));

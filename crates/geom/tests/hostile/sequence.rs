@@ -13,7 +13,7 @@ use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why};
 use trueline_geom::class::Taste;
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::Route;
-use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::{CLASSES, SCHEMES};
 use trueline_geom::table::scheme::{Geometry, New, Scheme, TableSite};
@@ -65,7 +65,7 @@ pub fn sequences_hold(subject: &Subject, numbers: &mut Numbers<'_>) {
                 trust: Trust::Trusted,
             }];
         }
-        let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(5));
+        let kind = (scheme.name() == "EBR").then_some(PartitionType::Mbr(5));
         let ground = TableSite { topology: &topology, base: number(subject, numbers) & !511, kind };
         let mut disk = Bench { scheme: *scheme, subject: subject.clone(), ground };
         for _ in 0..=numbers(3) {
@@ -294,8 +294,8 @@ impl Bench<'_> {
     }
 
     /// Whether after every patch, and with one of them cut at a sector, tasting finds what was
-    /// there before or what comes of it. Where an extended partition comes into the place of another
-    /// one, the entries that stay are found alone for a time (decision 0031).
+    /// there before or what comes of it. Where an extended partition comes into the place of
+    /// another one, the entries that stay are found alone for a time (decision 0031).
     fn old_or_new(&self, patches: &[Patch], now: &Sparse, is_new: bool, numbers: &mut Numbers<'_>) {
         let (old, new) = (self.tasted(&self.subject.disk), self.tasted(now));
         let is_twice = patches.iter().any(|patch| patch.what == "MBR without what is deleted");

@@ -9,7 +9,8 @@ use trueline_geom::base::store::Sparse;
 const LENGTH: u64 = 16 << 20;
 
 /// A group with a volume of every kind: a thin pool whose metadata are extent 0, a snapshot whose
-/// store is extent 1, caches whose metadata are extents 2 and 3, RAID volumes with those in 4 and 5.
+/// store is extent 1, caches whose metadata are extents 2 and 3, RAID volumes with those in 4 and
+/// 5.
 pub const TEXT: &str = r#"vg {
 id = "g" seqno = 4 extent_size = 128 physical_volumes {
  pv0 { id = "012345-6789-abcd-ef01-2345-6789-abcdef" pe_start = 2048 pe_count = 200 } }

@@ -3,8 +3,8 @@
 use super::{Case, grain, index};
 use std::collections::HashSet;
 use trueline_geom::base::topology::Grain;
-use trueline_geom::class::md::layout::{Copies, Layout, Parity, Zones};
-use trueline_geom::class::md::set::{Half, Part, Set};
+use trueline_geom::mapping::raid::layout::{Copies, Layout, Parity, Zones};
+use trueline_geom::mapping::raid::set::{Half, Part, Set};
 
 impl Case {
     /// A set of md, of members that are all here and begin at their data.
@@ -95,8 +95,8 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
     }
 }
 
-/// Adds to the places of every byte those of its parity: the same byte of the chunks in its row that
-/// hold no data.
+/// Adds to the places of every byte those of its parity: the same byte of the chunks in its row
+/// that hold no data.
 pub(super) fn with_parity(bytes: &mut [Vec<(usize, u64)>], chunk: u64, members: usize) {
     let data: HashSet<(usize, u64)> =
         bytes.iter().flatten().map(|&(member, offset)| (member, offset / chunk)).collect();

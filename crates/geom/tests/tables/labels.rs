@@ -68,7 +68,7 @@ fn the_published_label_is_whole() {
     d.put(512, &raw);
     let g = taste(&d);
     assert_eq!((tree(&g), findings(&g).len()), (vec!["a bsd 0 188743680".to_string()], 0));
-    assert_eq!(g.providers[1].kind, Some(Kind::Bsd(Dialect::FreeBsd, 7)));
+    assert_eq!(g.providers[1].kind, Some(PartitionType::Bsd(Dialect::FreeBsd, 7)));
     d.put(512 + 72, b"\x11");
     let g = taste(&d);
     assert_eq!((tree(&g).len(), rules(&g)), (1, vec![("TL0022", Severity::Warning)]));

@@ -304,8 +304,14 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
         let mut after = fields.skip_while(|&f| f != "-").skip(1);
         let (fstype, source) = (after.next(), after.next().map(unescape));
         let found = devices.iter_mut().find(|d| {
-            let mapped = matches!(&d.kind, DeviceKind::Dm { name: Some(name), .. } if source.as_deref() == Some(&format!("/dev/mapper/{name}")));
-            number == format!("{}:{}", d.major, d.minor) || (number.starts_with("0:") && (mapped || source.as_ref() == Some(&d.path)))
+            let mapped = match &d.kind {
+                DeviceKind::Dm { name: Some(name), .. } => {
+                    source.as_deref() == Some(&format!("/dev/mapper/{name}"))
+                }
+                _ => false,
+            };
+            let is_source = mapped || source.as_ref() == Some(&d.path);
+            number == format!("{}:{}", d.major, d.minor) || (number.starts_with("0:") && is_source)
         });
         let point = unescape(point);
         if let Some(device) = found.filter(|d| !d.mountpoints.contains(&point)) {

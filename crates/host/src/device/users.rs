@@ -12,7 +12,10 @@ use std::path::Path;
 pub fn users(path: &Path) -> Vec<String> {
     let Some((devices, at)) = sysfs::named(path) else { return Vec::new() };
     let own = &devices[at];
-    let part = |d: &&Device| matches!(&d.kind, DeviceKind::Partition { parent, .. } if *parent == own.name);
+    let part = |d: &&Device| match &d.kind {
+        DeviceKind::Partition { parent, .. } => *parent == own.name,
+        _ => false,
+    };
     std::iter::once(own).chain(devices.iter().filter(part)).flat_map(uses).collect()
 }
 

@@ -9,9 +9,10 @@
 //! was asked for. Every answer has a deadline ([`Patience`]). If a connection breaks after a write,
 //! the next flush fails: unflushed data may be lost.
 
+use super::block_sizes::LARGEST_REQUEST;
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
-use super::wire::{self, command, flag, transmission};
+use super::wire::{command, flag, transmission};
 use crate::error::{Error, Remedy};
 use crate::nbd::client::connection::{Session, Wanted};
 use crate::nbd::client::patience::Patience;
@@ -38,8 +39,6 @@ pub const CONNECTIONS: usize = 8;
 /// The most bytes of one discard or fast zeroing with 64-bit lengths. An answer has a deadline, and
 /// a server may be slower than it claims.
 const REACH: u64 = 16 << 30;
-/// Bytes of a request with data, where a server does not say more or less.
-const MOST: u64 = wire::MAXIMUM as u64;
 
 /// The properties of an export as the server reported them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +207,9 @@ impl Remote {
     /// The most bytes of a request with data.
     fn most(&self) -> u64 {
         let least = self.unit();
-        let most = self.told.sizes.map_or(MOST, |[_, _, most]| u64::from(most)).clamp(least, MOST);
+        let largest = u64::from(LARGEST_REQUEST);
+        let told = self.told.sizes.map_or(largest, |[_, _, most]| u64::from(most));
+        let most = told.clamp(least, largest);
         round_down(most, least)
     }
 

@@ -22,21 +22,21 @@ const MOST: usize = 1024;
 /// A range of bytes, laid out as `struct iovec`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct IoVec<'a> {
     address: *const u8,
     length: usize,
     lifetime: PhantomData<&'a [AtomicU8]>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> IoVec<'a> {
     /// Bytes that do not change meanwhile.
-    pub fn own(bytes: &'a [u8]) -> Place<'a> {
-        Place { address: bytes.as_ptr(), length: bytes.len(), lifetime: PhantomData }
+    pub fn own(bytes: &'a [u8]) -> IoVec<'a> {
+        IoVec { address: bytes.as_ptr(), length: bytes.len(), lifetime: PhantomData }
     }
 
     /// Bytes that other threads may change meanwhile.
-    pub fn shared(bytes: &'a [AtomicU8]) -> Place<'a> {
-        Place { address: bytes.as_ptr().cast(), length: bytes.len(), lifetime: PhantomData }
+    pub fn shared(bytes: &'a [AtomicU8]) -> IoVec<'a> {
+        IoVec { address: bytes.as_ptr().cast(), length: bytes.len(), lifetime: PhantomData }
     }
 
     /// Drops the first `count` bytes.
@@ -46,7 +46,7 @@ impl<'a> Place<'a> {
 }
 
 /// Sends all bytes of all places, in order.
-pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<()> {
+pub fn send(socket: BorrowedFd<'_>, mut places: &mut [IoVec<'_>]) -> io::Result<()> {
     while !places.is_empty() {
         let now = &places[..places.len().min(MOST)];
         // SAFETY: IoSlice is guaranteed to be laid out as `struct iovec`, which Place is; the
@@ -63,7 +63,7 @@ pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<
 }
 
 /// The `places` without their first `count` bytes.
-fn without<'a, 'b>(mut places: &'a mut [Place<'b>], mut count: usize) -> &'a mut [Place<'b>] {
+fn without<'a, 'b>(mut places: &'a mut [IoVec<'b>], mut count: usize) -> &'a mut [IoVec<'b>] {
     while places.first().is_some_and(|place| place.length <= count) {
         count -= places[0].length;
         places = &mut places[1..];
@@ -99,10 +99,10 @@ mod tests {
                 other.read_to_end(&mut all).unwrap();
                 all
             });
-            let mut places: Vec<Place<'_>> = own
+            let mut places: Vec<IoVec<'_>> = own
                 .iter()
                 .zip(&others)
-                .flat_map(|(a, b)| [Place::own(a), Place::shared(b)])
+                .flat_map(|(a, b)| [IoVec::own(a), IoVec::shared(b)])
                 .collect();
             send(one.as_fd(), &mut places).unwrap();
             drop(one);
@@ -118,7 +118,7 @@ mod tests {
         );
         let (one, other) = UnixStream::pair().unwrap();
         drop(other);
-        assert_eq!(send(one.as_fd(), &mut [Place::own(&[1])]), Err(io::Errno::PIPE));
-        send(one.as_fd(), &mut [Place::own(&[])]).unwrap();
+        assert_eq!(send(one.as_fd(), &mut [IoVec::own(&[1])]), Err(io::Errno::PIPE));
+        send(one.as_fd(), &mut [IoVec::own(&[])]).unwrap();
     }
 }

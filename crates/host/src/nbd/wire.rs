@@ -31,8 +31,6 @@ pub const CHUNK: usize = 20;
 pub const OPTION: usize = 16;
 /// The longest string in bytes (section "Terminology and conventions").
 pub const STRING: usize = 4096;
-/// The most bytes of a read or write if nothing else was agreed (section "Block size constraints").
-pub const MAXIMUM: u32 = 32 << 20;
 
 /// The headers of requests and replies, as agreed in the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -120,7 +120,7 @@ pub fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
 
 /// The properties of a disk for its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct UblkParameters {
     /// True if writes are refused.
     pub read_only: bool,
     /// True if the medium is rotational: seeks take time.
@@ -139,7 +139,7 @@ pub struct Shape {
     pub discard: (u64, u64),
 }
 
-impl Shape {
+impl UblkParameters {
     /// `struct ublk_params` with `basic` and `discard`.
     pub fn parameters(&self) -> [u8; PARAMETERS] {
         /// The types `UBLK_PARAM_TYPE_BASIC` and `UBLK_PARAM_TYPE_DISCARD`.

@@ -2,7 +2,7 @@ use crate::{Scratch, find, fixture, names, of};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use trueline_geom::audit::limits::Shape;
+use trueline_geom::audit::limits::Stacking;
 use trueline_geom::base::finding;
 use trueline_geom::base::topology::{Grain, Trust, Why};
 use trueline_host::device::{Member, sysfs};
@@ -132,7 +132,10 @@ fn lvm_on_luks_on_a_partition() {
         (&crypt.slaves[..], &crypt.holders[..]),
         (&["sdd2".to_owned()][..], &["dm-1".to_owned()][..])
     );
-    assert_eq!((&root.slaves[..], root.limits.shape), (&["dm-0".to_owned()][..], Shape::Stacked));
+    assert_eq!(
+        (&root.slaves[..], root.limits.shape),
+        (&["dm-0".to_owned()][..], Stacking::Stacked)
+    );
     // cryptsetup chose 4 KiB encryption sectors for a 512e disk.
     assert_eq!((root.sector(), of(root, Why::Physical)), (4096, vec![(4096, 0, Trust::Claimed)]));
 }
@@ -159,13 +162,16 @@ fn a_loop_device_in_the_middle_of_its_file() {
 fn a_device_mapper_stripe_and_a_volume_on_a_set() {
     let devices = read("striped.sysfs");
     let stripe = find(&devices, "dm-1");
-    assert_eq!(stripe.limits.shape, Shape::Striped { chunk: 65536, row: 131_072, parity: false });
+    assert_eq!(
+        stripe.limits.shape,
+        Stacking::Striped { chunk: 65536, row: 131_072, parity: false }
+    );
     assert_eq!(of(stripe, Why::Chunk), [(65536, 0, Trust::Claimed)]);
     // Rows are 128 KiB long, the volume begins 1 MiB into the set, but sysfs does not say so.
     let volume = find(&devices, "dm-0");
     assert_eq!(
         (volume.limits.shape, of(volume, Why::Preferred)),
-        (Shape::Stacked, vec![(65536, 0, Trust::Claimed)])
+        (Stacking::Stacked, vec![(65536, 0, Trust::Claimed)])
     );
     assert_eq!(of(volume, Why::Optimal), [(131_072, 0, Trust::Untrusted)]);
     assert_eq!(volume.topology().1[0].rule, &finding::BLIND);

@@ -1,9 +1,9 @@
 use super::*;
 use trueline_sim::random::Random;
 
-fn plan(variants: &[&str], runs: usize) -> Plan {
+fn plan(variants: &[&str], runs: usize) -> MeasurementPlan {
     let variants = variants.iter().map(|&name| name.to_owned()).collect();
-    Plan {
+    MeasurementPlan {
         variants,
         warmup: 0,
         runs,

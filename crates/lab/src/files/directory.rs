@@ -195,7 +195,7 @@ impl Files for Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::tree::{self, Phase, Plan, Sizes};
+    use crate::workload::tree::{self, Phase, Sizes, TreeSource};
 
     /// A new empty directory.
     fn empty(name: &str) -> PathBuf {
@@ -209,7 +209,7 @@ mod tests {
         let root = empty("tree");
         let mut files = Directory::new(&root).unwrap();
         let sizes = Sizes { files: 50, per_directory: 5, ..Sizes::default() };
-        let parameters = tree::Parameters { plan: Plan::Seeded(sizes), think_ns: 0 };
+        let parameters = tree::Parameters { plan: TreeSource::Seeded(sizes), think_ns: 0 };
         let runs = tree::run(&mut files, &parameters, Phase::Copy, &mut |_| true).unwrap();
         assert!(runs.iter().all(|(_, run)| run.ops == 59 && run.ns > 0));
         let below = |directory: &Path| {

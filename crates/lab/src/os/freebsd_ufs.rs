@@ -25,7 +25,7 @@ use trueline_geom::base::topology::{round_down, round_up};
 /// The layout of the file system and the size of the file on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct UfsLayout {
     /// The size of the file in bytes.
     pub file_bytes: u64,
     /// The size of a block in bytes.
@@ -38,11 +38,11 @@ pub struct Shape {
     pub maxbpg: u64,
 }
 
-impl Shape {
+impl UfsLayout {
     /// The layout that newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`.
     /// `None`: 4 GiB, or as much as the whole groups in `room` bytes can hold of one file.
-    pub fn newfs(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
-        let shape = Shape {
+    pub fn newfs(file_bytes: Option<u64>, room: u64) -> Result<UfsLayout, Error> {
+        let shape = UfsLayout {
             file_bytes: 0,
             block_bytes: 16384,
             group_blocks: 11761,
@@ -56,7 +56,7 @@ impl Shape {
                 "host freebsd-ufs: the target has {room} bytes, less than a cylinder group of {}",
                 shape.group_blocks * shape.block_bytes
             ))),
-            file_bytes => Ok(Shape { file_bytes, ..shape }),
+            file_bytes => Ok(UfsLayout { file_bytes, ..shape }),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Shape {
 /// A large file on UFS2, as a rig.
 pub struct FreebsdUfs<'a> {
     below: &'a mut dyn Rig,
-    shape: Shape,
+    shape: UfsLayout,
     /// Unfinished requests by tag.
     open: BTreeMap<u64, Open>,
     /// Tags of requests by the tags of their parts.
@@ -79,8 +79,8 @@ struct Open {
 
 impl<'a> FreebsdUfs<'a> {
     /// A file on the file system that fills `below`. It is an error if the file does not fit.
-    pub fn new(below: &'a mut dyn Rig, shape: Shape) -> Result<FreebsdUfs<'a>, Error> {
-        let Shape { file_bytes, block_bytes, group_blocks, data_block, maxbpg } = shape;
+    pub fn new(below: &'a mut dyn Rig, shape: UfsLayout) -> Result<FreebsdUfs<'a>, Error> {
+        let UfsLayout { file_bytes, block_bytes, group_blocks, data_block, maxbpg } = shape;
         let impossible = |why: String| Error::new(format!("host freebsd-ufs: {why}"));
         if !block_bytes.is_power_of_two() || block_bytes < below.sector() {
             return Err(impossible(format!(
@@ -115,7 +115,7 @@ impl<'a> FreebsdUfs<'a> {
 
     /// The byte of the provider that holds byte `at` of the file.
     fn place(&self, at: u64) -> Option<u64> {
-        let Shape { block_bytes, group_blocks, data_block, maxbpg, .. } = self.shape;
+        let UfsLayout { block_bytes, group_blocks, data_block, maxbpg, .. } = self.shape;
         let section = maxbpg.checked_mul(block_bytes)?;
         let group = (at / section).checked_mul(group_blocks)?;
         group.checked_add(data_block)?.checked_mul(block_bytes)?.checked_add(at % section)
@@ -233,7 +233,7 @@ mod tests {
     use trueline_sim::model::Model;
     use trueline_sim::world::{Schedule, World};
 
-    const MAV: Shape = Shape {
+    const MAV: UfsLayout = UfsLayout {
         file_bytes: 4 << 30,
         block_bytes: 16384,
         group_blocks: 11761,
@@ -282,9 +282,11 @@ mod tests {
             FreebsdUfs::new(&mut below(length), shape).err().map(|e| e.message).unwrap_or_default()
         };
         assert!(refused(MAV, 1 << 34).contains("does not fit"));
-        assert!(refused(Shape { maxbpg: 11761, ..MAV }, 1 << 40).contains("inside a group"));
-        assert!(refused(Shape { block_bytes: 3000, ..MAV }, 1 << 40).contains("power of two"));
-        assert!(refused(Shape { file_bytes: 0, ..MAV }, 1 << 40).contains("does not fit"));
-        assert!(refused(Shape { group_blocks: u64::MAX, ..MAV }, 1 << 40).contains("does not fit"));
+        assert!(refused(UfsLayout { maxbpg: 11761, ..MAV }, 1 << 40).contains("inside a group"));
+        assert!(refused(UfsLayout { block_bytes: 3000, ..MAV }, 1 << 40).contains("power of two"));
+        assert!(refused(UfsLayout { file_bytes: 0, ..MAV }, 1 << 40).contains("does not fit"));
+        assert!(
+            refused(UfsLayout { group_blocks: u64::MAX, ..MAV }, 1 << 40).contains("does not fit")
+        );
     }
 }

@@ -33,7 +33,7 @@ use crate::rig::Rig;
 use flusher::{DEVICE, Flusher};
 use group::Group;
 use serde::Deserialize;
-use shape::{BLOCK, PER_GROUP, Shape};
+use shape::{BLOCK, Ext2Layout, PER_GROUP};
 
 mod dirty;
 pub(crate) mod flusher;
@@ -80,7 +80,7 @@ struct Inode {
 /// An ext2 file system behind the page cache.
 pub struct LinuxWriteback<'a> {
     flusher: Flusher<'a>,
-    shape: Shape,
+    shape: Ext2Layout,
     /// Groups by number, each made on first use.
     groups: Vec<Option<Box<Group>>>,
     names: Names<Inode>,
@@ -91,7 +91,7 @@ impl<'a> LinuxWriteback<'a> {
     /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<LinuxWriteback<'a>, Error> {
         let length = rig.length();
-        let shape = Shape::new(length).ok_or_else(|| {
+        let shape = Ext2Layout::new(length).ok_or_else(|| {
             Error::new(format!("mke2fs: {length} bytes are too few for a file system"))
         })?;
         let mut groups: Vec<Option<Box<Group>>> = (0..shape.groups()).map(|_| None).collect();
@@ -174,7 +174,7 @@ impl<'a> LinuxWriteback<'a> {
     /// Allocates an inode in the group of its directory, or the next group with room. Returns its
     /// number, from 0.
     fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
-        let above = self.names.node(parent)?.number / Shape::INODES;
+        let above = self.names.node(parent)?.number / Ext2Layout::INODES;
         for group in self.groups_from(above) {
             let crowded =
                 directory && self.group(group)?.free < u32::try_from(PER_GROUP / 8).unwrap_or(0);
@@ -183,7 +183,7 @@ impl<'a> LinuxWriteback<'a> {
             }
             if let Some(inode) = self.group(group)?.take_inode() {
                 self.change(self.shape.maps(group) + 1)?;
-                return Ok(group * Shape::INODES + u64::from(inode));
+                return Ok(group * Ext2Layout::INODES + u64::from(inode));
             }
         }
         Err(Error::new("create: no inode is free on the file system".into()))
@@ -196,7 +196,7 @@ impl<'a> LinuxWriteback<'a> {
         if let Some((at, count)) = inode.extents.rest(lbn, 1) {
             return Ok((at, most.min(count.into())));
         }
-        let home = inode.number / Shape::INODES;
+        let home = inode.number / Ext2Layout::INODES;
         let before = inode.extents.runs().last().map(|run| run.at + u64::from(run.fragments));
         let mut preferred = before.unwrap_or(self.shape.data(home));
         if lbn >= DIRECT && (lbn - DIRECT).is_multiple_of(POINTERS) {
@@ -304,8 +304,8 @@ impl<'a> LinuxWriteback<'a> {
         self.flusher.drop_owner(inode.number + 1);
         self.cache.drop_owner(inode.number + 1);
         self.change(self.shape.inode_block(inode.number))?;
-        let home = inode.number / Shape::INODES;
-        self.group(home)?.give_inode(u32::try_from(inode.number % Shape::INODES).unwrap_or(0));
+        let home = inode.number / Ext2Layout::INODES;
+        self.group(home)?.give_inode(u32::try_from(inode.number % Ext2Layout::INODES).unwrap_or(0));
         self.change(self.shape.maps(home) + 1)?;
         let runs = inode.extents.runs().iter().map(|run| (run.at, u64::from(run.fragments)));
         for (at, count) in runs.chain(inode.indirect.iter().map(|&at| (at, 1))) {

@@ -36,7 +36,7 @@ use crate::rig::{Op, Rig};
 use group::Group;
 use inode::{DIRECTORY_BLOCK, Directory, Inode};
 use serde::Deserialize;
-use shape::Shape;
+use shape::FfsLayout;
 use trueline_geom::base::topology::{round_down, round_up};
 use trueline_sim::random::Random;
 
@@ -83,7 +83,7 @@ impl Default for Parameters {
 pub struct OpenbsdFfs<'a> {
     queue: Queue<'a>,
     parameters: Parameters,
-    shape: Shape,
+    shape: FfsLayout,
     /// Cylinder groups by number, each made on first use.
     groups: Vec<Option<Box<Group>>>,
     free_blocks: u64,
@@ -103,7 +103,8 @@ impl<'a> OpenbsdFfs<'a> {
     /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<OpenbsdFfs<'a>, Error> {
         let queue = Queue::new(rig);
-        let shape = Shape::new(queue.length(), queue.sector(), parameters.fsize, parameters.bsize)?;
+        let shape =
+            FfsLayout::new(queue.length(), queue.sector(), parameters.fsize, parameters.bsize)?;
         let mut groups: Vec<_> = (0..shape.groups).map(|_| None).collect();
         let free = |group| u64::from((shape.fragments(group) - shape.data) / shape.frag);
         let free_blocks: u64 = (0..shape.groups).map(free).sum();

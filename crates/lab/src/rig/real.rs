@@ -19,7 +19,7 @@ use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 
 /// The setup of a rig: depth, longest request, engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RigSetup {
     /// The most requests in flight.
     pub depth: u32,
     /// The size in bytes of the longest request that is a single transfer; longer ones are split.
@@ -76,7 +76,7 @@ impl Real {
         route: Route,
         sector: u64,
         files: Vec<OpenFile>,
-        shape: Shape,
+        shape: RigSetup,
     ) -> Result<Real, Error> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error::new(format!("{what}: {why}"));
         let sector = files.iter().try_fold(sector.max(1), |all, file| lcm(all, file.grain()));

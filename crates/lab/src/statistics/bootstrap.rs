@@ -16,8 +16,8 @@ pub fn reach() -> f64 {
 
 /// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as
 /// resamples spread less than samples do and the spread is itself a guess; Student's t and the
-/// factor n / (n − 1) make up for both (Hesterberg, "What Teachers Should Know About the Bootstrap",
-/// The American Statistician 69(4), 2015, 4.4).
+/// factor n / (n − 1) make up for both (Hesterberg, "What Teachers Should Know About the
+/// Bootstrap", The American Statistician 69(4), 2015, 4.4).
 pub fn reach_of_few(count: usize) -> f64 {
     if count < 2 {
         return reach();

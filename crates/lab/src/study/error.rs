@@ -36,6 +36,6 @@ impl From<Error> for LabError {
 }
 
 /// A model's error in a message of a lab; the line is one of the model's file.
-pub(super) fn in_model(name: &str, error: &model::Refusal) -> Error {
+pub(super) fn in_model(name: &str, error: &model::ModelRefusal) -> Error {
     Error::new(format!("model {name}: {error}"))
 }

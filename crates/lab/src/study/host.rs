@@ -2,7 +2,7 @@
 
 use super::workload::Workload;
 use crate::error::Error;
-use crate::os::freebsd_ufs::{FreebsdUfs, Shape};
+use crate::os::freebsd_ufs::{FreebsdUfs, UfsLayout};
 use crate::os::linux_bdev::{Buffered, Sync};
 use crate::os::linux_writeback::{self, LinuxWriteback};
 use crate::os::openbsd_ffs::{self, OpenbsdFfs};
@@ -27,7 +27,7 @@ pub(super) enum Host {
         flush: bool,
     },
     /// One large file on an empty UFS2.
-    FreebsdUfs(Shape),
+    FreebsdUfs(UfsLayout),
     /// Files on an ext2 through Linux's page cache.
     LinuxWriteback(linux_writeback::Parameters),
     /// Files on an FFS of OpenBSD.

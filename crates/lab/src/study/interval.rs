@@ -4,7 +4,7 @@ use super::Lab;
 use super::file::RowForm;
 use super::scene::Scene;
 use crate::error::Error;
-use crate::sweep::{Drawn, Plan, Set};
+use crate::sweep::{Drawn, Set, SweepPlan};
 
 impl Lab {
     /// The points at which a row is run besides the default: model keys to set after `set`. Empty
@@ -25,7 +25,7 @@ impl Lab {
         let fixed: Set =
             scenes.iter().flat_map(|(_, scene)| scene.own_keys()).chain(set).cloned().collect();
         let own = fixed.len();
-        let plan = Plan { text, fixed, points, seed: self.form.random, threads: 1 };
+        let plan = SweepPlan { text, fixed, points, seed: self.form.random, threads: 1 };
         let drawn = Drawn::from_plan(&plan)?;
         Ok(drawn
             .sets

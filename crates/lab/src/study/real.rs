@@ -9,7 +9,7 @@ use super::Lab;
 use super::file::{RowForm, VariantForm};
 use super::rows::value;
 use super::workload::Workload;
-use crate::ab::{self, Measure, Plan};
+use crate::ab::{self, Measure, MeasurementPlan};
 use crate::error::Error;
 use crate::latency::curve;
 use crate::result::{Ours, Row, VariantResult};
@@ -133,7 +133,7 @@ impl Lab {
                 workload.check_here(&*place.work, scratch.ground(place).1.length())
             })?;
         }
-        let plan = Plan {
+        let plan = MeasurementPlan {
             variants: places.iter().map(|place| place.name.clone()).collect(),
             warmup: WARMUP,
             runs: real.runs(),
@@ -329,7 +329,8 @@ impl Scratch {
         let file =
             OpenFile::new(medium, self.cache, path).map_err(|e| Error::new(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
-        let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
+        let shape =
+            rig::real::RigSetup { depth, largest: place.work.largest(), engine: Choice::Best };
         let sector = self.graph.providers[place.provider].topology.sector;
         let mut rig = rig::real::Real::new(route, sector, vec![file], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
-use crate::workload::{self, Blocks, Kind, Needs, Parameters, Watch};
+use crate::workload::{self, Blocks, Needs, Parameters, Watch, WorkloadKind};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ fn unless_interrupted() -> Result<(), Error> {
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Table")]
 pub(super) struct Workload {
-    kind: &'static Kind,
+    kind: &'static WorkloadKind,
     parameters: Parameters,
     /// The number of times it is run.
     times: u64,

@@ -15,8 +15,8 @@ command_ns = [50, 150]
 rate_bytes = [100000, 100003]
 "#;
 
-fn plan(text: &str) -> Plan<'_> {
-    Plan { text, fixed: Vec::new(), points: 64, seed: 1, threads: 1 }
+fn plan(text: &str) -> SweepPlan<'_> {
+    SweepPlan { text, fixed: Vec::new(), points: 64, seed: 1, threads: 1 }
 }
 
 /// A ratio that rises with the time of a command, and a little with the rate.
@@ -94,7 +94,7 @@ fn a_sweep_gives_the_ends_and_what_they_depend_on() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let of = |threads| run(&Plan { threads, ..plan(TEXT) }, &ratio).expect("a sweep");
+    let of = |threads| run(&SweepPlan { threads, ..plan(TEXT) }, &ratio).expect("a sweep");
     let one = of(1);
     for threads in [0, 2, 7] {
         assert_eq!(of(threads), one);
@@ -107,14 +107,14 @@ fn the_number_of_threads_changes_nothing() {
     };
     let first = run(&plan(TEXT), &odd).expect_err("fails");
     for threads in [2, 7] {
-        assert_eq!(run(&Plan { threads, ..plan(TEXT) }, &odd).expect_err("fails"), first);
+        assert_eq!(run(&SweepPlan { threads, ..plan(TEXT) }, &odd).expect_err("fails"), first);
     }
 }
 
 #[test]
 fn what_is_fixed_is_not_swept() {
     let fixed = vec![("memory.command_ns".to_owned(), Value::Integer(7))];
-    let sweep = run(&Plan { fixed, ..plan(TEXT) }, &ratio).expect("a sweep");
+    let sweep = run(&SweepPlan { fixed, ..plan(TEXT) }, &ratio).expect("a sweep");
     assert_eq!(
         sweep.sensitivity.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
         ["rate_bytes"]

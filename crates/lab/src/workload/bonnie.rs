@@ -10,7 +10,7 @@
 //! empty in the CSV line. In virtual time the processor costs nothing, so putc and getc are as fast
 //! as blocks.
 
-use super::{Kind, Needs, OnFiles, Watch};
+use super::{Needs, OnFiles, Watch, WorkloadKind};
 use crate::error::Error;
 use crate::files::{File, Files};
 use crate::run::Run;
@@ -19,8 +19,11 @@ use trueline_sim::random::Random;
 pub mod line;
 
 /// The workload `bonnie` as listed.
-pub const KIND: Kind =
-    Kind { name: "bonnie", title: "the phases of bonnie++ 1.96", needs: Needs::Files(make) };
+pub const KIND: WorkloadKind = WorkloadKind {
+    name: "bonnie",
+    title: "the phases of bonnie++ 1.96",
+    needs: Needs::Files(make),
+};
 
 /// The size of a piece and of stdio's buffer in bytes, and the number of seeks.
 const PIECE: u64 = 8192;

@@ -1,12 +1,12 @@
 //! `copy`: one large file, written as cp and dd do and read as dd does, in pieces of one size.
 
-use super::{Kind, Needs, OnFiles, Watch, Way};
+use super::{Needs, OnFiles, Watch, Way, WorkloadKind};
 use crate::error::Error;
 use crate::files::Files;
 use crate::run::Run;
 
 /// The workload `copy` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "copy",
     title: "one large file written, or read, in pieces",
     needs: Needs::Files(make),

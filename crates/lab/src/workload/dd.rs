@@ -1,14 +1,14 @@
 //! `dd`: one block after another from the offset on, one at a time unless `qd` is given.
 
 use super::steady::Steady;
-use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
+use super::{Blocks, Needs, Parameters, Watch, WorkloadKind, watched, whole};
 use crate::error::Error;
 use crate::rig::Rig;
 use crate::run::Run;
 use crate::streams::Limit;
 
 /// The workload `dd` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "dd",
     title: "sequential reads or writes, one at a time",
     needs: Needs::Blocks(make),

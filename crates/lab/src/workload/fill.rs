@@ -1,6 +1,6 @@
 //! `fill`: writes everything from the offset to the end, in order.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
+use super::{Blocks, Needs, Parameters, Watch, WorkloadKind, watched, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
@@ -8,7 +8,7 @@ use crate::streams::{Ask, Limit};
 use trueline_geom::base::topology::round_down;
 
 /// Writes until it is full.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "fill",
     title: "writes everything, from the beginning to the end",
     needs: Needs::Blocks(make),

@@ -6,7 +6,7 @@
 //! the device sees its last page of 4096 bytes again after every commit, and a flush. The target
 //! holds the log, the doublewrite buffer and the pages, in this order; `count` is batches.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
+use super::{Blocks, Needs, Parameters, Watch, WorkloadKind, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
@@ -15,7 +15,7 @@ use trueline_geom::base::topology::round_down;
 use trueline_sim::random::Random;
 
 /// The workload `innodb` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "innodb",
     title: "MySQL's redo log, doublewrite buffer and 16 KiB pages",
     needs: Needs::Blocks(make),

@@ -5,13 +5,13 @@
 //! provider; neither offset nor size enters.
 
 use super::steady::Steady;
-use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
+use super::{Blocks, Needs, Parameters, Watch, WorkloadKind, watched, whole};
 use crate::error::Error;
 use crate::rig::Rig;
 use crate::run::Run;
 
 /// The workload `latency` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "latency",
     title: "reads of the same sector again and again: the cost of a request itself",
     needs: Needs::Blocks(make),

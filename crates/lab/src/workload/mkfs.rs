@@ -6,16 +6,16 @@
 //! are written, in eight stretches over the device. The time is then of these, and the ratio is
 //! that of all groups as far as the stretches are typical.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
+use super::{Blocks, Needs, Parameters, Watch, WorkloadKind, whole};
 use crate::error::Error;
 use crate::os::linux_writeback::Limits;
 use crate::os::linux_writeback::flusher::{DEVICE, Flusher};
-use crate::os::linux_writeback::shape::{BLOCK, Shape};
+use crate::os::linux_writeback::shape::{BLOCK, Ext2Layout};
 use crate::rig::Rig;
 use crate::run::Run;
 
 /// The workload `mkfs` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "mkfs",
     title: "the writes of mke2fs, through Linux's page cache",
     needs: Needs::Blocks(make),
@@ -44,16 +44,16 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
 }
 
 impl Mkfs {
-    fn shape(&self, length: u64) -> Result<Shape, Error> {
+    fn shape(&self, length: u64) -> Result<Ext2Layout, Error> {
         let room = length.saturating_sub(self.offset);
         let bytes = self.bytes.unwrap_or(room).min(room);
-        Shape::new(bytes).ok_or_else(|| {
+        Ext2Layout::new(bytes).ok_or_else(|| {
             Error::new(format!("mke2fs: {bytes} bytes are too few for a file system"))
         })
     }
 
     /// The groups that are written, in order.
-    fn groups(&self, shape: &Shape) -> impl Iterator<Item = u64> + use<> {
+    fn groups(&self, shape: &Ext2Layout) -> impl Iterator<Item = u64> + use<> {
         let all = shape.groups();
         let wanted = self.groups.unwrap_or(all).min(all);
         let stretches = if wanted == all { 1 } else { STRETCHES.min(wanted) };
@@ -105,7 +105,7 @@ impl Blocks for Mkfs {
             }
             // `ext2fs_zero_blocks` writes 32 KiB at a time, but the flusher does not wake while a
             // table is made, so one write is the same.
-            write(&mut cache, shape.table(group), Shape::TABLE)?;
+            write(&mut cache, shape.table(group), Ext2Layout::TABLE)?;
         }
         for group in self.groups(&shape) {
             if !goes_on() {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_spread_over_the_device() {
-        let shape = Shape::new(1 << 40).unwrap();
+        let shape = Ext2Layout::new(1 << 40).unwrap();
         let groups: Vec<u64> =
             Mkfs { groups: Some(409), bytes: None, offset: 0 }.groups(&shape).collect();
         assert_eq!(groups.len(), 409);

@@ -5,12 +5,12 @@
 //! is the whole part of requests / n. As in the original, the rest is never done; unlike there, it
 //! is not counted either.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, Way, regular, watched, whole};
+use super::{Blocks, Needs, Parameters, Watch, Way, WorkloadKind, regular, watched, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
-use file::{Record, Shape};
+use file::{GenfileParameters, Record};
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
@@ -18,7 +18,7 @@ use std::path::Path;
 pub mod file;
 
 /// The workload `raidtest` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "raidtest",
     title: "the requests of a file, or random ones of up to 128 KiB, by several processes",
     needs: Needs::Blocks(make),
@@ -93,7 +93,12 @@ impl Raidtest {
         // same requests but for the offset.
         let made = rig.length().saturating_sub(self.offset.max(file::LONGEST));
         let Some(records) = &self.records else {
-            let shape = Shape { medium: made, sector: rig.sector(), fixed: self.bs, op: self.op };
+            let shape = GenfileParameters {
+                medium: made,
+                sector: rig.sector(),
+                fixed: self.bs,
+                op: self.op,
+            };
             return file::generate(self.count, shape, seed)
                 .map(Cow::Owned)
                 .map_err(|why| Error::new(format!("raidtest: {why}")));

@@ -4,20 +4,20 @@
 //! = 200000000`: `random() % 200000000 * 4096 + off * 512`.
 
 use super::steady::Steady;
-use super::{Blocks, Generator, Kind, Needs, Parameters, Watch, glibc, watched, whole};
+use super::{Blocks, Generator, Needs, Parameters, Watch, WorkloadKind, glibc, watched, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
 use trueline_sim::random;
 
 /// The workload `random-read` as listed.
-pub const READ: Kind = Kind {
+pub const READ: WorkloadKind = WorkloadKind {
     name: "random-read",
     title: "reads of 4 KiB anywhere",
     needs: Needs::Blocks(|p| make(p, Op::Read)),
 };
 /// The workload `random-write` as listed.
-pub const WRITE: Kind = Kind {
+pub const WRITE: WorkloadKind = WorkloadKind {
     name: "random-write",
     title: "writes of 4 KiB anywhere",
     needs: Needs::Blocks(|p| make(p, Op::Write)),

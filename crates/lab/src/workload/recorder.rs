@@ -1,6 +1,6 @@
 //! A rig that records its requests and takes a microsecond for each, one after another.
 
-use super::{Blocks, Kind, Needs, Parameters};
+use super::{Blocks, Needs, Parameters, WorkloadKind};
 use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::run::Run;
 use std::collections::VecDeque;
@@ -92,18 +92,18 @@ impl Rig for Recorder {
 }
 
 /// The workload of blocks that `kind` constructs.
-pub(crate) fn made(kind: &Kind, parameters: &Parameters) -> Box<dyn Blocks> {
+pub(crate) fn made(kind: &WorkloadKind, parameters: &Parameters) -> Box<dyn Blocks> {
     let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).unwrap()
 }
 
 /// One run of the workload on a rig, with seed 1.
-pub(crate) fn ran(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> Run {
+pub(crate) fn ran(kind: &WorkloadKind, parameters: &Parameters, rig: &mut Recorder) -> Run {
     made(kind, parameters).run(rig, 1, &mut |_| true).unwrap()
 }
 
 /// The message of the error that prevents a run.
-pub(crate) fn refused(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> String {
+pub(crate) fn refused(kind: &WorkloadKind, parameters: &Parameters, rig: &mut Recorder) -> String {
     let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).and_then(|workload| workload.run(rig, 1, &mut |_| true)).unwrap_err().message
 }

@@ -5,7 +5,7 @@
 //! their times, each is submitted independently of those in flight; if the target cannot keep up,
 //! requests wait, and their latency includes the wait.
 
-use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
+use super::{Blocks, MOST_BYTES, Needs, Parameters, Watch, WorkloadKind, regular, watched};
 use crate::error::{Error, Remedy};
 use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::run::Run;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 /// The workload `replay` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "replay",
     title: "the requests of a block trace: blktrace, blkparse, fio's log, our own",
     needs: Needs::Blocks(make),

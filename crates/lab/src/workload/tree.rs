@@ -3,17 +3,17 @@
 //! The tree comes from a seed, with lognormal sizes, or from a tarball's headers. Each phase is
 //! measured by itself. A phase does not wait for dirty data at its end, as the programs do not.
 
-use super::{Kind, Needs, OnFiles, Watch};
+use super::{Needs, OnFiles, Watch, WorkloadKind};
 use crate::error::Error;
 use crate::files::{File, Files};
 use crate::run::Run;
-use plan::Entry;
+use plan::TreeEntry;
 use serde::Deserialize;
 
 pub mod plan;
 pub mod tar;
 
-pub use plan::{Plan, Sizes};
+pub use plan::{Sizes, TreeSource};
 
 /// The name of the directory that a tree is copied to.
 const COPIED: &str = "trueline-copy";
@@ -23,7 +23,7 @@ const TAR_WRITE: u64 = 10240;
 const COPY: u64 = 65536;
 
 /// The workload `tree` as listed.
-pub const KIND: Kind = Kind {
+pub const KIND: WorkloadKind = WorkloadKind {
     name: "tree",
     title: "a tree of files unpacked, copied, deleted",
     needs: Needs::Files(make),
@@ -37,8 +37,8 @@ struct Tree {
 fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
     let own = Sizes::default();
     let plan = match &said.entries {
-        Some(entries) => Plan::Listed(entries.clone()),
-        None => Plan::Seeded(Sizes {
+        Some(entries) => TreeSource::Listed(entries.clone()),
+        None => TreeSource::Seeded(Sizes {
             files: said.files.unwrap_or(own.files),
             per_directory: said.per_directory.unwrap_or(own.per_directory),
             median: said.median.unwrap_or(own.median),
@@ -60,7 +60,7 @@ impl OnFiles for Tree {
 
     fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         let mut parameters = self.parameters.clone();
-        if let Plan::Seeded(sizes) = &mut parameters.plan {
+        if let TreeSource::Seeded(sizes) = &mut parameters.plan {
             sizes.seed = seed;
         }
         let (last, before) = (self.phase, std::cell::Cell::new(0));
@@ -113,7 +113,7 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
     /// The source of the tree's entries.
-    pub plan: Plan,
+    pub plan: TreeSource,
     /// Nanoseconds of computing for each file: unpacking, system calls. Spent where time is
     /// virtual.
     pub think_ns: u64,
@@ -132,7 +132,7 @@ pub fn run(
     for phase in Phase::ALL {
         let mut run = Run::new();
         let begin = files.now();
-        let mut each = |files: &mut dyn Files, entry: &Entry| {
+        let mut each = |files: &mut dyn Files, entry: &TreeEntry| {
             if !watch(asked) {
                 return Ok(false);
             }
@@ -178,7 +178,7 @@ pub fn clean(files: &mut dyn Files, parameters: &Parameters, last: Phase) -> Res
     Ok(())
 }
 
-fn unpack(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
+fn unpack(files: &mut dyn Files, parameters: &Parameters, entry: &TreeEntry) -> Result<(), Error> {
     let name = &entry.name;
     files.think(parameters.think_ns);
     let Some(size) = entry.size else {
@@ -191,7 +191,7 @@ fn unpack(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Resu
     files.set_times(name)
 }
 
-fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
+fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &TreeEntry) -> Result<(), Error> {
     let to = format!("{COPIED}/{}", entry.name);
     files.think(parameters.think_ns);
     let Some(size) = entry.size else { return files.make_directory(&to) };
@@ -208,7 +208,7 @@ fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result
     files.close(source)
 }
 
-fn delete(files: &mut dyn Files, name: &str, entry: &Entry) -> Result<(), Error> {
+fn delete(files: &mut dyn Files, name: &str, entry: &TreeEntry) -> Result<(), Error> {
     if entry.size.is_some() { files.remove(name) } else { files.remove_directory(name) }
 }
 

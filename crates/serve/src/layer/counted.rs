@@ -78,7 +78,7 @@ pub struct Counters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Counts of layers on disks, if there are any, in the order of the layers' appearance.
-    pub cells: Vec<(Place, Tally)>,
+    pub cells: Vec<(LayerOnDisk, Tally)>,
     /// The most requests that waited for a device at one time. Requests answered from memory do not
     /// wait.
     pub most_waiting: u64,
@@ -96,7 +96,7 @@ pub struct Counts {
 
 /// A layer on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LayerOnDisk {
     /// The layer of the graph.
     pub layer: Layer,
     /// The index of the disk among [`Layer::blamed`].
@@ -133,9 +133,9 @@ impl Generation {
         (self.watch.layers()[layer].provider, self.watch.media()[medium].store)
     }
 
-    fn place(&self, cell: usize) -> Place {
+    fn place(&self, cell: usize) -> LayerOnDisk {
         let (layer, nth) = self.watch.cell(cell);
-        Place {
+        LayerOnDisk {
             layer: self.watch.layers()[layer].clone(),
             nth,
             medium: self.watch.media()[nth].clone(),
@@ -143,7 +143,7 @@ impl Generation {
     }
 
     /// The counts of its own cells.
-    fn counts(&self) -> impl Iterator<Item = (Place, Tally)> {
+    fn counts(&self) -> impl Iterator<Item = (LayerOnDisk, Tally)> {
         self.own.iter().filter_map(|&cell| {
             let mut counted = self.cells[cell].iter().filter_map(OnceLock::get).peekable();
             counted.peek()?;

@@ -36,7 +36,7 @@ mod pace;
 mod speed;
 mod timeline;
 
-pub use pace::{Kind, MUCH};
+pub use pace::{MUCH, RequestPace};
 pub use speed::Speed;
 
 /// A source of real time.
@@ -119,7 +119,7 @@ impl Drives {
     }
 
     /// Drive time and machine time until now, of every kind of request made.
-    pub fn kinds(&self) -> Vec<Kind> {
+    pub fn kinds(&self) -> Vec<RequestPace> {
         let mut state = self.state();
         state.advance(self.clock.now());
         state.pace.kinds()

@@ -7,12 +7,12 @@ use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
-use trueline_geom::class::nop::fault::{Decision, Failure, NumberedRequest, Op, Plan, Rule};
+use trueline_geom::class::nop::fault::{Decision, Failure, FaultPlan, NumberedRequest, Op, Rule};
 use trueline_host::lock::lock;
 
 /// Faults shared by several stores: the requests of all are numbered in one sequence.
 pub struct Faults {
-    plan: Plan,
+    plan: FaultPlan,
     asked: [AtomicU64; Op::ALL.len()],
     of_all: AtomicU64,
     /// The effects of each rule.
@@ -33,13 +33,13 @@ pub struct RuleHits {
 
 impl Faults {
     /// The faults of a plan, before the first request.
-    pub fn new(plan: Plan) -> Faults {
+    pub fn new(plan: FaultPlan) -> Faults {
         let done = Mutex::new(vec![RuleHits::default(); plan.rules.len()]);
         Faults { plan, asked: Default::default(), of_all: AtomicU64::new(0), done }
     }
 
     /// The plan with its rules.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &FaultPlan {
         &self.plan
     }
 
@@ -203,8 +203,10 @@ mod tests {
     use trueline_host::disk::memory::Memory;
 
     fn faulty(rules: &[&str]) -> Faulty {
-        let plan =
-            Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 };
+        let plan = FaultPlan {
+            rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(),
+            seed: 1,
+        };
         Faulty::new(Arc::new(Memory::new(1 << 20).unwrap()), 512, Arc::new(Faults::new(plan)))
     }
 

@@ -24,7 +24,7 @@ mod index;
 mod kept;
 mod overlays;
 
-pub use overlays::{Covered, Overlays, Place};
+pub use overlays::{Covered, OverlayStorage, Overlays};
 
 /// The size of a block in bytes: the unit of the base or the overlay.
 pub const BLOCK: u64 = 4096;

@@ -104,7 +104,8 @@ mod tests {
             assert_eq!(disk.read_at(&mut page, 4096), Err(Errno::Io));
         }
         let told = told.lock().unwrap();
-        let first = "disk1: read of 512 bytes at byte 4096: input/output error: another copy, or parity, answers where there is one";
+        let first = "disk1: read of 512 bytes at byte 4096: input/output error: another copy, or \
+            parity, answers where there is one";
         assert_eq!(told[0], first);
         assert!(told[1].ends_with("; 10 reads have failed"), "{}", told[1]);
         assert_eq!(told.len(), 3);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use trueline_geom::base::topology::announced::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
 use trueline_host::disk::memory::Memory;
+use trueline_host::nbd::block_sizes::LARGEST_REQUEST;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::{Encryption, Tls};
@@ -34,7 +35,7 @@ fn exports() -> Exports {
         store: Arc::new(Memory::new(LENGTH).expect("64 KiB")),
         read_only: false,
         rotational: false,
-        sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
+        sizes: BlockSizes { least: 1, preferred: 4096, most: LARGEST_REQUEST },
         boundaries: grain
             .map(|grain| Boundary { why: Why::Physical, grain: Some(grain) })
             .into_iter()

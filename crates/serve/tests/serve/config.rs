@@ -14,7 +14,7 @@ use trueline_serve::error::{Error, RecordingError};
 use trueline_serve::export::{Exports, Outside, Range};
 use trueline_serve::front::Front;
 use trueline_serve::front::config::{FrontConfig, TlsUse};
-use trueline_serve::layer::overlay::{Covered, Overlays, Place};
+use trueline_serve::layer::overlay::{Covered, OverlayStorage, Overlays};
 use trueline_serve::layer_stack::{LayerConfig, LayerStack, Strictness};
 use trueline_serve::notice::Tell;
 use trueline_serve::selection::Selection;
@@ -117,7 +117,8 @@ fn tls_needs_certificates_and_an_overlay_another_file_than_its_disk() {
         image: Some(path.clone()),
         store: Box::new(Memory::new(4096).unwrap()),
     };
-    let refused = Overlays::new(Place::File(path.clone()), vec![disk], true).err().unwrap();
+    let refused =
+        Overlays::new(OverlayStorage::File(path.clone()), vec![disk], true).err().unwrap();
     assert_eq!(
         refused.to_string(),
         format!("put an overlay over {}: it is that disk itself: name a new file", path.display())

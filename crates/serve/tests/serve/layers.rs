@@ -10,7 +10,7 @@ use trueline_geom::audit::io::{IoAudit, IoKind};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Properties, Run, Store};
 use trueline_geom::base::topology::{Grain, Placement, Topology, is_whole};
-use trueline_geom::class::nop::fault::{Plan, Rule};
+use trueline_geom::class::nop::fault::{FaultPlan, Rule};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::Limits;
@@ -196,7 +196,7 @@ fn strict(spy: &Spy, phase: u64) -> Strict {
 
 fn faulty(spy: &Spy, rules: &[&str]) -> Faulty {
     let rules = rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect();
-    Faulty::new(Arc::new(spy.clone()), 512, Arc::new(Faults::new(Plan { rules, seed: 1 })))
+    Faulty::new(Arc::new(spy.clone()), 512, Arc::new(Faults::new(FaultPlan { rules, seed: 1 })))
 }
 
 /// A clock that jumps to where it is waited for.
@@ -474,7 +474,7 @@ fn a_stack_of_layers_loses_nothing() {
     let faulty = Faulty::new(
         Arc::new(sectored),
         512,
-        Arc::new(Faults::new(Plan { rules: Vec::new(), seed: 1 })),
+        Arc::new(Faults::new(FaultPlan { rules: Vec::new(), seed: 1 })),
     );
     let strict = Strict::new(
         Arc::new(faulty),

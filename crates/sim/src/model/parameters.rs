@@ -1,6 +1,6 @@
 //! A model's parameters one by one, for people: key, value, range, origin.
 
-use super::{Model, Range, Refusal, line_of};
+use super::{Model, ModelRefusal, Range, line_of};
 use toml::{Table, Value};
 
 /// A key of a model, except name and title, with what its file says about it.
@@ -19,7 +19,7 @@ pub struct Parameter {
 impl Parameter {
     /// The parameters of a model in the order of its file. Keys in `set` have the user's values,
     /// and `user` as their origin.
-    pub fn list(text: &str, set: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
+    pub fn list(text: &str, set: &[(String, Value)]) -> Result<Vec<Parameter>, ModelRefusal> {
         let (model, table) = Model::set(text, set)?;
         let mut found = Vec::new();
         flatten("", &table, &mut found);

@@ -50,7 +50,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
     /// Runs of every variant
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10",
+        value_parser = clap::value_parser!(u32).range(1..=10_000),
+    )]
     pub runs: u32,
     /// Runs of every variant that are done first and not counted [default: 1; in virtual time 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]

@@ -15,7 +15,7 @@ use trueline_lab::error::Error;
 use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
-use trueline_lab::workload::{Kind, Needs, WORKLOADS, Watch};
+use trueline_lab::workload::{Needs, WORKLOADS, Watch, WorkloadKind};
 use trueline_sim::counters::Counters;
 
 mod directory;
@@ -67,7 +67,7 @@ pub(super) fn open(
     target: &Target,
     overrides: &DiskOverrides,
     args: &Bench,
-    kind: &Kind,
+    kind: &WorkloadKind,
     writes: bool,
 ) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));

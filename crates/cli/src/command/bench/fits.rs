@@ -2,9 +2,9 @@
 
 use crate::command::bench::args::{Bench, Host};
 use crate::failure::Failure;
-use trueline_lab::workload::{Kind, Needs, mkfs};
+use trueline_lab::workload::{Needs, WorkloadKind, mkfs};
 
-pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
+pub(super) fn fits(args: &Bench, kind: &WorkloadKind) -> Result<(), Failure> {
     // With --read the disk must not be written: the other workloads read or write whatever the
     // option says.
     let either: &[&str] = &["dd", "raidtest", "latency", "copy"];
@@ -73,7 +73,7 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
 }
 
 /// Refuses options of block workloads for a workload on files.
-fn of_files(args: &Bench, kind: &Kind) -> Result<(), Failure> {
+fn of_files(args: &Bench, kind: &WorkloadKind) -> Result<(), Failure> {
     let is_copy = kind.name == "copy";
     let own = [
         ("--qd", args.qd.is_some()),

@@ -12,7 +12,7 @@ use std::path::Path;
 use trueline_lab::rig::Op;
 use trueline_lab::workload::raidtest::{
     self,
-    file::{self, Record, Shape},
+    file::{self, GenfileParameters, Record},
 };
 
 /// Requests of a file without `--count`.
@@ -29,7 +29,12 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
         (_, true) => Some(Op::Write),
         (false, false) => None,
     };
-    let shape = Shape { medium: backend.length(), sector: backend.sector(), fixed: args.bs, op };
+    let shape = GenfileParameters {
+        medium: backend.length(),
+        sector: backend.sector(),
+        fixed: args.bs,
+        op,
+    };
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed)
         .map_err(|why| failed(&why))?;
     // Never over another file, like genfile without -f.

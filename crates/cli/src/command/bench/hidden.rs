@@ -4,7 +4,7 @@ use super::backend::Backend;
 use super::variant::Variant;
 use crate::command::bench::args::Bench;
 use crate::words::{escape, size};
-use trueline_lab::workload::Kind;
+use trueline_lab::workload::WorkloadKind;
 use trueline_sim::counters::Counters;
 
 /// Multiple of the drive's cache that a run has to write; below it a warning is due.
@@ -25,7 +25,7 @@ const WRITTEN: [&str; 2] = ["copy", "tree"];
 /// of each variant.
 pub(super) fn warnings(
     args: &Bench,
-    kind: &Kind,
+    kind: &WorkloadKind,
     variants: &[Variant],
     done: &[(u64, u64)],
 ) -> Vec<String> {
@@ -40,7 +40,7 @@ pub(super) fn warnings(
 
 /// The warning that most bytes of the files are still in the host's memory at the end, and cost the
 /// drive nothing.
-fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<String> {
+fn of_host(args: &Bench, kind: &WorkloadKind, variant: &Variant, bytes: u64) -> Option<String> {
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
     if args.sync
         || args.read
@@ -66,7 +66,7 @@ fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<S
     ))
 }
 
-fn of_drive(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {
+fn of_drive(args: &Bench, kind: &WorkloadKind, variant: &Variant, ops: u64) -> Option<String> {
     let backend = variant.backend.borrow();
     let Backend::Simulated(drives) = &*backend else { return None };
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;

@@ -6,7 +6,7 @@ use trueline_lab::files::Files;
 use trueline_lab::rig::Rig;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::{self, Phases};
-use trueline_lab::workload::{Blocks, Kind, Needs, OnFiles, Parameters, Watch};
+use trueline_lab::workload::{Blocks, Needs, OnFiles, Parameters, Watch, WorkloadKind};
 
 /// A workload with its parameters.
 pub(super) enum Task {
@@ -18,7 +18,7 @@ pub(super) enum Task {
 
 impl Task {
     /// The task of a workload with its parameters.
-    pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, Reason> {
+    pub(super) fn new(kind: &WorkloadKind, parameters: &Parameters) -> Result<Task, Reason> {
         let made = match kind.needs {
             Needs::Blocks(make) => make(parameters).map(Task::Blocks),
             Needs::Files(_) if kind.name == bonnie::KIND.name => {

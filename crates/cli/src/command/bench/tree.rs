@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
-use trueline_lab::workload::tree::plan::Entry;
+use trueline_lab::workload::tree::plan::TreeEntry;
 use trueline_lab::workload::tree::tar;
 
 /// Names and sizes of the tarball's entries; contents are skipped. Errors: no plain file, no
 /// tarball, an empty one.
-pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, Reason> {
+pub(super) fn list(path: &Path) -> Result<Arc<Vec<TreeEntry>>, Reason> {
     let failed = |why: Reason| why.behind(format_args!("read {}", path.display()));
     // An open of a pipe would block, and a pipe cannot seek.
     match std::fs::metadata(path) {

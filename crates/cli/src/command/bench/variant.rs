@@ -12,7 +12,7 @@ use trueline_geom::base::topology::is_whole;
 use trueline_lab::error::Error;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
-use trueline_lab::workload::{Kind, Needs, Parameters, Watch, mkfs};
+use trueline_lab::workload::{Needs, Parameters, Watch, WorkloadKind, mkfs};
 use trueline_sim::counters::Counters;
 use trueline_sim::random::Random;
 
@@ -40,7 +40,11 @@ pub(super) struct Variant {
 }
 
 /// A variant for every target at every offset. `own`: parameters without an offset.
-pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
+pub(super) fn list(
+    args: &Bench,
+    kind: &WorkloadKind,
+    own: &Parameters,
+) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
     // An offset moves a simulated file system, not the requests in it.
     let of_a_file_system = matches!(kind.needs, Needs::Files(_))

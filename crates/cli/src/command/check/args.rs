@@ -93,7 +93,14 @@ impl Output {
 #[derive(Args, Default)]
 pub(crate) struct List {
     /// Print a list with these columns
-    #[arg(long = "output", short = 'o', value_name = "COLUMNS", value_delimiter = ',', value_parser = Column::parse, help = columns_help())]
+    #[arg(
+        long = "output",
+        short = 'o',
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        value_parser = Column::parse,
+        help = columns_help(),
+    )]
     pub columns: Vec<Column>,
     /// Print a list without its heading
     #[arg(long = "noheadings", short = 'n')]

@@ -22,7 +22,13 @@ pub(crate) struct Drives {
     #[arg(value_name = "MODEL", value_parser = ModelName, hide_possible_values = true)]
     pub model: Option<String>,
     /// Print the complete file of a model, to make one of your own from
-    #[arg(long, value_name = "MODEL", value_parser = ModelName, hide_possible_values = true, conflicts_with_all = ["model", "set"])]
+    #[arg(
+        long,
+        value_name = "MODEL",
+        value_parser = ModelName,
+        hide_possible_values = true,
+        conflicts_with_all = ["model", "set"],
+    )]
     pub template: Option<String>,
     /// Set a key of the model to another value
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, requires = "model")]

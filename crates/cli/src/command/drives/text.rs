@@ -12,18 +12,18 @@ use trueline_sim::model::{Model, Parameter, Range};
 #[derive(Serialize)]
 pub(crate) struct Document {
     format: &'static str,
-    models: Vec<Entry>,
+    models: Vec<ListedModel>,
 }
 
 impl Document {
-    pub(crate) fn new(models: Vec<Entry>) -> Document {
+    pub(crate) fn new(models: Vec<ListedModel>) -> Document {
         Document { format: "trueline/drives/1", models }
     }
 }
 
 /// A model and its parameters.
 #[derive(Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct ListedModel {
     name: String,
     title: String,
     /// Kind of drive: `disk`, `ssd`, `memory`.
@@ -49,10 +49,10 @@ struct Row {
     origin: Option<String>,
 }
 
-impl Entry {
-    pub(crate) fn new(model: Model, parameters: Vec<Parameter>) -> Entry {
+impl ListedModel {
+    pub(crate) fn new(model: Model, parameters: Vec<Parameter>) -> ListedModel {
         let row = |Parameter { key, value, range, origin }| Row { key, value, range, origin };
-        Entry {
+        ListedModel {
             kind: model.kind(),
             name: model.name,
             title: model.title,
@@ -91,7 +91,11 @@ impl Entry {
 }
 
 /// Writes every model on a line.
-pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn list(
+    entries: &[ListedModel],
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let heading = |text: &str| Cell::left(text);
     let number = |text: &str| Cell::right(text);
     let mut rows = vec![vec![
@@ -122,7 +126,11 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
 }
 
 /// Writes one model and its parameters, a line each.
-pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn parameters(
+    entry: &ListedModel,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     columns::wrap(
         "",
         0,

@@ -39,7 +39,12 @@ pub(crate) struct Run {
     pub row: Vec<String>,
     /// Points to try in the ranges of the drives' parameters, which give a ratio its interval; a
     /// quarter as many with other firmware; 0: no interval
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(0..=4096))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u16).range(0..=4096),
+    )]
     pub sweep: u16,
     /// Print one JSON document
     #[arg(long, group = "form")]

@@ -16,7 +16,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 pub(crate) struct Mkfs {
     /// Type of the file system
     #[arg(value_enum, value_name = "TYPE")]
-    pub kind: Kind,
+    pub kind: FileSystemKind,
     /// Provider to write: DISK[,DISK...][#PROVIDER]
     pub target: Target,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Mkfs {
 
 /// A file system that `mkfs` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum FileSystemKind {
     /// ext4, with the options of mkfs.ext4
     Ext4,
     /// XFS, with the options of mkfs.xfs
@@ -59,18 +59,18 @@ pub(crate) enum Kind {
     Ufs,
 }
 
-impl Kind {
+impl FileSystemKind {
     /// The kind as a format, with all that is known of it.
-    pub(crate) fn contents(self) -> format::Kind {
+    pub(crate) fn contents(self) -> format::FormatKind {
         match self {
-            Kind::Ext4 => format::ext::EXT4,
-            Kind::Xfs => format::xfs::XFS,
-            Kind::Btrfs => format::btrfs::KIND,
-            Kind::Vfat => format::fat::KIND,
-            Kind::Exfat => format::exfat::KIND,
-            Kind::Ntfs => format::ntfs::KIND,
-            Kind::Swap => format::swap::SWAP,
-            Kind::Ufs => format::ufs::KIND,
+            FileSystemKind::Ext4 => format::ext::EXT4,
+            FileSystemKind::Xfs => format::xfs::XFS,
+            FileSystemKind::Btrfs => format::btrfs::KIND,
+            FileSystemKind::Vfat => format::fat::KIND,
+            FileSystemKind::Exfat => format::exfat::KIND,
+            FileSystemKind::Ntfs => format::ntfs::KIND,
+            FileSystemKind::Swap => format::swap::SWAP,
+            FileSystemKind::Ufs => format::ufs::KIND,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Arguments of a system's mkfs: those that follow from the grains, and the user's own, which win.
 
-use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::command::mkfs::args::{FileSystemKind, Mkfs};
 use crate::command::mkfs::width;
 use trueline_geom::format::maker::{Maker, Words};
 use trueline_geom::graph::Provider;
@@ -10,7 +10,7 @@ use trueline_geom::plan::{btrfs, exfat, ext4, ntfs, swap, unit_size, xfs};
 /// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`,
 /// with values that belong together joined.
 pub(super) fn merged(
-    kind: Kind,
+    kind: FileSystemKind,
     maker: &Maker,
     p: &Provider,
     own: &[String],
@@ -41,21 +41,21 @@ pub(super) fn merged(
 
 /// The options that follow from the grains of `p`; of a FAT, for the width that `own` names.
 fn derived(
-    kind: Kind,
+    kind: FileSystemKind,
     maker: &Maker,
     p: &Provider,
     own: &[String],
 ) -> Vec<(String, Option<String>)> {
     let t = &p.topology;
     let words = match kind {
-        Kind::Ext4 => ext4::Parameters::for_topology(t).options(),
-        Kind::Xfs => xfs::Parameters::for_topology(t).options(),
-        Kind::Btrfs => btrfs::Parameters::for_topology(t).options(),
-        Kind::Vfat => fat(p, fat_bits(&[], own)),
-        Kind::Exfat => exfat::Parameters::for_topology(t).options(),
-        Kind::Ntfs => ntfs::Parameters::for_topology(t).options(),
-        Kind::Swap => swap::Parameters::for_topology(t).options(),
-        Kind::Ufs => Vec::new(),
+        FileSystemKind::Ext4 => ext4::Parameters::for_topology(t).options(),
+        FileSystemKind::Xfs => xfs::Parameters::for_topology(t).options(),
+        FileSystemKind::Btrfs => btrfs::Parameters::for_topology(t).options(),
+        FileSystemKind::Vfat => fat(p, fat_bits(&[], own)),
+        FileSystemKind::Exfat => exfat::Parameters::for_topology(t).options(),
+        FileSystemKind::Ntfs => ntfs::Parameters::for_topology(t).options(),
+        FileSystemKind::Swap => swap::Parameters::for_topology(t).options(),
+        FileSystemKind::Ufs => Vec::new(),
     };
     let mut pairs: Vec<(String, Option<String>)> = Vec::new();
     for word in words {

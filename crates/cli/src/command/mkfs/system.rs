@@ -6,7 +6,7 @@
 
 use super::arguments::{fat_bits, merged, ourselves, quoted};
 use super::{width, wipe};
-use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::command::mkfs::args::{FileSystemKind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::progress::of_bytes;
 use crate::style::Style;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
         return Err(Failure::Message(format!("make {}: it is built in", args.kind.name())));
     };
     let (ours, own) = merged(args.kind, tool, &target.graph.providers[target.id], &args.own);
-    let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
+    let bits = fat_bits(&ours, &own).filter(|_| args.kind == FileSystemKind::Vfat);
     if let Some(warning) = bits.and_then(|bits| width::warning(&target, bits, &args.disk.words())) {
         complain(&format!("warning: {warning}"));
     }

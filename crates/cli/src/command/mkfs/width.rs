@@ -9,7 +9,7 @@ use crate::placed::{Placed, extended};
 use crate::words::escape::shell;
 use crate::write_target::WriteTarget;
 use trueline_geom::graph::Provider;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 
 /// Sectors from which a FAT16 has type 06 and no longer 04.
 const LARGE: u64 = 65536;
@@ -27,7 +27,7 @@ fn bits_of(kind: u8) -> Option<u64> {
 /// The bits that the type of a partition says; `None` for one that is no FAT's, or in no MBR.
 pub(super) fn said_by(p: &Provider) -> Option<u64> {
     match p.kind {
-        Some(Kind::Mbr(kind)) => bits_of(kind),
+        Some(PartitionType::Mbr(kind)) => bits_of(kind),
         _ => None,
     }
 }
@@ -49,7 +49,7 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
 /// with the command that mends the type; `options` are those that describe the disk.
 pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
     let p = &target.graph.providers[target.id];
-    let Some(Kind::Mbr(kind)) = p.kind else { return None };
+    let Some(PartitionType::Mbr(kind)) = p.kind else { return None };
     let says = said_by(p).filter(|&says| says != bits)?;
     let name =
         name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub(super) use table::{create, destroy, recover};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::graph::Id;
-use trueline_geom::mapping::slices::{Kind, place};
+use trueline_geom::mapping::slices::{PartitionType, place};
 use trueline_geom::table::scheme::{Attribute, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted, scheme};
 use trueline_host::random;
@@ -163,7 +163,7 @@ fn request(
     Ok(Request { start: bytes(start)?, size: bytes(size)?, align: bytes(align)? })
 }
 
-fn kind(table: &Table, name: &str) -> Result<Kind, Refusal> {
+fn kind(table: &Table, name: &str) -> Result<PartitionType, Refusal> {
     let (kind, holder) = scheme::typed_kind(table, name)?;
     if let Some(holder) = holder {
         complain(&format!(

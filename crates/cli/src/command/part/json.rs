@@ -90,7 +90,7 @@ struct Missed {
 impl TableJson {
     fn new(shown: Shown<'_>, site: &TableSite<'_>, judged: Option<Remembered>) -> TableJson {
         let table = shown.table;
-        let (stripe_size, stripe_offset) = site.topology.stripe_pair();
+        let (stripe_size, stripe_offset) = site.topology.stripesize_and_offset();
         let attributes = shown
             .scheme
             .attributes()

@@ -3,7 +3,7 @@
 use crate::render::gpart::{Called, Shown};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
-use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::probe::Probe;
 use trueline_geom::table::scheme::{Attribute, New, Scheme, TableSite};
 use trueline_geom::table::types::ALIASES;
@@ -34,18 +34,20 @@ impl Scheme for Named {
 
     fn suffix(&self, entry: &Entry) -> String {
         match entry.partition.kind {
-            Kind::Gpt(guid) if guid.to_string() == FREEBSD => format!("s{}", entry.partition.index),
-            Kind::Gpt(_) => format!("p{}", entry.partition.index),
+            PartitionType::Gpt(guid) if guid.to_string() == FREEBSD => {
+                format!("s{}", entry.partition.index)
+            }
+            PartitionType::Gpt(_) => format!("p{}", entry.partition.index),
             _ => char::from_digit(9 + entry.partition.index, 36).unwrap().into(),
         }
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<PartitionType> {
         let alias = ALIASES.iter().find(|a| a.name == name)?;
         if self.0 == "GPT" {
-            alias.gpt?.parse().ok().map(Kind::Gpt)
+            alias.gpt?.parse().ok().map(PartitionType::Gpt)
         } else {
-            alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b))
+            alias.bsd.map(|b| PartitionType::Bsd(Dialect::FreeBsd, b))
         }
     }
 

@@ -4,7 +4,7 @@ use crate::render::gpart::Shown;
 use crate::words;
 pub(super) use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{Fact, Trust};
-use trueline_geom::mapping::slices::{Kind, place};
+use trueline_geom::mapping::slices::{PartitionType, place};
 use trueline_geom::plan::card;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Rules};
@@ -46,9 +46,9 @@ pub(crate) fn report_line(done: PartEdit<'_>, name: &str) -> String {
 
 /// The line that reports a new `entry`; under gpart's rules with its warning.
 pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
-    let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripe_pair());
+    let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripesize_and_offset());
     let (_, offset) =
-        site.topology.shift(entry.partition.start, entry.partition.length).stripe_pair();
+        site.topology.shift(entry.partition.start, entry.partition.length).stripesize_and_offset();
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
         format!("{name} added, but partition is not aligned on {stripe} bytes")
     } else {
@@ -76,7 +76,7 @@ pub(crate) fn spot(shown: Shown<'_>, site: &TableSite<'_>, at: u64) -> String {
 /// FAT16 begins where the clusters come out on a boundary.
 pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
     let inside = site.topology.shift(entry.partition.start, entry.partition.length);
-    let is_fat = matches!(entry.partition.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
+    let is_fat = matches!(entry.partition.kind, PartitionType::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
     let is_right = entry.partition.kind.is_extended()
         || is_fat && card::is_start(site.topology, entry.partition.start);
     !is_right && !inside.missed(PAGE).is_empty()

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
   trueline plan --use sd-card --size 64g";
 
 #[derive(Args)]
-pub(crate) struct Plan {
+pub(crate) struct PlanArgs {
     /// DISK[,DISK...][#PROVIDER]; without it, a disk that the options describe
     pub target: Option<Target>,
     /// Layers from the bottom up, each a use from the list below

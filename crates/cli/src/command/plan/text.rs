@@ -11,7 +11,7 @@ use anstyle::Style as Colour;
 use serde::Serialize;
 use std::io;
 use trueline_geom::base::topology::{Fact, Source, Trust};
-use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, Value};
+use trueline_geom::plan::{Alternative, Choice, Group, LayerKind, Plan, Price, USES, Value};
 
 /// The document of a plan; its serialised form is the contract of `plan --json`.
 #[derive(Serialize)]
@@ -46,7 +46,7 @@ struct KindRow {
 impl Uses {
     /// Every kind, in the order of its list.
     pub(crate) fn all() -> Uses {
-        let row = |kind: &Kind| KindRow {
+        let row = |kind: &LayerKind| KindRow {
             r#use: kind.name,
             also: kind.also,
             group: kind.group.heading(),
@@ -63,7 +63,7 @@ pub(crate) fn uses(out: &mut dyn io::Write, style: Style) -> io::Result<()> {
             writeln!(out)?;
         }
         writeln!(out, "{}", group.heading())?;
-        let kinds: Vec<&Kind> = USES.iter().filter(|kind| kind.group == group).collect();
+        let kinds: Vec<&LayerKind> = USES.iter().filter(|kind| kind.group == group).collect();
         let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
         for kind in kinds {
             let indent = width + 4;

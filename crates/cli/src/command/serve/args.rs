@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use trueline_geom::class::nop::fault::Rule;
 use trueline_serve::export::Range;
 use trueline_serve::layer::emulated::Speed;
-use trueline_serve::layer::overlay::Place;
+use trueline_serve::layer::overlay::OverlayStorage;
 
 pub(crate) mod hints;
 pub(crate) mod nbd;
@@ -51,14 +51,21 @@ pub(crate) struct Serve {
     /// Leave the target unchanged: writes go to a sparse file, which keeps them for the next time,
     /// or to memory (mem) until the server ends
     #[arg(long, value_name = "FILE|mem", value_parser = overlay::parse)]
-    pub overlay: Option<Place>,
+    pub overlay: Option<OverlayStorage>,
     /// Serve LEN bytes of the target from byte N on, and nothing else; without LEN, to the end of
     /// the target
     #[arg(long, value_name = "N[+LEN]", value_parser = range::parse)]
     pub offset: Option<Range>,
     /// Refuse writes and zeros (with `all`, reads too) that are not whole units of the grain; the
     /// exit status is 1 if a request was refused
-    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "writes",
+    )]
     pub strict: Option<Strict>,
     /// Write the process id to this file once it serves; the file is removed at the end
     #[arg(long, value_name = "FILE")]

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::render::spent;
 use crate::style::Style;
 use trueline_lab::result::Spent;
-use trueline_serve::layer::emulated::{Drives, Kind, MUCH};
+use trueline_serve::layer::emulated::{Drives, MUCH, RequestPace};
 use trueline_sim::model::Model;
 use trueline_sim::time::NS;
 
@@ -41,9 +41,12 @@ pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
 /// Times of the drives and of the machine until now.
 pub(super) fn emulation(drives: &Drives) -> Emulation {
     let kinds = drives.kinds();
-    let worst =
-        kinds.iter().filter(|kind| !kind.is_the_drives()).filter_map(Kind::share).reduce(f64::max);
-    let one = |kind: &Kind| EmulatedKind {
+    let worst = kinds
+        .iter()
+        .filter(|kind| !kind.is_the_drives())
+        .filter_map(RequestPace::share)
+        .reduce(f64::max);
+    let one = |kind: &RequestPace| EmulatedKind {
         op: if kind.write { "write" } else { "read" },
         pattern: if kind.sequential { "sequential" } else { "random" },
         requests: kind.requests,

@@ -6,7 +6,7 @@ use crate::target::simulated::Spelling;
 use crate::target::{Target, serving};
 use crate::words;
 use trueline_geom::graph::{Bytes, Disk, Reported};
-use trueline_serve::layer::overlay::{Covered, Overlays, Place};
+use trueline_serve::layer::overlay::{Covered, OverlayStorage, Overlays};
 
 /// The disks under the overlay that was asked for; as they are if none was.
 pub(super) fn put(
@@ -39,8 +39,8 @@ pub(super) fn put(
 pub(super) fn tell(overlays: &Overlays, target: &Target) {
     let (written, zero) = overlays.changed();
     let after = match overlays.place() {
-        Place::Memory => "are gone now",
-        Place::File(_) => "are kept for the next time",
+        OverlayStorage::Memory => "are gone now",
+        OverlayStorage::File(_) => "are kept for the next time",
     };
     let blocks = format!(
         "{} of written blocks and {} of zeroed or discarded ones",

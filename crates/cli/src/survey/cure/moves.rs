@@ -1,5 +1,5 @@
-//! The moves by which a partition comes to begin on the grain, as command lines: room is made for it where
-//! there is none.
+//! The moves by which a partition comes to begin on the grain, as command lines: room is made for
+//! it where there is none.
 
 use super::Cures;
 use crate::placed::{Placed, within};
@@ -8,7 +8,7 @@ use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Id;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table};
 
@@ -207,7 +207,7 @@ impl<'a> Room<'a> {
         let image = self.cures.named("")?;
         let mut commands = vec![format!("truncate -s +{}M {image}", growth >> 20)];
         // The backup of a GPT is at the end.
-        if matches!(self.placed.entry.partition.kind, Kind::Gpt(_)) {
+        if matches!(self.placed.entry.partition.kind, PartitionType::Gpt(_)) {
             commands.push(format!("trueline part recover{} {image}", self.cures.options));
         }
         Some(commands.into_iter().chain(moves).collect())

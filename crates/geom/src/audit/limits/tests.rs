@@ -1,5 +1,5 @@
 use super::nvme::Namespace;
-use super::{Limits, Shape};
+use super::{Limits, Stacking};
 use crate::base::finding::{CLASH, Finding, LIMITS, Severity};
 use crate::base::topology::{Source, Topology, Trust, Why};
 
@@ -180,7 +180,7 @@ fn an_impossible_phase_makes_what_depends_on_it_untrusted() {
 
 #[test]
 fn a_striped_set_says_chunk_and_row() {
-    let shape = Shape::Striped { chunk: 65536, row: 131_072, parity: true };
+    let shape = Stacking::Striped { chunk: 65536, row: 131_072, parity: true };
     let limits = Limits {
         shape,
         minimum_io_size: 65536,
@@ -206,7 +206,7 @@ fn a_striped_set_says_chunk_and_row() {
 #[test]
 fn above_a_set_the_phase_of_the_row_is_unknown() {
     let limits = Limits {
-        shape: Shape::Stacked,
+        shape: Stacking::Stacked,
         minimum_io_size: 65536,
         optimal_io_size: 196_608,
         alignment_offset: 4096,
@@ -233,7 +233,7 @@ fn hostile_numbers_do_not_overflow() {
             chunk_sectors: n,
             atomic_write_unit_max_bytes: n,
             atomic_write_boundary_bytes: n,
-            shape: Shape::Striped { chunk: n, row: n, parity: true },
+            shape: Stacking::Striped { chunk: n, row: n, parity: true },
             ..Limits::default()
         };
         for length in [0, 1, u64::MAX] {

@@ -50,8 +50,8 @@ pub enum Statement {
     Drive,
     /// Optimal I/O size, where the claim is no mere limit.
     Optimal,
-    /// Chunk of a set beneath, in bytes; without one, starts of the provider on a boundary of it, in
-    /// bytes of its disk.
+    /// Chunk of a set beneath, in bytes; without one, starts of the provider on a boundary of it,
+    /// in bytes of its disk.
     Chunk {
         /// Bytes of the chunk that the contents record.
         size: u64,

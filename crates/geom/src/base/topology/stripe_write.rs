@@ -2,8 +2,8 @@
 //!
 //! md counts in pages: those of all members at one address make a stripe. A stripe of which some
 //! data change needs its new parity from one of two sources: the old data and the old parity
-//! (read-modify-write), or the data that stay (reconstruct-write). It takes the one that reads less.
-//! A page that is written in part is read first.
+//! (read-modify-write), or the data that stay (reconstruct-write). It takes the one that reads
+//! less. A page that is written in part is read first.
 //!
 //! # Sources
 //! Linux `drivers/md/raid5.c`, `handle_stripe_dirtying`. `trueline_sim::world` makes the same
@@ -50,7 +50,8 @@ impl ParityRows {
         let (pages, lower) = (self.chunk / PAGE, round_down(within, PAGE) / PAGE);
         let cut = u64::from(!within.is_multiple_of(PAGE));
         let rest = self.data - before;
-        // Below the place within the chunk the first row lacks one chunk more, and the second has it.
+        // Below the place within the chunk the first row lacks one chunk more, and the second has
+        // it.
         let below = self.stripe(rest - 1, 0).and(self.stripe(before + 1, 0)).times(lower);
         let at = self.stripe(rest - 1, 1).and(self.stripe(before, 1)).times(cut);
         let above = self.stripe(rest, 0).and(self.stripe(before, 0)).times(pages - lower - cut);

@@ -260,8 +260,8 @@ fn a_stripe_of_stripes_has_its_own_chunk() {
         Topology::stripe(&[below.clone(), below.clone()], chunk, 1 << 31, Source::Label)
     };
     let inner = stripe(&disk, 128 << 10);
-    assert_eq!(inner.stripe_pair(), (128 << 10, 0));
+    assert_eq!(inner.stripesize_and_offset(), (128 << 10, 0));
     let outer = stripe(&inner, 512 << 10);
-    assert_eq!(outer.stripe_pair(), (512 << 10, 0));
-    assert_eq!(outer.shift(63 * 512, 1 << 30).stripe_pair(), (512 << 10, 63 * 512));
+    assert_eq!(outer.stripesize_and_offset(), (512 << 10, 0));
+    assert_eq!(outer.shift(63 * 512, 1 << 30).stripesize_and_offset(), (512 << 10, 63 * 512));
 }

@@ -3,13 +3,13 @@
 use super::label::{self, BBSIZE, Blank, Head, MOST, Slot};
 use super::{C, D, UNUSED, dialect_of};
 use crate::base::topology::is_whole;
-use crate::mapping::slices::{Dialect, Kind};
+use crate::mapping::slices::{Dialect, PartitionType};
 use crate::probe::Probe;
 use crate::table::Refusal;
 use crate::table::scheme::{Geometry, Id, New, TableSite};
 
 /// Label that is to be made.
-pub(super) struct Plan {
+pub(super) struct NewLabel {
     pub(super) dialect: Dialect,
     pub(super) sector: u64,
     pub(super) length: u64,
@@ -21,8 +21,12 @@ pub(super) struct Plan {
     pub(super) uid: Option<[u8; 8]>,
 }
 
-impl Plan {
-    pub(super) fn new(probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Plan, Refusal> {
+impl NewLabel {
+    pub(super) fn new(
+        probe: &Probe<'_>,
+        site: &TableSite<'_>,
+        new: &New,
+    ) -> Result<NewLabel, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let dialect = chosen(site, new)?;
         if !(512..=u64::from(BBSIZE)).contains(&sector)
@@ -49,7 +53,7 @@ impl Plan {
         }
         let medium = new.medium.unwrap_or(0).max(site.base.saturating_add(length));
         let (count, uid) = (entries(dialect, new)?, identity(dialect, new)?);
-        Ok(Plan { dialect, sector, length, origin, medium, count, geometry, uid })
+        Ok(NewLabel { dialect, sector, length, origin, medium, count, geometry, uid })
     }
 
     /// Byte of the label: OpenBSD's does not move with the sector.
@@ -96,7 +100,7 @@ impl Plan {
 /// The flavour of a new label.
 fn chosen(site: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
     let by_table = site.kind.as_ref().and_then(dialect_of);
-    if matches!(site.kind, Some(Kind::Bsd(..))) {
+    if matches!(site.kind, Some(PartitionType::Bsd(..))) {
         return Err(Refusal::new(
             "this is a partition of a BSD label, which holds no other",
             "label the slice it is in",

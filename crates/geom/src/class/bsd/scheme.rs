@@ -14,17 +14,17 @@
 //! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves
 //! `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD and OpenBSD `uvm_swap.c`.
 
-use super::create::Plan;
+use super::create::NewLabel;
 use super::label::{self, BBSIZE, Head, Label, Part, Slot};
 use super::{
-    Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin,
+    Bsd, C, D, EntryRelation, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin,
     other_sector, placed, usable,
 };
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Dialect, Kind, place};
+use crate::mapping::slices::{Dialect, PartitionType, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Advice, Entry, Property, Refusal, Table, types};
@@ -37,7 +37,7 @@ impl Scheme for Bsd {
 
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
         // A label whose sector is cut off could not be written again.
-        if matches!(probe.kind(), Some(Kind::Bsd(..)))
+        if matches!(probe.kind(), Some(PartitionType::Bsd(..)))
             || probe.length() < probe.sector().saturating_mul(2)
         {
             return None;
@@ -53,7 +53,7 @@ impl Scheme for Bsd {
     }
 
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
-        let plan = Plan::new(probe, site, new)?;
+        let plan = NewLabel::new(probe, site, new)?;
         let raw = held(probe, Some((plan.at(), &plan.bytes())))
             .ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector)
@@ -87,13 +87,13 @@ impl Scheme for Bsd {
         suffix(entry.partition.index)
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
-        types::bsd::fstype(Dialect::FreeBsd, name).map(|n| Kind::Bsd(Dialect::FreeBsd, n))
+    fn kind(&self, name: &str) -> Option<PartitionType> {
+        types::bsd::fstype(Dialect::FreeBsd, name).map(|n| PartitionType::Bsd(Dialect::FreeBsd, n))
     }
 
-    fn kind_in(&self, table: &Table, name: &str) -> Option<Kind> {
+    fn kind_in(&self, table: &Table, name: &str) -> Option<PartitionType> {
         let dialect = table.dialect.unwrap_or(Dialect::FreeBsd);
-        types::bsd::fstype(dialect, name).map(|n| Kind::Bsd(dialect, n))
+        types::bsd::fstype(dialect, name).map(|n| PartitionType::Bsd(dialect, n))
     }
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
@@ -202,7 +202,8 @@ impl Scheme for Bsd {
             ));
         };
         let slice = table.origin..table.origin.saturating_add(table.length);
-        let outside = |i: &usize| matches!(placed(&label, dialect, *i, &slice), Place::Outside(_));
+        let outside =
+            |i: &usize| matches!(placed(&label, dialect, *i, &slice), EntryRelation::Outside(_));
         if let Some(i) = (0..label.entries.len()).find(outside) {
             let found = beyond(
                 &suffix(u32::try_from(i).unwrap_or(0) + 1),
@@ -235,7 +236,8 @@ fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
 
 /// The number of the type, if the label's own dialect has it.
 fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
-    let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.partition.kind, table.dialect) else {
+    let (PartitionType::Bsd(theirs, fstype), Some(own)) = (entry.partition.kind, table.dialect)
+    else {
         return Err(Refusal::new(
             format!("{} is no type of a BSD label", types::name(entry.partition.kind)),
             "use one, such as freebsd-ufs",
@@ -326,10 +328,10 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
         sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
     let (mut entries, mut taken) = (Vec::new(), Vec::new());
     for (i, (index, part)) in (1..).zip(&label.entries).enumerate() {
-        let kind = Kind::Bsd(dialect, part.fstype);
+        let kind = PartitionType::Bsd(dialect, part.fstype);
         match placed(label, dialect, i, &slice) {
-            Place::Nothing | Place::Foreign => {}
-            Place::At(start) => {
+            EntryRelation::Nothing | EntryRelation::Foreign => {}
+            EntryRelation::At(start) => {
                 let (label, uuid, attributes, from) = (None, None, 0, Some(index));
                 entries.push(Entry {
                     partition: Partition {
@@ -345,12 +347,12 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
                 });
             }
             // The part of it that lies here is taken.
-            out @ (Place::Past | Place::Outside(_)) => {
+            out @ (EntryRelation::Past | EntryRelation::Outside(_)) => {
                 let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
                 taken.push(inside(part.offset)..inside(part.end()));
                 // OpenBSD and NetBSD allow partitions past their slice where an MBR ends.
                 damage.extend(
-                    matches!(out, Place::Outside(_))
+                    matches!(out, EntryRelation::Outside(_))
                         .then(|| beyond(&suffix(index), part, &slice, label.sector)),
                 );
             }
@@ -416,7 +418,7 @@ fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
     let slot = |index: u32| match (after.entry(index), before.entry(index)) {
         (
             Some(Entry {
-                partition: Partition { start, length, kind: Kind::Bsd(_, fstype), .. },
+                partition: Partition { start, length, kind: PartitionType::Bsd(_, fstype), .. },
                 from,
                 ..
             }),

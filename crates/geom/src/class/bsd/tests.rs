@@ -6,7 +6,7 @@ use crate::base::store::{Sparse, Store};
 use crate::base::topology::{Topology, is_whole};
 use crate::graph::{Disk, Graph};
 use crate::mapping::route::Route;
-use crate::mapping::slices::{Dialect, Kind};
+use crate::mapping::slices::{Dialect, PartitionType};
 use crate::probe::{Budget, Limits, Probe};
 use crate::table::scheme::{Geometry, New, Scheme, TableSite};
 use crate::table::{Request, Rules, Table, Wanted};
@@ -21,11 +21,11 @@ struct Slice {
     disk: Sparse,
     sector: u64,
     base: u64,
-    kind: Option<Kind>,
+    kind: Option<PartitionType>,
 }
 
 impl Slice {
-    fn new(length: u64, sector: u64, base: u64, kind: Option<Kind>) -> Slice {
+    fn new(length: u64, sector: u64, base: u64, kind: Option<PartitionType>) -> Slice {
         Slice { disk: Sparse::new(length), sector, base, kind }
     }
 
@@ -170,8 +170,12 @@ fn product() -> Vec<(Dialect, Slice, New)> {
                         Dialect::OpenBsd => 0xa6,
                         _ => 0xa9,
                     };
-                    let slice =
-                        Slice::new(200 * MIB, sector, base, Some(Kind::Mbr(byte)).filter(|_| said));
+                    let slice = Slice::new(
+                        200 * MIB,
+                        sector,
+                        base,
+                        Some(PartitionType::Mbr(byte)).filter(|_| said),
+                    );
                     // What is beside the label stays.
                     let mut slice = slice;
                     slice.disk.put(0, &[0x5a; 16384]);
@@ -264,7 +268,7 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
 fn tasted_without_findings(slice: &Slice, table: &Table) {
     let (disk, name) = match slice.kind {
         None => (slice.disk.clone(), ""),
-        Some(Kind::Mbr(byte)) => (in_mbr(slice, byte), "s1"),
+        Some(PartitionType::Mbr(byte)) => (in_mbr(slice, byte), "s1"),
         Some(other) => panic!("{other:?}"),
     };
     let start = if slice.kind.is_none() { slice.base } else { 0 };

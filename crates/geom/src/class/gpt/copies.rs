@@ -6,7 +6,7 @@
 //! # Sources
 //! UEFI 2.10 §5.3.2; FreeBSD `sys/geom/part/g_part_gpt.c` (what is checked).
 
-use super::structures::{Entry, Header, SIGNATURE};
+use super::structures::{GptEntry, Header, SIGNATURE};
 use crate::mapping::slices::place;
 use crate::probe::Probe;
 use zerocopy::FromBytes;
@@ -43,13 +43,13 @@ pub(super) struct Copy {
 
 impl Copy {
     /// The entries in use, each with its number from 1.
-    pub(super) fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
+    pub(super) fn used(&self) -> impl Iterator<Item = (u32, GptEntry)> {
         let stride =
             usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
-        let entries = self.entries.chunks_exact(stride.max(size_of::<Entry>()));
+        let entries = self.entries.chunks_exact(stride.max(size_of::<GptEntry>()));
         (1..)
             .zip(entries)
-            .filter_map(|(n, raw)| Some((n, Entry::read_from_prefix(raw).ok()?.0)))
+            .filter_map(|(n, raw)| Some((n, GptEntry::read_from_prefix(raw).ok()?.0)))
             .filter(|(_, e)| !e.partition_type_guid.is_nil())
     }
 }

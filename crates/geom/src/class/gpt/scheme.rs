@@ -26,7 +26,7 @@ use crate::base::topology::{is_whole, round_down, round_up};
 use crate::class::mbr::Record;
 use crate::mapping::partition::Partition;
 use crate::mapping::route::Route;
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{PartitionType, place};
 use crate::probe::{Budget, Limits, Probe};
 use crate::table::scheme::{Attribute, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table, types};
@@ -122,7 +122,7 @@ impl Scheme for Gpt {
             ));
         }
         let front =
-            2 + (u64::from(entries) * size_of::<structures::Entry>() as u64).div_ceil(sector);
+            2 + (u64::from(entries) * size_of::<structures::GptEntry>() as u64).div_ceil(sector);
         let least = (2 * front).saturating_mul(sector);
         let outer =
             front * sector..(length / sector).saturating_sub(front - 1).saturating_mul(sector);
@@ -168,15 +168,15 @@ impl Scheme for Gpt {
     fn suffix(&self, entry: &Entry) -> String {
         format!(
             "{}{}",
-            if entry.partition.kind == Kind::Gpt(FREEBSD) { 's' } else { 'p' },
+            if entry.partition.kind == PartitionType::Gpt(FREEBSD) { 's' } else { 'p' },
             entry.partition.index
         )
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<PartitionType> {
         let text = types::named(name)
             .map_or(Some(name.strip_prefix('!').unwrap_or(name)), |alias| alias.gpt)?;
-        text.parse().ok().map(Kind::Gpt)
+        text.parse().ok().map(PartitionType::Gpt)
     }
 
     fn keeps_usable(&self) -> bool {
@@ -198,8 +198,8 @@ impl Scheme for Gpt {
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
         match entry.partition.kind {
-            Kind::Gpt(guid) if !guid.is_nil() => {}
-            Kind::Gpt(_) => {
+            PartitionType::Gpt(guid) if !guid.is_nil() => {}
+            PartitionType::Gpt(_) => {
                 return Err(Refusal::new(
                     "the type of an unused entry",
                     "delete the partition instead",
@@ -268,7 +268,8 @@ impl Scheme for Gpt {
             copies.best().map(|_| write::array_sectors(copies, table.sector))
         });
         let Some(room) = room else {
-            let advice = "look for the partitions by their contents (testdisk), or destroy it and create one anew";
+            let advice = "look for the partitions by their contents (testdisk), or destroy it and \
+                create one anew";
             return Err(Refusal::new("neither copy of the GPT can be used", advice));
         };
         let sector = table.sector;
@@ -290,7 +291,8 @@ impl Scheme for Gpt {
                 place(front, sector),
                 place(back, sector)
             );
-            let advice = "restore the full length of the disk or image; or part backup, and part restore -F without that partition";
+            let advice = "restore the full length of the disk or image; or part backup, and part \
+                restore -F without that partition";
             return Err(Refusal::new(format!("{found}, and {bounds}"), advice));
         }
         let start = table.usable.start.max(front);
@@ -324,9 +326,13 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     let mut damage: Vec<String> =
         damage(probe, copies, guard).into_iter().map(|finding| finding.message).collect();
     if damage.is_empty() && !write::is_apart(copies, sector) {
-        damage.push("the two copies of its table are not where each can be written without touching the other".into());
+        damage.push(
+            "the two copies of its table are not where each can be written without \
+            touching the other"
+                .into(),
+        );
     }
-    let entry = |(index, e): (u32, structures::Entry)| {
+    let entry = |(index, e): (u32, structures::GptEntry)| {
         let (first, last) = (e.starting_lba.get(), e.ending_lba.get());
         Entry {
             partition: Partition {
@@ -339,7 +345,7 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
                 } else {
                     byte(last.saturating_add(1)).saturating_sub(byte(first))
                 },
-                kind: Kind::Gpt(e.partition_type_guid),
+                kind: PartitionType::Gpt(e.partition_type_guid),
                 label: ondisk::text_utf16(&e.partition_name),
                 guid: (!e.unique_partition_guid.is_nil()).then_some(e.unique_partition_guid),
             },

@@ -31,7 +31,7 @@ on_disk! {
 on_disk! {
     /// GPT partition entry (UEFI 2.10, table 5.6).
     #[derive(IntoBytes)]
-    pub(super) struct Entry of 128 bytes {
+    pub(super) struct GptEntry of 128 bytes {
          0 => pub(super) partition_type_guid: Guid,
         16 => pub(super) unique_partition_guid: Guid,
         32 => pub(super) starting_lba: U64,

@@ -29,7 +29,7 @@ use super::structures::{self, Header, SIGNATURE};
 use super::{Guard, differences};
 use crate::base::patch::Patch;
 use crate::class::mbr;
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use crate::probe::Probe;
 use crate::table::scheme::Id;
 use crate::table::{Entry, Table};
@@ -319,7 +319,11 @@ impl Writer<'_> {
                 (0, 0)
             }
             Some(record) => {
-                let at = record.entries().iter().position(mbr::Entry::is_protective).unwrap_or(0);
+                let at = record
+                    .entries()
+                    .iter()
+                    .position(mbr::PartitionRecord::is_protective)
+                    .unwrap_or(0);
                 if !self.before.damage.is_empty() {
                     bytes[slot(at)][8..12].copy_from_slice(&[1, 0, 0, 0]);
                     // In a hybrid it covers the range its maker chose.
@@ -354,9 +358,9 @@ impl Writer<'_> {
 /// Writes the fields that differ between `before` and `entry` into the entry's bytes; all fields of
 /// a new one.
 fn put(bytes: &mut [u8], before: Option<&Entry>, entry: &Entry, sector: u64) {
-    let Ok((raw, _)) = structures::Entry::mut_from_prefix(bytes) else { return };
+    let Ok((raw, _)) = structures::GptEntry::mut_from_prefix(bytes) else { return };
     let same = |of: fn(&Entry, &Entry) -> bool| before.is_some_and(|before| of(before, entry));
-    if let Kind::Gpt(kind) = entry.partition.kind {
+    if let PartitionType::Gpt(kind) = entry.partition.kind {
         raw.partition_type_guid = kind;
     }
     if !same(|a, b| a.partition.guid == b.partition.guid) {

@@ -2,11 +2,11 @@
 
 use super::fault::Fault;
 use super::*;
-use crate::class::md::fault::Exclusion;
-use crate::class::md::layout::Layout;
-use crate::class::md::set::{Half, Part, Set};
-use crate::format::imsm::mpb::{Map, Migration, Place, Volume};
+use crate::format::imsm::mpb::{DiskOrdinal, Map, Migration, Volume};
 use crate::mapping::geom::Arrangement;
+use crate::mapping::raid::fault::Exclusion;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::set::{Half, Part, Set};
 use crate::mapping::slices::{bounded, overlaps};
 use std::sync::Arc;
 
@@ -162,8 +162,8 @@ impl<'a> Building<'a> {
         })
     }
 
-    /// The set that a volume is, and the disks in use, as indices of those here, in the order of its
-    /// consumers.
+    /// The set that a volume is, and the disks in use, as indices of those here, in the order of
+    /// its consumers.
     fn set(&self, volume: &Volume, name: String) -> Result<(Set, Vec<usize>), Fault> {
         let (newest, map, shape) = (self.newest, &volume.map, volume.shape());
         if newest.unserved != 0 {
@@ -249,10 +249,11 @@ impl<'a> Building<'a> {
                 return Err(Fault::Disk(place.disk));
             }
         }
-        let whole = |place: &Place| self.is_whole(place);
+        let whole = |place: &DiskOrdinal| self.is_whole(place);
         let places = volume.map.members.iter();
         if let Some(order) = &self.order {
-            let holder = |place: &Place| Some((place.disk, order.disks.get(place.disk).copied()??));
+            let holder =
+                |place: &DiskOrdinal| Some((place.disk, order.disks.get(place.disk).copied()??));
             return Ok(places.map(|place| holder(place).filter(|_| whole(place))).collect());
         }
         // Any disk of a mirror will do, if all are whole and no other volume's are among them.
@@ -290,12 +291,12 @@ impl<'a> Building<'a> {
     /// True for a mirror whose disks all have all of it: while one is being rebuilt, or has bad
     /// blocks, which one that is counts.
     fn is_same_in_any_order(&self, volume: &Volume) -> bool {
-        let whole = |place: &Place| self.is_whole(place);
+        let whole = |place: &DiskOrdinal| self.is_whole(place);
         volume.map.level == 1 && volume.map.members.iter().all(whole) && self.newest.bad.is_empty()
     }
 
     /// True if the disk at a place has not failed, and is not being rebuilt.
-    fn is_whole(&self, place: &Place) -> bool {
+    fn is_whole(&self, place: &DiskOrdinal) -> bool {
         !place.rebuilding && !self.newest.disks.get(place.disk).is_none_or(|disk| disk.failed)
     }
 

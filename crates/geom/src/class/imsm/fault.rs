@@ -1,6 +1,6 @@
 //! Reasons for which a volume is not read.
 
-use crate::class::md;
+use crate::mapping::raid;
 use std::fmt;
 
 /// Reason for which a volume of a container is named and not read.
@@ -20,7 +20,7 @@ pub(super) enum Fault {
         disks: usize,
     },
     /// Layout that cannot be.
-    Layout(md::fault::Fault),
+    Layout(raid::fault::Fault),
     /// Disk that the container does not have, or has in two places of the volume.
     Disk(usize),
     /// Length in bytes, and what the disks have room for.
@@ -48,8 +48,8 @@ pub(super) enum Fault {
     Unsynced,
 }
 
-impl From<md::fault::Fault> for Fault {
-    fn from(fault: md::fault::Fault) -> Fault {
+impl From<raid::fault::Fault> for Fault {
+    fn from(fault: raid::fault::Fault) -> Fault {
         Fault::Layout(fault)
     }
 }

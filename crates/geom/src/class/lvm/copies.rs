@@ -72,8 +72,10 @@ fn damaged(probe: &Probe<'_>, at: u64, why: &Fault, another: bool) -> Finding {
     let rest = if another { "; another copy is used" } else { "" };
     let message =
         format!("the LVM metadata area at {} is damaged: {why}{rest}", place(at, probe.sector()));
-    Finding::new(&finding::LABEL, severity, at, message)
-        .fix("write it anew from the copies that are whole: vgck --updatemetadata; without any: vgcfgrestore")
+    Finding::new(&finding::LABEL, severity, at, message).fix(
+        "write it anew from the copies that are whole: vgck --updatemetadata; without any: \
+            vgcfgrestore",
+    )
 }
 
 fn older(probe: &Probe<'_>, other: &Copy, best: &Copy) -> Finding {

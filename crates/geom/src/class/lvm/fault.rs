@@ -2,7 +2,7 @@
 
 use super::text::Malformed;
 use crate::base::error::Errno;
-use crate::class::md;
+use crate::mapping::raid;
 use std::fmt;
 
 /// Fault of LVM's metadata.
@@ -69,7 +69,7 @@ pub(super) enum Fault {
     /// Number of images that no volume can have.
     Images(usize),
     /// Images of which no level makes a volume.
-    Raid(md::fault::Fault),
+    Raid(raid::fault::Fault),
     /// Image that is one of another place as well.
     Twice(String),
     /// Volume that stands on itself.
@@ -177,7 +177,7 @@ pub(super) enum LeftOut {
     /// Superblock with features that are not known.
     Features,
     /// Image that md would leave out as well.
-    Md(md::fault::Exclusion),
+    Md(raid::fault::Exclusion),
 }
 
 impl fmt::Display for LeftOut {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 mod segment;
 
-pub(super) use segment::{CacheMode, Cached, Kind, Raid, Segment};
+pub(super) use segment::{CacheMode, Cached, Raid, Segment, SegmentKind};
 
 /// Size of a sector of the metadata in bytes, whatever the device's are.
 pub(super) const SECTOR: u64 = 512;
@@ -101,7 +101,7 @@ pub(super) struct Logical {
 
 /// First extent of a run somewhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ExtentAddress {
     /// Volume that holds it.
     pub(super) on: On,
     /// First extent on that volume.
@@ -175,7 +175,7 @@ impl Group {
 fn external_origins(logical: &[Logical]) -> Vec<usize> {
     let segments = logical.iter().flat_map(|volume| volume.segments.iter().flatten());
     let origins = segments.filter_map(|segment| match segment.kind {
-        Kind::Thin { origin, .. } => origin,
+        SegmentKind::Thin { origin, .. } => origin,
         _ => None,
     });
     origins.collect()
@@ -187,7 +187,7 @@ const SNAPSHOTS: &str = "its old snapshots would have to keep what a write repla
 /// True for a pool: what it has belongs to the volumes that stand on it.
 fn is_pool(segments: &Result<Vec<Segment>, Fault>) -> bool {
     let kind = segments.as_ref().ok().and_then(|all| all.first()).map(|segment| &segment.kind);
-    matches!(kind, Some(Kind::Pool { .. } | Kind::CachePool { .. }))
+    matches!(kind, Some(SegmentKind::Pool { .. } | SegmentKind::CachePool { .. }))
 }
 
 /// Logical volumes of an old snapshot, by their places in the list.
@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_volume_may_be_called_as_a_type_is() {
-        let own = "segment1 { start_extent = 0 extent_count = 1 type = \"striped\" stripes = [\"pv0\", 0] }";
+        let own = "segment1 { start_extent = 0 extent_count = 1 type = \"striped\" stripes = \
+            [\"pv0\", 0] }";
         let group = group(&format!("striped {{ {own} }}"));
         assert!(group.logical[0].segments.as_ref().unwrap()[0].with.is_empty());
     }
@@ -300,7 +301,7 @@ mod tests {
         };
         let linear = "type = \"striped\" stripe_count = 1 stripes = [\"pv1\", 3]";
         let two = format!("{} {}", segment(2, "type = \"zero\""), segment(0, linear));
-        let place = Place { on: On::Physical(1), extent: 3 };
+        let place = ExtentAddress { on: On::Physical(1), extent: 3 };
         assert_eq!(
             lv(&two).unwrap(),
             [
@@ -308,9 +309,9 @@ mod tests {
                     first: 0,
                     count: 2,
                     with: Vec::new(),
-                    kind: Kind::Striped { chunk: 0, places: vec![place] }
+                    kind: SegmentKind::Striped { chunk: 0, places: vec![place] }
                 },
-                Segment { first: 2, count: 2, kind: Kind::Zero, with: vec![] },
+                Segment { first: 2, count: 2, kind: SegmentKind::Zero, with: vec![] },
             ]
         );
         let wrong = |text: &str| lv(text).unwrap_err().to_string();
@@ -325,6 +326,6 @@ mod tests {
         assert!(wrong(&segment(0, "type = \"striped\" stripes = [\"pv0\"]")).contains("no list"));
         let cache = segment(0, "type = \"cache+X\" chunk_size = 128 cache_mode = \"writeback\"");
         let words = "segment type cache+X, chunks of 65536 bytes, writeback".to_string();
-        assert_eq!(lv(&cache).unwrap()[0].kind, Kind::Other(words));
+        assert_eq!(lv(&cache).unwrap()[0].kind, SegmentKind::Other(words));
     }
 }

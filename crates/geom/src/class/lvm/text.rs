@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn keys_values_lists_sections_and_comments() {
-        let text = "# head\nvg {\n id = \"a\\\"b\\\\c\" # behind\n n=-7\n empty = []\n list = [\"x\", 3,\n ['y']]\n \"odd key\" { f = 1.5 }\n}\nversion = 1\0\0";
+        let text = "# head\nvg {\n id = \"a\\\"b\\\\c\" # behind\n n=-7\n empty = []\n list = \
+            [\"x\", 3,\n ['y']]\n \"odd key\" { f = 1.5 }\n}\nversion = 1\0\0";
         let parsed = parse(text, None).unwrap();
         let vg = parsed.section("vg").unwrap();
         assert_eq!(vg.text("id"), Some("a\"b\\c"));

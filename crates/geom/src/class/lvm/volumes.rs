@@ -2,7 +2,7 @@
 
 use super::Lvm;
 use super::fault::{Fault, MapFault};
-use super::group::{Group, Kind, Logical, On, Place, Segment};
+use super::group::{ExtentAddress, Group, Logical, On, Segment, SegmentKind};
 use super::segments::{Places, Segments};
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Below, Claim, Class, Layer, Member, Present};
@@ -99,7 +99,7 @@ impl Logical {
 
 impl Group {
     /// The byte of the volume it stands on at which a place begins.
-    fn byte(&self, place: Place) -> u64 {
+    fn byte(&self, place: ExtentAddress) -> u64 {
         let start = match place.on {
             On::Physical(physical) => self.physical.get(physical).map_or(0, |pv| pv.start),
             On::Logical(_) => 0,
@@ -115,7 +115,7 @@ impl Group {
     /// Bytes of a segment on each of its places.
     fn share(&self, segment: &Segment) -> u64 {
         let extents = match &segment.kind {
-            Kind::Striped { places, .. } => segment.count / places.len().max(1) as u64,
+            SegmentKind::Striped { places, .. } => segment.count / places.len().max(1) as u64,
             _ => segment.count,
         };
         extents.saturating_mul(self.extent)
@@ -281,7 +281,7 @@ impl Maker<'_> {
 
     /// The reason for which a volume is not written, in a few words.
     fn unwritten(&self, own: &Logical, segments: &[Segment], torn: bool) -> Option<&'static str> {
-        let copied = segments.iter().any(|segment| matches!(segment.kind, Kind::Copies(_)));
+        let copied = segments.iter().any(|segment| matches!(segment.kind, SegmentKind::Copies(_)));
         if own.kept.is_some() {
             own.kept
         } else if torn {
@@ -322,7 +322,7 @@ impl Maker<'_> {
         let length = segment.count.saturating_mul(self.group.extent);
         let share = self.group.share(segment);
         match &segment.kind {
-            Kind::Striped { places, .. } if places.len() == 1 => {
+            SegmentKind::Striped { places, .. } if places.len() == 1 => {
                 let found = self.find(places[0], share, draft);
                 let (room, on) = found.map_or((0, Places::Fail), |(at, byte, room)| {
                     (room.min(length), Places::Striped(0, vec![(at, byte)]))
@@ -331,14 +331,14 @@ impl Maker<'_> {
                     [(room, on), (length - room, Places::Fail)].into_iter().filter(|run| run.0 > 0),
                 );
             }
-            Kind::Striped { chunk, places } => {
+            SegmentKind::Striped { chunk, places } => {
                 let found: Vec<_> =
                     places.iter().map(|place| self.whole(*place, share, draft)).collect();
                 let all: Option<Vec<(usize, u64)>> = found.into_iter().collect();
                 let on = all.map_or(Places::Fail, |all| Places::Striped(*chunk, all));
                 draft.runs.push((length, on));
             }
-            Kind::Copies(places) => {
+            SegmentKind::Copies(places) => {
                 let all: Vec<(usize, u64)> =
                     places.iter().filter_map(|place| self.whole(*place, share, draft)).collect();
                 let on = match all.len() {
@@ -348,11 +348,11 @@ impl Maker<'_> {
                 };
                 draft.runs.push((length, on));
             }
-            Kind::Zero => draft.runs.push((length, Places::Zero)),
-            Kind::Error => draft.runs.push((length, Places::Fail)),
+            SegmentKind::Zero => draft.runs.push((length, Places::Zero)),
+            SegmentKind::Error => draft.runs.push((length, Places::Fail)),
             kind => {
                 let words = match kind {
-                    Kind::Other(words) => words,
+                    SegmentKind::Other(words) => words,
                     _ => "a segment among others of another type",
                 };
                 let message = format!("{words}: where its bytes are is not followed");
@@ -364,7 +364,12 @@ impl Maker<'_> {
 
     /// The consumer and the byte there of a place, and how many bytes it has from there; `None` if
     /// it has none.
-    fn find(&self, place: Place, share: u64, draft: &mut Draft) -> Option<(usize, u64, u64)> {
+    fn find(
+        &self,
+        place: ExtentAddress,
+        share: u64,
+        draft: &mut Draft,
+    ) -> Option<(usize, u64, u64)> {
         let byte = self.group.byte(place);
         let (below, end) = match place.on {
             On::Physical(physical) => match self.at.get(physical).copied().flatten() {
@@ -391,7 +396,7 @@ impl Maker<'_> {
     }
 
     /// A place that has all of its bytes.
-    fn whole(&self, place: Place, share: u64, draft: &mut Draft) -> Option<(usize, u64)> {
+    fn whole(&self, place: ExtentAddress, share: u64, draft: &mut Draft) -> Option<(usize, u64)> {
         let (at, byte, room) = self.find(place, share, draft)?;
         (room >= share).then_some((at, byte))
     }
@@ -413,7 +418,7 @@ impl Maker<'_> {
         }
     }
 
-    fn past(&self, place: Place, byte: u64, share: u64, end: u64) -> Finding {
+    fn past(&self, place: ExtentAddress, byte: u64, share: u64, end: u64) -> Finding {
         let on = match place.on {
             On::Physical(physical) => self.group.physical.get(physical).map(|pv| &pv.name),
             On::Logical(volume) => self.group.logical.get(volume).map(|lv| &lv.name),

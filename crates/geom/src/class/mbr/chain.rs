@@ -21,7 +21,7 @@
 
 use super::ebr::{LINKS, Link};
 use super::edit::BLANK;
-use super::{Entry as Slot, Record};
+use super::{PartitionRecord, Record};
 use crate::mapping::slices;
 use crate::table::{Entry, Refusal, Table};
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub(super) struct Node {
 }
 
 /// Chains after the two steps of an edit.
-pub(super) struct Plan {
+pub(super) struct ChainEdit {
     /// Chain without the deleted partitions.
     pub(super) middle: Vec<Node>,
     /// Chain with the new partitions.
@@ -57,10 +57,10 @@ pub(super) struct Plan {
     kept: Option<Range<u64>>,
 }
 
-impl Plan {
+impl ChainEdit {
     /// Plans the steps from `links` to the entries of `table`; an entry read from them has their
     /// number in [`Entry::from`].
-    pub(super) fn new(links: &[Link], table: &Table) -> Result<Plan, Refusal> {
+    pub(super) fn new(links: &[Link], table: &Table) -> Result<ChainEdit, Refusal> {
         let chain = Edit { table };
         let middle = chain.survivors(links)?;
         let mut last = middle.clone();
@@ -78,7 +78,7 @@ impl Plan {
             ));
         }
         let kept = last.first().and_then(|first| chain.moved(first, &last));
-        Ok(Plan { middle, kept: kept.map(|at| at..at + table.sector), last })
+        Ok(ChainEdit { middle, kept: kept.map(|at| at..at + table.sector), last })
     }
 
     /// Ranges of the extended partition that partitions cannot take: every EBR, up to its partition
@@ -248,7 +248,7 @@ impl Edit<'_> {
         &self,
         node: &mut Node,
         slot: usize,
-        was: Slot,
+        was: PartitionRecord,
         entry: &Entry,
     ) -> Result<(), Refusal> {
         node.record.partition_record[slot] = was;
@@ -289,7 +289,7 @@ impl Edit<'_> {
     /// The place of an EBR for the first EBR's partition: the sector before it; `None` if that is
     /// taken.
     fn moved(&self, first: &Node, nodes: &[Node]) -> Option<u64> {
-        let blank = |(slot, e): (usize, &Slot)| {
+        let blank = |(slot, e): (usize, &PartitionRecord)| {
             first.next == Some(slot) || first.data.iter().any(|(s, _)| *s == slot) || *e == BLANK
         };
         let one =

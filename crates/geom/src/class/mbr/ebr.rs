@@ -12,7 +12,7 @@
 //! # Sources
 //! Linux `block/partitions/msdos.c` (`parse_extended`); FreeBSD `sys/geom/part/g_part_ebr.c`.
 
-use super::{Entry, Record};
+use super::{PartitionRecord, Record};
 use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Slice, place};
@@ -66,7 +66,8 @@ impl Chain {
     fn damage(&mut self, at: u64, what: &str) {
         let message =
             format!("the chain of logical partitions: at {}, {what}", place(at, self.sector));
-        let fix = "copy the data of the partitions that are left, then write the chain anew; testdisk finds lost ones by their contents";
+        let fix = "copy the data of the partitions that are left, then write the chain anew; \
+            testdisk finds lost ones by their contents";
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
 
@@ -177,6 +178,6 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Range<u64>, mut number: u32) 
 }
 
 /// True if the table itself is the first sector of a data entry.
-fn begins_on_its_ebr(entry: &Entry) -> bool {
+fn begins_on_its_ebr(entry: &PartitionRecord) -> bool {
     entry.os_type != 0 && !entry.kind().is_extended() && entry.start() == 0 && entry.size() > 0
 }

@@ -21,13 +21,13 @@
 //! As [`super`]; util-linux `libfdisk/src/dos.c`; FreeBSD `g_part_mbr.c`.
 
 use super::ebr::{Medium, walk};
-use super::{Entry as Slot, Mbr, Record, TRACK};
+use super::{Mbr, PartitionRecord, Record, TRACK};
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
 use crate::class::{Class, Taste};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{PartitionType, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Advice, Entry, Property, Refusal, Rules, Table, types};
@@ -41,7 +41,7 @@ const ENTRIES: u32 = 4;
 pub(super) const ATTRIBUTES: &[Attribute] =
     &[Attribute { name: "active", bit: 0x80, of_table: false, exclusive: true }];
 /// Entry that is not used.
-pub(super) const BLANK: Slot = Slot {
+pub(super) const BLANK: PartitionRecord = PartitionRecord {
     boot_indicator: 0,
     starting_chs: [0; 3],
     os_type: 0,
@@ -73,10 +73,10 @@ impl Record {
     }
 }
 
-impl Slot {
+impl PartitionRecord {
     /// Turns this into the entry for `entry`, which counts from byte `origin`.
     pub(super) fn set(&mut self, table: &Table, entry: &Entry, origin: u64) -> Result<(), Refusal> {
-        let Kind::Mbr(os_type) = entry.partition.kind else { return Err(foreign(table)) };
+        let PartitionType::Mbr(os_type) = entry.partition.kind else { return Err(foreign(table)) };
         let sectors = |bytes: u64, what: &str| {
             let found = || {
                 format!(
@@ -126,21 +126,23 @@ fn foreign(table: &Table) -> Refusal {
 /// Checks an entry's type, apart from the table's place in the stack.
 pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     match entry.partition.kind {
-        Kind::Mbr(0) => Err(Refusal::new("type 0 is that of unused entries", "choose another")),
-        Kind::Mbr(super::PROTECTIVE) => {
+        PartitionType::Mbr(0) => {
+            Err(Refusal::new("type 0 is that of unused entries", "choose another"))
+        }
+        PartitionType::Mbr(super::PROTECTIVE) => {
             Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself"))
         }
-        Kind::Mbr(_) if entry.partition.label.is_some() => Err(Refusal::new(
+        PartitionType::Mbr(_) if entry.partition.label.is_some() => Err(Refusal::new(
             format!("{} has no labels", table.scheme),
             Advice::LeaveOut(Property::Label),
         )),
-        Kind::Mbr(byte) => Ok(byte),
+        PartitionType::Mbr(byte) => Ok(byte),
         _ => Err(foreign(table)),
     }
 }
 
 /// The type with a name of gpart's or sfdisk's (a byte in hexadecimal, a letter), or a raw number.
-pub(super) fn kind(name: &str) -> Option<Kind> {
+pub(super) fn kind(name: &str) -> Option<PartitionType> {
     let digits = |digits: &str, radix| {
         digits
             .bytes()
@@ -163,12 +165,12 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
             None => prefixed(name).unwrap_or_else(|| digits(name, 16)),
         },
     };
-    byte.filter(|&b| b != 0).map(Kind::Mbr)
+    byte.filter(|&b| b != 0).map(PartitionType::Mbr)
 }
 
 /// Entries in use, as they are on the disk.
 fn entries(record: &Record, sector: u64) -> Vec<Entry> {
-    let entry = |(index, slot): (u32, &Slot)| Entry {
+    let entry = |(index, slot): (u32, &PartitionRecord)| Entry {
         partition: Partition::new(index, slot.start() * sector, slot.size() * sector, slot.kind()),
         attributes: u64::from(slot.boot_indicator),
         from: Some(index),
@@ -234,7 +236,7 @@ impl Scheme for Mbr {
 
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_site(probe)?;
-        if let Some(Kind::Mbr(_)) = site.kind {
+        if let Some(PartitionType::Mbr(_)) = site.kind {
             return Err(Refusal::new(
                 "an MBR inside a partition of an MBR is read by no system",
                 "use an extended partition, or GPT",
@@ -285,7 +287,7 @@ impl Scheme for Mbr {
         format!("s{}", entry.partition.index)
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<PartitionType> {
         kind(name)
     }
 
@@ -386,9 +388,7 @@ impl Scheme for Mbr {
     /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no
     /// second copy.
     fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
-        let Some(record) =
-            Record::read_at(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective))
-        else {
+        let Some(record) = Record::read_at(&table.raw, 0).filter(|r| !r.protects_gpt()) else {
             return Err(Refusal::new(
                 "this MBR protects a GPT that is not there",
                 "recover the GPT, or destroy what is left of it",
@@ -493,7 +493,7 @@ fn damage(table: &Table, record: &Record) -> Vec<String> {
         (e.partition.end() > table.length).then_some(found)
     };
     let mut damage: Vec<String> = table.entries.iter().filter_map(out).collect();
-    if record.entries().iter().any(Slot::is_protective) {
+    if record.protects_gpt() {
         damage.push("one of its entries protects a GPT that is not there".into());
     }
     damage

@@ -11,14 +11,14 @@
 //! # Sources
 //! As [`crate::class::mbr::ebr`].
 
-use super::chain::{FIRST, Node, Plan};
+use super::chain::{ChainEdit, FIRST, Node};
 use super::ebr::{Chain, LINKS, Medium, walk};
 use super::edit::{ATTRIBUTES, blank, check_kind, check_site, in_order, kind};
 use super::{Ebr, Record};
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::{Kind, Slice};
+use crate::mapping::slices::{PartitionType, Slice};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, New, Scheme, TableSite};
 use crate::table::{Advice, Entry, Property, Refusal, Rules, Table};
@@ -36,8 +36,8 @@ fn chain_of(raw: &Sparse, table: &Table) -> Chain {
     chain(&|at| Record::read_at(raw, at), table.sector, table.length)
 }
 
-fn plan(raw: &Sparse, table: &Table) -> Result<Plan, Refusal> {
-    Plan::new(&chain_of(raw, table).links, table)
+fn plan(raw: &Sparse, table: &Table) -> Result<ChainEdit, Refusal> {
+    ChainEdit::new(&chain_of(raw, table).links, table)
 }
 
 fn empty(sector: u64, length: u64, origin: u64) -> Table {
@@ -83,7 +83,7 @@ impl Scheme for Ebr {
 
     fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_site(probe)?;
-        if !site.kind.is_some_and(Kind::is_extended) {
+        if !site.kind.is_some_and(PartitionType::is_extended) {
             return Err(Refusal::new("this is no extended partition", Advice::AddExtended));
         }
         if new.entries.is_some() {
@@ -122,7 +122,7 @@ impl Scheme for Ebr {
         format!("s{}", entry.partition.index)
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<PartitionType> {
         kind(name)
     }
 
@@ -165,7 +165,7 @@ impl Scheme for Ebr {
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
         let (raw, sector) = (&before.raw, before.sector);
         let links = chain_of(raw, before).links;
-        let Ok(plan) = Plan::new(&links, after) else { return Vec::new() };
+        let Ok(plan) = ChainEdit::new(&links, after) else { return Vec::new() };
         let none = Sparse::new(0);
         let patch = |node: &Node, what| {
             let beneath = if node.is_new || links.is_empty() { &none } else { raw };

@@ -1,8 +1,8 @@
 //! The choice of members, and the set that they make.
 
-use super::fault::{Exclusion, Fault};
-use super::layout::Mirror;
 use super::*;
+use crate::mapping::raid::fault::{Exclusion, Fault};
+use crate::mapping::raid::layout::Mirror;
 
 /// Events by which a member may be behind: it missed the last write of superblocks alone.
 const MARGIN: u64 = 1;
@@ -122,7 +122,11 @@ impl<'a> Building<'a> {
                 let mut finding =
                     Finding::new(&finding::INCOMPLETE, Severity::Warning, sb.at, message);
                 if why == Fault::Unsaid {
-                    finding = finding.fix("if a kernel before 3.14 wrote it, it is the original layout; on Linux: mdadm --assemble --update=layout-original, else --update=layout-alternate");
+                    finding = finding.fix(
+                        "if a kernel before 3.14 wrote it, it is the original \
+                        layout; on Linux: mdadm --assemble --update=layout-original, else \
+                        --update=layout-alternate",
+                    );
                 }
                 let first = assembly.here.first().copied().unwrap_or(0);
                 assembly.findings.push((first, finding));
@@ -133,7 +137,7 @@ impl<'a> Building<'a> {
 
     /// True if the level can do without as many members as are missing.
     fn has_enough(&self, missing: usize) -> bool {
-        let least = |shape: &Shape| match shape.level {
+        let least = |shape: &RaidShape| match shape.level {
             1 => self.roles.iter().any(|holders| is_filled(holders)),
             4 | 5 => missing <= 1,
             6 => missing <= 2,
@@ -149,7 +153,7 @@ impl<'a> Building<'a> {
         least(&self.newest.shape) && old.is_none_or(|old| least(&old))
     }
 
-    fn layout(&self, shape: &Shape) -> Result<Layout, Fault> {
+    fn layout(&self, shape: &RaidShape) -> Result<Layout, Fault> {
         let shape = self.newest.shape(*shape);
         let rooms: Vec<u64> = self
             .roles

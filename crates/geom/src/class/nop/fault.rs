@@ -226,7 +226,7 @@ impl fmt::Display for Rule {
 
 /// Rules with the seed of their randomness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// Rules in order; the first that makes a request fail decides the failure.
     pub rules: Vec<Rule>,
     /// Seed: the same seed gives the same faults.
@@ -244,7 +244,7 @@ pub struct Decision {
     pub rules: Vec<usize>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// The faults that hit a request.
     pub fn decide(&self, asked: &NumberedRequest) -> Decision {
         let mut decision = Decision::default();

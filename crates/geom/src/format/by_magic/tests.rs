@@ -48,7 +48,7 @@ fn every_magic_is_found_at_every_place() {
 
 #[test]
 fn every_kind_of_compressed_file_has_an_ending() {
-    let compressed: Vec<Kind> = COMPRESSED.iter().map(|known| known.kind).collect();
+    let compressed: Vec<FormatKind> = COMPRESSED.iter().map(|known| known.kind).collect();
     assert_eq!(ENDINGS.map(|(kind, _)| kind).to_vec(), compressed);
 }
 

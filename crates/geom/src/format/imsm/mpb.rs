@@ -156,7 +156,7 @@ pub struct Mpb {
     /// Attributes that are in use and that mdadm does not serve.
     pub unserved: u32,
     /// Disks of the container in the order of its table.
-    pub disks: Vec<Entry>,
+    pub disks: Vec<ContainerDisk>,
     /// Volumes in the order of the table.
     pub volumes: Vec<Volume>,
     /// Stretches that could not be read or written: index of the disk, first byte there, and the
@@ -166,7 +166,7 @@ pub struct Mpb {
 
 /// Disk in the table of a container.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ContainerDisk {
     /// Serial number, as far as it fits; of a disk that failed, with `:0` behind it.
     pub serial: String,
     /// Length of the disk in bytes.
@@ -220,12 +220,12 @@ pub struct Map {
     /// True if more disks are lost than it can do without.
     pub failed: bool,
     /// Disks by their places in the volume.
-    pub members: Vec<Place>,
+    pub members: Vec<DiskOrdinal>,
 }
 
 /// Place of a disk in a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DiskOrdinal {
     /// Index of the disk in the container's table.
     pub disk: usize,
     /// True if what is on it is not whole.
@@ -372,9 +372,9 @@ impl Reader<'_> {
         count.saturating_mul(self.sector)
     }
 
-    fn disk(&self, disk: &ImsmDisk) -> Entry {
+    fn disk(&self, disk: &ImsmDisk) -> ContainerDisk {
         let status = disk.status.get();
-        Entry {
+        ContainerDisk {
             serial: ondisk::text(&disk.serial).unwrap_or_default(),
             length: self.sectors(self.number(disk.total_blocks_lo, disk.total_blocks_hi)),
             failed: status & FAILED_DISK != 0,
@@ -413,7 +413,7 @@ impl Reader<'_> {
         let mut members = Vec::new();
         for _ in 0..map.num_members {
             let order: U32 = self.next(end)?;
-            members.push(Place {
+            members.push(DiskOrdinal {
                 disk: usize::try_from(order.get() & 0x00ff_ffff).ok()?,
                 rebuilding: order.get() & IMSM_ORD_REBUILD != 0,
             });

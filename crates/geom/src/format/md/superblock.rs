@@ -1,8 +1,8 @@
 //! Superblocks of md: both versions parsed into one value.
 
-use super::shape::Shape;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::round_down;
+use crate::mapping::raid::shape::RaidShape;
 use crate::probe::Probe;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -110,7 +110,7 @@ pub struct Reshape {
     /// True if it goes from the end to the front.
     pub backwards: bool,
     /// The shape that the set had before.
-    pub old: Shape,
+    pub old: RaidShape,
     /// First byte of the data on this member in the new shape.
     pub data_offset: u64,
 }
@@ -146,7 +146,7 @@ pub struct Superblock {
     /// Place of this member in tables of roles.
     pub number: u32,
     /// Shape of the set; of one that is being reshaped, the new one.
-    pub shape: Shape,
+    pub shape: RaidShape,
     /// Reshape that is under way.
     pub reshape: Option<Reshape>,
     /// Bytes that the set uses of every member; 0 if the members decide.
@@ -255,7 +255,7 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Superblock> {
     } else {
         Role::Spare
     };
-    let shape = Shape {
+    let shape = RaidShape {
         level: get(word::LEVEL).cast_signed(),
         layout: get(word::LAYOUT),
         chunk: u64::from(get(word::CHUNK_SIZE)),
@@ -263,7 +263,7 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Superblock> {
     };
     let delta = get(word::DELTA_DISKS).cast_signed();
     let reshaping = minor >= MINOR_RESHAPE;
-    let new = Shape {
+    let new = RaidShape {
         level: get(word::NEW_LEVEL).cast_signed(),
         layout: get(word::NEW_LAYOUT),
         chunk: u64::from(get(word::NEW_CHUNK)),
@@ -272,7 +272,7 @@ fn version_0(probe: &Probe<'_>, at: u64) -> Option<Superblock> {
     let reshape = Reshape {
         position: long(word::RESHAPE_POSITION).saturating_mul(512),
         backwards: delta < 0,
-        old: Shape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
+        old: RaidShape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
         data_offset: 0,
     };
     let mut device = [0; 16];
@@ -339,7 +339,7 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Superblock> {
         Some(role) => Role::Active(u32::from(role)),
     };
     let sector = |n: U32| u64::from(n.get()) * 512;
-    let shape = Shape {
+    let shape = RaidShape {
         level: sb.level.get().cast_signed(),
         layout: sb.layout.get(),
         chunk: sector(sb.chunksize),
@@ -351,12 +351,12 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Superblock> {
     let reshape = has(feature::RESHAPE).then(|| Reshape {
         position: bytes(sb.reshape_position).unwrap_or(u64::MAX),
         backwards: delta < 0 || delta == 0 && has(feature::RESHAPE_BACKWARDS),
-        old: Shape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
+        old: RaidShape { disks: shape.disks.wrapping_add_signed(delta.wrapping_neg()), ..shape },
         data_offset: data_offset
             .and_then(|at| at.checked_add_signed(if has(feature::NEW_OFFSET) { moved } else { 0 }))
             .unwrap_or(u64::MAX),
     });
-    let new = Shape {
+    let new = RaidShape {
         level: sb.new_level.get().cast_signed(),
         layout: sb.new_layout.get(),
         chunk: sector(sb.new_chunk),

@@ -15,8 +15,10 @@ pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> =
     crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
 /// First bytes of a mark.
 pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
-const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
-run 'trueline move --resume JOURNAL', where JOURNAL is the file that was named when the move began.\n";
+const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not \
+    write to it and do not repair it: \
+run 'trueline move --resume JOURNAL', where JOURNAL is the file that was named when the move \
+began.\n";
 
 on_disk! {
     /// On-disk numbers with which both versions begin.

@@ -1,6 +1,6 @@
 //! A table in the form of `sfdisk --dump`.
 
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use crate::table::scheme::Id;
 use crate::table::{Entry, Table};
 use std::fmt::Write;
@@ -93,11 +93,11 @@ fn partition(
         entry.partition.length / sector
     )?;
     match entry.partition.kind {
-        Kind::Gpt(guid) => write!(out, "{}", guid.to_string().to_uppercase())?,
-        Kind::Mbr(byte) | Kind::Bsd(_, byte) => write!(out, "{byte:x}")?,
-        Kind::Tag(tag) => write!(out, "{}", tag.code)?,
+        PartitionType::Gpt(guid) => write!(out, "{}", guid.to_string().to_uppercase())?,
+        PartitionType::Mbr(byte) | PartitionType::Bsd(_, byte) => write!(out, "{byte:x}")?,
+        PartitionType::Tag(tag) => write!(out, "{}", tag.code)?,
     }
-    let gpt = matches!(entry.partition.kind, Kind::Gpt(_));
+    let gpt = matches!(entry.partition.kind, PartitionType::Gpt(_));
     if let Some(uuid) = entry.partition.guid.filter(|_| gpt) {
         write!(out, ", uuid={}", uuid.to_string().to_uppercase())?;
     }

@@ -31,7 +31,8 @@ fn fields_without_names_are_read_as_sfdisk_reads_them() {
 
 #[test]
 fn fields_with_names_are_read_as_sfdisk_reads_them() {
-    let text = "/dev/nvme0n1p12 : start=        2048, size=1MiB, type=L, uuid=516E7CB4-6ECF-11D6-8FF8-00022D09712B, \
+    let text = "/dev/nvme0n1p12 : start=        2048, size=1MiB, type=L, \
+        uuid=516E7CB4-6ECF-11D6-8FF8-00022D09712B, \
                 name=\"a \\x22b\\x22, c\", attrs=\"RequiredPartition GUID:48,63\", bootable";
     let want = Line {
         number: Some(12),

@@ -45,7 +45,8 @@ impl fmt::Display for InvalidUse {
             ),
             InvalidUse::Set(word) => write!(
                 f,
-                "no set '{word}': write md LEVEL x DISKS : CHUNK, as md5x4:64k: levels 0, 1, 10 over 2 disks or more, 4 and 5 over 3, 6 over 4; \
+                "no set '{word}': write md LEVEL x DISKS : CHUNK, as md5x4:64k: levels 0, 1, 10 \
+                over 2 disks or more, 4 and 5 over 3, 6 over 4; \
                  a chunk, but for level 1, is a power of two from 4k"
             ),
             InvalidUse::Pool(word) => write!(

@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::topology::{Fact, Source, Topology, Trust, Why};
 use crate::mapping::partition::Partition;
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::PartitionType;
 use crate::registry;
 use crate::table::scheme::Geometry;
 
@@ -10,7 +10,7 @@ const DISK: u64 = 488_397_168;
 
 fn table(scheme: &'static str, first: u64, last: u64, entries: &[(u64, u64)]) -> Table {
     let entry = |(n, &(start, size)): (u32, &(u64, u64))| Entry {
-        partition: Partition::new(n + 1, start * 512, size * 512, Kind::Mbr(0xa5)),
+        partition: Partition::new(n + 1, start * 512, size * 512, PartitionType::Mbr(0xa5)),
         attributes: 0,
         from: None,
     };

@@ -3,7 +3,7 @@
 use super::{AT, Chain, SIZE, ground, grown_topology, steps};
 use crate::mbr::{bare, part, try_add};
 use trueline_geom::class::mbr::Ebr;
-use trueline_geom::mapping::slices::Kind;
+use trueline_geom::mapping::slices::PartitionType;
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Request, Rules, Table, Wanted};
 
@@ -74,7 +74,9 @@ fn edits(random: &mut Random, table: &mut Table, count: u64) {
                 let _ = try_add(table, Wanted { place, ..part("82", 0, 0) }, Rules::Aligned);
             }
             (2, Some((index, _))) => assert!(table.delete(index).is_ok()),
-            (3, Some((index, _))) => table.modify(index, Some(Kind::Mbr(0xfd)), None).unwrap(),
+            (3, Some((index, _))) => {
+                table.modify(index, Some(PartitionType::Mbr(0xfd)), None).unwrap()
+            }
             (4, Some((index, length))) => {
                 let size = Some(512 * (1 + random.below(length / 256)));
                 let _ = table.resize(

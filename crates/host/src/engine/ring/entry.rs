@@ -88,8 +88,8 @@ pub(super) fn entry<Tag>(
         unused,
     };
     // SAFETY: `squeue::Entry` is `struct io_uring_sqe` (`repr(C)`), 64 bytes of integers, as is
-    // `SubmissionEntry`, which has no padding; the sizes are compared by the compiler, and the fields by the
-    // test below.
+    // `SubmissionEntry`, which has no padding; the sizes are compared by the compiler, and the
+    // fields by the test below.
     unsafe { std::mem::transmute::<SubmissionEntry, squeue::Entry>(entry) }
 }
 

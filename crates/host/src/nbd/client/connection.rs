@@ -5,12 +5,13 @@
 //! it arrives ([`Patience`]): a server that trickles bytes counts as one that does not answer.
 
 use super::patience::Patience;
+use crate::nbd::block_sizes::LARGEST_REQUEST;
 use crate::nbd::client::ExportInfo;
 use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::request::Request;
 use crate::nbd::wire::{self, Fields, Headers, chunk, command, flag, transmission};
 use filled::Filled;
-use head::{Asked, Head};
+use head::{Head, PendingRequest};
 use std::io;
 use timed::Timed;
 use trueline_geom::base::error::Errno;
@@ -31,7 +32,7 @@ const DESCRIPTORS: u32 = 64 << 10;
 /// reply types").
 const LONGEST: u32 = 64 << 10;
 /// The most chunks of one reply: one for every sector of the largest request.
-const CHUNKS: u32 = wire::MAXIMUM / 512;
+const CHUNKS: u32 = LARGEST_REQUEST / 512;
 
 /// A connection in its transmission phase.
 pub(super) struct Session {
@@ -41,7 +42,7 @@ pub(super) struct Session {
     headers: Headers,
     /// The server's ids of the contexts, in the order of [`CONTEXTS`].
     contexts: [Option<u32>; CONTEXTS.len()],
-    asked: Asked,
+    asked: PendingRequest,
     /// True if the connection cannot be used any more, or not yet.
     broken: bool,
 }
@@ -78,7 +79,7 @@ impl Session {
         length: u64,
         payload: &[u8],
     ) -> io::Result<()> {
-        self.asked = Asked { cookie: self.asked.cookie + 1, offset };
+        self.asked = PendingRequest { cookie: self.asked.cookie + 1, offset };
         let extended = self.headers == Headers::Extended;
         let announced = if extended && !payload.is_empty() { flag::PAYLOAD_LEN } else { 0 };
         let request = Request {

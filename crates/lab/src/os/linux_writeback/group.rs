@@ -1,6 +1,6 @@
 //! A block group of an ext2: bitmaps of its blocks and inodes.
 
-use super::shape::{PER_GROUP, Shape};
+use super::shape::{Ext2Layout, PER_GROUP};
 
 /// The allocated blocks and inodes of a group, numbered from its beginning.
 pub(super) struct Group {
@@ -14,7 +14,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(shape: &Shape, group: u64) -> Group {
+    pub(super) fn new(shape: &Ext2Layout, group: u64) -> Group {
         let narrow = |x: u64| u32::try_from(x).unwrap_or(u32::MAX);
         let begin = group * PER_GROUP;
         let (data, length) = (narrow(shape.data(group) - begin), narrow(shape.end(group) - begin));
@@ -23,7 +23,7 @@ impl Group {
             length,
             lowest: data,
             free: length - data,
-            inodes: vec![0; narrow(Shape::INODES).div_ceil(64) as usize],
+            inodes: vec![0; narrow(Ext2Layout::INODES).div_ceil(64) as usize],
             first_inode: 0,
         };
         for block in 0..data {
@@ -67,7 +67,7 @@ impl Group {
 
     /// Allocates the first free inode.
     pub(super) fn take_inode(&mut self) -> Option<u32> {
-        let found = clear(&self.inodes, self.first_inode, u32::try_from(Shape::INODES).ok()?)?;
+        let found = clear(&self.inodes, self.first_inode, u32::try_from(Ext2Layout::INODES).ok()?)?;
         self.inodes[(found / 64) as usize] |= 1 << (found % 64);
         self.first_inode = found + 1;
         Some(found)

@@ -15,7 +15,7 @@ const RESERVED: u64 = 1024;
 
 /// The layout of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct Ext2Layout {
     /// The size of the file system in blocks.
     pub(crate) blocks: u64,
     /// Blocks of the descriptor table, and blocks reserved for its growth.
@@ -23,18 +23,18 @@ pub(crate) struct Shape {
     reserved: u64,
 }
 
-impl Shape {
+impl Ext2Layout {
     /// Blocks of a group's inode table, and inodes in a group.
-    pub(crate) const TABLE: u64 = Shape::INODES * INODE / BLOCK;
+    pub(crate) const TABLE: u64 = Ext2Layout::INODES * INODE / BLOCK;
     pub(crate) const INODES: u64 = PER_GROUP * BLOCK / BYTES_PER_INODE;
 
     /// The layout of `length` bytes; `None` if there is no room for a group's tables. A last group
     /// shorter than its tables is left out.
-    pub(crate) fn new(length: u64) -> Option<Shape> {
+    pub(crate) fn new(length: u64) -> Option<Ext2Layout> {
         let blocks = length / BLOCK;
         let descriptors = (blocks.div_ceil(PER_GROUP) * DESCRIPTOR).div_ceil(BLOCK);
         let reserved = RESERVED.min(descriptors * 1023);
-        let mut own = Shape { blocks, descriptors, reserved };
+        let mut own = Ext2Layout { blocks, descriptors, reserved };
         let last = own.groups().checked_sub(1)?;
         if own.blocks < own.data(last) + 64 {
             own.blocks = last * PER_GROUP;
@@ -70,7 +70,7 @@ impl Shape {
 
     /// The first data block of a group.
     pub(crate) fn data(&self, group: u64) -> u64 {
-        self.table(group) + Shape::TABLE
+        self.table(group) + Ext2Layout::TABLE
     }
 
     /// The block after a group's last.
@@ -80,7 +80,7 @@ impl Shape {
 
     /// The block that contains an inode. Inodes count from 0 here.
     pub(crate) fn inode_block(&self, inode: u64) -> u64 {
-        self.table(inode / Shape::INODES) + inode % Shape::INODES * INODE / BLOCK
+        self.table(inode / Ext2Layout::INODES) + inode % Ext2Layout::INODES * INODE / BLOCK
     }
 }
 
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn tables_of_2_mb_in_groups_of_128() {
         assert_eq!(
-            (Shape::TABLE * BLOCK, PER_GROUP * BLOCK, Shape::INODES),
+            (Ext2Layout::TABLE * BLOCK, PER_GROUP * BLOCK, Ext2Layout::INODES),
             (2 << 20, 128 << 20, 8192)
         );
-        let shape = Shape::new(1_500_300_000_000).unwrap();
+        let shape = Ext2Layout::new(1_500_300_000_000).unwrap();
         assert_eq!(shape.groups(), 11179);
         let backups: Vec<u64> = (0..60).filter(|&group| has_backup(group)).collect();
         assert_eq!(backups, [0, 1, 3, 5, 7, 9, 25, 27, 49]);
@@ -117,7 +117,7 @@ mod tests {
             );
         }
         assert_eq!(shape.table(2), 2 * PER_GROUP + 2);
-        assert_eq!(shape.inode_block(Shape::INODES + 17), shape.table(1) + 1);
-        assert_eq!(Shape::new(100_000), None);
+        assert_eq!(shape.inode_block(Ext2Layout::INODES + 17), shape.table(1) + 1);
+        assert_eq!(Ext2Layout::new(100_000), None);
     }
 }

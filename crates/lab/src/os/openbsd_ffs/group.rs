@@ -4,7 +4,7 @@
 //! place on, then from the beginning. A few fragments come from a block that is already broken,
 //! from the shortest run that fits, and only then from a whole block.
 
-use super::shape::Shape;
+use super::shape::FfsLayout;
 use std::collections::BTreeSet;
 
 /// The free fragments and inodes of a group. Fragments are numbered from the group's beginning.
@@ -28,7 +28,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(shape: &Shape, group: u32) -> Group {
+    pub(super) fn new(shape: &FfsLayout, group: u32) -> Group {
         let (all, blocks) = (whole(shape.frag), shape.fragments(group) / shape.frag);
         let first = shape.data.div_ceil(shape.frag);
         let free = (0..blocks).map(|block| if block < first { 0 } else { all }).collect();

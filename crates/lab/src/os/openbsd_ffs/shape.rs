@@ -14,7 +14,7 @@ const CLUSTER_SUMMARY: u64 = 17 * 4;
 
 /// The layout of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct FfsLayout {
     pub(super) fsize: u64,
     pub(super) bsize: u64,
     /// Fragments in a block: 1 to 8.
@@ -32,9 +32,14 @@ pub(super) struct Shape {
     pub(super) data: u32,
 }
 
-impl Shape {
+impl FfsLayout {
     /// The layout on a provider of `length` bytes in sectors of `sector`.
-    pub(super) fn new(length: u64, sector: u64, fsize: u64, bsize: u64) -> Result<Shape, Error> {
+    pub(super) fn new(
+        length: u64,
+        sector: u64,
+        fsize: u64,
+        bsize: u64,
+    ) -> Result<FfsLayout, Error> {
         let refused =
             |what: String| Err(Error::new(format!("newfs -f {fsize} -b {bsize}: {what}")));
         let frag = match bsize.checked_div(fsize).and_then(|frag| u32::try_from(frag).ok()) {
@@ -88,7 +93,7 @@ impl Shape {
                 Error::new(format!("newfs -f {fsize} -b {bsize}: {length} bytes are too many"))
             })
         };
-        Ok(Shape {
+        Ok(FfsLayout {
             fsize,
             bsize,
             frag,

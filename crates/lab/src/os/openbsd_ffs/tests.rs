@@ -22,7 +22,7 @@ fn asked(rig: &Recorder) -> Vec<(Op, u64, u64, bool)> {
 
 #[test]
 fn newfs_of_2009() {
-    let shape = Shape::new(10_240_000_000, 512, 2048, 16384).unwrap();
+    let shape = FfsLayout::new(10_240_000_000, 512, 2048, 16384).unwrap();
     // A group is as large as its map fits one block.
     assert_eq!((shape.groups, shape.frag), (54, 8));
     assert!((180..200).contains(&((u64::from(shape.per_group) * 2048) >> 20)), "{shape:?}");
@@ -41,9 +41,9 @@ fn what_newfs_would_refuse() {
         (100_000, 2048, 16384),
         (10 * GB, 0, 0),
     ] {
-        assert!(Shape::new(length, 512, fsize, bsize).is_err(), "{length} {fsize} {bsize}");
+        assert!(FfsLayout::new(length, 512, fsize, bsize).is_err(), "{length} {fsize} {bsize}");
     }
-    assert!(Shape::new(10 * GB, 4096, 2048, 16384).is_err());
+    assert!(FfsLayout::new(10 * GB, 4096, 2048, 16384).is_err());
 }
 
 #[test]

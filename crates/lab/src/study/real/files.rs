@@ -1,7 +1,7 @@
 //! Rows of files: every run has a scratch directory of its own, removed after it.
 
 use super::{Real, WARMUP, add};
-use crate::ab::{self, Measure, Plan};
+use crate::ab::{self, Measure, MeasurementPlan};
 use crate::error::Error;
 use crate::files::{Files, directory::Directory, scratch::Scratch};
 use crate::latency::curve;
@@ -27,7 +27,7 @@ impl Lab {
             .ok_or_else(|| Error::new("a row that is measured has a workload".into()))?;
         let workload = workload.clone().times(real.all_runs() as u64);
         let (variants, runs) = (vec!["files".into()], real.runs());
-        let plan = Plan {
+        let plan = MeasurementPlan {
             variants,
             warmup: WARMUP,
             runs,

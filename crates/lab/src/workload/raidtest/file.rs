@@ -106,7 +106,7 @@ pub fn render(records: &[Record]) -> Vec<u8> {
 
 /// The parameters of the requests to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct GenfileParameters {
     /// The size of the medium in bytes.
     pub medium: u64,
     /// The size of a sector in bytes.
@@ -120,8 +120,8 @@ pub struct Shape {
 /// Makes requests as genfile does, from random numbers of our own: a length from a sector to 128
 /// KiB, all alike likely, at any sector of the first 2^32 at which it fits. Of a fixed length, as
 /// mav's patch had it, they lie at multiples of the length.
-pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, Error> {
-    let Shape { medium, sector, fixed, op } = shape;
+pub fn generate(count: u64, shape: GenfileParameters, seed: u64) -> Result<Vec<Record>, Error> {
+    let GenfileParameters { medium, sector, fixed, op } = shape;
     if !(1..=LONGEST).contains(&sector) {
         return Err(Error::new(format!("sectors of {sector} bytes: from 1 to {LONGEST}")));
     }

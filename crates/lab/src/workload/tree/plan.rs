@@ -7,7 +7,7 @@ use trueline_sim::random::Random;
 
 /// A directory, or a file with its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// The path from the root of the tree, with `/` between names.
     pub name: String,
     /// The size in bytes; `None` for a directory.
@@ -45,30 +45,30 @@ const LARGEST: f64 = 1_073_741_824.0;
 
 /// The source of a tree's entries.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum TreeSource {
     /// Entries generated from a seed.
     Seeded(Sizes),
     /// Entries of a list, every directory before its content.
-    Listed(Arc<Vec<Entry>>),
+    Listed(Arc<Vec<TreeEntry>>),
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan::Seeded(Sizes::default())
+impl Default for TreeSource {
+    fn default() -> TreeSource {
+        TreeSource::Seeded(Sizes::default())
     }
 }
 
-impl Plan {
+impl TreeSource {
     /// Calls `each` for every entry, directories before their content, or in reverse, until it
     /// returns false.
     pub fn walk(
         &self,
         backwards: bool,
-        each: &mut dyn FnMut(&Entry) -> Result<bool, Error>,
+        each: &mut dyn FnMut(&TreeEntry) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         match self {
-            Plan::Seeded(sizes) => sizes.walk(backwards, each),
-            Plan::Listed(entries) => {
+            TreeSource::Seeded(sizes) => sizes.walk(backwards, each),
+            TreeSource::Listed(entries) => {
                 let mut at = 0..entries.len();
                 while let Some(n) = if backwards { at.next_back() } else { at.next() } {
                     if !each(&entries[n])? {
@@ -82,7 +82,7 @@ impl Plan {
 
     /// Checks that the tree can be made within the bounds. The error says what cannot be.
     pub fn check(&self) -> Result<(), Error> {
-        let Plan::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else {
+        let TreeSource::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else {
             return Ok(());
         };
         if !(median >= 1.0 && mean >= median && mean <= LARGEST) {
@@ -101,8 +101,8 @@ impl Plan {
     /// The number of entries, directories included.
     pub fn entries(&self) -> u64 {
         match self {
-            Plan::Seeded(sizes) => sizes.files + sizes.directories() - 1,
-            Plan::Listed(entries) => entries.len() as u64,
+            TreeSource::Seeded(sizes) => sizes.files + sizes.directories() - 1,
+            TreeSource::Listed(entries) => entries.len() as u64,
         }
     }
 }
@@ -115,17 +115,17 @@ impl Sizes {
     fn walk(
         &self,
         backwards: bool,
-        each: &mut dyn FnMut(&Entry) -> Result<bool, Error>,
+        each: &mut dyn FnMut(&TreeEntry) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
-        let mut entry = Entry { name: String::new(), size: None };
+        let mut entry = TreeEntry { name: String::new(), size: None };
         for step in 0..self.directories() {
             let number = if backwards { self.directories() - 1 - step } else { step };
             let own = self.directory(number);
             let first = number * self.per_directory;
             let files = first..self.files.min(first + self.per_directory);
             let above = (!own.is_empty())
-                .then(|| Entry { name: own.trim_end_matches('/').to_owned(), size: None });
+                .then(|| TreeEntry { name: own.trim_end_matches('/').to_owned(), size: None });
             if let Some(above) = above.as_ref().filter(|_| !backwards)
                 && !each(above)?
             {

@@ -4,7 +4,7 @@
 //! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard
 //! Format".
 
-use super::plan::Entry;
+use super::plan::TreeEntry;
 use crate::error::Error;
 use std::collections::HashSet;
 use std::io::{Read, Seek, SeekFrom};
@@ -27,7 +27,7 @@ struct PaxRecords {
 
 /// Reads the list of directories and plain files. A directory that is not in the archive but has
 /// content is added.
-pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
+pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<TreeEntry>, Error> {
     let mut found = Found::default();
     let (mut said, mut at) = (PaxRecords::default(), 0);
     loop {
@@ -192,7 +192,7 @@ fn record_of(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
 /// The entries found so far.
 #[derive(Default)]
 struct Found {
-    entries: Vec<Entry>,
+    entries: Vec<TreeEntry>,
     there: HashSet<String>,
     /// The bytes of all names.
     names: usize,
@@ -218,7 +218,7 @@ impl Found {
             if self.there.insert(own.clone()) {
                 self.names += own.len();
                 self.entries
-                    .push(Entry { name: own.clone(), size: if last { size } else { None } });
+                    .push(TreeEntry { name: own.clone(), size: if last { size } else { None } });
             }
         }
         if self.entries.len() > MOST_ENTRIES {

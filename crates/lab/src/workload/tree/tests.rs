@@ -7,7 +7,7 @@ fn sizes(files: u64) -> Sizes {
     Sizes { files, ..Sizes::default() }
 }
 
-fn listed(plan: &Plan, backwards: bool) -> Vec<Entry> {
+fn listed(plan: &TreeSource, backwards: bool) -> Vec<TreeEntry> {
     let mut entries = Vec::new();
     plan.walk(backwards, &mut |entry| {
         entries.push(entry.clone());
@@ -19,20 +19,20 @@ fn listed(plan: &Plan, backwards: bool) -> Vec<Entry> {
 
 #[test]
 fn a_seeded_tree_is_lognormal() {
-    let entries = listed(&Plan::Seeded(sizes(20_000)), false);
+    let entries = listed(&TreeSource::Seeded(sizes(20_000)), false);
     let mut bytes: Vec<u64> = entries.iter().filter_map(|entry| entry.size).collect();
     bytes.sort_unstable();
     let (median, mean) = (bytes[10_000], bytes.iter().sum::<u64>() / 20_000);
     assert!((3900..4300).contains(&median), "{median}");
     assert!((9500..11_000).contains(&mean), "{mean}");
-    assert_eq!(entries.len() as u64, Plan::Seeded(sizes(20_000)).entries());
-    assert_ne!(entries, listed(&Plan::Seeded(Sizes { seed: 2, ..sizes(20_000) }), false));
+    assert_eq!(entries.len() as u64, TreeSource::Seeded(sizes(20_000)).entries());
+    assert_ne!(entries, listed(&TreeSource::Seeded(Sizes { seed: 2, ..sizes(20_000) }), false));
 }
 
 #[test]
 fn more_files_than_memory_holds_are_refused() {
-    assert!(Plan::Seeded(sizes(1 << 21)).check().is_ok());
-    let words = Plan::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().message;
+    assert!(TreeSource::Seeded(sizes(1 << 21)).check().is_ok());
+    let words = TreeSource::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().message;
     assert!(
         words.starts_with("2097153 files, ")
             && words.contains("1 to 2097152 files, as all are kept in memory"),
@@ -42,8 +42,9 @@ fn more_files_than_memory_holds_are_refused() {
 
 #[test]
 fn directories_come_before_what_is_in_them_and_go_after() {
-    let plan = Plan::Seeded(sizes(1000));
-    let there = |entries: &[Entry], name: &str| entries.iter().position(|entry| entry.name == name);
+    let plan = TreeSource::Seeded(sizes(1000));
+    let there =
+        |entries: &[TreeEntry], name: &str| entries.iter().position(|entry| entry.name == name);
     for backwards in [false, true] {
         let entries = listed(&plan, backwards);
         for (n, entry) in entries.iter().enumerate() {
@@ -59,7 +60,7 @@ fn directories_come_before_what_is_in_them_and_go_after() {
 fn unpacked_copied_deleted() {
     let mut rig = Recorder::new(1 << 30);
     let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default()).unwrap();
-    let parameters = Parameters { plan: Plan::Seeded(sizes(300)), think_ns: 1000 };
+    let parameters = Parameters { plan: TreeSource::Seeded(sizes(300)), think_ns: 1000 };
     let runs = run(&mut files, &parameters, Phase::Delete, &mut |_| true).unwrap();
     assert_eq!(
         runs.iter().map(|(phase, _)| phase.name()).collect::<Vec<_>>(),
@@ -110,7 +111,7 @@ fn archive(parts: &[([u8; 512], &[u8])]) -> Cursor<Vec<u8>> {
     Cursor::new(bytes)
 }
 
-fn names(entries: &[Entry]) -> Vec<(&str, Option<u64>)> {
+fn names(entries: &[TreeEntry]) -> Vec<(&str, Option<u64>)> {
     entries.iter().map(|entry| (entry.name.as_str(), entry.size)).collect()
 }
 

@@ -13,7 +13,7 @@ use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::Why;
 use trueline_host::nbd::contexts;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::scatter::{self, Place};
+use trueline_host::nbd::scatter::{self, IoVec};
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::wire::{self, Headers, chunk, flag};
 
@@ -130,15 +130,15 @@ impl<'a> Replies<'a> {
     }
 
     /// The places of all bytes, in the order in which they are sent.
-    fn places(&self) -> Vec<Place<'_>> {
+    fn places(&self) -> Vec<IoVec<'_>> {
         let mut places = Vec::with_capacity(2 * self.lent.len() + 1);
         let mut from = 0;
         for &(to, lent) in &self.lent {
-            places.push(Place::own(&self.buffer[from..to]));
-            places.push(Place::shared(lent));
+            places.push(IoVec::own(&self.buffer[from..to]));
+            places.push(IoVec::shared(lent));
             from = to;
         }
-        places.push(Place::own(&self.buffer[from..self.end]));
+        places.push(IoVec::own(&self.buffer[from..self.end]));
         places
     }
 

@@ -25,12 +25,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 use trueline_host::lock::lock;
+use trueline_host::nbd::block_sizes::LARGEST_REQUEST;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
-use trueline_host::nbd::wire::{self, Headers, command, error};
+use trueline_host::nbd::wire::{Headers, command, error};
 
 /// The most bytes of requests that wait for a device: two of the largest.
-const IN_FLIGHT: usize = 2 * wire::MAXIMUM as usize;
+const IN_FLIGHT: usize = 2 * LARGEST_REQUEST as usize;
 /// The most requests that wait for a device.
 const REQUESTS: usize = 256;
 

@@ -2,10 +2,10 @@
 
 use crate::export::Export;
 use trueline_geom::base::topology::{Why, round_down};
-use trueline_host::ublk::wire::{MOST_LOGICAL, SECTOR, Shape};
+use trueline_host::ublk::wire::{MOST_LOGICAL, SECTOR, UblkParameters};
 
 /// The shape of the block device of an export.
-pub(super) fn shape_of(export: &Export) -> Shape {
+pub(super) fn shape_of(export: &Export) -> UblkParameters {
     let sector = export
         .boundaries
         .iter()
@@ -37,7 +37,7 @@ pub(super) fn shape_of(export: &Export) -> Shape {
     let least = told(Why::Chunk).unwrap_or(physical);
     let optimal =
         [Why::FullStripe, Why::Row, Why::Optimal].into_iter().find_map(told).unwrap_or(least);
-    Shape {
+    UblkParameters {
         read_only: export.read_only,
         rotational: export.rotational,
         logical,

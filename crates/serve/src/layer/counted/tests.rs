@@ -47,7 +47,7 @@ fn every_way_to_ask_is_counted_once() {
     assert_eq!(store.borrow(4096, 4096).map(|lent| lent.map(<[_]>::len)), Ok(Some(4096)));
     assert!(matches!(store.borrow(LENGTH, 1), Ok(None)));
     let counts = counters.counts();
-    let [(Place { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
+    let [(LayerOnDisk { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
     let all = IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.count(deed, fit)));
     assert_eq!(all, [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, 0, 0, 0]]);
     assert_eq!(IoKind::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
@@ -132,7 +132,7 @@ fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     };
     let store = Counted::new(through, counters.clone(), Box::new(settled));
     let count = || {
-        let of = |(place, tally): &(Place, Tally)| {
+        let of = |(place, tally): &(LayerOnDisk, Tally)| {
             (place.layer.provider, tally.pieces(IoKind::Write), tally.blamed(IoKind::Write))
         };
         counters.counts().cells.iter().map(of).collect::<Vec<_>>()

@@ -21,7 +21,7 @@ pub const MUCH: f64 = 0.1;
 
 /// Drive time and machine time of requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct RequestPace {
     /// True for writes, false for reads.
     pub write: bool,
     /// True if each begins where the previous one of the same operation ended.
@@ -34,7 +34,7 @@ pub struct Kind {
     pub machine: Ps,
 }
 
-impl Kind {
+impl RequestPace {
     /// The machine's time over the drives'; [`None`] if the drives took none.
     pub fn share(&self) -> Option<f64> {
         (self.drive > 0).then(|| time::seconds(self.machine) / time::seconds(self.drive))
@@ -52,7 +52,7 @@ pub(super) struct Pace {
     /// The pause [`PAUSE_NS`] in virtual time.
     pause: Ps,
     /// Random reads, sequential reads, random writes, sequential writes.
-    kinds: [Kind; 4],
+    kinds: [RequestPace; 4],
     /// The ends of the last read and of the last write.
     ends: [Option<u64>; 2],
     /// Requests that the drives work on.
@@ -67,7 +67,11 @@ impl Pace {
     /// The sums for drives at `ps_per_ns` picoseconds of virtual time a nanosecond. The time before
     /// the first request does not count.
     pub(super) fn new(ps_per_ns: u64) -> Pace {
-        let kind = |nth| Kind { write: nth >= 2, sequential: nth % 2 == 1, ..Kind::default() };
+        let kind = |nth| RequestPace {
+            write: nth >= 2,
+            sequential: nth % 2 == 1,
+            ..RequestPace::default()
+        };
         let pause = PAUSE_NS.saturating_mul(ps_per_ns);
         Pace {
             pause,
@@ -107,7 +111,7 @@ impl Pace {
     }
 
     /// The kinds with requests.
-    pub(super) fn kinds(&self) -> Vec<Kind> {
+    pub(super) fn kinds(&self) -> Vec<RequestPace> {
         self.kinds.iter().copied().filter(|kind| kind.requests > 0).collect()
     }
 

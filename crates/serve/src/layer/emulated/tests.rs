@@ -140,7 +140,7 @@ fn many_threads_are_all_answered() {
 
 /// ns of 2000 writes one after another, each 100 µs of the machine after the last was done, and
 /// what is told of them.
-fn streamed(speed: &str, shift: u64) -> (u64, Kind) {
+fn streamed(speed: &str, shift: u64) -> (u64, RequestPace) {
     let (store, clock) = emulated("wd10ears", speed);
     let start = clock.now();
     for nth in 0..2000 {

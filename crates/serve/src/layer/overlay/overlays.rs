@@ -14,18 +14,18 @@ use trueline_geom::graph::{Graph, Id};
 
 /// The place that writes go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OverlayStorage {
     /// Memory, until the server ends.
     Memory,
     /// A file, which keeps it.
     File(PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for OverlayStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Memory => f.write_str("mem"),
-            Place::File(path) => path.display().fmt(f),
+            OverlayStorage::Memory => f.write_str("mem"),
+            OverlayStorage::File(path) => path.display().fmt(f),
         }
     }
 }
@@ -42,15 +42,19 @@ pub struct Covered {
 
 /// The overlay of all disks of a target.
 pub struct Overlays {
-    place: Place,
+    place: OverlayStorage,
     /// In the order of the disks.
     disks: Vec<Overlay>,
 }
 
 impl Overlays {
     /// An overlay at `place` over `disks`. `writes`: whether anything is to be written.
-    pub fn new(place: Place, disks: Vec<Covered>, writes: bool) -> Result<Overlays, Error> {
-        if let Place::File(path) = &place {
+    pub fn new(
+        place: OverlayStorage,
+        disks: Vec<Covered>,
+        writes: bool,
+    ) -> Result<Overlays, Error> {
+        if let OverlayStorage::File(path) = &place {
             let own = file(path).map(|found| (found.dev(), found.ino()));
             let same = disks.iter().find(|disk| {
                 own.is_some()
@@ -68,8 +72,8 @@ impl Overlays {
         };
         let bases = disks.into_iter().map(base).collect();
         let disks = match &place {
-            Place::Memory => in_memory(bases),
-            Place::File(path) => in_file(path, bases, writes),
+            OverlayStorage::Memory => in_memory(bases),
+            OverlayStorage::File(path) => in_file(path, bases, writes),
         };
         Ok(Overlays { place, disks: disks? })
     }
@@ -80,7 +84,7 @@ impl Overlays {
     }
 
     /// The place that writes go to.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &OverlayStorage {
         &self.place
     }
 

@@ -113,7 +113,8 @@ fn a_client_that_takes_no_replies_is_hung_up_on_and_delays_no_other() {
     );
 }
 
-/// A client that breaks the protocol is answered where there is an answer, hung up on, and reported.
+/// A client that breaks the protocol is answered where there is an answer, hung up on, and
+/// reported.
 #[test]
 fn what_no_client_may_send_ends_it_and_is_said() {
     let server = Server::new(PATIENT);

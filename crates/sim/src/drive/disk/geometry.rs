@@ -21,7 +21,7 @@ struct Zone {
 
 /// The place of a sector. Every dirty extent holds one, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectorPosition {
     /// The angle at which the sector begins, in picoseconds.
     pub(super) angle: Ps,
     /// The cylinder, 0 being the outermost.
@@ -34,7 +34,7 @@ pub(super) struct Place {
     pub(super) per_track: u32,
 }
 
-impl Place {
+impl SectorPosition {
     /// Sectors from this one to the end of its track.
     pub(super) fn left_on_track(&self) -> u64 {
         (self.per_track - self.index).into()
@@ -118,7 +118,7 @@ impl Geometry {
     }
 
     /// The place of a physical sector.
-    pub(super) fn locate(&self, sector: u64) -> Place {
+    pub(super) fn locate(&self, sector: u64) -> SectorPosition {
         let after = self.zones.partition_point(|zone| zone.first <= sector).max(1);
         let Zone { first, cylinder, per_track } = self.zones[after - 1];
         let (track, index) = ((sector - first) / per_track, (sector - first) % per_track);
@@ -132,7 +132,7 @@ impl Geometry {
         )]
         let [cylinder, head, index, per_track] =
             [cylinder as u32, head as u32, index as u32, per_track as u32];
-        Place { angle, cylinder, head, index, per_track }
+        SectorPosition { angle, cylinder, head, index, per_track }
     }
 
     /// The angle from the first sector of a track to sector `index`.
@@ -141,14 +141,14 @@ impl Geometry {
     }
 
     /// The time in which `sectors` pass under the head, from `place` on; all on its track.
-    pub(super) fn passing(&self, place: &Place, sectors: u64) -> Ps {
+    pub(super) fn passing(&self, place: &SectorPosition, sectors: u64) -> Ps {
         let (index, per_track) = (place.index.into(), place.per_track.into());
         self.arc(index + sectors, per_track) - self.arc(index, per_track)
     }
 
     /// The number of sectors that have passed completely, `span` after the beginning of `place`
     /// did.
-    pub(super) fn passed(&self, place: &Place, span: Ps) -> u64 {
+    pub(super) fn passed(&self, place: &SectorPosition, span: Ps) -> u64 {
         let (index, per_track) = (u64::from(place.index), u64::from(place.per_track));
         let angle = span.min(self.rev) + self.arc(index, per_track);
         // The largest n with arc(n) <= angle, where arc rounds down.

@@ -1,7 +1,7 @@
 //! The operation of the mechanism under way.
 
 use super::firmware::Target;
-use super::geometry::Place;
+use super::geometry::SectorPosition;
 use super::mechanism::Spans;
 use super::write_cache::Taken;
 use crate::drive::Command;
@@ -17,7 +17,7 @@ pub(super) enum Work {
     /// A destage of dirty data.
     Destage { taken: Vec<Taken>, target: Target },
     /// Reading ahead on one track; `data` is the time at which its first sector begins to pass.
-    Ahead { data: Ps, place: Place, from: u64, to: u64 },
+    Ahead { data: Ps, place: SectorPosition, from: u64, to: u64 },
 }
 
 /// An operation with its start and duration.

@@ -1,7 +1,7 @@
 //! The arm and the platters: one operation at a time, in set-up, seek, settle, rotation and
 //! transfer.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, SectorPosition};
 use crate::counters::Counters;
 use crate::time::{MS, Ps, span};
 
@@ -161,20 +161,20 @@ impl Mechanism {
     }
 
     /// The time from `at` until the head can begin at `sector`, whose place is `place`.
-    pub(super) fn cost(&self, at: Ps, sector: u64, place: &Place, write: bool) -> Ps {
+    pub(super) fn cost(&self, at: Ps, sector: u64, place: &SectorPosition, write: bool) -> Ps {
         let ready = self.ready(place, self.continues(sector, write), write);
         self.first(self.round(self.angle(at), place), ready)
     }
 
     /// The time of set-up and seek, after which the head waits for the sector.
-    pub(super) fn ready(&self, place: &Place, continues: bool, write: bool) -> Ps {
+    pub(super) fn ready(&self, place: &SectorPosition, continues: bool, write: bool) -> Ps {
         let setup = if continues { 0 } else { self.times.setup };
         setup + self.reach(place.cylinder, place.head, write)
     }
 
     /// The time until a sector comes round, if `angle` is under the heads now: less than a
     /// revolution, regardless of the arm.
-    pub(super) fn round(&self, angle: Ps, place: &Place) -> Ps {
+    pub(super) fn round(&self, angle: Ps, place: &SectorPosition) -> Ps {
         self.wait(angle, place.angle)
     }
 

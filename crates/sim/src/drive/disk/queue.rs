@@ -1,6 +1,6 @@
 //! The queue of commands that need the mechanism, and the choice of the next.
 
-use super::geometry::Place;
+use super::geometry::SectorPosition;
 use super::mechanism::Mechanism;
 use crate::drive::{Command, Op};
 use crate::model::disk::Order;
@@ -14,7 +14,7 @@ pub(super) struct Waiting {
     pub(super) at: Ps,
     /// The first physical sector that it has to read or write.
     pub(super) sector: u64,
-    pub(super) place: Place,
+    pub(super) place: SectorPosition,
 }
 
 /// The waiting commands in order of arrival.

@@ -1,6 +1,6 @@
 //! The write cache: dirty data as disjoint extents of bytes, with the order of their arrival.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, SectorPosition};
 use super::mechanism::Mechanism;
 use crate::model::disk::Order;
 use crate::time::Ps;
@@ -22,7 +22,7 @@ pub(super) struct Extent {
     /// The place of its first byte on the medium: at home, or in the log.
     pub(super) at: u64,
     /// The place of the first physical sector it belongs to.
-    place: Place,
+    place: SectorPosition,
 }
 
 /// A part of the cache on its way to the medium.

@@ -1,6 +1,6 @@
 //! Requirements on every built-in model, and refusals.
 
-use super::super::{MODELS, Range, Refusal};
+use super::super::{MODELS, ModelRefusal, Range};
 use super::*;
 use crate::drive::{Command, Op};
 use crate::random::Random;
@@ -152,7 +152,7 @@ fn the_first_of_several_keys_that_cannot_be_set_is_named() {
 }
 
 /// wd10ears with a line in the place of another.
-fn refused(key: &str, value: &str) -> (Refusal, usize) {
+fn refused(key: &str, value: &str) -> (ModelRefusal, usize) {
     let text = Model::named("wd10ears").unwrap();
     let at = text.lines().position(|line| line.starts_with(&format!("{key} = "))).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -108,7 +108,7 @@ impl Real {
             .collect::<Result<Vec<OpenFile>, _>>()
             .map_err(|e| Error::new(without_direct(e, BUFFERED).0))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
-        let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
+        let shape = rig::real::RigSetup { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;
         let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, files, shape)?;
         for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {

@@ -12,7 +12,7 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
 use trueline_lab::error::Error;
-use trueline_lab::os::freebsd_ufs::{FreebsdUfs, Shape};
+use trueline_lab::os::freebsd_ufs::{FreebsdUfs, UfsLayout};
 use trueline_lab::os::linux_bdev::{Buffered, Sync};
 use trueline_lab::os::linux_writeback::{self, LinuxWriteback};
 use trueline_lab::os::openbsd_ffs::{self, OpenbsdFfs};
@@ -96,7 +96,7 @@ impl Simulated {
                 RunOutput { host_reads: Some(buffered.added_reads()), ..RunOutput::from_run(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
-                let shape = Shape::newfs(self.file, rig::Rig::length(&rig))?;
+                let shape = UfsLayout::newfs(self.file, rig::Rig::length(&rig))?;
                 RunOutput::from_run(job.task.on_blocks(
                     &mut FreebsdUfs::new(&mut rig, shape)?,
                     job.seed,

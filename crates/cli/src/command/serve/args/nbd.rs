@@ -16,7 +16,13 @@ pub(crate) struct Network {
     #[arg(long, value_name = "WHERE", value_parser = address)]
     pub nbd: Option<Address>,
     /// Name of the target's export [default: the empty name]
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, value_parser = export)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = export,
+    )]
     pub export: String,
     /// Use of TLS [default: require with --tls-certificates, else off]
     #[arg(long, value_name = "WHEN", value_enum)]
@@ -28,7 +34,12 @@ pub(crate) struct Network {
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
     /// Most clients of a socket at one time; further ones wait
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = connections)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = Limits::default().connections,
+        value_parser = connections,
+    )]
     pub connections: usize,
     /// Most memory for large requests of all clients together; further requests wait. Every client
     /// has up to 4 MiB besides

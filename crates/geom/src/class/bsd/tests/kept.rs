@@ -5,7 +5,7 @@ use crate::base::store::{Sparse, Store};
 use crate::base::topology::Topology;
 use crate::class::bsd::Bsd;
 use crate::graph::{Disk, Graph};
-use crate::mapping::slices::{Dialect, Kind};
+use crate::mapping::slices::{Dialect, PartitionType};
 use crate::probe::Limits;
 use crate::table::scheme::{Geometry, Id, New, Scheme};
 use crate::table::{Request, Rules, Table, Wanted};
@@ -137,7 +137,7 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
     for origin in [0, 63, 2048] {
         for (sector, big) in [(512, false), (512, true), (4096, false), (4096, true)] {
             let at = usize::try_from(sector).unwrap();
-            let mut slice = Slice::new(100 * MIB, sector, MIB, Some(Kind::Mbr(0xa5)));
+            let mut slice = Slice::new(100 * MIB, sector, MIB, Some(PartitionType::Mbr(0xa5)));
             let mut table = slice.create(&New::default());
             slice.add(&mut table, "4.2BSD", Some(0), Some(10 * MIB)).unwrap();
             slice.add(&mut table, "swap", None, Some(10 * MIB)).unwrap();
@@ -189,7 +189,7 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
 fn what_cannot_be_said_is_refused() {
     for dialect in DIALECTS {
         // A NetBSD label lies in a slice of its own type.
-        let above = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
+        let above = (dialect == Dialect::NetBsd).then_some(PartitionType::Mbr(0xa9));
         let slice = Slice::new(3 << 40, 512, MIB, above);
         let refused = |table: &Table, kind: &str, start, size| {
             slice.add(&mut table.clone(), kind, Some(start), Some(size)).unwrap_err().to_string()
@@ -224,20 +224,22 @@ fn what_cannot_be_said_is_refused() {
                 .contains("labels are not supported by BSD")
         );
         assert!(
-            said(other.modify(1, Some(Kind::Mbr(0xa5)), None)).contains("no type of a BSD label")
+            said(other.modify(1, Some(PartitionType::Mbr(0xa5)), None))
+                .contains("no type of a BSD label")
         );
         assert!(
-            said(other.modify(1, Some(Kind::Bsd(dialect, 0)), None)).contains("delete it instead")
+            said(other.modify(1, Some(PartitionType::Bsd(dialect, 0)), None))
+                .contains("delete it instead")
         );
         let own = dialect == Dialect::FreeBsd;
         assert_eq!(
-            other.modify(1, Some(Kind::Bsd(Dialect::FreeBsd, 27)), None).is_ok(),
+            other.modify(1, Some(PartitionType::Bsd(Dialect::FreeBsd, 27)), None).is_ok(),
             own,
             "{dialect:?}"
         );
         for index in [3, if dialect == Dialect::NetBsd { 4 } else { 3 }, 17] {
             let wanted = Wanted {
-                kind: Kind::Bsd(dialect, 7),
+                kind: PartitionType::Bsd(dialect, 7),
                 place: Request::default(),
                 index: Some(index),
                 label: None,
@@ -269,7 +271,7 @@ fn what_cannot_be_said_is_refused() {
             assert_eq!(good, entries > few && entries < many, "{dialect:?} {entries}");
         }
     }
-    let openbsd = Slice { kind: Some(Kind::Mbr(0xa6)), ..slice.clone() };
+    let openbsd = Slice { kind: Some(PartitionType::Mbr(0xa6)), ..slice.clone() };
     assert!(
         create(&openbsd, &New { dialect: Some(Dialect::FreeBsd), ..New::default() })
             .unwrap_err()
@@ -288,7 +290,7 @@ fn what_cannot_be_said_is_refused() {
     );
     assert!(create(&Slice::new(4096, 512, 0, None), &New::default()).is_err());
     assert!(create(&Slice::new(MIB, 16384, 0, None), &New::default()).is_err());
-    let inside = Slice { kind: Some(Kind::Bsd(Dialect::FreeBsd, 7)), ..slice };
+    let inside = Slice { kind: Some(PartitionType::Bsd(Dialect::FreeBsd, 7)), ..slice };
     assert!(create(&inside, &New::default()).is_err());
 }
 
@@ -296,7 +298,11 @@ fn what_cannot_be_said_is_refused() {
 fn a_damaged_label_is_recovered_or_removed_and_nothing_else() {
     for dialect in DIALECTS {
         let (byte, sector) = (if dialect == Dialect::OpenBsd { 0xa6 } else { 0xa9 }, 512);
-        let kind = if dialect == Dialect::FreeBsd { Kind::Mbr(0xa5) } else { Kind::Mbr(byte) };
+        let kind = if dialect == Dialect::FreeBsd {
+            PartitionType::Mbr(0xa5)
+        } else {
+            PartitionType::Mbr(byte)
+        };
         let mut slice = Slice::new(100 * MIB, sector, MIB, Some(kind));
         let created = slice.create(&New { random: [3; 16], ..New::default() });
         let mut table = created.clone();
@@ -351,7 +357,7 @@ fn a_label_grows_with_its_slice_when_asked() {
     for dialect in DIALECTS {
         // In a longer slice, an unnamed label's d is not the disk any more: nothing then says
         // NetBSD.
-        let kind = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
+        let kind = (dialect == Dialect::NetBsd).then_some(PartitionType::Mbr(0xa9));
         let mut slice = Slice::new(100 * MIB, 512, MIB, kind);
         let created = slice.create(&New {
             dialect: Some(dialect),

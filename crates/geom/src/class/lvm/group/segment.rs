@@ -2,8 +2,8 @@
 
 use super::super::fault::Fault;
 use super::super::text::{Section, Value};
-use super::{On, Place, SECTOR};
-use crate::format::md::shape::Shape;
+use super::{ExtentAddress, On, SECTOR};
+use crate::mapping::raid::shape::RaidShape;
 use std::collections::HashMap;
 
 /// Images of one RAID volume, at most: as many as dm-raid takes, and some.
@@ -17,23 +17,23 @@ pub(in super::super) struct Segment {
     /// Number of extents; at least 1.
     pub(in super::super) count: u64,
     /// Places of its bytes.
-    pub(in super::super) kind: Kind,
+    pub(in super::super) kind: SegmentKind,
     /// Logical volumes that belong to it and hold none of its bytes, or none that are followed.
-    pub(in super::super) with: Vec<Place>,
+    pub(in super::super) with: Vec<ExtentAddress>,
 }
 
 /// Type of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum SegmentKind {
     /// Chunks on one place after another; one place alone is linear.
     Striped {
         /// Bytes on one place before the next one follows; 0 for one place alone.
         chunk: u64,
         /// Places, each of as many extents.
-        places: Vec<Place>,
+        places: Vec<ExtentAddress>,
     },
     /// The same bytes in every place.
-    Copies(Vec<Place>),
+    Copies(Vec<ExtentAddress>),
     /// Images of one of dm-raid's levels, with parity or copies.
     Raid(Raid),
     /// Thin pool: a volume of data in blocks, and one of metadata that say whose each is.
@@ -102,9 +102,9 @@ pub(in super::super) struct Raid {
     /// Type of the segment, as LVM calls it.
     pub(in super::super) word: String,
     /// Level, layout and chunk, as md counts them.
-    pub(in super::super) shape: Shape,
+    pub(in super::super) shape: RaidShape,
     /// Volumes with the data of each role.
-    pub(in super::super) images: Vec<Place>,
+    pub(in super::super) images: Vec<ExtentAddress>,
     /// Volume with the metadata of each role, if it has any.
     pub(in super::super) metadata: Vec<Option<usize>>,
 }
@@ -143,12 +143,12 @@ pub(in super::super) struct Cached {
     pub(in super::super) parts: Option<([u64; 2], u64, CacheMode)>,
 }
 
-impl Kind {
+impl SegmentKind {
     /// Places on other volumes that hold the bytes at addresses which the text has.
-    pub(in super::super) fn places(&self) -> &[Place] {
+    pub(in super::super) fn places(&self) -> &[ExtentAddress] {
         match self {
-            Kind::Striped { places, .. } | Kind::Copies(places) => places,
-            Kind::Raid(raid) => &raid.images,
+            SegmentKind::Striped { places, .. } | SegmentKind::Copies(places) => places,
+            SegmentKind::Raid(raid) => &raid.images,
             _ => &[],
         }
     }
@@ -194,9 +194,9 @@ fn segment(
         "striped" | "linear" => {
             striped(pairs(section.list("stripes"), names)?, section, extent, count)?
         }
-        "mirror" => Kind::Copies(pairs(section.list("mirrors"), names)?),
-        "zero" => Kind::Zero,
-        "error" => Kind::Error,
+        "mirror" => SegmentKind::Copies(pairs(section.list("mirrors"), names)?),
+        "zero" => SegmentKind::Zero,
+        "error" => SegmentKind::Error,
         "raid0" => {
             let images: Result<_, _> =
                 section.list("raid0_lvs").iter().map(|name| image(name, names)).collect();
@@ -205,27 +205,29 @@ fn segment(
         "raid0_meta" => striped(images(section.list("raids"), names)?, section, extent, count)?,
         other => match shape(other, section) {
             Some(shape) => raid(other, shape, section, names)?,
-            None => mapped(other, section, names).unwrap_or(Kind::Other(named(word, section))),
+            None => {
+                mapped(other, section, names).unwrap_or(SegmentKind::Other(named(word, section)))
+            }
         },
     };
-    let used = |place: &Place| kind.places().iter().any(|own| own.on == place.on);
+    let used = |place: &ExtentAddress| kind.places().iter().any(|own| own.on == place.on);
     let with = mentioned(section, &kind, names).into_iter().filter(|place| !used(place)).collect();
     Ok(Segment { first, count, kind, with })
 }
 
 /// Stripes of `count` extents of `extent` bytes together.
 fn striped(
-    places: Vec<Place>,
+    places: Vec<ExtentAddress>,
     section: &Section<'_>,
     extent: u64,
     count: u64,
-) -> Result<Kind, Fault> {
+) -> Result<SegmentKind, Fault> {
     let stripes = places.len() as u64;
     if stripes == 0 {
         return Err(Fault::Without("stripes"));
     }
     if stripes == 1 {
-        return Ok(Kind::Striped { chunk: 0, places });
+        return Ok(SegmentKind::Striped { chunk: 0, places });
     }
     let chunk = section.number("stripe_size").unwrap_or(0).saturating_mul(SECTOR);
     if !count.is_multiple_of(stripes) {
@@ -235,17 +237,17 @@ fn striped(
     if chunk == 0 || on_each.is_none_or(|bytes| !bytes.is_multiple_of(chunk)) {
         return Err(Fault::Stripe { size: chunk, extent });
     }
-    Ok(Kind::Striped { chunk, places })
+    Ok(SegmentKind::Striped { chunk, places })
 }
 
 /// Names, each with an extent behind it, as `stripes` and `mirrors` have them.
-fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
+fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<ExtentAddress>, Fault> {
     let pair = |pair: &[Value<'_>]| match pair {
         [Value::Text(name), Value::Number(extent)] => {
             let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
             let extent =
                 u64::try_from(*extent).map_err(|_| Fault::Extent(*extent, name.to_string()))?;
-            Ok(Place { on, extent })
+            Ok(ExtentAddress { on, extent })
         }
         _ => Err(Fault::Places),
     };
@@ -253,15 +255,15 @@ fn pairs(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fa
 }
 
 /// Images of a RAID, each behind its metadata.
-fn images(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<Place>, Fault> {
+fn images(list: &[Value<'_>], names: &HashMap<&str, On>) -> Result<Vec<ExtentAddress>, Fault> {
     list.chunks(2).map(|pair| image(pair.get(1).ok_or(Fault::NoImage)?, names)).collect()
 }
 
 /// The whole of a volume that is named.
-fn image(name: &Value<'_>, names: &HashMap<&str, On>) -> Result<Place, Fault> {
+fn image(name: &Value<'_>, names: &HashMap<&str, On>) -> Result<ExtentAddress, Fault> {
     let Value::Text(name) = name else { return Err(Fault::Image) };
     let on = *names.get(&**name).ok_or_else(|| Fault::NoVolume(name.to_string()))?;
-    Ok(Place { on, extent: 0 })
+    Ok(ExtentAddress { on, extent: 0 })
 }
 
 /// Keys of a segment whose values are names of volumes; others have words that may be such names.
@@ -283,26 +285,32 @@ const NAMING: [&str; 14] = [
 ];
 
 /// Logical volumes that a section names, each once.
-fn mentioned(section: &Section<'_>, kind: &Kind, names: &HashMap<&str, On>) -> Vec<Place> {
+fn mentioned(
+    section: &Section<'_>,
+    kind: &SegmentKind,
+    names: &HashMap<&str, On>,
+) -> Vec<ExtentAddress> {
     // A thin snapshot shares blocks with its origin, and does not stand on it.
-    let stands = |key: &str| key != "origin" || !matches!(kind, Kind::Thin { .. });
+    let stands = |key: &str| key != "origin" || !matches!(kind, SegmentKind::Thin { .. });
     let entries = section.entries.iter().filter(|(key, _)| NAMING.contains(&&**key) && stands(key));
     let values = entries.flat_map(|(_, value)| match value {
         Value::List(values) => values.as_slice(),
         value => std::slice::from_ref(value),
     });
-    let mut found: Vec<Place> = Vec::new();
+    let mut found: Vec<ExtentAddress> = Vec::new();
     for value in values {
         let Value::Text(name) = value else { continue };
         let on = names.get(&**name).copied().filter(|on| matches!(on, On::Logical(_)));
-        found.extend(on.map(|on| Place { on, extent: 0 }).filter(|place| !found.contains(place)));
+        found.extend(
+            on.map(|on| ExtentAddress { on, extent: 0 }).filter(|place| !found.contains(place)),
+        );
     }
     found
 }
 
 /// The level, layout and chunk of a RAID segment, as dm-raid takes its name; `None` for one of
 /// another type.
-fn shape(word: &str, section: &Section<'_>) -> Option<Shape> {
+fn shape(word: &str, section: &Section<'_>) -> Option<RaidShape> {
     let copies = section.number("data_copies").and_then(|n| u32::try_from(n).ok()).unwrap_or(2);
     let (level, layout) = match word {
         "raid1" => (1, 0),
@@ -325,16 +333,16 @@ fn shape(word: &str, section: &Section<'_>) -> Option<Shape> {
         _ => return None,
     };
     let chunk = section.number("stripe_size").unwrap_or(0).checked_mul(SECTOR)?;
-    Some(Shape { level, layout, chunk: if level == 1 { 0 } else { chunk }, disks: 0 })
+    Some(RaidShape { level, layout, chunk: if level == 1 { 0 } else { chunk }, disks: 0 })
 }
 
 /// The images of a RAID segment.
 fn raid(
     word: &str,
-    shape: Shape,
+    shape: RaidShape,
     section: &Section<'_>,
     names: &HashMap<&str, On>,
-) -> Result<Kind, Fault> {
+) -> Result<SegmentKind, Fault> {
     let list = section.list("raids");
     let images = images(list, names)?;
     let disks =
@@ -345,8 +353,8 @@ fn raid(
         _ => None,
     };
     let metadata = list.chunks(2).map(|pair| pair.first().and_then(volume)).collect();
-    let (word, shape) = (word.to_owned(), Shape { disks, ..shape });
-    Ok(Kind::Raid(Raid { word, shape, images, metadata }))
+    let (word, shape) = (word.to_owned(), RaidShape { disks, ..shape });
+    Ok(SegmentKind::Raid(Raid { word, shape, images, metadata }))
 }
 
 /// The logical volume with a name.
@@ -359,18 +367,18 @@ fn logical(name: &str, names: &HashMap<&str, On>) -> Option<usize> {
 
 /// A segment whose bytes have their addresses in metadata of their own; `None` if it is of another
 /// type, or says too little.
-fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Option<Kind> {
+fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Option<SegmentKind> {
     let volume = |key| logical(section.text(key)?, names);
     let bytes = |key| section.number(key)?.checked_mul(SECTOR);
     let chunk = || bytes("chunk_size").filter(|&chunk| chunk > 0);
     Some(match word {
-        "thin-pool" => Kind::Pool {
+        "thin-pool" => SegmentKind::Pool {
             data: volume("pool")?,
             metadata: volume("metadata")?,
             chunk: chunk()?,
             transaction: section.number("transaction_id"),
         },
-        "thin" => Kind::Thin {
+        "thin" => SegmentKind::Thin {
             pool: volume("thin_pool")?,
             device: section.number("device_id")?,
             origin: match section.text("external_origin") {
@@ -378,12 +386,12 @@ fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Optio
                 None => None,
             },
         },
-        "snapshot" => Kind::Snapshot {
+        "snapshot" => SegmentKind::Snapshot {
             origin: volume("origin")?,
             store: volume("cow_store")?,
             chunk: chunk()?,
         },
-        "cache-pool" => Kind::CachePool {
+        "cache-pool" => SegmentKind::CachePool {
             data: volume("data")?,
             metadata: volume("metadata")?,
             chunks: (chunk()?, mode(section)),
@@ -393,12 +401,18 @@ fn mapped(word: &str, section: &Section<'_>, names: &HashMap<&str, On>) -> Optio
                 (Some(metadata), Some(data)) => Some(([metadata, data], chunk()?, mode(section))),
                 _ => None,
             };
-            Kind::Cached(Cached { origin: volume("origin")?, pool: volume("cache_pool")?, parts })
+            SegmentKind::Cached(Cached {
+                origin: volume("origin")?,
+                pool: volume("cache_pool")?,
+                parts,
+            })
         }
         // Without a volume of their own the tags would lie between the data.
-        "integrity" => volume("meta_dev").and(Some(Kind::Tagged { origin: volume("origin")? }))?,
+        "integrity" => {
+            volume("meta_dev").and(Some(SegmentKind::Tagged { origin: volume("origin")? }))?
+        }
         "writecache" => {
-            Kind::WriteCached { cache: volume("writecache")?, origin: volume("origin")? }
+            SegmentKind::WriteCached { cache: volume("writecache")?, origin: volume("origin")? }
         }
         _ => return None,
     })

@@ -2,7 +2,7 @@
 
 use super::super::chunks::{Chunks, Run};
 use super::super::fault::{Fault, MapFault};
-use super::super::group::{CacheMode, Cached, Kind, Logical};
+use super::super::group::{CacheMode, Cached, Logical, SegmentKind};
 use super::{Draft, Drawn, Maker, Places, Segments, thin};
 use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::route::Route;
@@ -28,35 +28,37 @@ impl Maker<'_> {
     pub(super) fn mapped(
         &self,
         own: &Logical,
-        kind: &Kind,
+        kind: &SegmentKind,
         draft: &mut Draft,
     ) -> Result<Option<Drawn>, Fault> {
         Ok(Some(match kind {
-            Kind::Raid(raid) => {
+            SegmentKind::Raid(raid) => {
                 let mut made = self.raid(own, raid, draft)?;
                 made.set.read_only = own.kept.or(made.set.read_only);
                 Drawn { geom: Arc::new(made.set), is_seen: made.is_seen, is_whole: made.is_whole }
             }
-            &Kind::Pool { data, metadata, chunk, transaction } => {
+            &SegmentKind::Pool { data, metadata, chunk, transaction } => {
                 let pool = self.pool(metadata, chunk);
                 draft.findings.extend(thin::findings(&pool, transaction));
                 self.plain(own, data, None, draft)?
             }
-            &Kind::CachePool { data, .. } => self.plain(own, data, None, draft)?,
-            &Kind::Tagged { origin } => {
+            &SegmentKind::CachePool { data, .. } => self.plain(own, data, None, draft)?,
+            &SegmentKind::Tagged { origin } => {
                 let tagged = Some("a write would have to change its tags as well");
                 self.plain(own, origin, tagged, draft)?
             }
-            &Kind::Thin { pool, device, origin } => self.thin(own, pool, device, origin, draft),
-            &Kind::Snapshot { origin, store, chunk } => {
+            &SegmentKind::Thin { pool, device, origin } => {
+                self.thin(own, pool, device, origin, draft)
+            }
+            &SegmentKind::Snapshot { origin, store, chunk } => {
                 let level = ("snapshot", None);
                 let on = Stands { store, origin: Some(origin), chunk, base: 0, level };
                 let runs = self.exceptions(store, chunk);
                 let unwritten = Some("its store of changes would have to know of a write");
                 self.chunks(own, on, runs, unwritten, draft)
             }
-            Kind::Cached(cached) => self.behind_cache(own, cached, draft),
-            &Kind::WriteCached { cache, origin } => {
+            SegmentKind::Cached(cached) => self.behind_cache(own, cached, draft),
+            &SegmentKind::WriteCached { cache, origin } => {
                 let map = self.write_cached(cache);
                 let (chunk, base) = map.as_ref().map_or((1, 0), |map| (map.chunk, map.base));
                 let level = ("writecache", None);
@@ -113,7 +115,7 @@ impl Maker<'_> {
     ) -> Drawn {
         let level = ("thin", None);
         let kind = self.group.logical.get(pool).and_then(|pool| pool.only());
-        let Some(&Kind::Pool { metadata, chunk, transaction, .. }) = kind else {
+        let Some(&SegmentKind::Pool { metadata, chunk, transaction, .. }) = kind else {
             let on = Stands { store: pool, origin: None, chunk: 1, base: 0, level };
             return self.chunks(own, on, Err(MapFault::NoPool), None, draft);
         };
@@ -139,7 +141,7 @@ impl Maker<'_> {
                 let map = whole.and_then(|whole| self.part_of(whole, metadata, base));
                 (map, chunk, base, mode)
             }
-            (None, Some(&Kind::CachePool { metadata, chunks: (chunk, mode), .. })) => {
+            (None, Some(&SegmentKind::CachePool { metadata, chunks: (chunk, mode), .. })) => {
                 (self.route(metadata).cloned(), chunk, 0, mode)
             }
             _ => (None, 1, 0, CacheMode::Writeback),
@@ -248,14 +250,14 @@ impl Maker<'_> {
 
     /// The consumer that is a logical volume.
     fn consumer(&self, volume: usize, draft: &mut Draft) -> Option<usize> {
-        let place = super::Place { on: super::On::Logical(volume), extent: 0 };
+        let place = super::ExtentAddress { on: super::On::Logical(volume), extent: 0 };
         self.find(place, 0, draft).map(|(at, ..)| at)
     }
 }
 
 impl Logical {
     /// The kind of its one segment.
-    fn only(&self) -> Option<&Kind> {
+    fn only(&self) -> Option<&SegmentKind> {
         match self.segments.as_deref() {
             Ok([segment]) => Some(&segment.kind),
             _ => None,

@@ -1,6 +1,6 @@
 //! Logical volumes by what they stand on.
 
-use super::super::group::{Group, Kind, Logical, On};
+use super::super::group::{Group, Logical, On, SegmentKind};
 
 /// Volumes of a group by those beneath them.
 pub(super) struct Users {
@@ -33,8 +33,9 @@ impl Users {
 /// Logical volumes that are copies or images of one.
 fn images(volume: &Logical) -> impl Iterator<Item = usize> {
     let kinds = volume.segments.iter().flatten().map(|segment| &segment.kind);
-    let redundant = kinds.filter(|kind| matches!(kind, Kind::Raid(_) | Kind::Copies(_)));
-    redundant.flat_map(Kind::places).filter_map(|place| match place.on {
+    let redundant =
+        kinds.filter(|kind| matches!(kind, SegmentKind::Raid(_) | SegmentKind::Copies(_)));
+    redundant.flat_map(SegmentKind::places).filter_map(|place| match place.on {
         On::Logical(image) => Some(image),
         On::Physical(_) => None,
     })

@@ -14,10 +14,10 @@ use super::{Draft, Maker};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::round_up;
-use crate::class::md::fault::Exclusion;
-use crate::class::md::layout::Layout;
-use crate::class::md::set::{Half, Part, Set};
 use crate::mapping::geom::{Arrangement, Extent, Geom, Op};
+use crate::mapping::raid::fault::Exclusion;
+use crate::mapping::raid::layout::Layout;
+use crate::mapping::raid::set::{Half, Part, Set};
 use crate::mapping::slices::bounded;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
@@ -179,8 +179,8 @@ impl Maker<'_> {
         Ok(Made { set, is_whole: is_whole && end == length, is_seen })
     }
 
-    /// The half of a set that the image of `role` makes, of which the volume takes `share` bytes and
-    /// whose superblock is `found`.
+    /// The half of a set that the image of `role` makes, of which the volume takes `share` bytes
+    /// and whose superblock is `found`.
     fn image(
         &self,
         raid: &Raid,

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Form of a rule, for messages.
 const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; \
-     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, flip, readonly or delay=10ms; \
+     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, flip, readonly or \
+     delay=10ms; \
      WHEN probability=1%, every=N, after=N or offset=1m..2m";
 
 /// Fault of a text that should be a rule. Its text tells the form of one.

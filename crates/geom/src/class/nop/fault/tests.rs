@@ -1,7 +1,7 @@
 use super::*;
 
-fn plan(rules: &[&str]) -> Plan {
-    Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 }
+fn plan(rules: &[&str]) -> FaultPlan {
+    FaultPlan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 }
 }
 
 /// Request `number`, where all requests are of one kind.
@@ -10,7 +10,7 @@ fn asked(op: Op, number: u64) -> NumberedRequest {
 }
 
 /// The numbers of the first `count` requests that fail.
-fn failing(plan: &Plan, op: Op, count: u64) -> Vec<u64> {
+fn failing(plan: &FaultPlan, op: Op, count: u64) -> Vec<u64> {
     (1..=count).filter(|&number| plan.decide(&asked(op, number)).failure.is_some()).collect()
 }
 
@@ -37,7 +37,7 @@ fn chance_is_the_seeds() {
     let found = failing(&rare, Op::Read, 100_000);
     assert!((900..1100).contains(&found.len()), "{}", found.len());
     assert_eq!(found, failing(&rare, Op::Read, 100_000));
-    assert_ne!(found, failing(&Plan { seed: 2, ..rare.clone() }, Op::Read, 100_000));
+    assert_ne!(found, failing(&FaultPlan { seed: 2, ..rare.clone() }, Op::Read, 100_000));
     // Two rules of the same probability do not hit the same requests.
     let both = plan(&["read:delay=1ms,probability=1%", "read:error=eio,probability=1%"]);
     assert_ne!(found, failing(&both, Op::Read, 100_000));

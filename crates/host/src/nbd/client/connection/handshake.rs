@@ -1,7 +1,7 @@
 //! The client's side of the handshake: the server's greeting, TLS if it is wanted, and the options.
 
 use super::Session;
-use super::head::Asked;
+use super::head::PendingRequest;
 use super::timed::Timed;
 use crate::nbd::client::ExportInfo;
 use crate::nbd::client::patience::Patience;
@@ -154,7 +154,7 @@ impl Session {
         let told = ExportInfo { length: 0, flags: 0, sizes: None, extended: false };
         let patience = wanted.patience;
         let (headers, contexts, asked) =
-            (Headers::Simple, [None; CONTEXTS.len()], Asked::default());
+            (Headers::Simple, [None; CONTEXTS.len()], PendingRequest::default());
         let mut session = Session { line, patience, told, headers, contexts, asked, broken: true };
         for (number, headers) in [
             (option::EXTENDED_HEADERS, Headers::Extended),

@@ -9,7 +9,7 @@ use std::io;
 
 /// The request in progress, whose identity every reply repeats.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The cookie of the request.
     pub(super) cookie: u64,
     /// The offset of the request, which only extended headers repeat.
@@ -34,7 +34,7 @@ pub(super) enum Head {
 
 impl Timed {
     /// The header of the next reply or chunk. It is an error if that does not belong to `asked`.
-    pub(super) fn head(&self, headers: Headers, asked: Asked) -> io::Result<Head> {
+    pub(super) fn head(&self, headers: Headers, asked: PendingRequest) -> io::Result<Head> {
         let read = if headers == Headers::Extended {
             self.extended_head(asked)
         } else {
@@ -43,7 +43,7 @@ impl Timed {
         read?.ok_or(io::ErrorKind::InvalidData.into())
     }
 
-    fn extended_head(&self, asked: Asked) -> io::Result<Option<Head>> {
+    fn extended_head(&self, asked: PendingRequest) -> io::Result<Option<Head>> {
         let head = self.fixed::<EXTENDED>()?;
         let mut fields = Fields(&head);
         let (magic, flags, kind) = (fields.u32(), fields.u16(), fields.u16());
@@ -53,7 +53,7 @@ impl Timed {
         Ok(chunk_of(flags, kind, length).filter(|_| magic == Some(EXTENDED_REPLY_MAGIC) && same))
     }
 
-    fn compact_head(&self, headers: Headers, asked: Asked) -> io::Result<Option<Head>> {
+    fn compact_head(&self, headers: Headers, asked: PendingRequest) -> io::Result<Option<Head>> {
         let magic = u32::from_be_bytes(self.fixed()?);
         if magic == SIMPLE_REPLY_MAGIC {
             let head = self.fixed::<12>()?;

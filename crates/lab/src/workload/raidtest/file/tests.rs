@@ -7,8 +7,8 @@ const RECORDS: [u8; 32] = [
     0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 ];
 
-fn shape(medium: u64) -> Shape {
-    Shape { medium, sector: 512, fixed: None, op: None }
+fn shape(medium: u64) -> GenfileParameters {
+    GenfileParameters { medium, sector: 512, fixed: None, op: None }
 }
 
 #[test]
@@ -64,7 +64,8 @@ fn made_requests_are_whole_sectors_inside_and_of_both_kinds() {
 
 #[test]
 fn of_a_fixed_length_they_lie_on_multiples_and_go_one_way() {
-    let fixed = Shape { fixed: Some(16384), op: Some(Op::Read), ..shape((1 << 30) + 512) };
+    let fixed =
+        GenfileParameters { fixed: Some(16384), op: Some(Op::Read), ..shape((1 << 30) + 512) };
     let records = generate(5000, fixed, 1).unwrap();
     assert!(records.iter().all(|r| r.length == 16384
         && is_whole(r.offset, 16384)
@@ -78,11 +79,11 @@ fn what_cannot_be_made_is_refused() {
         (0, shape(1 << 30)),
         (u64::MAX, shape(1 << 30)),
         (1, shape(65536)),
-        (1, Shape { sector: 0, ..shape(1 << 30) }),
-        (1, Shape { sector: 1 << 20, ..shape(1 << 30) }),
-        (1, Shape { fixed: Some(1000), ..shape(1 << 30) }),
-        (1, Shape { fixed: Some(1 << 20), ..shape(1 << 30) }),
-        (1, Shape { fixed: Some(0), ..shape(1 << 30) }),
+        (1, GenfileParameters { sector: 0, ..shape(1 << 30) }),
+        (1, GenfileParameters { sector: 1 << 20, ..shape(1 << 30) }),
+        (1, GenfileParameters { fixed: Some(1000), ..shape(1 << 30) }),
+        (1, GenfileParameters { fixed: Some(1 << 20), ..shape(1 << 30) }),
+        (1, GenfileParameters { fixed: Some(0), ..shape(1 << 30) }),
     ] {
         assert!(generate(count, shape, 1).is_err(), "{count} {shape:?}");
     }

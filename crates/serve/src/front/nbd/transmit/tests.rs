@@ -10,7 +10,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_host::lock::lock;
 use trueline_host::nbd::tls::Encryption;
-use trueline_host::nbd::wire::{IHAVEOPT, option};
+use trueline_host::nbd::wire::{self, IHAVEOPT, option};
 
 /// The limit of all waits: no test takes as long.
 const LONG: Duration = Duration::from_secs(600);
@@ -144,7 +144,7 @@ fn serve_script(
         store: Arc::new(store),
         read_only: false,
         rotational: false,
-        sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
+        sizes: BlockSizes { least: 1, preferred: 4096, most: LARGEST_REQUEST },
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,

@@ -2,7 +2,7 @@ use super::*;
 use crate::export::BlockSizes;
 use std::sync::Arc;
 use trueline_geom::base::store::Sparse;
-use trueline_host::nbd::wire;
+use trueline_host::nbd::block_sizes::LARGEST_REQUEST;
 
 const MIB: u64 = 1 << 20;
 
@@ -13,7 +13,7 @@ fn export(read_only: bool) -> Export {
         store: Arc::new(Sparse::new(64 * MIB)),
         read_only,
         rotational: false,
-        sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
+        sizes: BlockSizes { least: 1, preferred: 4096, most: LARGEST_REQUEST },
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,
@@ -95,7 +95,7 @@ fn what_lies_outside_is_refused() {
     let (end, all) = (64 * MIB, agreed(Headers::Structured, &[1]));
     let checked =
         |command, offset, length| check(&asked(command, 0, offset, length), &export(false), &all);
-    for inside in [(0, 512), (end - 1, 1), (end, 0), (0, u64::from(wire::MAXIMUM))] {
+    for inside in [(0, 512), (end - 1, 1), (end, 0), (0, u64::from(LARGEST_REQUEST))] {
         for command in
             [command::READ, command::WRITE, command::TRIM, command::CACHE, command::WRITE_ZEROES]
         {
@@ -124,9 +124,9 @@ fn what_lies_outside_is_refused() {
     }
     // What has no payload may be as long as the disk.
     assert_eq!(checked(command::TRIM, 0, 64 << 20), Ok(()));
-    assert_eq!(checked(command::READ, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
-    assert_eq!(checked(command::WRITE, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
-    let whole = asked(command::READ, flag::DF, 0, u64::from(wire::MAXIMUM) + 1);
+    assert_eq!(checked(command::READ, 0, u64::from(LARGEST_REQUEST) + 1), Err(error::EINVAL));
+    assert_eq!(checked(command::WRITE, 0, u64::from(LARGEST_REQUEST) + 1), Err(error::EINVAL));
+    let whole = asked(command::READ, flag::DF, 0, u64::from(LARGEST_REQUEST) + 1);
     assert_eq!(check(&whole, &export(false), &all), Err(error::EOVERFLOW));
 }
 

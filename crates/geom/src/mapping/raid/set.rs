@@ -55,7 +55,7 @@ pub struct Part {
     pub moved: bool,
 }
 
-/// A set of md, over those of its members that are there.
+/// A set with one of md's layouts, over those of its members that are there.
 pub struct Set {
     /// Name of its provider.
     pub name: String,
@@ -73,7 +73,7 @@ pub struct Set {
 
 /// Holder of a run of a role's data, if one is here.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Holder<'a> {
     half: Option<&'a Half>,
     /// Byte on the consumer of the half.
     at: u64,
@@ -87,8 +87,8 @@ impl Set {
     }
 
     /// The holder of byte `data` of the data of `role`.
-    fn find(&self, role: usize, data: u64, moved: bool) -> Place<'_> {
-        let mut place = Place { half: None, at: 0, run: u64::MAX };
+    fn find(&self, role: usize, data: u64, moved: bool) -> Holder<'_> {
+        let mut place = Holder { half: None, at: 0, run: u64::MAX };
         for half in self.roles.get(role).map_or(&[][..], |halves| halves) {
             let offset = if moved { half.new_offset } else { half.offset };
             let Some(at) = offset.checked_add(data) else { continue };
@@ -102,7 +102,7 @@ impl Set {
     }
 
     /// The copies of byte `x` that can be read, in order.
-    fn copies<'a>(&'a self, part: &'a Part, x: u64) -> impl Iterator<Item = Place<'a>> {
+    fn copies<'a>(&'a self, part: &'a Part, x: u64) -> impl Iterator<Item = Holder<'a>> {
         (0..part.layout.copies()).map(move |nth| {
             let (role, data) = part.layout.place(x, nth);
             self.find(role, data, part.moved)

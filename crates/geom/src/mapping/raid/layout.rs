@@ -4,7 +4,7 @@
 use super::fault::Fault;
 use crate::base::size::PAGE;
 use crate::base::topology::{Source, Topology, round_down};
-use crate::format::md::shape::Shape;
+use crate::mapping::raid::shape::RaidShape;
 pub use copies::Copies;
 pub use parity::{Parity, Row};
 
@@ -33,8 +33,8 @@ pub enum Layout {
 impl Layout {
     /// The layout of a set of `shape` over members of `rooms` bytes each by number, of which it
     /// uses `size` (0: all of them).
-    pub fn new(shape: &Shape, size: u64, rooms: &[u64]) -> Result<Layout, Fault> {
-        let Shape { level, layout, chunk, disks } = *shape;
+    pub fn new(shape: &RaidShape, size: u64, rooms: &[u64]) -> Result<Layout, Fault> {
+        let RaidShape { level, layout, chunk, disks } = *shape;
         let disks = u64::from(disks);
         let power = |least: u64| chunk.is_power_of_two() && chunk >= least;
         match level {

@@ -1,4 +1,4 @@
-//! Faults of md sets, and of single members.
+//! Faults of sets that have md's layouts, and of single members.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl std::error::Error for Fault {}
 
 /// Reason for which a member is left out of its set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::class) enum Exclusion {
+pub(crate) enum Exclusion {
     /// Label that contradicts the others.
     Contradicts,
     /// Label with a lower event count than the newest one.

@@ -1,8 +1,8 @@
-//! Shape of a set of Linux's md, and its names as mdadm(8) prints them.
+//! Shape of a set in the numbers of Linux's md, and its names as mdadm(8) prints them.
 
 /// Shape of a set: what a reshape changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RaidShape {
     /// Level as md counts: -1 linear, 0, 1, 4, 5, 6, 10.
     pub level: i32,
     /// Layout; its meaning depends on the level.
@@ -32,7 +32,7 @@ const ROTATIONS: [(u32, &str); 15] = [
     (21, "parity-last-6"),
 ];
 
-impl Shape {
+impl RaidShape {
     /// The name of the level.
     pub fn level_name(&self) -> String {
         match self.level {

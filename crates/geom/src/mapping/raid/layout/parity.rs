@@ -1,7 +1,7 @@
 //! Chunks with parity: which member holds which chunk of a row, and its parity (RAID4, 5, 6).
 
 use crate::base::topology::round_down;
-use crate::class::md::fault::Fault;
+use crate::mapping::raid::fault::Fault;
 
 /// Parity before the data, and after them.
 const PARITY_0: u32 = 4;

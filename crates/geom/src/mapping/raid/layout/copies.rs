@@ -1,7 +1,7 @@
 //! Chunks in several copies (RAID10): near, far and offset.
 
 use crate::base::topology::{Rows, gcd};
-use crate::class::md::fault::Fault;
+use crate::mapping::raid::fault::Fault;
 
 /// Chunks in several copies: near ones side by side, far ones further back (RAID10).
 #[derive(Clone, Debug)]
