@@ -8,7 +8,7 @@ use crate::format::moving::Moving;
 use crate::format::{Format, FormatKind, Sign};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
-use crate::mapping::slices::{Slices, bounded, out_of_range};
+use crate::mapping::slices::Slices;
 use crate::probe::read_set::ReadSet;
 use crate::probe::unlock::Unlock;
 use crate::probe::{Blind, Budget, Limits, Probe};
@@ -272,38 +272,6 @@ impl Graph {
         });
         if let Some(reported) = reported {
             self.add_reported(reported);
-        }
-    }
-
-    /// Adds the table, signs and partitions that another program reported of the disk just added.
-    fn add_reported(&mut self, reported: Reported) {
-        let id = self.providers.len() - 1;
-        self.providers[id].signs = reported.signs;
-        if let Some((scheme, mut slices)) = reported.table {
-            let (length, sector) =
-                (self.providers[id].topology.length, self.providers[id].topology.sector);
-            let reported = slices
-                .entries
-                .into_iter()
-                .zip(reported.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
-            let (inside, outside): (Vec<_>, Vec<_>) =
-                reported.partition(|(slice, _)| slice.partition.is_within(length));
-            let left_out = outside.iter().map(|(slice, _)| {
-                out_of_range(&slice.suffix, slice.partition.start, length, sector, "left out")
-            });
-            self.providers[id].findings.extend(bounded(left_out.collect()));
-            let signs: Vec<Vec<Sign>>;
-            (slices.entries, signs) = inside.into_iter().unzip();
-            let geom: Arc<dyn Geom> = Arc::new(slices);
-            self.providers[id].table = Some((scheme, geom.clone()));
-            self.add_slices(id, scheme, &geom);
-            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(signs) {
-                provider.signs = signs;
-            }
-        }
-        self.add_unplaced(id, reported.unplaced);
-        for id in id..self.providers.len() {
-            self.add_data(id);
         }
     }
 

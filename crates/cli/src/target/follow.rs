@@ -1,8 +1,8 @@
 //! References out of containers: files that an image names, such as the backing file of a qcow2.
 //!
-//! The bytes of an image are a guest's or a stranger's, so a name in them leads nowhere by itself. It
-//! is followed to a disk of the same target, and with `--follow` to a regular file in the image's
-//! own directory or below; never to a device, through a link out of there, or to another protocol.
+//! The bytes of an image are a guest's or a stranger's, so a name in them leads nowhere by itself.
+//! It is followed to a disk of the same target, and with `--follow` to a regular file in the
+//! image's own directory or below; never to a device, through a link out of there, or to another protocol.
 
 use super::open::{image, stem};
 use super::{DiskOverrides, Target};

@@ -38,7 +38,7 @@ pub(super) trait BlockTable: Clone + Send + Sync + 'static {
     fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent>;
 }
 
-/// What a container has in place of blocks that are not in its file.
+/// Contents of blocks that are not in a container's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parent {
     /// None: such a block is zero.

@@ -1,10 +1,10 @@
 //! qcow2: a disk image of QEMU.
 //!
 //! # On disk
-//! Big-endian header at byte 0: `QFI\xfb` and version 2 or 3. The virtual disk is cut into clusters.
-//! An L1 table has the places of L2 tables, each a cluster, and those the places of clusters: plain,
-//! compressed, zero, or absent, which a backing file has instead. Extended L2 entries tell of 32
-//! parts of each cluster.
+//! Big-endian header at byte 0: `QFI\xfb` and version 2 or 3. The virtual disk is cut into
+//! clusters. An L1 table has the places of L2 tables, each a cluster, and those the places of
+//! clusters: plain, compressed, zero, or absent, which a backing file has instead. Extended L2
+//! entries tell of 32 parts of each cluster.
 //!
 //! # Topology
 //! Plain clusters lie at multiples of their own size, so every unit that divides it is kept.
@@ -73,7 +73,7 @@ const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
 const COMPRESSED: u64 = 1 << 62;
 /// Reads as zeros, of an entry that is not extended.
 const ZERO: u64 = 1;
-/// `QCOW_MAX_L1_SIZE`, in bytes.
+/// Largest L1 table in bytes, `QCOW_MAX_L1_SIZE`.
 const MOST_L1: u64 = 32 << 20;
 /// Parts of a cluster that an extended entry tells of.
 const PARTS: u64 = 32;
@@ -143,8 +143,8 @@ fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     Some(Reference { role: "backing file", name, format: backing_format(header, probe) })
 }
 
-/// The backing file's format, of the extensions behind the header: type, length, and that many bytes
-/// padded to 8.
+/// The backing file's format, of the extensions behind the header: type, length, and that many
+/// bytes padded to 8.
 fn backing_format(header: &Header, probe: &Probe<'_>) -> Option<String> {
     const FORMAT: u32 = 0xe279_2aca;
     const MOST: usize = 16;

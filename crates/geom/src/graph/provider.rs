@@ -194,8 +194,8 @@ pub struct Disk {
     /// Disks that have what a container on this one names: the name as it has it, and the disk's
     /// index among all.
     pub references: Vec<(String, usize)>,
-    /// Format that it has, as blkid and QEMU call it, whatever it looks like: `raw`, `qcow2`. `None`
-    /// to find out.
+    /// Format that it has, as blkid and QEMU call it, whatever it looks like: `raw`, `qcow2`.
+    /// `None` to find out.
     pub format: Option<String>,
 }
 

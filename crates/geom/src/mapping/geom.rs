@@ -202,7 +202,7 @@ pub enum Extent {
     Packed {
         /// Index of the consumer.
         consumer: usize,
-        /// The block there.
+        /// The compressed block there.
         block: Packed,
         /// First byte of the run in the block once it is unpacked.
         within: u64,

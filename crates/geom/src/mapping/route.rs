@@ -4,10 +4,14 @@
 use crate::base::error::Errno;
 use crate::base::store::Store;
 use crate::base::topology::ParityRows;
-use crate::mapping::geom::{Extent, Geom, Op, Packed};
-use crate::mapping::tables::{MOST_FETCHES, PAGE, Page, PageCache, Tables};
-use std::ops::Range;
+use crate::mapping::geom::{Extent, Geom, Op};
 use std::sync::Arc;
+use step::{Step, TablesOf};
+
+mod piece;
+mod step;
+
+pub use piece::Piece;
 
 #[cfg(test)]
 mod tests;
@@ -36,151 +40,6 @@ enum End {
     },
 }
 
-/// Pages of the tables of one geom, and the stores from which a walk fetches others.
-struct TablesOf {
-    pages: PageCache,
-    stores: Arc<[Box<dyn Store>]>,
-}
-
-/// A layer that does more than add, and what is beneath it, as a walk goes through it.
-#[derive(Clone, Copy)]
-struct Step<'a> {
-    geom: &'a dyn Geom,
-    slot: usize,
-    below: &'a [Route],
-    tables: Option<&'a TablesOf>,
-}
-
-/// Reader of the consumers beneath a layer.
-type Read<'a> = dyn FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + 'a;
-/// Callback for a run of a table that was looked into: the consumer's route, first byte, length.
-type Looked<'a> = dyn FnMut(&Route, u64, u64) -> Result<(), Errno> + 'a;
-
-impl<'a> Step<'a> {
-    fn under(self, consumer: usize) -> Result<&'a Route, Errno> {
-        self.below.get(consumer).ok_or(Errno::NoDevice)
-    }
-
-    /// The answer of the geom for a run at `at`, not empty and no longer than `length`. Where it
-    /// wants a page of its tables, `read` reads it; `fetched` is told of each that was read.
-    fn answer(
-        self,
-        at: u64,
-        length: u64,
-        op: Op,
-        read: &mut Read<'_>,
-        fetched: &mut Looked<'_>,
-    ) -> Result<Extent, Errno> {
-        let extent = match self.tables {
-            None => self.geom.map(self.slot, at, length, op),
-            Some(tables) => self.answer_by(tables, at, length, op, read, fetched)?,
-        };
-        // A map never returns an empty run; should one do so, the request fails rather than hangs.
-        if (1..=length).contains(&extent.length()) { Ok(extent) } else { Err(Errno::Io) }
-    }
-
-    fn answer_by(
-        self,
-        tables: &TablesOf,
-        at: u64,
-        length: u64,
-        op: Op,
-        read: &mut Read<'_>,
-        fetched: &mut Looked<'_>,
-    ) -> Result<Extent, Errno> {
-        let mut here: Vec<Page> = Vec::new();
-        for _ in 0..=MOST_FETCHES {
-            let seen = Tables::new(&tables.pages, &here);
-            let extent = self.geom.map_by(self.slot, at, length, op, &seen);
-            let Extent::Fetch { consumer, page } = extent else { return Ok(extent) };
-            let under = self.under(consumer)?;
-            let size = under.length.saturating_sub(page).min(PAGE);
-            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::Range)?];
-            read(under, &mut bytes, page)?;
-            tables.pages.spend(size);
-            let page = Page { key: (consumer, page), bytes: bytes.into() };
-            tables.pages.keep(page.clone());
-            fetched(under, page.key.1, size)?;
-            here.push(page);
-        }
-        Err(Errno::Io)
-    }
-
-    /// [`Step::answer`] of a walk: tells `visit` of the pages that were read for it.
-    fn walk_tables(
-        self,
-        done: u64,
-        at: u64,
-        length: u64,
-        op: Op,
-        visit: &mut Visit<'_>,
-    ) -> Result<Extent, Errno> {
-        let mut fetched =
-            |under: &Route, offset, length| under.walk_table(done, offset, length, visit);
-        self.answer(at, length, op, &mut self.own_reader(), &mut fetched)
-    }
-
-    /// [`Step::answer`] of a read, with every page that it looked into told to `visit`, whether or
-    /// not it was here already.
-    fn sources_of_tables(
-        self,
-        at: u64,
-        length: u64,
-        visit: &mut dyn FnMut(usize, u64, u64),
-    ) -> Result<Extent, Errno> {
-        let extent =
-            self.answer(at, length, Op::Read, &mut self.own_reader(), &mut |_, _, _| Ok(()))?;
-        let Some(tables) = self.tables else { return Ok(extent) };
-        let looked = std::cell::RefCell::new(Vec::new());
-        let noting = Tables::new(&tables.pages, &[]).noting(&looked);
-        self.geom.map_by(self.slot, at, length, Op::Read, &noting);
-        for (consumer, page) in looked.into_inner() {
-            let under = self.under(consumer)?;
-            under.sources(page, under.length.saturating_sub(page).min(PAGE), visit)?;
-        }
-        Ok(extent)
-    }
-
-    /// A reader of the stores that came with the tables.
-    fn own_reader(self) -> impl FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + use<'a> {
-        let tables = self.tables;
-        move |under, buffer, offset| {
-            under.read_at(&tables.ok_or(Errno::NoDevice)?.stores, buffer, offset)
-        }
-    }
-
-    /// Fills `part` from byte `within` of a block, which is unpacked whole.
-    fn unpack(
-        self,
-        (consumer, block, within): (usize, Packed, u64),
-        part: &mut [u8],
-        read: &mut Read<'_>,
-    ) -> Result<(), Errno> {
-        let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
-        let from = index(within)?;
-        let range = from..from.checked_add(part.len()).ok_or(Errno::Range)?;
-        if let Some(tables) = self.tables {
-            let key = (consumer, block.offset);
-            if let Some(bytes) = tables.pages.unpacked(key) {
-                part.copy_from_slice(bytes.get(range).ok_or(Errno::Io)?);
-                return Ok(());
-            }
-            let under = self.under(consumer)?;
-            // The last block of a file may end before its last sector does.
-            let stored = block.stored.min(under.length.saturating_sub(block.offset));
-            let mut bytes = vec![0; index(stored)?];
-            read(under, &mut bytes, block.offset)?;
-            let mut whole = vec![0; index(block.size)?];
-            tables.pages.spend(stored.saturating_add(block.size));
-            block.packing.unpack(&bytes, &mut whole)?;
-            part.copy_from_slice(whole.get(range).ok_or(Errno::Io)?);
-            tables.pages.keep_unpacked(key, whole.into());
-            return Ok(());
-        }
-        Err(Errno::Io)
-    }
-}
-
 /// A range of a provider that a set makes.
 #[derive(Clone, Copy)]
 pub struct RangeOfSet<'a> {
@@ -197,54 +56,6 @@ pub struct RangeOfSet<'a> {
 /// A callback for every piece of a request; the first argument is the bytes of the request before
 /// the piece.
 pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
-
-/// Run of bytes on a store, or on none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// Run on a store.
-    Store {
-        /// Index of the store.
-        store: usize,
-        /// First byte on the store.
-        offset: u64,
-        /// Length of the run in bytes.
-        length: u64,
-    },
-    /// Run of zeros without a store.
-    Zero {
-        /// Length of the run in bytes.
-        length: u64,
-    },
-    /// Run that is made of what several stores hold; only of a read.
-    Rebuilt {
-        /// Length of the run in bytes.
-        length: u64,
-    },
-    /// Read of what a geom keeps of the request's place, or of more of a compressed block than was
-    /// asked for. It takes none of the request's bytes.
-    Table {
-        /// Index of the store.
-        store: usize,
-        /// First byte on the store.
-        offset: u64,
-        /// Length of the run in bytes.
-        length: u64,
-    },
-}
-
-impl Piece {
-    /// Its range in the buffer of a request of which `from` bytes come before it.
-    pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
-        let length = match self {
-            Piece::Store { length, .. } | Piece::Zero { length } | Piece::Rebuilt { length } => {
-                length
-            }
-            Piece::Table { .. } => 0,
-        };
-        let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
-        Ok(index(from)?..index(from.saturating_add(length))?)
-    }
-}
 
 impl Route {
     /// The route to the whole of disk `store`, of `length` bytes.
@@ -283,7 +94,7 @@ impl Route {
     ) -> Route {
         let mut route = Route::new(geom, slot, length, below);
         if let End::Geom { tables, .. } = &mut route.end {
-            let of = TablesOf { pages: PageCache::new(), stores: stores.clone() };
+            let of = TablesOf::new(stores.clone());
             *tables = Some(Arc::new(of));
         }
         route

@@ -2,8 +2,8 @@
 //! kept while there is room.
 //!
 //! A geom does no I/O. [`Geom::map_by`](super::geom::Geom::map_by) looks into the pages that are
-//! here, and answers [`Extent::Fetch`] where one is missing; a route reads that page and asks again.
-//! So a table is never read whole, and each of its pages once.
+//! here, and answers [`Extent::Fetch`] where one is missing; a route reads that page and asks
+//! again. So a table is never read whole, and each of its pages once.
 
 use super::geom::Extent;
 use crate::base::topology::round_down;
