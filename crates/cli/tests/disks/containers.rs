@@ -128,7 +128,7 @@ fn number(value: &Value, key: &str) -> u64 {
     value[key].as_u64().expect("a number")
 }
 
-/// Rules of the findings about the provider `id`, or its messages if there is a rule.
+/// Messages of the findings of one rule about the provider `id`.
 fn messages<'a>(audit: &'a Audit, id: Id, rule: &str) -> Vec<&'a str> {
     let of = audit.findings.iter().filter(|(at, found)| *at == id && found.rule.id == rule);
     of.map(|(_, found)| found.message.as_str()).collect()

@@ -1,7 +1,10 @@
 //! VHDXs of qemu-img.
 
-use super::{MIB, compare_bytes, compare_map, contents, messages, opened, raw_disk, sh};
+use super::{MIB, compare_bytes, contents, messages, opened, raw_disk, sh};
 use std::fs;
+use trueline_geom::graph::Graph;
+use trueline_geom::mapping::geom::Op;
+use trueline_geom::mapping::route::Piece;
 
 #[test]
 fn every_kind_shows_the_disk_that_it_was_made_of() {
@@ -17,13 +20,29 @@ fn every_kind_shows_the_disk_that_it_was_made_of() {
         let (graph, audit) = opened(&here, "disk");
         compare_bytes(&here, &graph);
         assert_eq!(graph.providers[contents(&graph)].topology.length, 40 * MIB);
-        let placed = compare_map(&here, &graph, "vhdx", "disk");
+        let placed = placed(&graph);
         assert!(placed >= 5 * MIB, "{options}: {placed} bytes placed");
         assert!(graph.find("p1").is_some(), "{options}: no partition in it");
         let claim = messages(&audit, contents(&graph), "TL0030");
         let expected = "tells its guest of physical sectors of 512 bytes, and lies on a 4096-byte physical unit";
         assert!(claim.len() == 1 && claim[0].contains(expected), "{claim:?}");
     }
+}
+
+/// Bytes of the disk that have a place in the file, each as far into a MiB as for the guest:
+/// `qemu-img map` knows no places in a VHDX.
+fn placed(graph: &Graph) -> u64 {
+    let mut placed = 0;
+    let mut walk = |done: u64, piece| {
+        if let Piece::Store { offset, length, .. } = piece {
+            assert_eq!(offset % MIB, done % MIB, "byte {done}");
+            placed += length;
+        }
+        Ok(())
+    };
+    let route = graph.providers[contents(graph)].route();
+    route.extents(0, route.length(), Op::Read, &mut walk).expect("places");
+    placed
 }
 
 /// What QEMU finds once it has replayed a log is what is read before.
@@ -54,7 +73,12 @@ fn a_log_reads_as_qemu_replays_it() {
     compare_bytes(&here, &graph);
     sh(&here, "qemu-img check -q -r all -f vhdx disk; qemu-img compare -q -f raw -F vhdx raw disk");
     let (graph, _) = opened(&here, "disk");
-    assert!(!graph.providers[0].signs[0].details.iter().any(|(name, _)| name.starts_with("log")));
+    assert!(
+        !graph.providers[0].signs[0]
+            .details
+            .iter()
+            .any(|(name, _)| name.starts_with("log entries"))
+    );
     compare_bytes(&here, &graph);
 }
 
