@@ -160,7 +160,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
     let missed = p.topology.missed(block(graph, id));
     contents::signatures(p, found);
-    found.extend(container::off(graph, id));
+    found.extend(container::findings(graph, id));
     match role {
         Role::Carrier | Role::Idle => {
             // A disk cannot be moved.

@@ -34,6 +34,8 @@ pub mod sgi;
 pub mod solaris;
 pub mod stripe;
 pub mod unixware;
+pub mod vhd;
+pub mod vhdx;
 pub mod vtoc8;
 pub mod zero;
 

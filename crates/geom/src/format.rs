@@ -45,8 +45,6 @@ pub mod udf;
 pub mod ufs;
 pub mod vdi;
 pub mod vdo;
-pub mod vhd;
-pub mod vhdx;
 pub mod vmdk;
 pub mod xfs;
 pub mod zfs;

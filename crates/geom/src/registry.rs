@@ -40,6 +40,8 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::luks::Luks,
     // Containers: what a guest calls its disk.
     &class::qcow2::Qcow2,
+    &class::vhd::Vhd,
+    &class::vhdx::Vhdx,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.
@@ -49,8 +51,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::moving::Moving,
     &class::qcow2::Qcow2,
     &format::vmdk::Vmdk,
-    &format::vhd::Vhd,
-    &format::vhdx::Vhdx,
+    &class::vhd::Vhd,
+    &class::vhdx::Vhdx,
     &format::vdi::Vdi,
     &format::md::Md,
     &format::lvm2::Lvm2,

@@ -2,28 +2,90 @@
 
 use super::{PAGE, name_of, severity};
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::topology::{Cost, Fact, Translation, cost, is_whole};
-use crate::graph::{Graph, Id};
+use crate::base::topology::{Cost, Fact, Translation, Why, cost, is_whole};
+use crate::format::Sign;
+use crate::graph::{Graph, Id, Provider};
 
-/// The finding about the contents of a container whose blocks miss a boundary beneath its file: the
-/// costliest, if there are several. `None` for every other provider.
-pub(super) fn off(graph: &Graph, id: Id) -> Option<Finding> {
-    let p = &graph.providers[id];
-    let file = &graph.providers[*p.parents.first().filter(|_| p.is_contents)?];
-    let set = p.route().set()?;
-    let translation = set.geom.translation()?;
-    let found = file.topology.counting().filter_map(|fact| missed(translation, fact));
-    let worst = found.max_by_key(|missed| (missed.severity(), missed.unit))?;
-    let sign = file.signs.iter().find(|sign| sign.kind.name == p.class)?;
-    let creator = sign.details.iter().find(|(name, _)| *name == "creator");
-    let by = creator.map_or(String::new(), |(_, creator)| format!(", made by {creator},"));
-    let message = format!("{}{by} {}", sign.kind, worst.message);
-    let finding = Finding::new(&finding::CONTAINER, worst.severity(), 0, message).against(
-        worst.unit,
-        worst.remainder,
-        worst.cost(),
-    );
-    Some(finding.fix(sign.kind.format.remake()))
+/// Findings about the container that the contents `id` are of. None for every other provider.
+pub(super) fn findings(graph: &Graph, id: Id) -> Vec<Finding> {
+    Shown::of(graph, id).map_or(Vec::new(), |shown| {
+        let off = shown.off();
+        let next = if off.is_some() { None } else { shown.next_off() };
+        off.into_iter().chain(next).chain(shown.small_claim()).collect()
+    })
+}
+
+/// A container, by what is known of it.
+struct Shown<'a> {
+    translation: &'a Translation,
+    file: &'a Provider,
+    sign: &'a Sign,
+}
+
+impl<'a> Shown<'a> {
+    fn of(graph: &'a Graph, id: Id) -> Option<Shown<'a>> {
+        // The contents of a fixed disk are a slice, whose place says everything.
+        let p = &graph.providers[id];
+        let file = &graph.providers[*p.parents.first().filter(|_| p.is_contents && p.is_set)?];
+        let translation = p.route().set()?.geom.translation()?;
+        let sign = file.signs.iter().find(|sign| sign.kind.name == p.class)?;
+        Some(Shown { translation, file, sign })
+    }
+
+    /// The beginning of a message: the format, and the program that made the file.
+    fn subject(&self) -> String {
+        let creator = self.sign.details.iter().find(|(name, _)| *name == "creator");
+        let by = creator.map_or(String::new(), |(_, creator)| format!(", made by {creator},"));
+        format!("{}{by}", self.sign.kind)
+    }
+
+    /// The finding about blocks that miss a boundary beneath the file: the costliest, if there are
+    /// several.
+    fn off(&self) -> Option<Finding> {
+        let facts = self.file.topology.counting();
+        let found = facts.filter_map(|fact| missed(self.translation, fact));
+        let worst = found.max_by_key(|missed| (missed.severity(), missed.unit))?;
+        let message = format!("{} {}", self.subject(), worst.message);
+        let finding = Finding::new(&finding::CONTAINER, worst.severity(), 0, message).against(
+            worst.unit,
+            worst.remainder,
+            worst.cost(),
+        );
+        Some(finding.fix(self.sign.kind.format.remake()))
+    }
+
+    /// The note about the next block, which the file has room for off a boundary only.
+    fn next_off(&self) -> Option<Finding> {
+        let off = |fact: &'a Fact| Some((self.translation.next_off(fact.grain)?, fact));
+        let (past, fact) =
+            self.file.topology.counting().filter_map(off).find(|(past, _)| *past > 0)?;
+        let message = format!(
+            "{} has room for its next block {past} bytes past a {}: what the guest writes there will be off it",
+            self.subject(),
+            name_of(fact)
+        );
+        let unit = fact.grain.size();
+        let note = Finding::new(&finding::CONTAINER, Severity::Note, 0, message);
+        Some(note.against(unit, past, None).fix(self.sign.kind.format.remake()))
+    }
+
+    /// The note about a physical unit that a guest is told, and that is smaller than the one beneath
+    /// the file.
+    fn small_claim(&self) -> Option<Finding> {
+        let claim = self.translation.claim()?;
+        let physical = |fact: &&Fact| fact.why == Why::Physical && fact.grain.size() > claim;
+        let fact = self.file.topology.counting().find(physical)?;
+        let message = format!(
+            "{} tells its guest of physical sectors of {claim} bytes, and lies on a {}: the guest may write parts of it",
+            self.subject(),
+            name_of(fact)
+        );
+        let unit = fact.grain.size();
+        let note = Finding::new(&finding::CONTAINER, Severity::Note, 0, message);
+        Some(note.against(unit, 0, None).fix(format!(
+            "say so in the file, with the machine shut down: Set-VHD -PhysicalSectorSizeBytes {unit}"
+        )))
+    }
 }
 
 /// A boundary of the file that blocks of the guest miss.

@@ -3,7 +3,9 @@
 //! A format says where one block is ([`BlockTable`]); runs, zeros, parents and boundaries are the
 //! same for all of them.
 
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, Translation};
+use crate::format::FormatKind;
 use crate::mapping::geom::{Extent, Geom, Op, Packed, Slot};
 use crate::mapping::tables::Tables;
 use std::sync::Arc;
@@ -178,5 +180,57 @@ impl<T: BlockTable> Geom for Contents<T> {
     }
 }
 
+/// The finding about a container of `kind` whose parent, as the file names it, is not here.
+pub(super) fn without_parent(kind: FormatKind, parent: &str) -> Finding {
+    let message = format!(
+        "{kind}: its parent ({parent}) is not here: what this file does not have of the disk cannot be read"
+    );
+    Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message)
+        .fix("merge it into a copy of its parent: Merge-VHD, or qemu-img convert for formats whose chain it follows")
+}
+
 /// Suffix of the name of the contents.
 pub(super) const CONTENTS: &str = ".data";
+
+#[cfg(test)]
+pub(super) mod tests {
+    use crate::base::error::Errno;
+    use crate::base::store::Sparse;
+    use crate::base::topology::Topology;
+    use crate::graph::{Disk, Graph, Id};
+    use crate::probe::Limits;
+
+    /// Most bytes that tasting may read of one container.
+    const MOST_READ: u64 = 2 << 20;
+
+    /// The graph of a file, and the disk in it if there is one.
+    pub(in super::super) fn opened(file: Sparse) -> (Graph, Option<Id>) {
+        use crate::base::store::Store;
+        let topology = Topology::new(512, file.length());
+        let graph = Graph::taste(vec![Disk::new("", Box::new(file), topology)], Limits::default());
+        assert!(graph.bytes_read() <= MOST_READ, "{} bytes read", graph.bytes_read());
+        let contents = graph.find(".disk");
+        (graph, contents)
+    }
+
+    /// The reason for which the contents of the file are not followed; `None` where they are.
+    pub(in super::super) fn reason(file: Sparse) -> Option<&'static str> {
+        let (graph, contents) = opened(file);
+        let sign = graph.providers[0].signs.first().expect("a sign");
+        match sign.inside {
+            crate::format::Inside::Unknown(reason) => Some(reason).filter(|_| contents.is_none()),
+            _ => contents.map(|_| None).expect("a disk in it"),
+        }
+    }
+
+    /// The bytes at `offset` of the disk in the file.
+    pub(in super::super) fn read(
+        (graph, contents): &(Graph, Option<Id>),
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, Errno> {
+        let mut bytes = vec![0; length];
+        graph.read_at(contents.expect("a disk in it"), &mut bytes, offset)?;
+        Ok(bytes)
+    }
+}

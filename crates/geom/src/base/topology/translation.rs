@@ -19,6 +19,11 @@ pub struct Translation {
     blocks: BTreeMap<u64, u64>,
     /// True if the format puts every block there, so that no table had to be looked at.
     by_format: bool,
+    /// First byte in the file of the next block that the guest's writes make, where the format puts
+    /// it at the end.
+    next: Option<u64>,
+    /// Physical unit in bytes that the container tells its guest.
+    claim: Option<u64>,
 }
 
 impl Translation {
@@ -26,7 +31,8 @@ impl Translation {
     /// `base` of the file.
     pub fn by_format(allocation: u64, base: u64) -> Translation {
         let distance = Grain { size: allocation.max(1), phase: base % allocation.max(1) };
-        Translation { allocation, distance, blocks: BTreeMap::new(), by_format: true }
+        let blocks = BTreeMap::new();
+        Translation { allocation, distance, blocks, by_format: true, next: None, claim: None }
     }
 
     /// A format that puts blocks of `allocation` bytes anywhere: the guest offset and the file
@@ -52,7 +58,32 @@ impl Translation {
         let distance = distance.unwrap_or(Grain { size: 1, phase: 0 });
         let size = gcd(distance.size, allocation.max(1));
         let distance = Grain { size, phase: distance.phase % size };
-        Translation { allocation, distance, blocks: counts, by_format: false }
+        let (blocks, by_format) = (counts, false);
+        Translation { allocation, distance, blocks, by_format, next: None, claim: None }
+    }
+
+    /// The same, of a file in which the data of the next block begin at byte `next`.
+    #[must_use]
+    pub fn growing_at(self, next: Option<u64>) -> Translation {
+        Translation { next, ..self }
+    }
+
+    /// The same, of a container that tells its guest of a physical unit of `claim` bytes.
+    #[must_use]
+    pub fn claiming(self, claim: u64) -> Translation {
+        Translation { claim: Some(claim), ..self }
+    }
+
+    /// Physical unit in bytes that the container tells its guest, if it tells one.
+    pub fn claim(&self) -> Option<u64> {
+        self.claim
+    }
+
+    /// Bytes by which the next block will begin past a boundary of `grain` in the file, where the
+    /// guest is on its own; `None` where that is not known.
+    pub fn next_off(&self, grain: Grain) -> Option<u64> {
+        let next = self.next.filter(|_| self.allocation.is_multiple_of(grain.size))?;
+        Some(grain.remainder(next))
     }
 
     /// The largest size modulo which all blocks have one distance between file and guest, and that
@@ -82,6 +113,10 @@ impl Topology {
     /// Any other is cut somewhere.
     #[must_use]
     pub fn translated(&self, translation: &Translation, length: u64) -> Topology {
+        if translation.looked_at() == Some(0) {
+            // Nothing of the guest lies anywhere yet.
+            return Topology::new(self.sector, length);
+        }
         let distance = translation.distance;
         Topology::combine(std::slice::from_ref(self), length, |_, grain| {
             if distance.size.is_multiple_of(grain.size) {
@@ -129,5 +164,16 @@ mod tests {
     fn an_empty_table_promises_nothing() {
         let none = Translation::by_table(2 << 20, []);
         assert_eq!((none.grain().size(), none.looked_at(), none.off(4096)), (1, Some(0), Some(0)));
+        let top = file().translated(&none, 64 << 20);
+        assert_eq!((top.facts.len(), top.clashes.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_next_block_is_judged_where_blocks_are_whole_units() {
+        let grain = |size| Grain::new(size, 0).unwrap();
+        let one = Translation::by_table(2 << 20, [(0, 4096)]).growing_at(Some((2 << 20) + 4608));
+        assert_eq!((one.next_off(grain(4096)), one.next_off(grain(512))), (Some(512), Some(0)));
+        assert_eq!(one.next_off(grain(4 << 20)), None);
+        assert_eq!(Translation::by_format(4096, 0).next_off(grain(4096)), None);
     }
 }
