@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
+use crate::args::on_demand::OnDemand;
 use crate::command::{
     bench, check, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve, set, show,
 };
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) mod help;
+mod on_demand;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it
 /// costs where it is not; plans and makes layouts that are.
@@ -64,63 +66,61 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Check hosts, devices and images: is every layer on its grain?
     #[command(after_help = check::args::EXAMPLES)]
-    Check(check::args::Check),
+    Check(OnDemand<check::args::Check>),
     /// Print what is known of a disk or provider: sizes, sectors, and every grain with its source
     #[command(
         after_help = "Examples:\n  trueline info /dev/nvme0n1\n  trueline info 'disk.img#s1a'"
     )]
-    Info(info::args::Info),
+    Info(OnDemand<info::args::Info>),
     /// Show the stack on a disk: tables, partitions, file systems, free space
     #[command(
         after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  \
             trueline show --svg stack.svg ada1.img,ada2.img"
     )]
-    Show(show::args::Show),
+    Show(OnDemand<show::args::Show>),
     /// Show and edit partition tables, on the grain
     #[command(after_help = part::args::EXAMPLES)]
-    Part(part::args::Part),
+    Part(OnDemand<part::args::Part>),
     /// Make a file system, laid out for the grains beneath it
     #[command(after_help = mkfs::args::EXAMPLES)]
-    Mkfs(mkfs::args::Mkfs),
+    Mkfs(OnDemand<mkfs::args::Mkfs>),
     /// Make striped sets (RAID 0), or take them apart: FreeBSD's gstripe
     #[command(after_help = set::args::STRIPE_EXAMPLES)]
-    Stripe(set::args::Stripe),
+    Stripe(OnDemand<set::args::Stripe>),
     /// Make mirrored sets (RAID 1), or take them apart: FreeBSD's gmirror
     #[command(after_help = set::args::MIRROR_EXAMPLES)]
-    Mirror(set::args::Mirror),
+    Mirror(OnDemand<set::args::Mirror>),
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
     #[command(after_help = set::args::CONCAT_EXAMPLES)]
-    Concat(set::args::Concat),
+    Concat(OnDemand<set::args::Concat>),
     /// Move a partition and its contents so that it begins on the grain; an interruption loses
     /// nothing
     #[command(override_usage = moving::args::USAGE, after_help = moving::args::EXAMPLES)]
-    Move(moving::args::Move),
+    Move(OnDemand<moving::args::Move>),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
-    #[command(after_help = plan::args::help())]
-    Plan(plan::args::PlanArgs),
+    Plan(OnDemand<plan::args::PlanArgs>),
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::args::EXAMPLES)]
-    Drives(drives::args::Drives),
+    Drives(OnDemand<drives::args::Drives>),
     /// Measure what misalignment costs: the same work aligned and not, on real and on simulated
     /// drives
-    #[command(after_help = bench::args::help())]
-    Bench(bench::args::Bench),
+    Bench(OnDemand<bench::args::Bench>),
     /// Repeat published measurements on simulated drives, and compare the values
     #[command(after_help = lab::args::EXAMPLES)]
-    Lab(lab::args::Lab),
+    Lab(OnDemand<lab::args::Lab>),
     /// Serve a disk, a partition or a set as a block device
     #[command(after_help = serve::args::EXAMPLES)]
-    Serve(serve::args::Serve),
+    Serve(OnDemand<serve::args::Serve>),
     /// Explain a finding's rule, a profile or a word, or list them
     #[command(
         after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain \
             ssd-16k\n  trueline explain straddle"
     )]
-    Explain(explain::args::Explain),
+    Explain(OnDemand<explain::args::Explain>),
     /// Lay out the disks of the five seed documents in memory, check them, and write the report as
     /// a page
     #[command(after_help = "Examples:\n  trueline demo\n  trueline demo --html seeds.html")]
-    Demo(demo::args::Demo),
+    Demo(OnDemand<demo::args::Demo>),
     /// Write the manual pages into a directory
     #[command(after_help = "Examples:\n  trueline man /usr/local/share/man/man1")]
     Man {

@@ -86,12 +86,7 @@ fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
 /// Prints help as it is. An error in the command line becomes one line on stderr, like every other
 /// failure.
 fn refuse(answer: &clap::Error) -> ExitCode {
-    if matches!(
-        answer.kind(),
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
+    if args::help::is_page(answer) {
         // A reader that has gone needs no message.
         let _ = args::help::print(answer, &args::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);

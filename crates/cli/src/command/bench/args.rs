@@ -27,6 +27,7 @@ const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulate
     md:SIZE[=IMAGE]: memory; of files a directory";
 
 #[derive(Args)]
+#[command(after_help = help())]
 pub(crate) struct Bench {
     /// Workload to run, one of those listed below
     #[arg(value_name = "WORKLOAD")]
@@ -228,7 +229,7 @@ impl From<Phase> for tree::Phase {
 }
 
 /// Examples, and every workload with its title.
-pub(crate) fn help() -> String {
+fn help() -> String {
     format!(
         "{EXAMPLES}\n\n{}",
         listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title)))

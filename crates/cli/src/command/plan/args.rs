@@ -16,6 +16,7 @@ const EXAMPLES: &str = "Examples:
   trueline plan --use sd-card --size 64g";
 
 #[derive(Args)]
+#[command(after_help = help())]
 pub(crate) struct PlanArgs {
     /// DISK[,DISK...][#PROVIDER]; without it, a disk that the options describe
     pub target: Option<Target>,
@@ -36,6 +37,6 @@ pub(crate) struct PlanArgs {
 }
 
 /// Examples, and every use.
-pub(crate) fn help() -> String {
+fn help() -> String {
     format!("{EXAMPLES}\n\n{}", listed("Uses", USES.iter().map(|kind| (kind.name, kind.about))))
 }
