@@ -60,6 +60,7 @@ struct Opened {
     offset: u64,
     length: Option<u64>,
     sector: u64,
+    tagged: bool,
     cipher: Arc<dyn Decrypt>,
 }
 
@@ -159,8 +160,8 @@ impl Unlock for Keys {
                 luks2::open(&header, &self.keys, effort, length, read)
             })
         }?;
-        let Opened { offset, length, sector, cipher } = opened;
-        Ok(Payload { offset, length, sector, cipher })
+        let Opened { offset, length, sector, tagged, cipher } = opened;
+        Ok(Payload { offset, length, sector, tagged, cipher })
     }
 }
 

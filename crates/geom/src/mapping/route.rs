@@ -70,6 +70,21 @@ pub enum Piece {
     },
 }
 
+/// Reader of stores, where routes end.
+pub(crate) trait Leaf {
+    /// Fills `buffer` from byte `offset` of the store with index `store`.
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
+}
+
+/// Stores as they are.
+struct Stores<'a>(&'a [Box<dyn Store>]);
+
+impl Leaf for Stores<'_> {
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.0.get(store).ok_or(Errno::NoDevice)?.read_at(buffer, offset)
+    }
+}
+
 impl Piece {
     /// Its range in the buffer of a request of which `from` bytes come before it.
     pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
@@ -208,55 +223,6 @@ impl Route {
         self.walk(0, offset, length, op, visit)
     }
 
-    /// Calls `visit` with store, first byte and length of every run that a read of
-    /// `[offset, offset + length)` takes from a store, those of which bytes are rebuilt among them,
-    /// as long as none fails.
-    pub(crate) fn sources(
-        &self,
-        offset: u64,
-        length: u64,
-        visit: &mut dyn FnMut(usize, u64, u64),
-    ) -> Result<(), Errno> {
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
-            return Err(Errno::Range);
-        }
-        let (mut at, end) = (self.base + offset, self.base + offset + length);
-        let (geom, slot, below) = match &self.end {
-            End::Store(store) => {
-                visit(*store, at, length);
-                return Ok(());
-            }
-            End::Geom { geom, slot, below } => (geom, *slot, below),
-        };
-        let under = |consumer: usize| below.get(consumer).ok_or(Errno::NoDevice);
-        while at < end {
-            let extent = geom.map(slot, at, end - at, Op::Read);
-            match extent {
-                Extent::At { consumer, offset, length } => {
-                    under(consumer)?.sources(offset, length, visit)?;
-                }
-                Extent::Copies { length, .. } => {
-                    let (consumer, offset) = geom.copy(slot, at, 0);
-                    under(consumer)?.sources(offset, length, visit)?;
-                }
-                Extent::Rebuilt { length } => {
-                    let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
-                    // It is made of nothing, to be asked what it would be made of.
-                    let mut note = |consumer: usize, bytes: &mut [u8], offset: u64| {
-                        under(consumer)?.sources(offset, bytes.len() as u64, visit)
-                    };
-                    geom.rebuild(slot, at, &mut bytes, &mut note)?;
-                }
-                Extent::Zero { .. } => {}
-                Extent::ReadOnly { .. } | Extent::Fail { .. } => return Err(Errno::Io),
-            }
-            // As in a walk: a map never returns an empty run.
-            let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
-            at += step;
-        }
-        Ok(())
-    }
-
     /// Walks the part of a request that lies `done` bytes into it, as [`Route::extents`].
     fn walk(
         &self,
@@ -321,21 +287,27 @@ impl Route {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Errno> {
+        self.read_through(&Stores(stores), buffer, offset)
+    }
+
+    /// Fills `buffer` from `offset` as [`Route::read_at`], by way of `leaf`, which reads the stores:
+    /// it sees each read, those that fail and those that another copy or parity answers instead.
+    pub(crate) fn read_through(
+        &self,
+        leaf: &impl Leaf,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Errno> {
         let asked = buffer.len() as u64;
         if offset.checked_add(asked).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
         let (geom, slot, below) = match &self.end {
-            End::Store(store) => {
-                return stores
-                    .get(*store)
-                    .ok_or(Errno::NoDevice)?
-                    .read_at(buffer, self.base + offset);
-            }
+            End::Store(store) => return leaf.read(*store, buffer, self.base + offset),
             End::Geom { geom, slot, below } => (geom, *slot, below),
         };
         let read = |consumer: usize, buffer: &mut [u8], offset: u64| {
-            below.get(consumer).ok_or(Errno::NoDevice)?.read_at(stores, buffer, offset)
+            below.get(consumer).ok_or(Errno::NoDevice)?.read_through(leaf, buffer, offset)
         };
         let (mut at, mut rest) = (self.base + offset, buffer);
         while !rest.is_empty() {
