@@ -115,6 +115,13 @@ impl Keys {
         Keys { keys, known: Mutex::default() }
     }
 
+    /// Opens with each of `keys`, in order, as long as all volumes together ask for at most so much
+    /// work, in iterations of PBKDF2; 400 million are usual.
+    pub fn with_work(keys: Vec<Key>, work: u64) -> Keys {
+        let known = Known { effort: Effort::of(work), ..Known::default() };
+        Keys { keys, known: Mutex::new(known) }
+    }
+
     /// The answer for the header with this digest: the one known, else that of `open`. What could
     /// not be read is asked again.
     fn remembered(
