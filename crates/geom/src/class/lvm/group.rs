@@ -339,5 +339,8 @@ mod tests {
         let cache = segment(0, "type = \"cache+X\" chunk_size = 128 cache_mode = \"writeback\"");
         let words = "segment type cache+X, chunks of 65536 bytes, writeback".to_string();
         assert_eq!(lv(&cache).unwrap()[0].kind, Kind::Other(words));
+        let raid = "type = \"raid5+RESHAPE\" stripe_size = 128 reshape_count = 16";
+        let words = "segment type raid5+RESHAPE, stripes of 65536 bytes".to_string();
+        assert_eq!(lv(&segment(0, raid)).unwrap()[0].kind, Kind::Other(words));
     }
 }
