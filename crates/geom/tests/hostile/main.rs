@@ -236,7 +236,8 @@ fn volumes_that_are_not_followed_are_named_and_not_read() {
   data = "base" header_size = 1024 virtual_extents = 4 } }
 "#,
     );
-    for (name, words) in [("vg/vdo0", "segment type vdo:"), ("vg/vpool", "segment type vdo-pool:")] {
+    for (name, words) in [("vg/vdo0", "segment type vdo:"), ("vg/vpool", "segment type vdo-pool:")]
+    {
         let (found, read) = said(&vdo, name);
         assert!(found.contains(words) && !read, "{name}: {found}");
     }
