@@ -31,6 +31,7 @@ jfsutils            mkfs.jfs
 reiserfsprogs       mkfs.reiserfs
 makefs              makefs
 mdadm               mdadm
+drbd-utils          drbdmeta
 lvm2                pvcreate
 dmsetup             dmsetup
 thin-provisioning-tools thin_dump cache_dump

@@ -1,6 +1,6 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, models and
-//! the network block device server. What must hold is said once, in the `tests/hostile/` of
-//! `crates/geom`, `crates/sim` and `crates/serve`.
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, encrypted
+//! volumes, models and the network block device server. What must hold is said once, in the
+//! `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and `crates/serve`.
 
 #![forbid(unsafe_code)]
 
@@ -30,5 +30,7 @@ pub mod repair;
 pub mod sequence;
 #[path = "../../crates/geom/tests/hostile/texts.rs"]
 pub mod texts;
+#[path = "../../crates/unlock/tests/hostile/volume.rs"]
+pub mod volume;
 #[path = "../../crates/geom/tests/hostile/volumes.rs"]
 pub mod volumes;

@@ -40,7 +40,7 @@ programs="$programs make-bcache cryptsetup"
 for program in cc $programs; do command -v "$program" >/dev/null || missing "no $program"; done
 modules='linear raid0 raid1 raid10 raid456 dm_mod dm_raid dm_mirror dm_thin_pool dm_snapshot'
 modules="$modules dm_cache dm_cache_smq dm_writecache dm_integrity dm_crypt bcache"
-modules="$modules xts cbc essiv sha256_generic algif_skcipher"
+modules="$modules xts cbc essiv sha256_generic algif_skcipher authenc hmac algif_aead"
 modules="$modules ext4 xfs vfat nls_ascii crc32c_generic"
 out=$1
 shift

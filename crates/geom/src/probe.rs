@@ -7,7 +7,7 @@ use crate::base::patch::{Patch, lay_over};
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
 use crate::mapping::geom::Geom;
-use crate::mapping::route::Route;
+use crate::mapping::route::{Leaf, Route};
 use crate::mapping::slices::{PartitionType, Slices};
 use crate::probe::read_set::ReadSet;
 use crate::probe::unlock::Unlock;
@@ -72,17 +72,16 @@ impl Budget {
         ReadSet::at(stores, &self.read.borrow())
     }
 
-    fn note(&self, route: &Route, offset: u64, length: u64) {
-        let mut read = self.read.borrow_mut();
-        // A range outside the provider has no pieces, and was not read either.
-        let _ = route.sources(offset, length, &mut |store, offset, length| {
-            read.push((store, offset, length));
-            // Sets within sets, each with a disk missing, may take the same bytes again and again.
-            if read.len() >= MOST_READS && read.len().is_power_of_two() {
-                read.sort_unstable();
-                read.dedup();
-            }
-        });
+    /// Fills `buffer` from `offset` of `route`, and notes every place that was asked for it: where one
+    /// failed, those that the read turned to are among them.
+    fn read(
+        &self,
+        route: &Route,
+        stores: &[Box<dyn Store>],
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Errno> {
+        route.read_through(&Noted { stores, read: &self.read }, buffer, offset)
     }
 
     /// Takes `bytes` that were read of maps; all that is left, where that is less.
@@ -99,6 +98,26 @@ impl Budget {
             self.spent.set(self.spent.get() + bytes);
         }
         enough
+    }
+}
+
+/// Stores whose reads are noted.
+struct Noted<'a> {
+    stores: &'a [Box<dyn Store>],
+    /// Store, first byte and length in bytes of every read.
+    read: &'a RefCell<Vec<(usize, u64, u64)>>,
+}
+
+impl Leaf for Noted<'_> {
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let mut read = self.read.borrow_mut();
+        read.push((store, offset, buffer.len() as u64));
+        // Sets within sets, each with a disk missing, may take the same bytes again and again.
+        if read.len() >= MOST_READS && read.len().is_power_of_two() {
+            read.sort_unstable();
+            read.dedup();
+        }
+        self.stores.get(store).ok_or(Errno::NoDevice)?.read_at(buffer, offset)
     }
 }
 
@@ -247,9 +266,8 @@ impl<'a> Probe<'a> {
             return None;
         }
         let before = self.route.effort();
-        self.budget.note(self.route, from, to - from);
         let mut data = vec![0; usize::try_from(to - from).ok()?];
-        let read = self.route.read_at(self.stores, &mut data, from);
+        let read = self.budget.read(self.route, self.stores, &mut data, from);
         if !self.budget.spend_map(self.route.effort().saturating_sub(before)) {
             self.note(Blind::Budget);
             return None;
@@ -276,8 +294,7 @@ impl<'a> Probe<'a> {
             return Err(failed(Errno::Range));
         }
         self.budget.maps.set(self.budget.maps.get().checked_sub(length).ok_or(Blind::Budget)?);
-        self.budget.note(self.route, offset, length);
-        self.route.read_at(self.stores, buffer, offset).map_err(failed)?;
+        self.budget.read(self.route, self.stores, buffer, offset).map_err(failed)?;
         lay_over(&self.planned, offset, buffer);
         Ok(())
     }
@@ -372,6 +389,63 @@ fn first_written(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::topology::Topology;
+    use crate::mapping::geom::{Extent, Op, ReadConsumer, Slot};
+
+    /// Two copies, or where `is_parity` is true one disk of which the other can make what it
+    /// cannot say.
+    struct Pair {
+        is_parity: bool,
+    }
+
+    impl Geom for Pair {
+        fn providers(&self) -> Vec<Slot> {
+            vec![Slot { name: "pair".into(), length: 1 << 20, kind: None }]
+        }
+
+        fn topology(&self, _slot: usize, _below: &[Topology]) -> Topology {
+            Topology::new(512, 1 << 20)
+        }
+
+        fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
+            match self.is_parity {
+                true => Extent::At { consumer: 0, offset, length },
+                false => Extent::Copies { count: 2, length },
+            }
+        }
+
+        fn rebuild(
+            &self,
+            _slot: usize,
+            offset: u64,
+            buffer: &mut [u8],
+            read: &mut ReadConsumer<'_>,
+        ) -> Result<(), Errno> {
+            read(1, buffer, offset)
+        }
+    }
+
+    #[test]
+    fn places_that_a_read_turns_to_after_an_error_are_noted() {
+        let below = [Route::store(0, 1 << 20), Route::store(1, 1 << 20)];
+        for is_parity in [false, true] {
+            let pair: Arc<dyn Geom> = Arc::new(Pair { is_parity });
+            let route = Route::new(&pair, 0, 1 << 20, &below);
+            // A disk that ends early fails past its end.
+            let stores: [Box<dyn Store>; 2] =
+                [Box::new(Sparse::new(64 << 10)), Box::new(Sparse::new(1 << 20))];
+            let budget = Budget::new(Limits::default());
+            let probe = Probe::new(&route, &stores, &budget, 512, None, None);
+            assert!(probe.bytes(32 << 10, 512).is_some());
+            assert!(probe.bytes(128 << 10, 512).is_some());
+            assert_eq!(probe.map(256 << 10, &mut [0; 512]), Ok(()));
+            let looked = budget.read_set(2);
+            let at = |store, kib: u64| looked.is_at(store, kib << 10, 512);
+            assert!(at(0, 32) && !at(1, 32), "{is_parity}");
+            assert!(at(0, 128) && at(1, 128), "{is_parity}");
+            assert!(at(0, 256) && at(1, 256), "{is_parity}");
+        }
+    }
 
     #[test]
     fn the_first_byte_that_is_written_is_found() {

@@ -381,3 +381,20 @@ fn damaged_metadata_are_not_believed() {
         assert_eq!(graph.find("imsm/vol-a"), None);
     }
 }
+
+#[test]
+fn metadata_where_the_own_sectors_put_it_count() {
+    let made = Container { sector: 4096, ..container(0, 2) };
+    // Left from a time at which the disks had sectors of 512 bytes, and were a mirror.
+    let before = Container { generation: 9, ..container(1, 2) };
+    let disks = [0, 1].map(|disk| {
+        let mut store = made.disk(disk);
+        let block = before.block();
+        let (first, rest) = block.split_at(block.len().min(512));
+        store.put(LENGTH - 1024, first);
+        store.put(LENGTH - 1024 - (rest.len().div_ceil(512) as u64) * 512, rest);
+        (store, None)
+    });
+    assert_eq!(front(&taste(disks.to_vec(), 4096), 3), [1, 21, 2]);
+    assert_eq!(front(&taste(disks.to_vec(), 512), 3), [1, 2, 3]);
+}

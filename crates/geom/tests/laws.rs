@@ -22,6 +22,7 @@ use trueline_geom::class::nop::Nop;
 use trueline_geom::class::stripe::Raid0;
 use trueline_geom::class::zero::Zero;
 use trueline_geom::format::integrity::Layout;
+use trueline_geom::format::integrity::journal::Journal;
 use trueline_geom::mapping::geom::{Extent, Geom, Op};
 use trueline_geom::mapping::partition::Partition;
 use trueline_geom::mapping::route::{Piece, Route};
@@ -135,7 +136,8 @@ fn cases() -> Vec<Case> {
     }
     for grains in combinations(1, &[1, 2, 3, 4, 6, 8, 12]) {
         for (first, area, run, length) in [(7, 8, 4, 160), (12, 16, 12, 160), (6, 8, 6, 8)] {
-            let layout = Layout { first, area, run, length, block: 1, tag: 1, state: None };
+            let (block, tag, journal, state) = (1, 1, Journal::default(), None);
+            let layout = Layout { first, area, run, length, block, tag, journal, state };
             cases.push(Case::new("integrity", Areas::new(layout), &[300], &grains));
         }
     }

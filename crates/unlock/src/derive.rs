@@ -151,6 +151,11 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// So many iterations.
+    pub(crate) fn of(work: u64) -> Effort {
+        Effort(work)
+    }
+
     /// Takes `work` iterations off. Errors: there are not as many left.
     pub(crate) fn spend(&mut self, work: u64) -> Result<(), Fault> {
         let Some(left) = self.0.checked_sub(work) else {

@@ -60,6 +60,7 @@ struct Opened {
     offset: u64,
     length: Option<u64>,
     sector: u64,
+    tagged: bool,
     cipher: Arc<dyn Decrypt>,
 }
 
@@ -114,6 +115,13 @@ impl Keys {
         Keys { keys, known: Mutex::default() }
     }
 
+    /// Opens with each of `keys`, in order, as long as all volumes together ask for at most so much
+    /// work, in iterations of PBKDF2; 400 million are usual.
+    pub fn with_work(keys: Vec<Key>, work: u64) -> Keys {
+        let known = Known { effort: Effort::of(work), ..Known::default() };
+        Keys { keys, known: Mutex::new(known) }
+    }
+
     /// The answer for the header with this digest: the one known, else that of `open`. What could
     /// not be read is asked again.
     fn remembered(
@@ -159,8 +167,8 @@ impl Unlock for Keys {
                 luks2::open(&header, &self.keys, effort, length, read)
             })
         }?;
-        let Opened { offset, length, sector, cipher } = opened;
-        Ok(Payload { offset, length, sector, cipher })
+        let Opened { offset, length, sector, tagged, cipher } = opened;
+        Ok(Payload { offset, length, sector, tagged, cipher })
     }
 }
 

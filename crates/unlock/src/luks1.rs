@@ -101,7 +101,7 @@ impl<'a> Volume<'a> {
     fn opened(&self, key: &[u8]) -> Result<Opened, Fault> {
         let cipher = Arc::new(Cipher::new(&self.spec, key, SECTOR, 0)?);
         let offset = u64::from(self.header.payload_offset.get()) * SECTOR;
-        Ok(Opened { offset, length: None, sector: SECTOR, cipher })
+        Ok(Opened { offset, length: None, sector: SECTOR, tagged: false, cipher })
     }
 }
 

@@ -16,10 +16,13 @@ use zeroize::Zeroizing;
 
 mod metadata;
 
+/// Largest volume key in bytes: a cipher's, and one for tags by HMAC-SHA512.
+const LONGEST_VOLUME_KEY: usize = LONGEST_KEY + 64;
 /// Most key slots of a volume.
 const MOST_SLOTS: usize = 32;
 
-/// The newer of the two copies whose checksum is right: binary header and JSON.
+/// The newer of the two copies whose checksum is right and whose JSON can be understood: binary
+/// header and JSON.
 pub(crate) fn header(read: &mut ReadHeader<'_>) -> Result<Vec<u8>, Fault> {
     let first = copy(0, MAGIC, read);
     let places = match &first {
@@ -67,7 +70,13 @@ fn copy(at: u64, magic: &[u8; 6], read: &mut ReadHeader<'_>) -> Result<Vec<u8>, 
     if sum[..32] != hash.finalize()[..] {
         return refused("its header's checksum is wrong");
     }
+    Metadata::parse(json(&bytes))?;
     Ok(bytes)
+}
+
+/// The JSON area of a header.
+fn json(header: &[u8]) -> &[u8] {
+    header.get(usize::try_from(BINARY).unwrap_or(0)..).unwrap_or_default()
 }
 
 /// Place of the checksum in the binary header.
@@ -81,10 +90,11 @@ pub(crate) fn open(
     room: u64,
     read: &mut ReadHeader<'_>,
 ) -> Result<Option<Opened>, Fault> {
-    let json = header.get(usize::try_from(BINARY).unwrap_or(0)..).unwrap_or_default();
-    let metadata = Metadata::parse(json)?;
+    let metadata = Metadata::parse(json(header))?;
+    metadata.demands_nothing()?;
     let (name, segment) = metadata.segment()?;
     // An unknown cipher says so before work is done.
+    segment.tag_key()?;
     let largest = segment.cipher(&[0; LONGEST_KEY]).or_else(|_| segment.cipher(&[0; 32]));
     largest.or_else(|_| segment.cipher(&[0; 16]))?;
     let digest = metadata.digest(name)?;
@@ -108,8 +118,12 @@ impl Segment {
             "dynamic" => None,
             size => Some(number(size)?),
         };
-        let (offset, sector) = (number(&self.offset)?, self.sector_size);
-        Ok(Opened { offset, length, sector, cipher: Arc::new(self.cipher(key)?) })
+        let (offset, sector, tags) = (number(&self.offset)?, self.sector_size, self.tag_key()?);
+        let Some(own) = key.len().checked_sub(tags.unwrap_or(0)) else {
+            return refused(format!("its volume key of {} bytes has none for its tags", key.len()));
+        };
+        let cipher = Arc::new(self.cipher(&key[..own])?);
+        Ok(Opened { offset, length, sector, tagged: tags.is_some(), cipher })
     }
 }
 
@@ -124,12 +138,12 @@ impl Slot {
         read: &mut ReadHeader<'_>,
     ) -> Result<Option<Secret>, Fault> {
         let Area { kind, offset, size, encryption, key_size } = &self.area;
-        let sizes = 1..=LONGEST_KEY;
+        let (volume, slot) = (1..=LONGEST_VOLUME_KEY, 1..=LONGEST_KEY);
         let (key, wrap) = (self.key_size, *key_size);
         if self.kind != "luks2" || kind != "raw" || self.af.kind != "luks1" {
             return refused("a key slot is of a kind that is not known here");
         }
-        if !sizes.contains(&key) || !sizes.contains(&wrap) {
+        if !volume.contains(&key) || !slot.contains(&wrap) {
             return refused(format!("a key slot has keys of {key} and {wrap} bytes"));
         }
         let (offset, stripes, hash) =

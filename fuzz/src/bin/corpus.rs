@@ -2,9 +2,9 @@
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
-//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; and the
-//! models under DIR/model. `corpus show taste|parser|edit FILE` prints the disks of one input as
-//! hexdump text: what a crash leaves, as golden disks.
+//! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; volumes
+//! of LUKS under DIR/unlock; and the models under DIR/model. `corpus show taste|parser|edit FILE`
+//! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;
@@ -12,7 +12,7 @@ use trueline_fuzz::hexdump::hexdump;
 use trueline_fuzz::input::{SCRIPT, decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
 use trueline_fuzz::texts::TEXTS;
-use trueline_fuzz::volumes;
+use trueline_fuzz::{volume, volumes};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_sim::model::MODELS;
 
@@ -33,9 +33,18 @@ fn main() {
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
     for target in
         ["taste", "parser", "hexdump", "edit", "texts", "volumes", "members", "newfs", "model"]
+            .into_iter()
+            .chain(["unlock"])
     {
         std::fs::create_dir_all(into.join(target))?;
     }
+    let tagged = volume::TEXT
+        .replace(r#""sector_size":512"#, r#""sector_size":512,"integrity":{"type":"hmac(sha1)"}"#);
+    let unlock = into.join("unlock");
+    std::fs::write(unlock.join("luks1"), [&[1][..], &volume::header_1()].concat())?;
+    std::fs::write(unlock.join("luks2"), [&[0][..], volume::TEXT.as_bytes()].concat())?;
+    let tags = [&[0][..], tagged.as_bytes(), &[0], &volume::tags()].concat();
+    std::fs::write(unlock.join("luks2-tags"), tags)?;
     // A set of four members of every version, level and layout, with nothing changed.
     for (version, level) in (0..3).flat_map(|version| (0..7).map(move |level| (version, level))) {
         for layout in [0, 2, 6] {
@@ -73,6 +82,9 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
             .into_iter()
             .map(|(_, disk)| disk)
             .collect();
+        if let Some(data) = disks.first().and_then(luks) {
+            std::fs::write(into.join("unlock").join(&*name), data)?;
+        }
         std::fs::write(into.join("hexdump").join(&*name), &text)?;
         for sector in [512, 4096] {
             if let Some(data) = encode(&disks, sector) {
@@ -122,6 +134,17 @@ fn same(disk: &Sparse, data: &[u8]) -> Result<(), String> {
     (back.disk.length() == disk.length() && runs(&back.disk) == runs(disk))
         .then_some(())
         .ok_or_else(|| "does not survive".into())
+}
+
+/// The input that is the LUKS volume of a whole disk, without its payload; `None` for another disk.
+fn luks(disk: &Sparse) -> Option<Vec<u8>> {
+    let mut head = vec![0; 16 << 10];
+    disk.read_at(&mut head, 0).ok()?;
+    match head.get(..8)? {
+        b"LUKS\xba\xbe\0\x01" => Some([&[1], &head[..592]].concat()),
+        b"LUKS\xba\xbe\0\x02" => Some([&[0], &head[4096..]].concat()),
+        _ => None,
+    }
 }
 
 fn show(target: &str, file: &str) -> Result<(), Box<dyn std::error::Error>> {

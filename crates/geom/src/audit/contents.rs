@@ -26,6 +26,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         }
         found.extend(small);
         found.extend(stripes(p, sign));
+        found.extend(extents(p, sign));
         found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
@@ -300,6 +301,24 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// A note on extents of volumes of which no full stripe of the parity set beneath is a part: where
+/// the volumes of today begin on one, those of tomorrow need not.
+fn extents(p: &Provider, sign: &Sign) -> Option<Finding> {
+    let extent = sign.extent.filter(|&extent| extent > 0)?;
+    let row = p.topology.facts.iter().find(|f| f.why == Why::FullStripe)?;
+    let row = Some(row.grain.size()).filter(|_| row.trust > Trust::Untrusted)?;
+    let past = Grain::new(row, 0)?.remainder(extent);
+    let message = format!(
+        "{} hands out extents of {extent} bytes, which are no whole number of full stripes of {row} bytes: a volume may begin inside of one",
+        name_sign(p, sign)
+    );
+    (past > 0).then(|| {
+        Finding::new(&finding::STRIPE, Severity::Note, 0, message)
+            .against(row, past, None)
+            .fix(format!("make the group anew with vgcreate -s, a multiple of {row} bytes"))
+    })
 }
 
 /// A note on a chunk that a file system records and its start cannot hold, where nothing else tells

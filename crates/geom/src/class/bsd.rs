@@ -273,13 +273,18 @@ fn is_remains(label: &Label, dialect: Dialect, slice: &Range<u64>) -> bool {
     label.stored != label.computed && meant && !here
 }
 
-/// The range in which partitions may lie, in bytes of the slice: all of it, or the part that
-/// OpenBSD's label gives.
+/// The range in which partitions may lie, in bytes of the slice: all of it, the part that OpenBSD's
+/// label gives, or what lies before the end of NetBSD's `d`.
 fn usable(label: &Label, dialect: Dialect, origin: u64, length: u64) -> Range<u64> {
     let bound = |n: u64| n.saturating_mul(label.sector).saturating_sub(origin).min(length);
     match dialect {
         Dialect::OpenBsd if label.version == 1 && label.bounds.start < label.bounds.end => {
             bound(label.bounds.start)..bound(label.bounds.end)
+        }
+        // It contains every partition: with one past its end the label would be none of NetBSD's.
+        Dialect::NetBsd if holds_all(label, D) => {
+            let end = label.entries.get(D).map_or(u64::MAX, Part::end);
+            0..end.saturating_sub(origin).min(length)
         }
         _ => 0..length,
     }

@@ -9,12 +9,13 @@
 //!
 //! # Limits
 //! Tags are not verified. What the journal of a volume that was not stopped in order holds is not
-//! read. Nothing is written: the tags would have to change with it.
+//! read, and its contents are `unknown`. Nothing is written: the tags would have to change with it.
 //!
 //! # Sources
 //! Those of the format.
 
 use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
+use crate::base::finding::Finding;
 use crate::base::topology::{Topology, gcd};
 use crate::format;
 use crate::format::integrity::{self, Layout};
@@ -39,9 +40,9 @@ impl Class for Integrity {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        let Some(Ok(layout)) = integrity::read(probe).map(|sb| sb.layout(probe.length())) else {
-            return Taste::No;
-        };
+        let found = integrity::read(probe, 0).map(|sb| sb.layout(probe.length()));
+        let Some(Ok(layout)) = found else { return Taste::No };
+        let pending = layout.journal.finding(probe, 0);
         Taste::Member(Member {
             set: "integrity".into(),
             provider: ".integrity".into(),
@@ -50,7 +51,7 @@ impl Class for Integrity {
             enough: 1,
             chunk: 0,
             length: probe.length(),
-            claim: Claim::new(layout),
+            claim: Claim::new(Volume { layout, pending }),
         })
     }
 
@@ -59,13 +60,20 @@ impl Class for Integrity {
     }
 
     fn build(&self, present: &[Present<'_>], _degraded: bool) -> Option<Assembly> {
-        let layout = *present.first()?.member.claim.get::<Layout>()?;
+        let Volume { layout, pending } = present.first()?.member.claim.get::<Volume>()?;
+        let areas = Layer::new(Arc::new(Areas::new(*layout)), vec![Below::Member(0)]);
+        let findings = pending.iter().cloned().collect();
         // It has no name of its own.
-        let below = vec![Below::Member(0)];
-        let layer =
-            Layer { adds_to_names: true, ..Layer::new(Arc::new(Areas::new(layout)), below) };
+        let layer = Layer { adds_to_names: true, findings, ..areas };
         Some(Assembly { layers: vec![layer], here: vec![0], ..Assembly::default() })
     }
+}
+
+/// Volume of a provider that was tasted.
+struct Volume {
+    layout: Layout,
+    /// Finding about the journal.
+    pending: Option<Finding>,
 }
 
 /// Areas of data, with tags between them.

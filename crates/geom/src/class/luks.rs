@@ -6,23 +6,26 @@
 //! finds nothing, and the volume is a format whose payload is noise.
 //!
 //! # Topology
-//! Boundaries beneath, shifted by the payload's offset. The logical sector is no smaller than the
+//! Boundaries beneath, shifted by the payload's offset. With integrity the payload is a volume of
+//! dm-integrity ([`super::integrity`]), and its areas of data have the boundaries. The logical sector is no smaller than the
 //! encryption sector, as dm-crypt has it; the encryption sector is no further unit of I/O.
 //!
 //! # Limits
-//! Read only. A volume whose payload is on another device, with integrity, or in the middle of a
-//! reencryption stays closed, with the reason.
+//! Read only. A volume whose payload is on another device, with another integrity than HMAC, or in
+//! the middle of a reencryption stays closed, with the reason. Tags are not verified: what the
+//! kernel would refuse to read is shown as it is.
 //!
 //! # Sources
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3; "LUKS2 On-Disk Format Specification" 1.1;
 //! Linux `drivers/md/dm-crypt.c` (`crypt_io_hints`).
 
-use super::{Claim, Class, Member, Taste};
+use super::integrity::Areas;
+use super::{Assembly, Below, Claim, Class, Layer, Member, Present, Taste};
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, round_down};
 use crate::format::luks::KIND;
-use crate::format::{self, Sign};
+use crate::format::{self, Sign, integrity};
 use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
 use crate::probe::Probe;
 use crate::probe::unlock::{Decrypt, Locked, Payload};
@@ -52,7 +55,7 @@ impl Class for Luks {
         let Some(sign) = KIND.format.recognise(probe) else { return Taste::No };
         let opened = keys
             .luks(probe.length(), &mut |buffer, offset| probe.map(offset, buffer))
-            .and_then(|payload| Volume::new(name(&sign), payload, probe.length()));
+            .and_then(|payload| Volume::new(name(&sign), payload, probe));
         match opened {
             Ok(volume) => Taste::Member(member(&sign, volume)),
             Err(Locked(why)) => {
@@ -70,9 +73,11 @@ impl Class for Luks {
         false
     }
 
-    fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
-        let volume = members.first()?.claim.get::<Arc<Volume>>()?;
-        Some(volume.clone())
+    fn build(&self, present: &[Present<'_>], _degraded: bool) -> Option<Assembly> {
+        let volume = present.first()?.member.claim.get::<Arc<Volume>>()?;
+        let findings = volume.pending.iter().cloned().collect();
+        let layer = Layer { findings, ..Layer::new(volume.clone(), vec![Below::Member(0)]) };
+        Some(Assembly { layers: vec![layer], here: vec![0], ..Assembly::default() })
     }
 }
 
@@ -101,12 +106,16 @@ struct Volume {
     /// Bytes that are encrypted at once.
     sector: u64,
     cipher: Arc<dyn Decrypt>,
+    /// Places of the sectors among their tags; `None` for a volume without.
+    areas: Option<integrity::Layout>,
+    /// Finding about the journal of a volume with tags.
+    pending: Option<Finding>,
 }
 
 impl Volume {
-    /// The volume on a provider of `room` bytes; the payload must lie on it.
-    fn new(name: String, payload: Payload, room: u64) -> Result<Volume, Locked> {
-        let Payload { offset: start, length, sector, cipher } = payload;
+    /// The volume on a provider; the payload must lie on it.
+    fn new(name: String, payload: Payload, probe: &Probe<'_>) -> Result<Volume, Locked> {
+        let Payload { offset: start, length, sector, tagged, cipher } = payload;
         let locked = |why: String| Err(Locked(why));
         if !sector.is_power_of_two() || !(512..=LARGEST_SECTOR as u64).contains(&sector) {
             return locked(format!("its encryption sector would be of {sector} bytes"));
@@ -117,7 +126,7 @@ impl Volume {
         if start == 0 {
             return locked("its header is detached: the data are on another device".into());
         }
-        let Some(behind) = room.checked_sub(start) else {
+        let Some(behind) = probe.length().checked_sub(start) else {
             return locked(format!("its data would begin past the end, at byte {start}"));
         };
         let length = length.unwrap_or(round_down(behind, sector));
@@ -126,7 +135,32 @@ impl Volume {
                 "it says that its data are {length} bytes in sectors of {sector}: {behind} bytes are here"
             ));
         }
-        Ok(Volume { name, start, length, sector, cipher })
+        let volume = Volume { name, start, length, sector, cipher, areas: None, pending: None };
+        if tagged { volume.between_tags(probe) } else { Ok(volume) }
+    }
+
+    /// The same volume with its sectors between the tags of dm-integrity.
+    fn between_tags(self, probe: &Probe<'_>) -> Result<Volume, Locked> {
+        let locked = |why: String| Err(Locked(why));
+        let Some(sb) = integrity::read(probe, self.start) else {
+            return locked("the superblock that says where its tags lie is not there".into());
+        };
+        let found = sb.layout(self.length).map_err(|why| Locked(why.words().into()))?;
+        let Some(areas) = found.from(self.start).filter(|_| found.block == self.sector) else {
+            let (own, block) = (self.sector, found.block);
+            return locked(format!("its sectors of {own} bytes have tags for {block}"));
+        };
+        let pending = areas.journal.finding(probe, self.start);
+        Ok(Volume { length: areas.length, areas: Some(areas), pending, ..self })
+    }
+
+    /// The byte on the consumer of byte `offset` of the volume, and the bytes from there that lie in
+    /// one piece.
+    fn place(&self, offset: u64) -> Option<(u64, u64)> {
+        match &self.areas {
+            Some(areas) => areas.place(offset),
+            None => Some((self.start.checked_add(offset)?, u64::MAX)),
+        }
     }
 
     /// Fills `sectors`, whole encryption sectors, with the plain text at `offset`.
@@ -136,7 +170,14 @@ impl Volume {
         sectors: &mut [u8],
         read: &mut ReadConsumer<'_>,
     ) -> Result<(), Errno> {
-        read(0, sectors, self.start.checked_add(offset).ok_or(Errno::Range)?)?;
+        let (mut at, mut rest) = (offset, &mut *sectors);
+        while !rest.is_empty() {
+            let (place, left) = self.place(at).ok_or(Errno::Range)?;
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+            let (part, after) = rest.split_at_mut(step);
+            read(0, part, place)?;
+            (at, rest) = (at + step as u64, after);
+        }
         self.cipher.decrypt(offset, sectors);
         Ok(())
     }
@@ -167,7 +208,11 @@ impl Geom for Volume {
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
         let Some(below) = below.first() else { return Topology::new(self.sector, self.length) };
         let sector = below.sector.max(self.sector);
-        Topology { sector, ..below.shift(self.start, self.length) }
+        let top = match self.areas {
+            Some(areas) => Areas::new(areas).topology(0, std::slice::from_ref(below)),
+            None => below.shift(self.start, self.length),
+        };
+        Topology { sector, ..top }
     }
 
     fn map(&self, _slot: usize, _offset: u64, length: u64, op: Op) -> Extent {

@@ -9,7 +9,7 @@
 //! multiple of 4 KiB, of volumes older than version 4 of 128 KiB.
 //!
 //! # Limits
-//! Tags are not verified. Where they lie on another device, or inside the sectors, the place of the
+//! Tags are not verified; of the journal it is known if it holds writes, not which. Where they lie on another device, or inside the sectors, the place of the
 //! data depends on what is not on this disk, and is not known.
 //!
 //! # Sources
@@ -21,6 +21,10 @@ use crate::base::ondisk::on_disk;
 use crate::base::topology::round_up;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
+
+pub mod journal;
+
+use journal::Journal;
 
 /// The format, for the registry.
 pub struct Integrity;
@@ -34,7 +38,7 @@ impl Format for Integrity {
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        let sb = read(probe)?;
+        let sb = read(probe, 0)?;
         let mut sign = Sign::new(KIND, 0);
         sign.version = Some(sb.version.to_string());
         let layout = match sb.layout(probe.length()) {
@@ -54,14 +58,6 @@ impl Format for Integrity {
 
 const MAGIC: &[u8; 8] = b"integrt\0";
 const SECTOR: u64 = 512;
-/// The superblock, in sectors; the journal begins behind it.
-const SB_SECTORS: u64 = 8;
-/// Sectors of a journal section that hold entries.
-const JOURNAL_BLOCK_SECTORS: u64 = 8;
-/// Bytes of such a sector before the number of its commit.
-const JOURNAL_SECTOR_DATA: u64 = SECTOR - 8;
-/// Bytes of it that a checksum of the journal takes.
-const JOURNAL_MAC_PER_SECTOR: u64 = 8;
 /// Areas of data, as powers of two of sectors.
 const INTERLEAVE: std::ops::RangeInclusive<u8> = 3..=31;
 /// Blocks of at most 4096 bytes.
@@ -111,6 +107,8 @@ pub struct Layout {
     pub block: u64,
     /// Size of a tag.
     pub tag: u64,
+    /// Journal behind the superblock.
+    pub journal: Journal,
     /// State that its flags say besides, in a few words.
     pub state: Option<&'static str>,
 }
@@ -129,7 +127,7 @@ pub(crate) enum Unplaced {
 }
 
 impl Unplaced {
-    fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Unplaced::Contradiction => {
                 "its numbers contradict each other, or the size of what it stands on"
@@ -143,9 +141,9 @@ impl Unplaced {
     }
 }
 
-/// The superblock of a provider; `None` for one without.
-pub(crate) fn read(probe: &Probe<'_>) -> Option<Superblock> {
-    probe.read(0).filter(|sb: &Superblock| sb.magic == *MAGIC)
+/// The superblock at byte `at`; `None` if there is none.
+pub(crate) fn read(probe: &Probe<'_>, at: u64) -> Option<Superblock> {
+    probe.read(at).filter(|sb: &Superblock| sb.magic == *MAGIC)
 }
 
 impl Superblock {
@@ -177,23 +175,19 @@ impl Superblock {
         let has = |bit| self.flags.get() & bit != 0;
         let tag = u64::from(self.integrity_tag_size.get());
         let in_block = 1_u64 << log2_block;
-        // Every entry of the journal keeps the last 8 bytes of each sector of its block.
-        let entry = round_up(8 + 8 * in_block + tag, 8)?;
-        let mac = if has(flag::HAVE_JOURNAL_MAC) { JOURNAL_MAC_PER_SECTOR } else { 0 };
-        let entries = (JOURNAL_SECTOR_DATA - mac) / entry * JOURNAL_BLOCK_SECTORS;
-        let section = (entries << log2_block) + JOURNAL_BLOCK_SECTORS;
-        let journal = section.checked_mul(self.journal_sections.get().into())?;
-        let initial = SB_SECTORS.checked_add(journal).filter(|_| entries > 0)?;
+        let sections = self.journal_sections.get().into();
+        let journal = Journal::new(sections, in_block, tag, has(flag::HAVE_JOURNAL_MAC))?;
         let padding = if has(flag::FIXED_PADDING) { 4096 } else { 128 << 10 };
         let area = 1_u64.checked_shl(self.log2_interleave_sectors.into())?;
         let run = round_up(tag.checked_mul(area >> log2_block)?, padding)?;
         Some(Layout {
-            first: initial.checked_mul(SECTOR)?.checked_add(run)?,
+            first: journal.end()?.checked_add(run)?,
             area: area.checked_mul(SECTOR)?,
             run,
             length: self.provided_data_sectors.get().checked_mul(SECTOR)?,
             block: in_block * SECTOR,
             tag,
+            journal,
             state: match () {
                 () if has(flag::RECALCULATING) => Some("tags being made"),
                 () if has(flag::DIRTY_BITMAP) => Some("not stopped in order"),
@@ -204,6 +198,11 @@ impl Superblock {
 }
 
 impl Layout {
+    /// The layout of a volume that stands on a device from byte `start` on; `None` past 2^64.
+    pub(crate) fn from(self, start: u64) -> Option<Layout> {
+        Some(Layout { first: self.first.checked_add(start)?, ..self })
+    }
+
     /// The byte on the device of byte `offset` of the volume, and the bytes from there to the end
     /// of its area; `None` past 2^64.
     pub fn place(&self, offset: u64) -> Option<(u64, u64)> {
@@ -222,10 +221,11 @@ impl Layout {
         self.end().is_some_and(|end| end <= length)
     }
 
-    fn details(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn details(&self) -> Vec<(&'static str, String)> {
         let mut details = vec![
             ("block", self.block.to_string()),
             ("tag", self.tag.to_string()),
+            ("journal", self.journal.length().to_string()),
             ("area of data", self.area.to_string()),
             ("tags of an area", self.run.to_string()),
         ];

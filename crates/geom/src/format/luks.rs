@@ -11,14 +11,15 @@
 //! the size it came in, so their size is not a unit of I/O.
 //!
 //! # Limits
-//! At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified.
+//! With integrity the payload is a volume of [dm-integrity](super::integrity), whose first area of
+//! data is where data begin. At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified.
 //! With a detached header the payload is on another device. The content is noise and is not tasted.
 //!
 //! # Sources
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format
 //! Specification" 1.1, sections 2 and 3.
 
-use super::{Format, FormatKind, Inside, Piece, Sign, StrayData};
+use super::{Format, FormatKind, Inside, Piece, Sign, StrayData, integrity};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
@@ -184,7 +185,10 @@ fn version_2(probe: &Probe<'_>, at: u64, magic: &[u8; 6]) -> Option<Sign> {
             sign.details
                 .extend(segment.sector_size.map(|size| ("encryption sector", size.to_string())));
             sign.details.extend(segment.encryption.map(|cipher| ("encryption", cipher)));
-            payload(&mut sign, probe, segment.offset, segment.size);
+            match segment.integrity {
+                Some(tag) => tagged(&mut sign, probe, segment.offset, tag),
+                None => payload(&mut sign, probe, segment.offset, segment.size),
+            }
         }
         None => {
             sign.inside =
@@ -204,6 +208,27 @@ fn payload(sign: &mut Sign, probe: &Probe<'_>, offset: Option<u64>, length: Opti
     }
 }
 
+/// A payload with a tag for each sector; `tag` names their function.
+fn tagged(sign: &mut Sign, probe: &Probe<'_>, offset: Option<u64>, tag: String) {
+    sign.details.push(("integrity", tag));
+    let Some(offset) = offset.filter(|&offset| offset > 0) else {
+        return payload(sign, probe, offset, None);
+    };
+    let behind = probe.length().saturating_sub(offset);
+    let found = integrity::read(probe, offset).map(|sb| sb.layout(behind));
+    match found.map(|found| found.map(|layout| layout.from(offset).ok_or(layout))) {
+        Some(Ok(Ok(layout))) => {
+            sign.details.extend(layout.details());
+            sign.data_at(probe, Some(layout.first), None, false);
+        }
+        Some(Err(why)) => sign.inside = Inside::Unknown(why.words()),
+        Some(Ok(Err(_))) | None => {
+            sign.inside =
+                Inside::Unknown("the superblock that says where its tags lie is not there");
+        }
+    }
+}
+
 /// The first segment of the data, as the JSON has it.
 struct Segment {
     offset: Option<u64>,
@@ -211,6 +236,8 @@ struct Segment {
     size: Option<u64>,
     sector_size: Option<u64>,
     encryption: Option<String>,
+    /// Function of the tags; `None` without tags.
+    integrity: Option<String>,
 }
 
 /// `segments."0"` of the JSON behind the binary header at `at`.
@@ -224,6 +251,10 @@ fn segment(probe: &Probe<'_>, at: u64, hdr_size: u64) -> Option<Segment> {
         size: number("size"),
         sector_size: number("sector_size"),
         encryption: member(segment, "encryption").and_then(|value| ondisk::text(unquoted(value))),
+        integrity: member(segment, "integrity").map(|tags| {
+            let kind = member(tags, "type").and_then(|value| ondisk::text(unquoted(value)));
+            kind.unwrap_or_default()
+        }),
     })
 }
 
@@ -340,6 +371,29 @@ mod tests {
         assert_eq!(recognised(&Luks, only_second).unwrap().magic, 0x4000);
         let none = recognised(&Luks, disk(64 << 20, &[(0, &first)])).unwrap();
         assert!(matches!(none.inside, Inside::Unknown(_)));
+    }
+
+    #[test]
+    fn a_payload_with_tags_is_named_with_them() {
+        let json = JSON_TEXT.replace(
+            "\"sector_size\":4096 }",
+            "\"sector_size\":4096,\"integrity\":{\"type\":\"hmac(sha256)\"}}",
+        );
+        let mut sb = vec![0; 48];
+        sb[..8].copy_from_slice(b"integrt\0");
+        (sb[8], sb[9], sb[10], sb[12], sb[24], sb[28]) = (5, 15, 32, 1, 8, 3);
+        sb[16..24].copy_from_slice(&80_000_u64.to_le_bytes());
+        let (head, json) = (header(0, MAGIC), json.as_bytes());
+        let with = disk(64 << 20, &[(0, &head), (0x1000, json), (16 << 20, &sb)]);
+        let sign = recognised(&Luks, with).unwrap();
+        // Behind the superblock, a journal of one section of 32 blocks, and tags of 4096 blocks.
+        let journal = (8 + 32 * 8) * 512;
+        assert_eq!(sign.data.unwrap().offset, (16 << 20) + 4096 + journal + (128 << 10));
+        for detail in [("integrity", "hmac(sha256)"), ("tag", "32"), ("journal", "135168")] {
+            assert!(sign.details.contains(&(detail.0, detail.1.into())), "{:?}", sign.details);
+        }
+        let bare = recognised(&Luks, disk(64 << 20, &[(0, &head), (0x1000, json)])).unwrap();
+        assert!(matches!(bare, Sign { data: None, inside: Inside::Unknown(_), .. }), "{bare:?}");
     }
 
     #[test]

@@ -80,6 +80,7 @@ fn describe(sign: &mut Sign, text: &str) {
     let extent = extent.and_then(|rest| {
         rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(SECTOR)
     });
+    sign.extent = extent;
     sign.details.extend(name.map(|name| ("volume group", name)));
     sign.details.extend(extent.map(|bytes| ("extent size", bytes.to_string())));
 }

@@ -34,6 +34,8 @@ pub struct Sign {
     /// The pieces in which it hands out space, in bytes, where it writes smaller ones (ext4
     /// bigalloc).
     pub cluster: Option<u64>,
+    /// The pieces in which it hands out space to volumes, in bytes: extents of LVM.
+    pub extent: Option<u64>,
     /// Where its data begin, if not at byte 0 in whole blocks.
     pub data: Option<Data>,
     /// The chunk of a striped set it was laid out for, in bytes.
@@ -62,6 +64,7 @@ impl Sign {
             block: None,
             piece: None,
             cluster: None,
+            extent: None,
             data: None,
             chunk: None,
             stripe: None,

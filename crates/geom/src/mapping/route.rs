@@ -57,6 +57,21 @@ pub struct RangeOfSet<'a> {
 /// the piece.
 pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
 
+/// Reader of stores, where routes end.
+pub(crate) trait Leaf {
+    /// Fills `buffer` from byte `offset` of the store with index `store`.
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
+}
+
+/// Stores as they are.
+struct Stores<'a>(&'a [Box<dyn Store>]);
+
+impl Leaf for Stores<'_> {
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.0.get(store).ok_or(Errno::NoDevice)?.read_at(buffer, offset)
+    }
+}
+
 impl Route {
     /// The route to the whole of disk `store`, of `length` bytes.
     pub fn store(store: usize, length: u64) -> Route {
@@ -220,56 +235,6 @@ impl Route {
         self.walk(0, offset, length, op, visit)
     }
 
-    /// Calls `visit` with store, first byte and length of every run that a read of
-    /// `[offset, offset + length)` takes from a store, those of which bytes are rebuilt among them,
-    /// as long as none fails.
-    pub(crate) fn sources(
-        &self,
-        offset: u64,
-        length: u64,
-        visit: &mut dyn FnMut(usize, u64, u64),
-    ) -> Result<(), Errno> {
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
-            return Err(Errno::Range);
-        }
-        let (mut at, end) = (self.base + offset, self.base + offset + length);
-        let Some(step) = self.step() else {
-            self.medium().into_iter().for_each(|store| visit(store, at, length));
-            return Ok(());
-        };
-        while at < end {
-            let extent = step.sources_of_tables(at, end - at, visit)?;
-            match extent {
-                Extent::At { consumer, offset, length } => {
-                    step.under(consumer)?.sources(offset, length, visit)?;
-                }
-                Extent::Copies { length, .. } => {
-                    let (consumer, offset) = step.geom.copy(step.slot, at, 0);
-                    step.under(consumer)?.sources(offset, length, visit)?;
-                }
-                Extent::Rebuilt { length } => {
-                    let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
-                    // It is made of nothing, to be asked what it would be made of.
-                    let mut note = |consumer: usize, bytes: &mut [u8], offset: u64| {
-                        step.under(consumer)?.sources(offset, bytes.len() as u64, visit)
-                    };
-                    step.geom.rebuild(step.slot, at, &mut bytes, &mut note)?;
-                }
-                Extent::Packed { consumer, block, .. } => {
-                    let under = step.under(consumer)?;
-                    let stored = block.stored.min(under.length.saturating_sub(block.offset));
-                    under.sources(block.offset, stored, visit)?;
-                }
-                Extent::Zero { .. } => {}
-                Extent::ReadOnly { .. } | Extent::Fail { .. } | Extent::Fetch { .. } => {
-                    return Err(Errno::Io);
-                }
-            }
-            at += extent.length();
-        }
-        Ok(())
-    }
-
     /// Walks the part of a request that lies `done` bytes into it, as [`Route::extents`].
     fn walk(
         &self,
@@ -348,19 +313,31 @@ impl Route {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Errno> {
+        self.read_through(&Stores(stores), buffer, offset)
+    }
+
+    /// Fills `buffer` from `offset` as [`Route::read_at`], by way of `leaf`, which reads the stores:
+    /// it sees each read, those that fail and those that another copy or parity answers instead.
+    pub(crate) fn read_through(
+        &self,
+        leaf: &impl Leaf,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Errno> {
         let asked = buffer.len() as u64;
         if offset.checked_add(asked).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
         let Some(step) = self.step() else {
-            let store = self.medium().and_then(|store| stores.get(store));
-            return store.ok_or(Errno::NoDevice)?.read_at(buffer, self.base + offset);
+            let store = self.medium().ok_or(Errno::NoDevice)?;
+            return leaf.read(store, buffer, self.base + offset);
         };
         let read = |consumer: usize, buffer: &mut [u8], offset: u64| {
-            step.under(consumer)?.read_at(stores, buffer, offset)
+            step.under(consumer)?.read_through(leaf, buffer, offset)
         };
-        let mut from =
-            |under: &Route, buffer: &mut [u8], offset: u64| under.read_at(stores, buffer, offset);
+        let mut from = |under: &Route, buffer: &mut [u8], offset: u64| {
+            under.read_through(leaf, buffer, offset)
+        };
         let (mut at, mut rest) = (self.base + offset, buffer);
         while !rest.is_empty() {
             let left = rest.len() as u64;

@@ -7,7 +7,6 @@
 
 use super::geom::Extent;
 use crate::base::topology::round_down;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -82,20 +81,14 @@ impl PageCache {
 pub struct Tables<'a> {
     kept: Option<&'a PageCache>,
     fetched: &'a [Page],
-    noted: Option<&'a RefCell<Vec<Key>>>,
 }
 
 impl<'a> Tables<'a> {
     /// No page at all: a geom answers with the first that it wants.
-    pub const NONE: Tables<'static> = Tables { kept: None, fetched: &[], noted: None };
+    pub const NONE: Tables<'static> = Tables { kept: None, fetched: &[] };
 
     pub(super) fn new(kept: &'a PageCache, fetched: &'a [Page]) -> Tables<'a> {
-        Tables { kept: Some(kept), fetched, noted: None }
-    }
-
-    /// The same pages; those that are looked into are noted in `looked`, each once in a row.
-    pub(super) fn noting(self, looked: &'a RefCell<Vec<Key>>) -> Tables<'a> {
-        Tables { noted: Some(looked), ..self }
+        Tables { kept: Some(kept), fetched }
     }
 
     /// The `N` bytes at `offset` of a consumer.
@@ -131,12 +124,6 @@ impl<'a> Tables<'a> {
 
     /// Calls `look` with the page `key`, if it is here.
     fn with<T>(&self, key: Key, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        if let Some(noted) = self.noted {
-            let mut noted = noted.borrow_mut();
-            if noted.last() != Some(&key) {
-                noted.push(key);
-            }
-        }
         if let Some(page) = self.fetched.iter().find(|page| page.key == key) {
             return Some(look(&page.bytes));
         }

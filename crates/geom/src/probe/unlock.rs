@@ -28,6 +28,9 @@ pub struct Payload {
     pub length: Option<u64>,
     /// Bytes that are encrypted at once.
     pub sector: u64,
+    /// True if dm-integrity keeps a tag for each sector between them: its superblock begins the
+    /// payload.
+    pub tagged: bool,
     /// The cipher with its key.
     pub cipher: Arc<dyn Decrypt>,
 }

@@ -17,6 +17,7 @@ use trueline_geom::graph::{Disk, Graph, Id, Provider};
 use trueline_geom::mapping::geom::{Geom, Op};
 use trueline_geom::mapping::route::{Piece, Route};
 use trueline_geom::probe::read_set::ReadSet;
+use trueline_geom::probe::unlock::Unlock;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::{CLASSES, FORMATS};
 
@@ -96,6 +97,15 @@ impl Filter for Metered {
 
 /// Tastes the disks together, audits what was found, and checks every invariant.
 pub fn graph_holds(subjects: &[Subject], limits: Limits) {
+    graph_with_keys_holds(subjects, limits, None);
+}
+
+/// The graph of the disks with `keys`, of which every invariant was checked.
+pub fn graph_with_keys_holds(
+    subjects: &[Subject],
+    limits: Limits,
+    keys: Option<Arc<dyn Unlock>>,
+) -> Graph {
     let meter = Arc::new(Meter::default());
     let disks = subjects.iter().enumerate().map(|(nth, subject)| {
         let name = if subjects.len() == 1 { String::new() } else { format!("disk{nth}") };
@@ -105,7 +115,7 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
             subject.topology(),
         )
     });
-    let graph = Graph::taste(disks.collect(), limits);
+    let graph = Graph::taste_with(disks.collect(), limits, keys);
     // The bytes are for each disk.
     let limits = Limits { bytes: limits.bytes * subjects.len() as u64, ..limits };
     meter_holds(&meter, limits);
@@ -120,6 +130,7 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
         provider_holds(&graph, id, limits);
     }
     audit_holds(&graph);
+    graph
 }
 
 /// A disk that has something else wherever tasting has not looked.

@@ -28,6 +28,7 @@ use invariants::{SHORT, Subject, again_holds, graph_holds, parser_holds, parsers
 use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use trueline_geom::base::finding::UNREAD;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Grain, Topology};
 use trueline_geom::graph::{Disk, Graph};
@@ -209,6 +210,52 @@ fn pools_that_linux_would_not_write_are_read_only() {
     assert_eq!(kept(1, "transaction_id = 1 "), Some("the metadata of its pool need a check"));
     let times = "the metadata of its pool and those of its group are of different times";
     assert_eq!(kept(0, "transaction_id = 2 "), Some(times));
+}
+
+#[test]
+fn volumes_that_are_not_followed_are_named_and_not_read() {
+    let graph = |text: &str| {
+        let disk = volumes::group(text.as_bytes(), &volumes::thin_pool());
+        let topology = Topology::new(512, disk.length());
+        Graph::taste(vec![Disk::new("disk", Box::new(disk), topology)], Limits::default())
+    };
+    let said = |text: &str, name: &str| {
+        let graph = graph(text);
+        let id = graph.find(name).unwrap_or_else(|| panic!("{name} is not there"));
+        let read = graph.read_at(id, &mut [0; 512], 0);
+        let findings = graph.providers[id].findings.iter().filter(|f| *f.rule == UNREAD);
+        let words: Vec<&str> = findings.map(|f| f.message.as_str()).collect();
+        (words.join("; "), read.is_ok())
+    };
+    let vdo = volumes::TEXT.replace(
+        "logical_volumes {",
+        r#"logical_volumes {
+ vdo0 { status = ["VISIBLE"] segment1 { start_extent = 0 extent_count = 4 type = "vdo"
+  vdo_pool = "vpool" vdo_offset = 0 } }
+ vpool { status = ["VISIBLE"] segment1 { start_extent = 0 extent_count = 4 type = "vdo-pool"
+  data = "base" header_size = 1024 virtual_extents = 4 } }
+"#,
+    );
+    for (name, words) in [("vg/vdo0", "segment type vdo:"), ("vg/vpool", "segment type vdo-pool:")]
+    {
+        let (found, read) = said(&vdo, name);
+        assert!(found.contains(words) && !read, "{name}: {found}");
+    }
+    // The store of an old snapshot, and a thin snapshot, on their way into their origins.
+    assert_eq!(said(volumes::TEXT, "vg/base"), (String::new(), true));
+    assert_eq!(said(volumes::TEXT, "vg/one"), (String::new(), true));
+    let old = volumes::TEXT.replace("cow_store", "merging_store");
+    let thin = volumes::TEXT.replace(
+        "logical_volumes {",
+        r#"logical_volumes {
+ two { status = ["VISIBLE"] segment1 { start_extent = 0 extent_count = 9 type = "thin"
+  thin_pool = "pool" device_id = 5 merge = "one" } }
+"#,
+    );
+    for (text, name) in [(old, "vg/base"), (thin, "vg/one")] {
+        let (found, read) = said(&text, name);
+        assert!(found.contains("is being merged into it") && !read, "{name}: {found}");
+    }
 }
 
 #[test]

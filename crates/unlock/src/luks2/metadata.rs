@@ -38,7 +38,14 @@ pub(super) struct Segment {
     pub(super) iv_tweak: String,
     pub(super) encryption: String,
     pub(super) sector_size: u64,
-    integrity: Option<Value>,
+    integrity: Option<Tags>,
+}
+
+/// Tags of a segment's sectors.
+#[derive(Deserialize)]
+struct Tags {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 /// Key slot: where a volume key is, and how it is reached.
@@ -101,31 +108,34 @@ pub(super) struct Digest {
 const LONGEST_TEXT: usize = 256 << 10;
 
 impl Metadata {
-    /// Parses the JSON area, whose rest is zero. Errors: damage; a requirement that is not met.
+    /// Parses the JSON area, whose rest is zero. Errors: damage.
     pub(super) fn parse(area: &[u8]) -> Result<Metadata, Fault> {
         let end = area.iter().position(|&byte| byte == 0).unwrap_or(area.len());
         if end > LONGEST_TEXT {
             return refused(format!("its JSON is longer than {LONGEST_TEXT} bytes"));
         }
-        let metadata: Metadata = serde_json::from_slice(&area[..end])
-            .or_else(|error| refused(format!("its JSON cannot be understood: {error}")))?;
-        let mandatory = metadata.config.requirements.iter().flat_map(|r| &r.mandatory);
+        serde_json::from_slice(&area[..end])
+            .or_else(|error| refused(format!("its JSON cannot be understood: {error}")))
+    }
+
+    /// Checks that nothing is demanded of a reader. Errors: a requirement, none of which is known.
+    pub(super) fn demands_nothing(&self) -> Result<(), Fault> {
+        let mandatory = self.config.requirements.iter().flat_map(|r| &r.mandatory);
         match mandatory.into_iter().next() {
             Some(what) => refused(format!("it needs {what:?}, which is not known here")),
-            None => Ok(metadata),
+            None => Ok(()),
         }
     }
 
-    /// The one segment, and its name. Errors: there are several; it is not plain encryption.
+    /// The one segment, and its name. Errors: there are several; it is not encryption.
     pub(super) fn segment(&self) -> Result<(&str, Segment), Fault> {
         let mut segments = self.segments.iter();
         let (Some((name, value)), None) = (segments.next(), segments.next()) else {
             return refused(format!("its data are in {} segments", self.segments.len()));
         };
         let segment: Segment = object("segment", value)?;
-        if segment.kind != "crypt" || segment.integrity.is_some() {
-            let with = if segment.integrity.is_some() { " with integrity" } else { "" };
-            return refused(format!("its data are a segment {:?}{with}", segment.kind));
+        if segment.kind != "crypt" {
+            return refused(format!("its data are a segment {:?}", segment.kind));
         }
         Ok((name, segment))
     }
@@ -144,6 +154,20 @@ impl Metadata {
     /// The key slot called `id`; `None` if there is none.
     pub(super) fn slot(&self, id: &str) -> Result<Option<Slot>, Fault> {
         self.keyslots.get(id).map(|value| object("key slot", value)).transpose()
+    }
+}
+
+impl Segment {
+    /// Bytes of the volume key, behind those of the cipher, that make the tags; `None` for sectors
+    /// without. Errors: tags that change what is encrypted, or how.
+    pub(super) fn tag_key(&self) -> Result<Option<usize>, Fault> {
+        let Some(tags) = &self.integrity else { return Ok(None) };
+        match tags.kind.as_str() {
+            "hmac(sha1)" => Ok(Some(20)),
+            "hmac(sha256)" => Ok(Some(32)),
+            "hmac(sha512)" => Ok(Some(64)),
+            kind => refused(format!("its data have tags by {kind:?}, which are not known here")),
+        }
     }
 }
 

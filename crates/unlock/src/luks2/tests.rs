@@ -139,6 +139,22 @@ fn the_newer_header_whose_checksum_is_right_counts() {
     ] {
         assert_eq!(answer(headers, "right").ok().unwrap().offset, offset);
     }
+    // A right checksum over JSON that is none does not make a copy count.
+    let senseless = |at, seqid| Some(sealed(at, seqid, b"{\"segments\": 7}"));
+    for headers in [
+        [senseless(0, 4), Some(second(3))],
+        [Some(first(3)), senseless(0x4000, 4)],
+        [senseless(0, 3), Some(second(4))],
+    ] {
+        let offset =
+            if headers[0].as_ref().is_some_and(|h| *h == first(3)) { 65536 } else { 131_072 };
+        assert_eq!(answer(headers, "right").ok().unwrap().offset, offset);
+    }
+    // What one copy demands is no damage: the other is not asked instead.
+    let mut demanding = metadata();
+    demanding["config"]["requirements"] = json!({"mandatory": ["online-reencrypt-v2"]});
+    let demanding = sealed(0, 4, demanding.to_string().as_bytes());
+    assert!(why(answer([Some(demanding), Some(second(3))], "right")).contains("it needs"));
     let both = why(answer([damaged(first(3)), damaged(second(3))], "right"));
     assert_eq!(both, "its header's checksum is wrong");
 }
@@ -201,7 +217,8 @@ fn what_is_not_done_says_so() {
     for (place, value, want) in [
         ("/config/requirements", json!({"mandatory": ["online-reencrypt"]}), "it needs"),
         ("/segments/1", json!({}), "in 2 segments"),
-        ("/segments/0/integrity", json!({"type": "hmac(sha256)"}), "with integrity"),
+        ("/segments/0/integrity", json!({"type": "hmac(sha256)"}), "has none for its tags"),
+        ("/segments/0/integrity", json!({"type": "aead"}), "tags by \"aead\""),
         ("/segments/0/type", json!("linear"), "a segment \"linear\""),
         ("/segments/0/encryption", json!("serpent-xts-plain64"), "is not known here"),
         ("/keyslots/0/af/stripes", json!(1), "1 stripes, not 4000"),

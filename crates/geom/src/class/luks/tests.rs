@@ -37,6 +37,7 @@ struct Open {
     offset: u64,
     length: Option<u64>,
     sector: u64,
+    tagged: bool,
 }
 
 impl Unlock for Open {
@@ -44,8 +45,8 @@ impl Unlock for Open {
         let mut magic = [0; 4];
         read(&mut magic, 0).map_err(|blind| Locked(format!("{blind:?}")))?;
         assert_eq!(&magic, b"LUKS");
-        let Open { offset, length, sector } = *self;
-        Ok(Payload { offset, length, sector, cipher: Arc::new(Mixed(sector)) })
+        let Open { offset, length, sector, tagged } = *self;
+        Ok(Payload { offset, length, sector, tagged, cipher: Arc::new(Mixed(sector)) })
     }
 }
 
@@ -77,7 +78,7 @@ fn names(graph: &Graph) -> Vec<&str> {
 #[test]
 fn requests_begin_and_end_anywhere() {
     for sector in [512, 2048, 4096] {
-        let keys = Open { offset: 8192, length: None, sector };
+        let keys = Open { offset: 8192, length: None, sector, tagged: false };
         // The last sector is not whole, and is not there.
         let graph = tasted(vec![volume(8192 + 40960 + 511, sector)], Some(keys));
         let id = graph.find("luks/1234-abcd").unwrap();
@@ -108,7 +109,7 @@ fn requests_begin_and_end_anywhere() {
 
 #[test]
 fn keys_are_kept_and_nothing_is_there_without_them() {
-    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512, tagged: false });
     let graph = tasted(vec![volume(65536, 512), volume(65536, 512)], keys());
     let all = ["d0", "d1", "d0.data", "luks/1234-abcd", "d1.data", "luks/1234-abcd_1"];
     let sorted = |graph: &Graph| {
@@ -137,7 +138,7 @@ fn a_volume_in_a_volume_is_opened_as_deep_as_any() {
         }
         disk.put(8192 * depth, &inner);
     }
-    let keys = Open { offset: 8192, length: None, sector: 512 };
+    let keys = Open { offset: 8192, length: None, sector: 512, tagged: false };
     let graph = tasted(vec![disk], Some(keys));
     assert!((10..60).contains(&graph.providers.len()), "{}", graph.providers.len());
 }
@@ -158,7 +159,7 @@ fn numbers_that_cannot_be_leave_it_closed() {
         (8192, Some(57_345), 512),
         (8192, Some(1000), 512),
     ] {
-        let keys = Open { offset, length, sector };
+        let keys = Open { offset, length, sector, tagged: false };
         let graph = tasted(vec![volume(65536, 512)], Some(keys));
         assert_eq!(names(&graph), ["d0", "d0.data"]);
         let said = &graph.providers[0].findings;
@@ -175,7 +176,7 @@ fn what_another_format_or_set_shows_is_opened_there() {
     metadata[60..64].copy_from_slice(&(0x8374_0267_u32 + 4).to_be_bytes());
     metadata[64..].copy_from_slice(&8_u32.to_be_bytes());
     disk.put(61440, &metadata);
-    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512, tagged: false });
     let graph = tasted(vec![disk], keys());
     let opened = graph.find("luks/1234-abcd").unwrap();
     assert_eq!(graph.providers[opened].topology.length, 51_200 - 8192);
@@ -191,7 +192,7 @@ fn a_second_header_that_was_left_is_not_asked() {
     second[8..16].copy_from_slice(&0x4000_u64.to_be_bytes());
     second[256..264].copy_from_slice(&0x4000_u64.to_be_bytes());
     disk.put(0x4000, &second);
-    let keys = || Some(Open { offset: 8192, length: None, sector: 512 });
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512, tagged: false });
     // Alone it is, and the one here that opens everything finds that it is no first one.
     let alone = std::panic::catch_unwind(|| tasted(vec![disk.clone()], keys()));
     assert!(alone.is_err());
@@ -201,4 +202,57 @@ fn a_second_header_that_was_left_is_not_asked() {
     disk.put(0, &table);
     let graph = tasted(vec![disk], keys());
     assert_eq!(names(&graph), ["d0", "d0s1"]);
+}
+
+/// A volume of sectors of 512 bytes with tags, in areas of 4096 bytes; its journal has one section
+/// with an entry that names the sector whose high half is `entry`.
+fn tagged(entry: u32) -> Sparse {
+    let mut disk = Sparse::new(1 << 20);
+    disk.put(0, &header());
+    let mut sb = vec![0; 48];
+    sb[..8].copy_from_slice(b"integrt\0");
+    (sb[8], sb[9], sb[10], sb[12], sb[24]) = (5, 3, 32, 1, 8);
+    sb[16..24].copy_from_slice(&80_u64.to_le_bytes());
+    disk.put(8192, &sb);
+    let mut block = [0; 4096];
+    // Entries of 48 bytes, ten in a sector.
+    for nth in 0..80 {
+        block[nth / 10 * 512 + nth % 10 * 48 + 4..][..4].fill(0xff);
+    }
+    block[3 * 512 + 7 * 48 + 4..][..4].copy_from_slice(&entry.to_le_bytes());
+    disk.put(8192 + 4096, &block);
+    let mut payload: Vec<u8> = (0..40960).map(plain).collect();
+    Mixed(512).decrypt(0, &mut payload);
+    // Behind the journal of 88 sectors, each area follows 4 KiB of tags.
+    for (nth, area) in (0..).zip(payload.chunks(4096)) {
+        disk.put(8192 + 4096 + 88 * 512 + 4096 + nth * 8192, area);
+    }
+    disk
+}
+
+#[test]
+fn sectors_with_tags_are_read_between_them() {
+    let keys = || Some(Open { offset: 8192, length: None, sector: 512, tagged: true });
+    let graph = tasted(vec![tagged(u32::MAX)], keys());
+    let id = graph.find("luks/1234-abcd").unwrap();
+    let (mut buffer, provider) = (vec![0; 40960 - 700], &graph.providers[id]);
+    graph.read_at(id, &mut buffer, 700).unwrap();
+    assert!(buffer.iter().zip(700..).all(|(byte, at)| *byte == plain(at)));
+    assert_eq!((provider.topology.length, provider.findings.len()), (40960, 0));
+
+    // A journal that holds writes is named.
+    let graph = tasted(vec![tagged(0)], keys());
+    let findings = &graph.providers[graph.find("luks/1234-abcd").unwrap()].findings;
+    assert!(findings.iter().any(|f| f.message.contains("journal holds writes")), "{findings:?}");
+
+    // Without its superblock, or with one for other sectors, it stays closed.
+    let mut other = tagged(u32::MAX);
+    other.put(8192 + 28, &[3]);
+    for (disk, why) in [(volume(1 << 20, 512), "is not there"), (other, "sectors of 512 bytes")] {
+        let graph = tasted(vec![disk], keys());
+        let said: Vec<&str> =
+            graph.providers.iter().flat_map(|p| &p.findings).map(|f| f.message.as_str()).collect();
+        assert!(said.iter().any(|said| said.contains(why)), "{said:?}");
+        assert_eq!(graph.find("luks/1234-abcd"), None);
+    }
 }

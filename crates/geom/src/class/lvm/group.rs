@@ -93,7 +93,7 @@ pub(super) struct Logical {
     pub(super) is_visible: bool,
     /// The reason for which others need what it has, so that it is not written.
     pub(super) kept: Option<&'static str>,
-    /// True if one of them is being merged into it, so that what it has is in two places.
+    /// True if a snapshot is being merged into it, so that what it has is in two places.
     pub(super) is_merging: bool,
     /// Segments in ascending order, without gaps; an `Err` says what is wrong with them.
     pub(super) segments: Result<Vec<Segment>, Fault>,
@@ -164,6 +164,10 @@ impl Group {
             .filter_map(|(at, (_, lv))| changes(at, lv, &names))
             .collect();
         let mut logical = snapshots(logical, stores);
+        // A thin snapshot takes the place of its origin when that is next activated.
+        for origin in volumes.iter().filter_map(|(_, lv)| merged(lv, &names)) {
+            logical[origin].is_merging = true;
+        }
         for origin in external_origins(&logical) {
             logical[origin].kept = Some("thin volumes have what it has");
         }
@@ -213,6 +217,15 @@ fn changes(snapshot: usize, lv: &Section<'_>, names: &HashMap<&str, On>) -> Opti
     let store = segment.text("cow_store").or(merging).and_then(volume)?;
     let (origin, is_merging) = (segment.text("origin").and_then(volume), merging.is_some());
     Some(Changes { snapshot, store, origin, is_merging })
+}
+
+/// The volume that the thin snapshot `lv` is being merged into; `None` for any other volume.
+fn merged(lv: &Section<'_>, names: &HashMap<&str, On>) -> Option<usize> {
+    let segment = lv.section("segment1").filter(|s| s.text("type") == Some("thin"))?;
+    match names.get(segment.text("merge")?)? {
+        On::Logical(volume) => Some(*volume),
+        On::Physical(_) => None,
+    }
 }
 
 /// The volumes with snapshots as the kernel shows them: in the text the name is that of the store
@@ -327,5 +340,8 @@ mod tests {
         let cache = segment(0, "type = \"cache+X\" chunk_size = 128 cache_mode = \"writeback\"");
         let words = "segment type cache+X, chunks of 65536 bytes, writeback".to_string();
         assert_eq!(lv(&cache).unwrap()[0].kind, SegmentKind::Other(words));
+        let raid = "type = \"raid5+RESHAPE\" stripe_size = 128 reshape_count = 16";
+        let words = "segment type raid5+RESHAPE, stripes of 65536 bytes".to_string();
+        assert_eq!(lv(&segment(0, raid)).unwrap()[0].kind, SegmentKind::Other(words));
     }
 }

@@ -256,8 +256,7 @@ impl Maker<'_> {
             self.run(segment, draft);
         }
         if own.is_merging {
-            let message =
-                "an old snapshot is being merged into it: where its bytes are is not followed";
+            let message = "a snapshot is being merged into it: where its bytes are is not followed";
             draft.findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message.into()));
             draft.runs = vec![(self.group.bytes(own), Places::Fail)];
         }

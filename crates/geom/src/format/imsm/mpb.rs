@@ -279,7 +279,11 @@ pub fn find(probe: &Probe<'_>) -> Option<(u64, Result<Mpb, Damage>)> {
     if probe.kind().is_some() || probe.length() < SMALLEST {
         return None;
     }
-    SECTORS.into_iter().find_map(|sector| {
+    // mdadm looks where the disk's own sectors put it. What counts in others is from before the
+    // disk had these sectors, or an image is of a disk that had others.
+    let own = SECTORS.into_iter().filter(|&sector| sector == probe.sector());
+    let others = SECTORS.into_iter().filter(|&sector| sector != probe.sector());
+    own.chain(others).find_map(|sector| {
         let at = (probe.length() / sector).checked_sub(2)? * sector;
         probe.has(at, MPB_SIGNATURE).then(|| (at, read(probe, at, sector)))
     })

@@ -5,7 +5,6 @@ use crate::base::error::Errno;
 use crate::base::store::Store;
 use crate::mapping::geom::{Extent, Geom, Op, Packed};
 use crate::mapping::tables::{MOST_FETCHES, PAGE, Page, PageCache, Tables};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Pages of the tables of one geom, and the stores from which a walk fetches others.
@@ -100,27 +99,6 @@ impl<'a> Step<'a> {
         let mut fetched =
             |under: &Route, offset, length| under.walk_table(done, offset, length, visit);
         self.answer(at, length, op, &mut self.own_reader(), &mut fetched)
-    }
-
-    /// [`Step::answer`] of a read, with every page that it looked into told to `visit`, whether or
-    /// not it was here already.
-    pub(super) fn sources_of_tables(
-        self,
-        at: u64,
-        length: u64,
-        visit: &mut dyn FnMut(usize, u64, u64),
-    ) -> Result<Extent, Errno> {
-        let extent =
-            self.answer(at, length, Op::Read, &mut self.own_reader(), &mut |_, _, _| Ok(()))?;
-        let Some(tables) = self.tables else { return Ok(extent) };
-        let looked = RefCell::new(Vec::new());
-        let noting = Tables::new(&tables.pages, &[]).noting(&looked);
-        self.geom.map_by(self.slot, at, length, Op::Read, &noting);
-        for (consumer, page) in looked.into_inner() {
-            let under = self.under(consumer)?;
-            under.sources(page, under.length.saturating_sub(page).min(PAGE), visit)?;
-        }
-        Ok(extent)
     }
 
     /// A reader of the stores that came with the tables.

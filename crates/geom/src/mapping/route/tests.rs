@@ -1,9 +1,10 @@
-//! Tests of routes: places in one another, and sources of what is rebuilt.
+//! Tests of routes: places in one another, and what a read asks stores for.
 
 use super::*;
 use crate::base::topology::Topology;
 use crate::mapping::geom::{ReadConsumer, Slot};
 use crate::mapping::slices::Slices;
+use std::cell::RefCell;
 
 /// A set of two halves of 8 bytes: the first lies on its first consumer, the second is made of
 /// both.
@@ -37,6 +38,17 @@ impl Geom for Halves {
     }
 }
 
+/// Stores without bytes, which note what they are asked for.
+#[derive(Default)]
+struct Asked(RefCell<Vec<(usize, u64, usize)>>);
+
+impl Leaf for Asked {
+    fn read(&self, store: usize, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.0.borrow_mut().push((store, offset, buffer.len()));
+        Ok(())
+    }
+}
+
 #[test]
 fn what_is_rebuilt_has_sources() {
     let stores = [Route::store(0, 100), Route::store(1, 100)];
@@ -45,9 +57,8 @@ fn what_is_rebuilt_has_sources() {
     let cut: Arc<dyn Geom> = Arc::new(Slices::data_area(6, 9));
     let slice = Route::new(&cut, 0, 9, std::slice::from_ref(&set));
     let sources = |route: &Route, offset, length| {
-        let mut found = Vec::new();
-        let visit = &mut |store, offset, length| found.push((store, offset, length));
-        route.sources(offset, length, visit).map(|()| found)
+        let asked = Asked::default();
+        route.read_through(&asked, &mut vec![0; length], offset).map(|()| asked.0.into_inner())
     };
     assert_eq!(sources(&slice, 0, 2), Ok(vec![(0, 6, 2)]));
     assert_eq!(sources(&slice, 1, 4), Ok(vec![(0, 7, 1), (0, 8, 3), (1, 0, 3)]));

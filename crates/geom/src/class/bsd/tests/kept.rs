@@ -407,3 +407,22 @@ fn a_slice_longer_than_a_label_can_say_is_still_where_it_begins() {
         assert_eq!(placed(&again), placed(&table), "{base}");
     }
 }
+
+#[test]
+fn nothing_lies_past_the_end_of_the_whole_disk_of_netbsd() {
+    let mut slice = Slice::new(64 * MIB, 512, 0, None);
+    let made = slice.create(&New { dialect: Some(Dialect::NetBsd), ..New::default() });
+    slice.apply(Bsd.render(&made, &made));
+    // The disk was half as long when its label was written.
+    let mut label = slice.bytes(512, 512);
+    label[148 + 3 * 16..][..4].copy_from_slice(&(32_u32 << 11).to_le_bytes());
+    sum(&mut label);
+    slice.disk.put(512, &label);
+    let mut table = slice.read().unwrap();
+    assert_eq!((table.dialect, table.usable.end), (Some(Dialect::NetBsd), 32 * MIB));
+    assert!(slice.add(&mut table, "4.2BSD", Some(40 * MIB), Some(MIB)).is_err());
+    slice.add(&mut table, "4.2BSD", Some(20 * MIB), None).unwrap();
+    let before = slice.read().unwrap();
+    slice.apply(Bsd.render(&before, &table));
+    same(&slice.read().unwrap(), &table);
+}

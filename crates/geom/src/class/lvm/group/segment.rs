@@ -203,6 +203,11 @@ fn segment(
             striped(images?, section, extent, count)?
         }
         "raid0_meta" => striped(images(section.list("raids"), names)?, section, extent, count)?,
+        // Its extents include the room that a reshape takes on every image, and its data may begin
+        // behind that; so it is until LVM has taken the room away.
+        _ if section.number("reshape_count").is_some_and(|extents| extents > 0) => {
+            SegmentKind::Other(named(word, section))
+        }
         other => match shape(other, section) {
             Some(shape) => raid(other, shape, section, names)?,
             None => {

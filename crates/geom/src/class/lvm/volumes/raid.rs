@@ -149,7 +149,8 @@ impl Maker<'_> {
                 Ok(half) if wrong.is_none() => roles.push(vec![half]),
                 Ok(_) => roles.push(Vec::new()),
                 Err(why) => {
-                    left.push(self.left_out(raid, role, &why));
+                    // A set that is not followed needs no cure of its images.
+                    left.extend(wrong.is_none().then(|| self.left_out(raid, role, &why)));
                     roles.push(Vec::new());
                 }
             }

@@ -1,0 +1,9 @@
+# raid5 that grows from two data stripes to three, stopped half-way.
+# disks: 40M 40M 40M 40M
+vgcreate -s 64k vg "$@"
+lvcreate -y -n lv --type raid5 -i 2 -I 64k -L 64M vg "$1" "$2" "$3"
+synced
+lvchange -y --maxrecoveryrate 100k vg/lv
+lvconvert -y --stripes 3 vg/lv
+usleep 3000000
+dmsetup status vg-lv
