@@ -385,8 +385,7 @@ const OURS: [&str; 33] = [
 
 /// Sources of libraries that name them all the same, and why: the crate, and the beginning of the
 /// path under its `src/`.
-const NAME_THEM: [(&str, &str, &str); 4] = [
-    ("geom", "plan", "a plan is made of commands, ours among them"),
+const NAME_THEM: [(&str, &str, &str); 3] = [
     ("geom", "format/moving/mark.rs", "the mark on a disk tells its reader how to go on"),
     ("serve", "layer/overlay/kept.rs", "the magic of a file begins with the name"),
     ("lab", "trace/own.rs", "the first line of a file begins with the name"),

@@ -26,6 +26,7 @@ pub mod btrfs_raid;
 pub mod card;
 pub mod cassandra;
 pub mod ceph;
+pub mod command;
 pub mod database;
 pub mod drbd;
 pub mod etcd;
@@ -54,6 +55,7 @@ pub mod xfs;
 pub mod zfs;
 
 pub use crate::base::size::PAGE;
+pub use command::{Command, Note, Operand};
 pub use stack::{BaseKind, InvalidUse, Use, edits};
 pub use uses::{Group, LayerKind, USES};
 
@@ -184,9 +186,9 @@ pub struct Plan {
     /// Choices, layer by layer from the bottom.
     pub choices: Vec<Choice>,
     /// Commands in the order to be typed.
-    pub commands: Vec<String>,
+    pub commands: Vec<Command>,
     /// Notes about boundaries that cannot be reached, and about assumptions.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Plan {
@@ -201,12 +203,13 @@ impl Plan {
         self.choices.push(choice);
     }
 
-    fn run(&mut self, command: impl Into<String>) {
-        self.commands.push(command.into());
+    /// Adds a line for a shell.
+    fn run(&mut self, line: impl Into<String>) {
+        self.commands.push(Command::Shell(line.into()));
     }
 
     /// Adds a note, unless the plan has it already.
-    fn note(&mut self, note: impl Into<String>) {
+    fn note(&mut self, note: impl Into<Note>) {
         let note = note.into();
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -284,25 +287,29 @@ impl LayerBase {
         self.host == Host::Image
     }
 
-    /// Option that tells a command the sector of an image that is not 512 bytes; empty otherwise.
-    fn sector(&self) -> String {
-        if self.is_image() && self.topology.sector != 512 {
-            format!("--logical {} ", self.topology.sector)
-        } else {
-            String::new()
-        }
+    /// The operand of a command of this program called `name`: a disk of this base, or all of it.
+    fn operand(&self, name: impl Into<String>) -> Operand {
+        let sector = Some(self.topology.sector).filter(|&sector| self.is_image() && sector != 512);
+        Operand { name: name.into(), sector }
     }
 
     /// Adds the command that makes a file system: `tool` with `options`, or this program where
     /// there is no device for it.
-    fn make(&self, kind: &str, tool: &str, options: &[String], plan: &mut Plan) {
-        let (options, names) = (options.join(" "), self.arguments());
-        match self.host {
-            Host::Image => {
-                plan.run(format!("trueline mkfs {kind} {}{names} -- {options}", self.sector()))
-            }
-            _ => plan.run(format!("{tool} {options} {names}")),
+    fn make(&self, system: &'static str, tool: &str, options: &[String], plan: &mut Plan) {
+        if self.is_image() {
+            self.make_here(system, options, plan);
+        } else {
+            plan.run(format!("{tool} {} {}", options.join(" "), self.arguments()));
         }
+    }
+
+    /// Adds the command by which this program makes a file system.
+    fn make_here(&self, system: &'static str, options: &[String], plan: &mut Plan) {
+        plan.commands.push(Command::MakeFileSystem {
+            system,
+            provider: self.operand(self.arguments()),
+            options: options.to_vec(),
+        });
     }
 
     /// Adds the command that mounts it on `/mnt`, where a kernel has it.

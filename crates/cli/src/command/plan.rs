@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod text;
+mod words;
 use crate::command::plan::args::PlanArgs;
 use crate::command::plan::text as out;
 use crate::command::plan::text::Document;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Graph;
-use trueline_geom::plan::{Host, InvalidUse, LayerBase, Plan, Use};
+use trueline_geom::plan::{Command, Host, InvalidUse, LayerBase, Note, Plan, Use};
 
 /// Size in bytes of a described disk without `--size`.
 const USUAL: u64 = 1 << 40;
@@ -61,8 +62,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<ExitCode, Failure> {
     asked.complete(needed)?;
     let grains = asked.base.topology.facts.clone();
     let mut plan = Plan::make(&wanted, asked.base);
-    plan.notes.splice(0..0, asked.notes);
-    plan.commands.splice(0..0, asked.commands);
+    plan.notes.splice(0..0, asked.notes.into_iter().map(Note::Text));
+    plan.commands.splice(0..0, asked.commands.into_iter().map(Command::Shell));
     let document = Document::new(
         args.target.as_ref().map(Target::typed),
         overrides.judged(),

@@ -4,7 +4,7 @@
 //! make them. Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start
 //! there, off the MiB.
 
-use super::{Choice, Host, LayerBase, Plan, Price, Value, describe, unit_size};
+use super::{Choice, Command, Host, LayerBase, Note, Plan, Price, Value, describe, unit_size};
 use crate::base::topology::{
     Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down,
 };
@@ -42,9 +42,9 @@ pub fn grain(topology: &Topology) -> (Option<Grain>, Vec<Fact>) {
 /// The table that a layer's own specification asks for, with one partition up to the end of the
 /// disk.
 pub struct Own {
-    /// Scheme as `part create -s` names it.
+    /// Scheme by its name in [`crate::registry`].
     pub scheme: &'static str,
-    /// Partition type as `part add -t` names it.
+    /// Partition type by its name in [`crate::table::types`].
     pub kind: &'static str,
     /// First byte of the partition.
     pub start: u64,
@@ -81,7 +81,7 @@ pub(super) fn lay_own(base: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase
         )
         .typed(format!("-t {}", own.kind)),
     );
-    plan.notes.extend(own.note.clone());
+    plan.notes.extend(own.note.clone().map(Note::Text));
     let end = round_down(t.length, t.sector).min(u64::from(u32::MAX) * t.sector);
     let length = end.saturating_sub(own.start);
     make(base, own.scheme, own.kind, (own.start, length), plan)
@@ -91,13 +91,12 @@ pub(super) fn lay_own(base: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase
 /// it offers.
 fn make(
     base: &LayerBase,
-    scheme: &str,
-    kind: &str,
+    scheme: &'static str,
+    kind: &'static str,
     place: (u64, u64),
     plan: &mut Plan,
 ) -> LayerBase {
     let (t, (start, length)) = (&base.topology, place);
-    let sector = base.sector();
     for disk in base.names.iter().filter(|_| base.host == Host::FreeBsd) {
         plan.run(format!("gpart create -s {scheme} {disk}"));
         plan.run(format!(
@@ -107,12 +106,13 @@ fn make(
         ));
     }
     for disk in base.names.iter().filter(|_| base.host != Host::FreeBsd) {
-        plan.run(format!("trueline part create -s {scheme} {sector}{disk}"));
-        plan.run(format!(
-            "trueline part add -t {kind} -b {} -s {} {sector}{disk}",
-            start / t.sector,
-            length / t.sector
-        ));
+        plan.commands.push(Command::CreateTable { scheme, disk: base.operand(disk) });
+        plan.commands.push(Command::AddPartition {
+            kind,
+            start: start / t.sector,
+            sectors: length / t.sector,
+            disk: base.operand(disk),
+        });
     }
     let suffix = if scheme == "mbr" { "s1" } else { "p1" };
     let names = base.names.iter().map(|disk| partition_of(disk, base.host, suffix)).collect();
@@ -125,7 +125,7 @@ fn make(
 }
 
 /// Adds one partition over the rest of every disk of `base`; returns the base it offers.
-pub(super) fn lay(base: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
+pub(super) fn lay(base: &LayerBase, kind: &'static str, plan: &mut Plan) -> LayerBase {
     let t = &base.topology;
     let (grain, left) = grain(t);
     let Some(grain) = grain else { return base.clone() };
@@ -149,10 +149,7 @@ pub(super) fn lay(base: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
         ));
     }
     for hint in t.facts.iter().filter(|f| f.why == Why::Optimal && f.trust == Trust::Claimed) {
-        let size = hint.grain.size();
-        plan.note(format!(
-            "optimal_io_size {size} is only claimed, so it is a hint and nothing is aligned to it: --grain optimal={size} makes it count"
-        ));
+        plan.note(Note::OnlyClaimed(hint.grain.size()));
     }
     let start = grain.next(STEP.min(t.length / 8)).or(grain.next(1)).unwrap_or(0);
     let end = grain

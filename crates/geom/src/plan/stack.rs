@@ -1,7 +1,7 @@
 //! Uses: stacks of layers in the user's words, `md5x4+luks+lvm+xfs`, and their layout on a disk.
 
 use super::uses::{LayerKind, USES};
-use super::{Above, Host, Layer, LayerBase, Plan, partition};
+use super::{Above, Host, Layer, LayerBase, Note, Plan, partition};
 use crate::base::topology::Topology;
 
 mod invalid;
@@ -171,11 +171,7 @@ pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     let presumed: Vec<_> =
         wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();
     for fact in presumed {
-        plan.note(format!(
-            "{} units of {} bytes are presumed; --grain says it better",
-            fact.why.name(),
-            fact.grain.size()
-        ));
+        plan.note(Note::Presumed { why: fact.why, bytes: fact.grain.size() });
         base.topology.facts.push(fact);
     }
     if !base.whole {

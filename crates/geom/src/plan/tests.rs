@@ -21,6 +21,15 @@ fn plan(wanted: &str, topology: Topology) -> Plan {
     Plan::make(&wanted, LayerBase::disk(topology, names))
 }
 
+/// The lines for a shell.
+fn lines<'a>(plan: &'a Plan) -> Vec<&'a str> {
+    let line = |command: &'a Command| match command {
+        Command::Shell(line) => Some(line.as_str()),
+        _ => None,
+    };
+    plan.commands.iter().filter_map(line).collect()
+}
+
 /// The value of a parameter.
 #[track_caller]
 fn value<'a>(plan: &'a Plan, layer: &str, parameter: &str) -> &'a Value {
@@ -79,7 +88,7 @@ fn what_tools_do_by_themselves_is_right_where_the_unit_divides_it() {
     }
     let p = plan("luks1+ext4", disk(512, &[(Why::Physical, 4096, 0)]));
     assert_eq!(value(&p, "luks", "data offset"), &bytes(2 * M));
-    assert!(p.notes.iter().any(|n| n.contains("512 bytes")), "{:?}", p.notes);
+    assert!(p.notes.iter().any(|n| n.to_string().contains("512 bytes")), "{:?}", p.notes);
 }
 
 #[test]
@@ -105,14 +114,14 @@ fn the_partition_carries_the_phase() {
 fn boundaries_without_a_place_in_common_are_told() {
     let p = plan("ext4", disk(512, &[(Why::Physical, 4096, 3584), (Why::Erase, 4 * M, 0)]));
     assert_eq!(value(&p, "partition", "start"), &bytes(2055 * 512));
-    assert!(p.notes.iter().any(|n| n.contains("4194304-byte erase")), "{:?}", p.notes);
+    assert!(p.notes.iter().any(|n| n.to_string().contains("4194304-byte erase")), "{:?}", p.notes);
     // A hint is only a hint.
     let mut claimed = disk(512, &[(Why::Physical, 4096, 0), (Why::Optimal, 3 * 512 * K, 0)]);
     claimed.facts[1].trust = Trust::Claimed;
     let p = plan("xfs", claimed.clone());
     assert_eq!(value(&p, "partition", "start"), &bytes(M));
     assert!(
-        p.notes.iter().any(|n| n.contains("hint"))
+        p.notes.iter().any(|n| n.to_string().contains("hint"))
             && !p.choices.iter().any(|c| c.parameter == "su"),
         "{p:?}"
     );
@@ -199,7 +208,7 @@ fn a_page_is_guarded_unless_it_cannot_be_torn() {
     let p = plan("xfs+mysql", disk(512, &[(Why::Physical, 16 * K, 0)]));
     assert_eq!(choice(&p, "mysql", "page").price.amplification, 1.75);
     assert_eq!(choice(&p, "mysql", "doublewrite").price.amplification, 3.5);
-    assert!(p.notes.iter().any(|n| n.contains("extsize 16384")), "{:?}", p.notes);
+    assert!(p.notes.iter().any(|n| n.to_string().contains("extsize 16384")), "{:?}", p.notes);
 }
 
 #[test]
@@ -217,7 +226,7 @@ fn images_have_subclusters_of_the_unit() {
         (16.0, 511 * 16 * K * 8)
     );
     assert_eq!(value(&p, "vm-images", "guest physical block"), &bytes(16 * K));
-    assert!(p.commands.iter().any(|c| c.contains("/dev/vda1")), "{:?}", p.commands);
+    assert!(lines(&p).iter().any(|c| c.contains("/dev/vda1")), "{:?}", p.commands);
 }
 
 #[test]
@@ -249,12 +258,14 @@ fn cards_are_laid_out_as_their_association_says() {
         let &Value::Bytes(first) = value(&p, "partition", "start") else { panic!("{mib}") };
         assert!(start.is_none_or(|start| start == first), "{mib}: {first}");
         let size = mib * M / 512 - first / 512;
-        assert!(p.commands[0].starts_with("trueline part create -s mbr "), "{:?}", p.commands);
-        assert!(
-            p.commands[1]
-                .starts_with(&format!("trueline part add -t {kind} -b {} -s {size} ", first / 512)),
-            "{:?}",
-            p.commands
+        let disk = Operand { name: "/dev/d0x".into(), sector: None };
+        let start = first / 512;
+        assert_eq!(
+            p.commands[..2],
+            [
+                Command::CreateTable { scheme: "mbr", disk: disk.clone() },
+                Command::AddPartition { kind, start, sectors: size, disk },
+            ]
         );
         if let Some((volume, start)) =
             fat::Parameters::of_card(mib * M, cluster, unit).filter(|_| mib <= 2048)
@@ -272,7 +283,11 @@ fn cards_are_laid_out_as_their_association_says() {
         if system == "exfat" {
             assert_eq!(value(&p, "exfat", "boundary"), &bytes(unit), "{mib}");
         }
-        assert!(p.notes.iter().all(|n| n.contains("are presumed")), "{mib}: {:?}", p.notes);
+        assert!(
+            p.notes.iter().all(|n| n.to_string().contains("are presumed")),
+            "{mib}: {:?}",
+            p.notes
+        );
     }
     let p = fat::Parameters::for_topology(&disk(
         512,
@@ -297,7 +312,7 @@ fn of_sets_over_sets_the_topmost_is_told() {
         let stripe = (value(&p, "xfs", "su"), value(&p, "xfs", "sw"));
         assert_eq!(stripe, (&bytes(su), &Value::Count(sw, "stripe units")), "{wanted}");
         assert_eq!(
-            p.notes.iter().any(|n| n.contains("not whole rows of 196608")),
+            p.notes.iter().any(|n| n.to_string().contains("not whole rows of 196608")),
             su != 64 * K,
             "{wanted}: {:?}",
             p.notes
@@ -309,13 +324,13 @@ fn of_sets_over_sets_the_topmost_is_told() {
 fn servers_are_told_what_the_table_says() {
     let unit = |wanted: &str| plan(wanted, disk(512, &[(Why::Physical, 16 * K, 0)]));
     let p = unit("xfs+mysql");
-    let written = p.commands.iter().find(|c| c.starts_with("printf")).unwrap();
+    let written = *lines(&p).iter().find(|c| c.starts_with("printf")).unwrap();
     for parameter in ["page", "doublewrite", "log write ahead"] {
         let setting = choice(&p, "mysql", parameter).command.as_deref().unwrap();
         assert!(written.split(' ').any(|word| word == setting), "{setting}: {written}");
     }
     assert!(
-        p.commands.last().unwrap().contains("--defaults-file=/mnt/mysql.cnf"),
+        lines(&p).last().unwrap().contains("--defaults-file=/mnt/mysql.cnf"),
         "{:?}",
         p.commands
     );
@@ -325,7 +340,7 @@ fn servers_are_told_what_the_table_says() {
         setting.contains("allocation_size=16384,internal_page_max=16384,leaf_page_max=32768"),
         "{setting}"
     );
-    assert!(p.commands.last().unwrap().contains(setting), "{:?}", p.commands);
+    assert!(lines(&p).last().unwrap().contains(setting), "{:?}", p.commands);
 }
 
 #[test]
@@ -363,7 +378,7 @@ fn chunks_and_offsets_of_volumes_are_on_the_unit() {
     );
     let p = of("sqlserver", &[(Why::Physical, 4096, 0)]);
     assert_eq!(value(&p, "ntfs", "cluster"), &bytes(64 * K));
-    assert!(p.notes.iter().any(|n| n.contains("ntfs is taken")), "{:?}", p.notes);
+    assert!(p.notes.iter().any(|n| n.to_string().contains("ntfs is taken")), "{:?}", p.notes);
 }
 
 #[test]
@@ -374,7 +389,7 @@ fn freebsds_stacks_are_typed_on_freebsd() {
         .with_host(wanted.host(&topology, true));
     let p = Plan::make(&wanted, base);
     assert_eq!(
-        p.commands[4..],
+        lines(&p)[4..],
         [
             "gstripe label -s 16384 data ${DISK1}p1 ${DISK2}p1",
             "geli init -s 4096 /dev/stripe/data",
@@ -383,5 +398,5 @@ fn freebsds_stacks_are_typed_on_freebsd() {
             "mount /dev/stripe/data.eli /mnt",
         ]
     );
-    assert!(p.commands[0].starts_with("gpart create -s gpt $DISK1"), "{:?}", p.commands);
+    assert!(lines(&p)[0].starts_with("gpart create -s gpt $DISK1"), "{:?}", p.commands);
 }

@@ -7,8 +7,8 @@
 //! 4096 by default), `-U`.
 
 use super::{
-    Above, Choice, Files, Host, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers,
-    unit_size, written,
+    Above, Choice, Files, Host, Layer, LayerBase, Note, PAGE, Plan, Price, Value, describe_unit,
+    powers, unit_size, written,
 };
 use crate::base::topology::Topology;
 
@@ -93,16 +93,8 @@ impl Layer for Ufs {
             base.make("ufs", "newfs", &p.options(), plan);
             base.mount(plan);
         } else {
-            plan.run(format!(
-                "trueline mkfs ufs {}{} -- {}",
-                base.sector(),
-                base.arguments(),
-                p.options().join(" ")
-            ));
-            plan.note(format!(
-                "ufs: made by trueline here; on FreeBSD the same comes of newfs {}",
-                p.options().join(" ")
-            ));
+            base.make_here("ufs", &p.options(), plan);
+            plan.note(Note::UfsMadeHere(p.options().join(" ")));
         }
         base.with_files("/mnt", Files { system: "ufs", grid: p.fragment, whole_blocks: false })
     }

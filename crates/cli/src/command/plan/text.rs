@@ -1,5 +1,6 @@
 //! `plan`: the choices, layer by layer, as a table for people and as one document.
 
+use crate::command::plan::words;
 use crate::remembered::Remembered;
 use crate::report::Grain;
 use crate::style::Style;
@@ -185,8 +186,8 @@ impl Document {
             r#use: wanted.into(),
             grains: grains.iter().map(survey::grain).collect(),
             layers: plan.choices.iter().map(Row::from_choice).collect(),
-            commands: plan.commands.clone(),
-            notes: plan.notes.clone(),
+            commands: plan.commands.iter().map(words::command).collect(),
+            notes: plan.notes.iter().map(words::note).collect(),
         }
     }
 }

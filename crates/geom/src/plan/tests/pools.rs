@@ -58,7 +58,8 @@ fn ashift_is_the_unit_from_12_to_14() {
 #[test]
 fn mirrors_and_several_vdevs_are_pools() {
     let of = |wanted| plan(wanted, disk(512, &[(Why::Physical, 4096, 0)]));
-    let create = |p: &Plan| p.commands.iter().find(|c| c.starts_with("zpool")).unwrap().clone();
+    let create =
+        |p: &Plan| lines(p).into_iter().find(|c| c.starts_with("zpool")).unwrap().to_owned();
     assert_eq!(
         create(&of("zmirror2")),
         "zpool create -o ashift=12 tank mirror /dev/d0x1 /dev/d1x1"
