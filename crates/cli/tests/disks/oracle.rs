@@ -27,9 +27,12 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "it finds no GPT where the disk ends too early; we show what is left of it",
     ),
     ("image-qcow2", " TYPE", CONTAINER),
+    ("image-qcow2", "sfdisk", INSIDE),
     ("image-vdi", " TYPE", CONTAINER),
     ("image-vhd", " TYPE", CONTAINER),
+    ("image-vhd", "sfdisk", INSIDE),
     ("image-vhdx", " TYPE", CONTAINER),
+    ("image-vhdx", "sfdisk", INSIDE),
     ("image-vmdk", " TYPE", CONTAINER),
     ("lvm-raid5-degraded", "vg/lv_rimage_0 TYPE", PART),
     ("lvm-snapshot", "vg/snap-cow TYPE", PART),
@@ -48,6 +51,9 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("unknown-in-gpt", "p1 UUID", MAGIC),
     ("unknown-in-gpt", "p2 UUID", MAGIC),
     ("unknown-vhd", " TYPE", CONTAINER),
+    ("vhd-fixed", " TYPE", CONTAINER),
+    ("vhd-gpt-rounded", " TYPE", CONTAINER),
+    ("vhd-gpt-rounded", "sfdisk", INSIDE),
 ];
 /// Tables that sfdisk reads: its name, our class, and the types of its rows that are no partitions
 /// to us.
@@ -66,6 +72,7 @@ const OF_PARTED: &[(&str, &str, &[&str])] = &[
     ("amiga", "rdb", &[]),
 ];
 const CONTAINER: &str = "blkid does not know containers of disks";
+const INSIDE: &str = "it does not look for a table in a container";
 const MAGIC: &str =
     "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str =

@@ -17,11 +17,16 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ("bsd-parted", "it says that it has three entries, which no label of FreeBSD's has"),
     ("gpt-out-of-range", "a partition does not lie on the disk"),
     ("gpt-overlap", "its partitions overlap"),
+    ("image-vhd", IN_A_CONTAINER),
+    ("image-vhdx", IN_A_CONTAINER),
     (
         "mbr-4096-unsaid",
         "what its sectors are only its contents say, and a copy of the table has none",
     ),
 ];
+
+const IN_A_CONTAINER: &str =
+    "the table is of the disk in a container, and the copy as short as its file";
 
 fn part(directory: &Path, words: &str, input: Stdio) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
