@@ -43,9 +43,7 @@ pub mod squashfs;
 pub mod swap;
 pub mod udf;
 pub mod ufs;
-pub mod vdi;
 pub mod vdo;
-pub mod vmdk;
 pub mod xfs;
 pub mod zfs;
 

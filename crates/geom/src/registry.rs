@@ -42,6 +42,11 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::qcow2::Qcow2,
     &class::vhd::Vhd,
     &class::vhdx::Vhdx,
+    &class::qcow::Qcow,
+    &class::qed::Qed,
+    &class::vdi::Vdi,
+    &class::parallels::Parallels,
+    &class::vmdk::Vmdk,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.
@@ -50,10 +55,13 @@ pub static FORMATS: &[&dyn Format] = &[
     // Interrupted moves, then containers, members of sets and other wrappers of a file system.
     &format::moving::Moving,
     &class::qcow2::Qcow2,
-    &format::vmdk::Vmdk,
+    &class::qcow::Qcow,
+    &class::qed::Qed,
+    &class::parallels::Parallels,
+    &class::vmdk::Vmdk,
     &class::vhd::Vhd,
     &class::vhdx::Vhdx,
-    &format::vdi::Vdi,
+    &class::vdi::Vdi,
     &format::md::Md,
     &format::lvm2::Lvm2,
     &format::luks::Luks,

@@ -14,8 +14,10 @@ use trueline_geom::mapping::geom::Op;
 use trueline_geom::mapping::route::Piece;
 use trueline_geom::probe::Limits;
 
+mod formats;
 mod vhd;
 mod vhdx;
+mod vmdk;
 
 const MIB: u64 = 1 << 20;
 

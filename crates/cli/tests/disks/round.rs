@@ -60,7 +60,8 @@ fn rows(table: &Value) -> Vec<Vec<Value>> {
 #[test]
 fn backup_and_restore_make_every_golden_table_again() {
     let (mut wrong, mut count) = (Vec::new(), 0);
-    for recipe in recipe::all() {
+    // The table in a container is that of a disk larger than its file, which is not made here.
+    for recipe in recipe::all().into_iter().filter(|recipe| !recipe.name.starts_with("image-")) {
         let scratch = Scratch::new(&format!("round-{}", recipe.name));
         let here = scratch.path();
         for name in lay(&recipe, here).unwrap() {

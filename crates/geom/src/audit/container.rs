@@ -27,7 +27,8 @@ impl<'a> Shown<'a> {
         // The contents of a fixed disk are a slice, whose place says everything.
         let p = &graph.providers[id];
         let file = &graph.providers[*p.parents.first().filter(|_| p.is_contents && p.is_set)?];
-        let translation = p.route().set()?.geom.translation()?;
+        let geom = p.route().set()?.geom;
+        let translation = geom.translation().filter(|known| !known.is_transport())?;
         let sign = file.signs.iter().find(|sign| sign.kind.name == p.class)?;
         Some(Shown { translation, file, sign })
     }

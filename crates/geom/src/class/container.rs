@@ -7,7 +7,8 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, Translation};
 use crate::format::FormatKind;
 use crate::mapping::geom::{Extent, Geom, Op, Packed, Slot};
-use crate::mapping::tables::Tables;
+use crate::mapping::tables::{MOST_FETCHES, PAGE, Page, PageCache, Tables};
+use crate::probe::Probe;
 use std::sync::Arc;
 
 /// Consumer that is the file of the container.
@@ -49,6 +50,53 @@ pub(super) enum Parent {
     Missing,
     /// One of so many bytes, as consumer 1, with zeros behind its end.
     Here(u64),
+}
+
+/// Runs of blocks that are looked at of a table, evenly apart.
+const RUNS: u64 = 32;
+/// Blocks of such a run.
+const RUN: u64 = 512;
+/// Pages that are read of a table that is looked at: 512 KiB.
+const MOST_PAGES: usize = 128;
+
+/// Guest offset and file offset in bytes of blocks that are in the file, of `length` bytes of a
+/// guest: of all blocks, or of [`RUNS`] runs of them where there are more.
+pub(super) fn looked_at(
+    table: &impl BlockTable,
+    length: u64,
+    probe: &Probe<'_>,
+) -> Vec<(u64, u64)> {
+    let (block, cache) = (table.block(), PageCache::new());
+    let (mut found, mut pages_left) = (Vec::new(), MOST_PAGES);
+    let count = length.div_ceil(block);
+    let apart = (count / RUNS).max(RUN);
+    for run in 0..count.div_ceil(apart) {
+        for nth in run * apart..count.min(run * apart + RUN) {
+            let mut here = Vec::new();
+            let place = loop {
+                match table.find(nth, 1, &Tables::new(&cache, &here)) {
+                    Err(Extent::Fetch { page, .. }) => {
+                        if pages_left == 0 || here.len() > MOST_FETCHES {
+                            return found;
+                        }
+                        pages_left -= 1;
+                        let rest = probe.length().saturating_sub(page).min(PAGE);
+                        let mut bytes = vec![0; usize::try_from(rest).unwrap_or_default()];
+                        if rest > 0 && probe.map(page, &mut bytes).is_err() {
+                            return found;
+                        }
+                        let page = Page { key: (FILE, page), bytes: bytes.into() };
+                        cache.keep(page.clone());
+                        here.push(page);
+                    }
+                    Ok(Place::At(at)) if at < probe.length() => break Some(at),
+                    _ => break None,
+                }
+            };
+            found.extend(place.map(|at| (nth.saturating_mul(block), at)));
+        }
+    }
+    found
 }
 
 /// Contents of a container, as a geom over its file.
@@ -197,6 +245,7 @@ pub(super) mod tests {
     use crate::base::error::Errno;
     use crate::base::store::Sparse;
     use crate::base::topology::Topology;
+    use crate::format::tests::disk;
     use crate::graph::{Disk, Graph, Id};
     use crate::probe::Limits;
 
@@ -232,5 +281,28 @@ pub(super) mod tests {
         let mut bytes = vec![0; length];
         graph.read_at(contents.expect("a disk in it"), &mut bytes, offset)?;
         Ok(bytes)
+    }
+
+    /// Opens files that begin with `image`, each word of `words` as small and as large as it can
+    /// be, whole and cut short, and reads the disk in them at both ends.
+    pub(in super::super) fn survives(image: &[u8], words: std::ops::Range<usize>) {
+        for at in words.step_by(4) {
+            for number in [0_u32, 1, 0x0101_0101, 0x7fff_ffff, 0x8000_0000, u32::MAX] {
+                let mut hostile = image.to_vec();
+                hostile[at..at + 4].copy_from_slice(&number.to_be_bytes());
+                for length in [image.len() as u64, 1 << 40, at as u64 + 4] {
+                    let there = usize::try_from(length).map_or(image.len(), |n| n.min(image.len()));
+                    let file = disk(length, &[(0, &hostile[..there])]);
+                    let (graph, contents) = opened(file);
+                    let Some(id) = contents else { continue };
+                    let length = graph.providers[id].topology.length;
+                    for offset in [0, length / 2, length.saturating_sub(512)] {
+                        let size = 4096.min(length - offset);
+                        let mut bytes = vec![0; usize::try_from(size).expect("a small number")];
+                        let _ = graph.read_at(id, &mut bytes, offset);
+                    }
+                }
+            }
+        }
     }
 }

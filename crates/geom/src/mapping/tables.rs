@@ -17,21 +17,21 @@ pub const PAGE: u64 = 4096;
 const PLACES: usize = 4096;
 
 /// Pages of tables that one question may need: two levels, each entry across two pages, and room.
-pub(super) const MOST_FETCHES: usize = 16;
+pub(crate) const MOST_FETCHES: usize = 16;
 
 /// Consumer of a page, and its first byte there.
 type Key = (usize, u64);
 
 /// A page that was read, shorter than [`PAGE`] only at the end of its consumer.
 #[derive(Clone)]
-pub(super) struct Page {
-    pub(super) key: Key,
-    pub(super) bytes: Arc<[u8]>,
+pub(crate) struct Page {
+    pub(crate) key: Key,
+    pub(crate) bytes: Arc<[u8]>,
 }
 
 /// Pages of the tables of one geom. A place holds the page that was read last of those that belong
 /// there.
-pub(super) struct PageCache {
+pub(crate) struct PageCache {
     places: Box<[RwLock<Option<Page>>]>,
     /// The compressed block that was unpacked last.
     unpacked: RwLock<Option<Page>>,
@@ -39,7 +39,7 @@ pub(super) struct PageCache {
 }
 
 impl PageCache {
-    pub(super) fn new() -> PageCache {
+    pub(crate) fn new() -> PageCache {
         let places = (0..PLACES).map(|_| RwLock::new(None)).collect();
         PageCache { places, unpacked: RwLock::new(None), effort: AtomicU64::new(0) }
     }
@@ -50,7 +50,7 @@ impl PageCache {
         usize::try_from(number % PLACES as u64).unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, page: Page) {
+    pub(crate) fn keep(&self, page: Page) {
         let place = &self.places[PageCache::place(page.key)];
         *place.write().unwrap_or_else(PoisonError::into_inner) = Some(page);
     }
@@ -87,7 +87,7 @@ impl<'a> Tables<'a> {
     /// No page at all: a geom answers with the first that it wants.
     pub const NONE: Tables<'static> = Tables { kept: None, fetched: &[] };
 
-    pub(super) fn new(kept: &'a PageCache, fetched: &'a [Page]) -> Tables<'a> {
+    pub(crate) fn new(kept: &'a PageCache, fetched: &'a [Page]) -> Tables<'a> {
         Tables { kept: Some(kept), fetched }
     }
 

@@ -10,8 +10,10 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::format::by_magic::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const IMAGES: [&str; 11] =
-    ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
+const IMAGES: [&str; 15] = [
+    "img", "raw", "iso", "qcow2", "qcow", "qed", "vmdk", "vhd", "vhdx", "vdi", "hdd", "hds", "dd",
+    "wic", "bin",
+];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 

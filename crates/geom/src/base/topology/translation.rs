@@ -17,8 +17,7 @@ pub struct Translation {
     distance: Grain,
     /// Blocks looked at, by that difference modulo [`WINDOW`].
     blocks: BTreeMap<u64, u64>,
-    /// True if the format puts every block there, so that no table had to be looked at.
-    by_format: bool,
+    known: Known,
     /// First byte in the file of the next block that the guest's writes make, where the format puts
     /// it at the end.
     next: Option<u64>,
@@ -26,13 +25,47 @@ pub struct Translation {
     claim: Option<u64>,
 }
 
+/// Source of what is known of the places of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// A rule of the format, so that no table had to be looked at.
+    ByFormat,
+    /// The table, as far as it was looked at.
+    ByTable,
+    /// None: the file is unpacked before a guest writes, and its places are never written.
+    Transport,
+}
+
 impl Translation {
+    fn new(allocation: u64, distance: Grain, known: Known) -> Translation {
+        let blocks = BTreeMap::new();
+        Translation { allocation, distance, blocks, known, next: None, claim: None }
+    }
+
     /// A format in which every block of `allocation` bytes begins at a multiple of that from byte
     /// `base` of the file.
     pub fn by_format(allocation: u64, base: u64) -> Translation {
-        let distance = Grain { size: allocation.max(1), phase: base % allocation.max(1) };
-        let blocks = BTreeMap::new();
-        Translation { allocation, distance, blocks, by_format: true, next: None, claim: None }
+        Translation::by_stride(allocation, allocation, base)
+    }
+
+    /// A format in which every block of `allocation` bytes begins at a multiple of `stride` bytes
+    /// from byte `base` of the file.
+    pub fn by_stride(allocation: u64, stride: u64, base: u64) -> Translation {
+        let size = gcd(allocation, stride).max(1);
+        let distance = Grain { size, phase: base % size };
+        Translation::new(allocation, distance, Known::ByFormat)
+    }
+
+    /// A packed container of blocks of `allocation` bytes: it carries a disk to where it is
+    /// unpacked, so that the disk in it is judged as if it began where the file does.
+    pub fn transport(allocation: u64) -> Translation {
+        let distance = Grain { size: 1, phase: 0 };
+        Translation::new(allocation, distance, Known::Transport)
+    }
+
+    /// True for [`Translation::transport`].
+    pub fn is_transport(&self) -> bool {
+        self.known == Known::Transport
     }
 
     /// A format that puts blocks of `allocation` bytes anywhere: the guest offset and the file
@@ -58,8 +91,7 @@ impl Translation {
         let distance = distance.unwrap_or(Grain { size: 1, phase: 0 });
         let size = gcd(distance.size, allocation.max(1));
         let distance = Grain { size, phase: distance.phase % size };
-        let (blocks, by_format) = (counts, false);
-        Translation { allocation, distance, blocks, by_format, next: None, claim: None }
+        Translation { blocks: counts, ..Translation::new(allocation, distance, Known::ByTable) }
     }
 
     /// The same, of a file in which the data of the next block begin at byte `next`.
@@ -94,13 +126,13 @@ impl Translation {
 
     /// Number of blocks that were looked at, if the format says nothing about where they are.
     pub fn looked_at(&self) -> Option<u64> {
-        (!self.by_format).then(|| self.blocks.values().sum())
+        (self.known == Known::ByTable).then(|| self.blocks.values().sum())
     }
 
     /// Number of blocks looked at that begin off a unit of `unit` bytes of the file where the guest
     /// is on it; `None` where the format says where they are, or the unit is too large to tell.
     pub fn off(&self, unit: u64) -> Option<u64> {
-        let known = !self.by_format && WINDOW.is_multiple_of(unit.max(1));
+        let known = self.known == Known::ByTable && WINDOW.is_multiple_of(unit.max(1));
         let off = self.blocks.iter().filter(|(apart, _)| !apart.is_multiple_of(unit.max(1)));
         known.then(|| off.map(|(_, count)| count).sum())
     }
@@ -110,9 +142,12 @@ impl Topology {
     /// The topology of `length` bytes of a guest that lie in this file as `translation` has it.
     ///
     /// A unit that divides the grain of the translation lies in one class of the guest's addresses.
-    /// Any other is cut somewhere.
+    /// Any other is cut somewhere. A packed file keeps every unit.
     #[must_use]
     pub fn translated(&self, translation: &Translation, length: u64) -> Topology {
+        if translation.is_transport() {
+            return Topology { length, ..self.clone() };
+        }
         if translation.looked_at() == Some(0) {
             // Nothing of the guest lies anywhere yet.
             return Topology::new(self.sector, length);
@@ -158,6 +193,23 @@ mod tests {
         assert_eq!((aligned.grain().size(), aligned.off(4096)), (4096, Some(0)));
         let small = file().translated(&Translation::by_format(512, 0), 64 * MIB);
         assert_eq!((small.facts.len(), small.clashes[0].remainder), (0, 512));
+    }
+
+    /// Blocks with something before each of them, as a VDI may have.
+    #[test]
+    fn a_stride_breaks_what_does_not_divide_it() {
+        let sector = Translation::by_stride(1 << 20, (1 << 20) + 512, 4096 + 512);
+        assert_eq!((sector.grain().size(), sector.grain().phase()), (512, 0));
+        let page = Translation::by_stride(1 << 20, (1 << 20) + 4096, 8192 + 512);
+        assert_eq!((page.grain().size(), page.grain().phase()), (4096, 512));
+    }
+
+    #[test]
+    fn a_packed_file_keeps_every_unit() {
+        let packed = Translation::transport(64 << 10);
+        let top = file().translated(&packed, 64 << 20);
+        assert_eq!((top.facts, top.clashes.len(), top.length), (file().facts, 0, 64 << 20));
+        assert_eq!((packed.looked_at(), packed.off(4096)), (None, None));
     }
 
     #[test]
