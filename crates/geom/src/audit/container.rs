@@ -70,8 +70,8 @@ impl<'a> Shown<'a> {
         Some(note.against(unit, past, None).fix(self.sign.kind.format.remake()))
     }
 
-    /// The note about a physical unit that a guest is told, and that is smaller than the one beneath
-    /// the file.
+    /// The note about a physical unit that a guest is told, and that is smaller than the one
+    /// beneath the file.
     fn small_claim(&self) -> Option<Finding> {
         let claim = self.translation.claim()?;
         let physical = |fact: &&Fact| fact.why == Why::Physical && fact.grain.size() > claim;

@@ -41,6 +41,10 @@ pub(super) trait BlockTable: Clone + Send + Sync + 'static {
     fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent>;
 }
 
+/// Reason, in a few words, for which the places that a header leads to are not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotFollowed(pub(super) &'static str);
+
 /// Contents of blocks that are not in a container's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parent {
@@ -234,7 +238,7 @@ pub(super) fn without_parent(kind: FormatKind, parent: &str) -> Finding {
         "{kind}: its parent ({parent}) is not here: what this file does not have of the disk cannot be read"
     );
     Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message)
-        .fix("merge it into a copy of its parent: Merge-VHD, or qemu-img convert for formats whose chain it follows")
+        .fix("merge it into a copy of its parent: Merge-VHD")
 }
 
 /// Suffix of the name of the contents.

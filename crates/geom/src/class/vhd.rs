@@ -10,8 +10,8 @@
 //!
 //! # Topology
 //! A fixed disk is a slice of its file. Of the others nothing promises where a block is: the table
-//! is looked at. A bitmap of 512 bytes before each block of 2 MiB puts 7 of 8 blocks off a 4096-byte
-//! boundary, unless the program that made the file leaves room before each bitmap.
+//! is looked at. A bitmap of 512 bytes before each block of 2 MiB puts 7 of 8 blocks off a
+//! 4096-byte boundary, unless the program that made the file leaves room before each bitmap.
 //!
 //! # Limits
 //! 262144 entries of the table are looked at: 512 GiB of the usual blocks. A differencing disk is
@@ -19,11 +19,11 @@
 //! bitmaps. Limit of the specification: 2040 GiB.
 //!
 //! # Sources
-//! Microsoft "Virtual Hard Disk Image Format Specification" 1.0; QEMU `block/vpc.c`, for the size by
-//! the creator; VirtualBox `VHD.cpp`, for bitmaps of dynamic disks. Microsoft "Performance Tuning
-//! Guidelines", Hyper-V storage I/O, and the documentation of `Get-VHD`, for its `Alignment`.
+//! Microsoft "Virtual Hard Disk Image Format Specification" 1.0; QEMU `block/vpc.c`, for the size
+//! by the creator; VirtualBox `VHD.cpp`, for bitmaps of dynamic disks. Microsoft "Performance
+//! Tuning Guidelines", Hyper-V storage I/O; documentation of `Get-VHD`, for its `Alignment`.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place, without_parent};
+use super::container::{BlockTable, Contents, FILE, NotFollowed, Parent, Place, without_parent};
 use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
@@ -51,7 +51,7 @@ pub const KIND: FormatKind = FormatKind::new("vhd", &Vhd);
 const SECTOR: u64 = 512;
 /// Bytes of the footer.
 const FOOTER: u64 = 512;
-/// Disk types.
+/// Types of disks in `disk_type`.
 const FIXED: u32 = 2;
 const DYNAMIC: u32 = 3;
 const DIFFERENCING: u32 = 4;
@@ -123,7 +123,7 @@ impl Footer {
         Some(name.to_string())
     }
 
-    /// Size of the guest's disk in bytes. Virtual PC and QEMU take it from the geometry, and so does
+    /// Size of the guest's disk in bytes. Virtual PC and QEMU take it from the geometry; so does
     /// QEMU for every program that it does not know; VirtualBox takes its own disks by their size.
     fn size(&self) -> u64 {
         let by_size: [&[u8]; 7] = [b"win ", b"qem2", b"d2v ", b"d2v\0", b"tap\0", b"CTXS", b"vbox"];
@@ -193,7 +193,7 @@ fn found(probe: &Probe<'_>) -> Option<Found> {
         },
         DYNAMIC | DIFFERENCING => match sparse(probe, &footer) {
             Ok((blocks, parent)) => Body::Sparse(blocks, parent),
-            Err(reason) => Body::Refused(reason),
+            Err(NotFollowed(reason)) => Body::Refused(reason),
         },
         _ => Body::Refused("its type is not known here"),
     };
@@ -203,13 +203,14 @@ fn found(probe: &Probe<'_>) -> Option<Found> {
 /// The table of a dynamic or differencing disk, and the name of the parent of one that has one.
 ///
 /// Errors: the reason for which they are not followed.
-fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<String>), &'static str> {
+fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<String>), NotFollowed> {
     let at = footer.data_offset.get();
-    let header: Dynamic = probe.read(at).ok_or("its header lies past the end of the file")?;
+    let header: Dynamic =
+        probe.read(at).ok_or(NotFollowed("its header lies past the end of the file"))?;
     let bytes = probe.bytes(at, 1024).unwrap_or_default();
     let own = header.checksum.get();
     if header.cookie != *b"cxsparse" || sum(&bytes, own) != own {
-        return Err("its header is damaged");
+        return Err(NotFollowed("its header is damaged"));
     }
     let (block, size) = (u64::from(header.block_size.get()), footer.size());
     let (entries, table) = (u64::from(header.max_table_entries.get()), header.table_offset.get());
@@ -224,7 +225,7 @@ fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<String>)
         ),
     ];
     if let Some((_, reason)) = reasons.into_iter().find(|(is_so, _)| *is_so) {
-        return Err(reason);
+        return Err(NotFollowed(reason));
     }
     let bits = (block / SECTOR).div_ceil(8);
     let bitmap = round_up(bits, SECTOR).unwrap_or(SECTOR);
@@ -316,7 +317,7 @@ fn damaged(what: &str) -> Finding {
     )
 }
 
-/// The translation by the blocks that were looked at. The next block begins where the footer is now.
+/// The translation by the blocks that were looked at. The next block begins where the footer is.
 fn translation(probe: &Probe<'_>, blocks: &Blocks, scan: &Scan) -> Translation {
     let next = probe.from_end(FOOTER).and_then(|end| end.checked_add(blocks.bitmap));
     Translation::by_table(blocks.block, scan.places.iter().copied()).growing_at(next)

@@ -20,7 +20,7 @@
 //! [MS-VHDX] 2.2 Header Section, 2.3 Log, 2.4 Blocks, 2.5 BAT, 2.6 Metadata Region; QEMU
 //! `block/vhdx.c`, for states without a parent.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place, without_parent};
+use super::container::{BlockTable, Contents, FILE, NotFollowed, Parent, Place, without_parent};
 use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
@@ -63,7 +63,7 @@ impl Format for Vhdx {
         let creator = probe.bytes(8, 512).and_then(|bytes| ondisk::text_utf16(&bytes));
         sign.details.extend(creator.map(|creator| ("creator", creator)));
         match Layout::read(probe) {
-            Err(reason) => sign.inside = Inside::Unknown(reason),
+            Err(NotFollowed(reason)) => sign.inside = Inside::Unknown(reason),
             Ok(layout) => {
                 sign.inside = Inside::Container;
                 sign.uuid = layout.disk.page83.and_then(|id| ondisk::uuid(&id.0));

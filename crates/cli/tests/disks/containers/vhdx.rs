@@ -24,7 +24,7 @@ fn every_kind_shows_the_disk_that_it_was_made_of() {
         assert!(placed >= 5 * MIB, "{options}: {placed} bytes placed");
         assert!(graph.find("p1").is_some(), "{options}: no partition in it");
         let claim = messages(&audit, contents(&graph), "TL0030");
-        let expected = "tells its guest of physical sectors of 512 bytes, and lies on a 4096-byte physical unit";
+        let expected = "physical sectors of 512 bytes, and lies on a 4096-byte physical unit";
         assert!(claim.len() == 1 && claim[0].contains(expected), "{claim:?}");
     }
 }
@@ -45,7 +45,7 @@ fn placed(graph: &Graph) -> u64 {
     placed
 }
 
-/// What QEMU finds once it has replayed a log is what is read before.
+/// The disk that QEMU finds once it has replayed a log is the one that is read before.
 #[test]
 fn a_log_reads_as_qemu_replays_it() {
     let Some(here) = raw_disk("vhdx-log") else { return };

@@ -1,5 +1,6 @@
 //! Headers and region tables of a VHDX, and what they lead to.
 
+use super::super::container::NotFollowed;
 use super::log::Overlay;
 use super::metadata::Disk;
 use super::{CRC32C, MIB};
@@ -16,7 +17,7 @@ const REGION_TABLE: usize = 64 << 10;
 const MOST_REGIONS: u32 = 2047;
 
 on_disk! {
-    /// 2.2.2 Headers.
+    /// 2.2.2 Headers, but for the reserved rest.
     #[derive(Clone)]
     pub(super) struct Header of 80 bytes {
          0 => signature: [u8; 4],
@@ -67,7 +68,7 @@ pub(super) const fn guid(a: u32, b: u16, c: u16, d: u64) -> Guid {
     ])
 }
 
-/// What a VHDX says of itself.
+/// Places and numbers that a VHDX says of itself.
 pub(super) struct Layout {
     pub(super) disk: Disk,
     /// First byte of the block allocation table.
@@ -81,13 +82,13 @@ impl Layout {
     /// The layout of a file that begins as a VHDX does.
     ///
     /// Errors: the reason for which it is not followed.
-    pub(super) fn read(probe: &Probe<'_>) -> Result<Layout, &'static str> {
+    pub(super) fn read(probe: &Probe<'_>) -> Result<Layout, NotFollowed> {
         let (header, torn) = header(probe)?;
         let (bat, metadata, copy) = regions(probe)?;
         let overlay = Overlay::read(probe, &header)?;
         let disk = Disk::read(probe, &metadata, &overlay)?;
         if disk.entries().saturating_mul(8) > u64::from(bat.length.get()) {
-            return Err("its block allocation table is too small for its size");
+            return Err(NotFollowed("its block allocation table is too small for its size"));
         }
         Ok(Layout { disk, table: bat.file_offset.get(), overlay, damage: torn.or(copy) })
     }
@@ -103,33 +104,33 @@ fn summed(probe: &Probe<'_>, at: u64, length: usize) -> Option<Vec<u8>> {
 }
 
 /// The header that counts, and the damage to the other.
-fn header(probe: &Probe<'_>) -> Result<(Header, Option<&'static str>), &'static str> {
+fn header(probe: &Probe<'_>) -> Result<(Header, Option<&'static str>), NotFollowed> {
     let whole = |at: u64| {
         let bytes = summed(probe, at, 4096)?;
         let header: Header = zerocopy::FromBytes::read_from_prefix(&bytes).ok()?.0;
         (header.signature == *b"head").then_some((header, bytes))
     };
     let (header, damage) = match HEADERS.map(whole) {
-        [None, None] => return Err("neither of its headers is whole"),
+        [None, None] => return Err(NotFollowed("neither of its headers is whole")),
         [Some((first, _)), None] => (first, Some("its second header is damaged")),
         [None, Some((second, _))] => (second, Some("its first header is damaged")),
         [Some((first, one)), Some((second, other))] => {
             let (a, b) = (first.sequence_number.get(), second.sequence_number.get());
             // Disk2vhd writes the same header twice.
             if a == b && one != other {
-                return Err("its headers have one sequence number and differ");
+                return Err(NotFollowed("its headers have one sequence number and differ"));
             }
             (if a >= b { first } else { second }, None)
         }
     };
     if header.version.get() != 1 || header.log_version.get() != 0 {
-        return Err("its version is not known here");
+        return Err(NotFollowed("its version is not known here"));
     }
     Ok((header, damage))
 }
 
 /// The regions of the table and of the metadata, and the damage to one of the two region tables.
-fn regions(probe: &Probe<'_>) -> Result<(Region, Region, Option<&'static str>), &'static str> {
+fn regions(probe: &Probe<'_>) -> Result<(Region, Region, Option<&'static str>), NotFollowed> {
     let whole =
         |at: u64| summed(probe, at, REGION_TABLE).filter(|bytes| bytes.starts_with(b"regi"));
     let (bytes, damage) = match whole(REGION_TABLES[0]) {
@@ -139,7 +140,7 @@ fn regions(probe: &Probe<'_>) -> Result<(Region, Region, Option<&'static str>), 
         }
         None => match whole(REGION_TABLES[1]) {
             Some(second) => (second, Some("its first region table is damaged")),
-            None => return Err("neither of its region tables is whole"),
+            None => return Err(NotFollowed("neither of its region tables is whole")),
         },
     };
     let mut all = read_regions(&bytes)?;
@@ -156,29 +157,29 @@ fn regions(probe: &Probe<'_>) -> Result<(Region, Region, Option<&'static str>), 
     };
     let overlap = all.windows(2).any(|pair| end(&pair[0]) > Some(pair[1].file_offset.get()));
     if overlap || !all.iter().all(is_placed) {
-        return Err("its regions are not where they can be");
+        return Err(NotFollowed("its regions are not where they can be"));
     }
     let region = |id: Guid| all.iter().find(|region| region.guid == id).cloned();
     match (region(BAT), region(METADATA)) {
         (Some(bat), Some(metadata)) => Ok((bat, metadata, damage)),
-        _ => Err("a region that every VHDX has is missing"),
+        _ => Err(NotFollowed("a region that every VHDX has is missing")),
     }
 }
 
 /// The entries of a region table that is whole.
-fn read_regions(bytes: &[u8]) -> Result<Vec<Region>, &'static str> {
+fn read_regions(bytes: &[u8]) -> Result<Vec<Region>, NotFollowed> {
     let (table, entries) = <RegionTable as zerocopy::FromBytes>::ref_from_prefix(bytes)
-        .map_err(|_| "its region table is too short")?;
+        .map_err(|_| NotFollowed("its region table is too short"))?;
     let count = table.entry_count.get();
     if count > MOST_REGIONS {
-        return Err("its region table counts more entries than it holds");
+        return Err(NotFollowed("its region table counts more entries than it holds"));
     }
     let entries = entries.chunks_exact(32).take(usize::try_from(count).unwrap_or_default());
     let regions: Vec<Region> =
         entries.filter_map(|entry| zerocopy::FromBytes::read_from_bytes(entry).ok()).collect();
     let is_known = |region: &Region| region.guid == BAT || region.guid == METADATA;
     if regions.iter().any(|region| region.required.get() & 1 != 0 && !is_known(region)) {
-        return Err("it needs a region that is not known here");
+        return Err(NotFollowed("it needs a region that is not known here"));
     }
     Ok(regions)
 }

@@ -4,6 +4,7 @@
 //! sequence number and begins at the one that this names as its tail. What the run would write is
 //! laid over what is read.
 
+use super::super::container::NotFollowed;
 use super::layout::Header;
 use super::{CRC32C, MIB};
 use crate::base::ondisk::{Guid, on_disk};
@@ -51,13 +52,18 @@ on_disk! {
 }
 
 /// Reasons for which a log is not read.
-const TOO_LARGE: &str = "its log has to be replayed: it is larger than is looked at";
-const UNREADABLE: &str = "its log has to be replayed: it lies past the end of the file";
-const NO_RUN: &str = "its log has to be replayed: no run of entries in it is whole";
-const OVERLAPPING: &str = "its log has to be replayed: its entries lie over each other";
-const CUT: &str = "its log has to be replayed: the file was cut since";
-const DAMAGED: &str = "its log has to be replayed: an entry in it is damaged";
-const TOO_MANY: &str = "its log has to be replayed: it changes more than is looked at";
+const TOO_LARGE: NotFollowed =
+    NotFollowed("its log has to be replayed: it is larger than is looked at");
+const UNREADABLE: NotFollowed =
+    NotFollowed("its log has to be replayed: it lies past the end of the file");
+const NO_RUN: NotFollowed =
+    NotFollowed("its log has to be replayed: no run of entries in it is whole");
+const OVERLAPPING: NotFollowed =
+    NotFollowed("its log has to be replayed: its entries lie over each other");
+const CUT: NotFollowed = NotFollowed("its log has to be replayed: the file was cut since");
+const DAMAGED: NotFollowed = NotFollowed("its log has to be replayed: an entry in it is damaged");
+const TOO_MANY: NotFollowed =
+    NotFollowed("its log has to be replayed: it changes more than is looked at");
 
 /// Pages that the log has and the file has not yet.
 #[derive(Clone, Default)]
@@ -71,7 +77,7 @@ impl Overlay {
     /// The overlay of a file with this header; an empty one where nothing is to be replayed.
     ///
     /// Errors: the reason for which the log cannot be followed.
-    pub(super) fn read(probe: &Probe<'_>, header: &Header) -> Result<Overlay, &'static str> {
+    pub(super) fn read(probe: &Probe<'_>, header: &Header) -> Result<Overlay, NotFollowed> {
         if header.log_guid.is_nil() {
             return Ok(Overlay::default());
         }
@@ -129,7 +135,7 @@ impl Overlay {
         self.pages.range(at..at.saturating_add(length)).next().is_some()
     }
 
-    fn replay(&mut self, log: &Log, entry: &Entry, file: u64) -> Result<(), &'static str> {
+    fn replay(&mut self, log: &Log, entry: &LogEntry, file: u64) -> Result<(), NotFollowed> {
         let bytes = log.circular(entry.at, entry.length);
         let header: EntryHeader = part(&bytes, 0).ok_or(DAMAGED)?;
         if header.flushed_file_offset.get() > file {
@@ -165,7 +171,7 @@ impl Overlay {
         Ok(())
     }
 
-    fn zero(&mut self, at: u64, length: u64) -> Result<(), &'static str> {
+    fn zero(&mut self, at: u64, length: u64) -> Result<(), NotFollowed> {
         if !is_whole(length, PAGE) || at.checked_add(length).is_none() {
             return Err(DAMAGED);
         }
@@ -201,7 +207,7 @@ struct Log {
 
 /// An entry that is whole: its place in the ring, its length, that of its tail, its number.
 #[derive(Clone, Copy)]
-struct Entry {
+struct LogEntry {
     at: usize,
     length: usize,
     tail: usize,
@@ -216,7 +222,7 @@ impl Log {
     }
 
     /// The entry at `at`, before its checksum is looked at.
-    fn header(&self, at: usize) -> Option<Entry> {
+    fn header(&self, at: usize) -> Option<LogEntry> {
         let header: EntryHeader = part(&self.bytes, at)?;
         let index = |number: U32| usize::try_from(number.get()).ok();
         let (length, tail) = (index(header.entry_length)?, index(header.tail)?);
@@ -228,11 +234,11 @@ impl Log {
             && tail < self.bytes.len()
             && tail.is_multiple_of(SECTOR);
         let sequence = header.sequence_number.get();
-        is_entry.then_some(Entry { at, length, tail, sequence })
+        is_entry.then_some(LogEntry { at, length, tail, sequence })
     }
 
     /// True if the checksum of an entry is that of its bytes.
-    fn is_whole(&self, entry: &Entry) -> bool {
+    fn is_whole(&self, entry: &LogEntry) -> bool {
         let mut bytes = self.circular(entry.at, entry.length);
         let own: Option<U32> = part(&bytes, 4);
         bytes[4..8].fill(0);
@@ -240,7 +246,7 @@ impl Log {
     }
 
     /// The entries to be replayed, in order.
-    fn run(&self) -> Result<Vec<Entry>, &'static str> {
+    fn run(&self) -> Result<Vec<LogEntry>, NotFollowed> {
         let mut entries = BTreeMap::new();
         let mut summed = 0;
         for at in (0..self.bytes.len()).step_by(SECTOR) {
@@ -253,13 +259,17 @@ impl Log {
                 entries.insert(at, entry);
             }
         }
-        let mut heads: Vec<&Entry> = entries.values().collect();
+        let mut heads: Vec<&LogEntry> = entries.values().collect();
         heads.sort_by_key(|entry| std::cmp::Reverse(entry.sequence));
         heads.into_iter().find_map(|head| self.run_to(head, &entries)).ok_or(NO_RUN)
     }
 
     /// The run from the tail of `head` to it, if it has no gap.
-    fn run_to(&self, head: &Entry, entries: &BTreeMap<usize, Entry>) -> Option<Vec<Entry>> {
+    fn run_to(
+        &self,
+        head: &LogEntry,
+        entries: &BTreeMap<usize, LogEntry>,
+    ) -> Option<Vec<LogEntry>> {
         let mut run = vec![*entries.get(&head.tail)?];
         while let Some(last) = run.last().filter(|last| last.at != head.at) {
             let next = entries.get(&((last.at + last.length) % self.bytes.len()))?;

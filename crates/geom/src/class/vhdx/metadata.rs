@@ -1,5 +1,6 @@
 //! Metadata region of a VHDX: items by GUID.
 
+use super::super::container::NotFollowed;
 use super::MIB;
 use super::layout::{Region, guid};
 use super::log::Overlay;
@@ -59,17 +60,17 @@ on_disk! {
     }
 }
 
-/// CAA16737-FA36-4D43-B3B6-33F0AA44E76B, File Parameters.
+/// Item File Parameters: CAA16737-FA36-4D43-B3B6-33F0AA44E76B.
 const FILE_PARAMETERS: Guid = guid(0xcaa1_6737, 0xfa36, 0x4d43, 0xb3b6_33f0_aa44_e76b);
-/// 2FA54224-CD1B-4876-B211-5DBED83BF4B8, Virtual Disk Size.
+/// Item Virtual Disk Size: 2FA54224-CD1B-4876-B211-5DBED83BF4B8.
 const VIRTUAL_DISK_SIZE: Guid = guid(0x2fa5_4224, 0xcd1b, 0x4876, 0xb211_5dbe_d83b_f4b8);
-/// BECA12AB-B2E6-4523-93EF-C309E000C746, Virtual Disk ID.
+/// Item Virtual Disk ID: BECA12AB-B2E6-4523-93EF-C309E000C746.
 const PAGE_83: Guid = guid(0xbeca_12ab, 0xb2e6, 0x4523, 0x93ef_c309_e000_c746);
-/// 8141BF1D-A96F-4709-BA47-F233A8FAAB5F, Logical Sector Size.
+/// Item Logical Sector Size: 8141BF1D-A96F-4709-BA47-F233A8FAAB5F.
 const LOGICAL_SECTOR_SIZE: Guid = guid(0x8141_bf1d, 0xa96f, 0x4709, 0xba47_f233_a8fa_ab5f);
-/// CDA348C7-445D-4471-9CC9-E9885251C556, Physical Sector Size.
+/// Item Physical Sector Size: CDA348C7-445D-4471-9CC9-E9885251C556.
 const PHYSICAL_SECTOR_SIZE: Guid = guid(0xcda3_48c7, 0x445d, 0x4471, 0x9cc9_e988_5251_c556);
-/// A8D35F2D-B30B-454D-ABF7-D3D84834AB0C, Parent Locator.
+/// Item Parent Locator: A8D35F2D-B30B-454D-ABF7-D3D84834AB0C.
 const PARENT_LOCATOR: Guid = guid(0xa8d3_5f2d, 0xb30b, 0x454d, 0xabf7_d3d8_4834_ab0c);
 
 /// Flag of an item without which the file is not to be opened.
@@ -101,7 +102,7 @@ impl Disk {
         probe: &Probe<'_>,
         region: &Region,
         overlay: &Overlay,
-    ) -> Result<Disk, &'static str> {
+    ) -> Result<Disk, NotFollowed> {
         let items = Items::read(probe, region, overlay)?;
         let number = |id| items.bytes(id).map(u32::from_le_bytes).map(u64::from);
         let size = items.bytes(VIRTUAL_DISK_SIZE).map(u64::from_le_bytes);
@@ -109,19 +110,19 @@ impl Disk {
         let (Some(size), Some(parameters), Some(logical), Some(physical)) =
             (size, parameters, number(LOGICAL_SECTOR_SIZE), number(PHYSICAL_SECTOR_SIZE))
         else {
-            return Err("metadata that every VHDX has are missing");
+            return Err(NotFollowed("metadata that every VHDX has are missing"));
         };
         let [block, flags] = [parameters, parameters >> 32].map(|half| half & 0xffff_ffff);
         let flags = u32::try_from(flags).unwrap_or_default();
         let is_sector = |size| matches!(size, 512 | 4096);
         if !is_sector(logical) || !is_sector(physical) {
-            return Err("its sectors have a size that no VHDX has");
+            return Err(NotFollowed("its sectors have a size that no VHDX has"));
         }
         if !block.is_power_of_two() || !(MIB..=256 * MIB).contains(&block) {
-            return Err("the size of its blocks is not one");
+            return Err(NotFollowed("the size of its blocks is not one"));
         }
         if size == 0 || size > MOST || !is_whole(size, logical) {
-            return Err("its size is not one that a VHDX can have");
+            return Err(NotFollowed("its size is not one that a VHDX can have"));
         }
         let parent = (flags & HAS_PARENT != 0)
             .then(|| items.parent().unwrap_or_else(|| "unnamed".to_string()));
@@ -164,7 +165,7 @@ impl<'a> Items<'a> {
         probe: &'a Probe<'a>,
         region: &'a Region,
         overlay: &'a Overlay,
-    ) -> Result<Items<'a>, &'static str> {
+    ) -> Result<Items<'a>, NotFollowed> {
         let at = region.file_offset.get();
         let mut found = Items { probe, overlay, region, items: Vec::new() };
         let header: Option<[u8; 32]> = found.exactly(at);
@@ -172,10 +173,10 @@ impl<'a> Items<'a> {
             header.and_then(|bytes| zerocopy::FromBytes::read_from_bytes(&bytes).ok());
         let count = match header {
             Some(header) if header.signature == *b"metadata" => header.entry_count.get(),
-            _ => return Err("its metadata are damaged"),
+            _ => return Err(NotFollowed("its metadata are damaged")),
         };
         if count > MOST_ITEMS {
-            return Err("it has more metadata than are looked at");
+            return Err(NotFollowed("it has more metadata than are looked at"));
         }
         for nth in 0..u64::from(count) {
             let item = found.exactly::<32>(at + 32 + nth * 32);
@@ -194,7 +195,7 @@ impl<'a> Items<'a> {
         let is_strange =
             |item: &Item| item.flags.get() & IS_REQUIRED != 0 && !known.contains(&item.item_id);
         if found.items.iter().any(is_strange) {
-            return Err("it needs metadata that are not known here");
+            return Err(NotFollowed("it needs metadata that are not known here"));
         }
         Ok(found)
     }
