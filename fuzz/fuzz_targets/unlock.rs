@@ -1,5 +1,5 @@
-//! Opens a LUKS volume whose header says anything. Checksums are made right, and the key's digest is
-//! that of material of zeros.
+//! Opens a LUKS volume whose header says anything. Checksums are made right, and the key's digest
+//! is that of material of zeros.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -72,8 +72,8 @@ impl Budget {
         ReadSet::at(stores, &self.read.borrow())
     }
 
-    /// Fills `buffer` from `offset` of `route`, and notes every place that was asked for it: where one
-    /// failed, those that the read turned to are among them.
+    /// Fills `buffer` from `offset` of `route`, and notes every place that was asked for it: where
+    /// one failed, those that the read turned to are among them.
     fn read(
         &self,
         route: &Route,

@@ -151,7 +151,7 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// So many iterations.
+    /// Effort of so many iterations.
     pub(crate) fn of(work: u64) -> Effort {
         Effort(work)
     }

@@ -2,7 +2,8 @@
 //!
 //! The bytes of an image are a guest's or a stranger's, so a name in them leads nowhere by itself.
 //! It is followed to a disk of the same target, and with `--follow` to a regular file in the
-//! image's own directory or below; never to a device, through a link out of there, or to another protocol.
+//! image's own directory or below; never to a device, through a link out of there, or to another
+//! protocol.
 
 use super::open::{image, stem};
 use super::{DiskOverrides, Target};

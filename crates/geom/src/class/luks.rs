@@ -7,8 +7,9 @@
 //!
 //! # Topology
 //! Boundaries beneath, shifted by the payload's offset. With integrity the payload is a volume of
-//! dm-integrity ([`super::integrity`]), and its areas of data have the boundaries. The logical sector is no smaller than the
-//! encryption sector, as dm-crypt has it; the encryption sector is no further unit of I/O.
+//! dm-integrity ([`super::integrity`]), and its areas of data have the boundaries. The logical
+//! sector is no smaller than the encryption sector, as dm-crypt has it; the encryption sector is no
+//! further unit of I/O.
 //!
 //! # Limits
 //! Read only. A volume whose payload is on another device, with another integrity than HMAC, or in
@@ -154,8 +155,8 @@ impl Volume {
         Ok(Volume { length: areas.length, areas: Some(areas), pending, ..self })
     }
 
-    /// The byte on the consumer of byte `offset` of the volume, and the bytes from there that lie in
-    /// one piece.
+    /// The byte on the consumer of byte `offset` of the volume, and the bytes from there that lie
+    /// in one piece.
     fn place(&self, offset: u64) -> Option<(u64, u64)> {
         match &self.areas {
             Some(areas) => areas.place(offset),

@@ -37,7 +37,7 @@ pub const KIND: FormatKind = FormatKind::new("parallels", &Parallels);
 const SECTOR: u64 = 512;
 
 on_disk! {
-    /// `ParallelsHeader`.
+    /// Header of both magics, `ParallelsHeader`.
     struct Header of 64 bytes {
          0 => magic: [u8; 16],
         16 => version: U32,
@@ -76,7 +76,7 @@ impl Header {
         if self.by_clusters() { sectors } else { sectors & 0xffff_ffff }
     }
 
-    /// Cluster in bytes.
+    /// Size of a cluster in bytes.
     fn cluster(&self) -> u64 {
         u64::from(self.tracks.get()) * SECTOR
     }
@@ -167,7 +167,7 @@ impl Class for Parallels {
 /// The table of an image.
 #[derive(Clone)]
 struct Bat {
-    /// Cluster in bytes.
+    /// Size of a cluster in bytes.
     cluster: u64,
     /// Bytes that an entry counts.
     unit: u64,

@@ -1,9 +1,9 @@
 //! qcow: the first version of QEMU's own disk image.
 //!
 //! # On disk
-//! Big-endian header at byte 0: `QFI\xfb` and version 1. The virtual disk is cut into clusters of 512
-//! bytes to 64 KiB. An L1 table has the places of L2 tables, and those the places of clusters: plain,
-//! compressed, or absent, which a backing file has instead.
+//! Big-endian header at byte 0: `QFI\xfb` and version 1. The virtual disk is cut into clusters of
+//! 512 bytes to 64 KiB. An L1 table has the places of L2 tables, and those the places of clusters:
+//! plain, compressed, or absent, which a backing file has instead.
 //!
 //! # Topology
 //! QEMU puts plain clusters at multiples of their size, but no rule of the format demands it: the
@@ -33,7 +33,7 @@ pub struct Qcow;
 pub const KIND: FormatKind = FormatKind::new("qcow", &Qcow);
 
 on_disk! {
-    /// `QCowHeader`.
+    /// Header of version 1, `QCowHeader`.
     struct Header of 48 bytes {
          0 => magic: [u8; 4],
          4 => version: U32,
@@ -189,8 +189,8 @@ mod tests {
     use crate::base::error::Errno;
     use crate::format::tests::disk;
 
-    /// An image of 4 MiB in clusters of 512 bytes: L1 at 64, its first L2 at 1024, the first cluster
-    /// at `first`.
+    /// An image of 4 MiB in clusters of 512 bytes: L1 at 64, its first L2 at 1024, the first
+    /// cluster at `first`.
     fn image(first: u64) -> Vec<u8> {
         let mut file = vec![0; 4096];
         file[..8].copy_from_slice(b"QFI\xfb\0\0\0\x01");

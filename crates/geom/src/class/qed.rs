@@ -1,10 +1,10 @@
 //! QED: a disk image of QEMU, older than qcow2's third version.
 //!
 //! # On disk
-//! Little-endian header at byte 0: `QED\0`, features, sizes of clusters and tables. The virtual disk
-//! is cut into clusters of 4 KiB to 64 MiB. An L1 table of one or more clusters has the places of L2
-//! tables of the same size, and those the places of clusters: plain, zero, or absent, which a backing
-//! file has instead.
+//! Little-endian header at byte 0: `QED\0`, features, sizes of clusters and tables. The virtual
+//! disk is cut into clusters of 4 KiB to 64 MiB. An L1 table of one or more clusters has the places
+//! of L2 tables of the same size, and those the places of clusters: plain, zero, or absent, which a
+//! backing file has instead.
 //!
 //! # Topology
 //! Clusters lie at multiples of their own size, so every unit that divides it is kept.
@@ -33,7 +33,7 @@ pub struct Qed;
 pub const KIND: FormatKind = FormatKind::new("qed", &Qed);
 
 on_disk! {
-    /// "Header".
+    /// "Header" of the specification.
     struct Header of 64 bytes {
          0 => magic: [u8; 4],
          4 => cluster_size: U32,
@@ -189,8 +189,8 @@ mod tests {
     use crate::base::error::Errno;
     use crate::format::tests::disk;
 
-    /// An image of four clusters of 4 KiB: the header, L1, L2, and data for the second cluster of the
-    /// guest; the third is zero, the fourth absent, and the first at `first`.
+    /// An image of four clusters of 4 KiB: the header, L1, L2, and data for the second cluster of
+    /// the guest; the third is zero, the fourth absent, and the first at `first`.
     fn image(first: u64) -> Vec<u8> {
         let mut file = vec![0; 3 * 4096];
         let mut put = |at: usize, number: u64| {

@@ -6,15 +6,15 @@
 //! it is zero or absent. A block of the file may begin with extra bytes, which are not the guest's.
 //!
 //! # Topology
-//! All blocks lie at one distance from where the data begin, so the header alone decides: the offset
-//! of the data and the extra bytes are the phase. qemu-img puts the data behind a map of whole
-//! sectors, which for a disk of 1 to 127 GiB in whole GiB is 512 bytes past a 4096-byte unit;
+//! All blocks lie at one distance from where the data begin, so the header alone decides: the
+//! offset of the data and the extra bytes are the phase. qemu-img puts the data behind a map of
+//! whole sectors, which for a disk of 1 to 127 GiB in whole GiB is 512 bytes past a 4096-byte unit;
 //! VirtualBox begins them on a MiB.
 //!
 //! # Limits
 //! The parent of a differencing image is known to VirtualBox by its UUID, not by a name, so those
-//! are `unknown`. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes over
-//! extra bytes.
+//! are `unknown`. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes
+//! over extra bytes.
 //!
 //! # Sources
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`), `VDI.cpp`; QEMU

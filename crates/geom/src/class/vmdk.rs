@@ -1,5 +1,5 @@
-//! VMDK: a disk image of VMware: a sparse extent, or the descriptor of a disk whose extents are files
-//! of their own.
+//! VMDK: a disk image of VMware: a sparse extent, or the descriptor of a disk whose extents are
+//! files of their own.
 //!
 //! # On disk
 //! A hosted sparse extent begins with `KDMV`, one of ESX snapshots with `COWD`, both little-endian.
@@ -11,9 +11,9 @@
 //!
 //! # Topology
 //! A grain may begin on any sector: the tables say, as far as they were looked at. VMware and QEMU
-//! put hosted grains of 64 KiB at multiples of their size. Grains of ESX snapshots are of 512 bytes,
-//! as a rule, which breaks every larger unit. A streamOptimized file is unpacked before it runs, so
-//! it is never off.
+//! put hosted grains of 64 KiB at multiples of their size. Grains of ESX snapshots are of 512
+//! bytes, as a rule, which breaks every larger unit. A streamOptimized file is unpacked before it
+//! runs, so it is never off.
 //!
 //! # Limits
 //! Extents of a disk in several files are not joined, and an extent that was not closed is
@@ -25,7 +25,9 @@
 //! Directory, Compressed Grains, ESX Server Sparse Extent Header; QEMU `block/vmdk.c`, `vmdk_open`,
 //! for what is refused.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place, looked_at, without_parent};
+use super::container::{
+    BlockTable, Contents, FILE, NotFollowed, Parent, Place, looked_at, without_parent,
+};
 use super::{Class, Taste};
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -55,7 +57,7 @@ struct Image {
     version: Option<String>,
     /// Size of the guest's disk in bytes.
     size: Option<u64>,
-    /// Grain in bytes.
+    /// Size of a grain in bytes.
     grain: Option<u64>,
     create_type: Option<String>,
     /// Names of the files of its extents, where there are others.
@@ -63,7 +65,7 @@ struct Image {
     /// Name of the file of its parent, where it has that.
     parent: Option<String>,
     /// The way to its grains, or the reason for which it is not followed.
-    body: Option<Result<Body, &'static str>>,
+    body: Option<Result<Body, NotFollowed>>,
 }
 
 /// Way to the grains of an image.
@@ -114,7 +116,7 @@ impl Format for Vmdk {
         let image = found(probe)?;
         let mut sign = Sign::new(KIND, 0);
         sign.inside = match image.body {
-            Some(Err(reason)) => Inside::Unknown(reason),
+            Some(Err(NotFollowed(reason))) => Inside::Unknown(reason),
             Some(Ok(_)) | None => Inside::Container,
         };
         let parent = |name| Reference { role: "parent", name, format: Some(KIND.name.into()) };

@@ -9,8 +9,9 @@
 //! multiple of 4 KiB, of volumes older than version 4 of 128 KiB.
 //!
 //! # Limits
-//! Tags are not verified; of the journal it is known if it holds writes, not which. Where they lie on another device, or inside the sectors, the place of the
-//! data depends on what is not on this disk, and is not known.
+//! Tags are not verified; of the journal it is known if it holds writes, not which. Where they lie
+//! on another device, or inside the sectors, the place of the data depends on what is not on this
+//! disk, and is not known.
 //!
 //! # Sources
 //! Linux `drivers/md/dm-integrity.c`, `struct superblock`, `calculate_device_limits`,

@@ -12,8 +12,9 @@
 //!
 //! # Limits
 //! With integrity the payload is a volume of [dm-integrity](super::integrity), whose first area of
-//! data is where data begin. At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified.
-//! With a detached header the payload is on another device. The content is noise and is not tasted.
+//! data is where data begin. At most 16 KiB of JSON are read, and of it only the first segment;
+//! checksums are not verified. With a detached header the payload is on another device. The content
+//! is noise and is not tasted.
 //!
 //! # Sources
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format

@@ -316,8 +316,9 @@ impl Route {
         self.read_through(&Stores(stores), buffer, offset)
     }
 
-    /// Fills `buffer` from `offset` as [`Route::read_at`], by way of `leaf`, which reads the stores:
-    /// it sees each read, those that fail and those that another copy or parity answers instead.
+    /// Fills `buffer` from `offset` as [`Route::read_at`], by way of `leaf`, which reads the
+    /// stores: it sees each read, those that fail and those that another copy or parity answers
+    /// instead.
     pub(crate) fn read_through(
         &self,
         leaf: &impl Leaf,

@@ -21,13 +21,17 @@ const HEADER: usize = 16 << 10;
 const BINARY: usize = 4096;
 
 /// JSON of a volume that the passphrase `right` opens.
-pub const TEXT: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":16,"area":{"type":"raw","offset":"32768",
-"size":"65536","encryption":"aes-cbc-plain64","key_size":16},"kdf":{"type":"pbkdf2","hash":"sha256","iterations":1,
-"salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},"af":{"type":"luks1","stripes":4000,"hash":"sha256"}}},
-"tokens":{},"segments":{"0":{"type":"crypt","offset":"131072","size":"dynamic","iv_tweak":"0",
-"encryption":"aes-cbc-plain64","sector_size":512}},"digests":{"0":{"type":"pbkdf2","keyslots":["0"],"segments":["0"],
-"hash":"sha256","iterations":1,"salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-"digest":"ZbfzTKNHeUJQFKCtCANiHvwEvOqGa3x+jWvxR5hOESk="}},"config":{"json_size":"12288","keyslots_size":"65536"}}"#;
+pub const TEXT: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":16,
+"area":{"type":"raw","offset":"32768",
+"size":"65536","encryption":"aes-cbc-plain64","key_size":16},"kdf":{"type":"pbkdf2",
+"hash":"sha256","iterations":1,"salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+"af":{"type":"luks1","stripes":4000,"hash":"sha256"}}},"tokens":{},
+"segments":{"0":{"type":"crypt","offset":"131072","size":"dynamic","iv_tweak":"0",
+"encryption":"aes-cbc-plain64","sector_size":512}},"digests":{"0":{"type":"pbkdf2",
+"keyslots":["0"],"segments":["0"],"hash":"sha256","iterations":1,
+"salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+"digest":"ZbfzTKNHeUJQFKCtCANiHvwEvOqGa3x+jWvxR5hOESk="}},"config":{"json_size":"12288",
+"keyslots_size":"65536"}}"#;
 
 /// Header of LUKS1 of a volume that the passphrase `right` opens.
 pub fn header_1() -> Vec<u8> {

@@ -63,7 +63,7 @@ impl Translation {
         Translation::new(allocation, distance, Known::Transport)
     }
 
-    /// True for [`Translation::transport`].
+    /// True for a container that is only unpacked, [`Translation::transport`].
     pub fn is_transport(&self) -> bool {
         self.known == Known::Transport
     }

@@ -1,5 +1,6 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
+use super::super::container::NotFollowed;
 use super::{Image, SECTOR};
 use crate::base::ondisk;
 use crate::probe::Probe;
@@ -112,7 +113,7 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
         size: found.size,
         create_type: found.create_type,
         extents,
-        body: Some(Err(reason)),
+        body: Some(Err(NotFollowed(reason))),
         ..Image::default()
     })
 }

@@ -8,9 +8,9 @@ use crate::mapping::tables::Tables;
 /// Storage of a grain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stored {
-    /// As it is.
+    /// Bytes as they are.
     Plain,
-    /// A zlib stream.
+    /// A zlib stream of its own.
     Packed,
     /// A zlib stream behind its marker.
     Marked,
@@ -19,7 +19,7 @@ pub(super) enum Stored {
 /// Grain directory, and what its tables mean.
 #[derive(Clone)]
 pub(super) struct Grains {
-    /// Grain in bytes.
+    /// Size of a grain in bytes.
     pub(super) grain: u64,
     /// Entries of a grain table.
     pub(super) per_table: u64,
@@ -37,8 +37,8 @@ pub(super) struct Grains {
 }
 
 impl Grains {
-    /// First byte of the table of grain `nth`; 0 for none. Where that of the first directory is past
-    /// the end of the file, the second has it.
+    /// First byte of the table of grain `nth`; 0 for none. Where that of the first directory is
+    /// past the end of the file, the second has it.
     fn table(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<u64, Extent> {
         let index = nth / self.per_table;
         let sector = |directory| {

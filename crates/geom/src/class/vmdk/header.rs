@@ -1,5 +1,6 @@
 //! Headers of hosted and ESX sparse extents.
 
+use super::super::container::NotFollowed;
 use super::descriptor::{self, Descriptor};
 use super::grains::{Grains, Stored};
 use super::{Body, Image, SECTOR, Table};
@@ -9,7 +10,7 @@ use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 
 on_disk! {
-    /// `SparseExtentHeader`.
+    /// Header of a hosted extent, `SparseExtentHeader`.
     #[derive(Clone)]
     struct Hosted of 79 bytes {
          0 => magic_number: [u8; 4],
@@ -30,7 +31,7 @@ on_disk! {
 }
 
 on_disk! {
-    /// `COWDisk_Header`, its head.
+    /// Head of a snapshot's `COWDisk_Header`.
     struct Esx of 28 bytes {
          0 => magic_number: [u8; 4],
          4 => version: U32,
@@ -57,7 +58,7 @@ const TESTS_LINE_ENDS: u32 = 1;
 const REDUNDANT: u32 = 1 << 1;
 const ZEROED: u32 = 1 << 2;
 const MARKERS: u32 = 1 << 17;
-/// What a copy as text would change.
+/// Bytes that a copy as text would change.
 const LINE_ENDS: [u8; 4] = *b"\n \r\n";
 /// `GD_AT_END`: the footer has the place of the directory.
 const AT_END: u64 = u64::MAX;
@@ -92,7 +93,7 @@ pub(super) fn hosted(probe: &Probe<'_>) -> Option<Image> {
         grain: bytes(header_or.grain_size.get()),
         extents: inner.as_ref().and_then(Descriptor::others),
         body: Some(match reason {
-            Some(reason) => Err(reason),
+            Some(reason) => Err(NotFollowed(reason)),
             None => Ok(body(header_or, inner.as_ref(), probe.length())),
         }),
         parent: inner
@@ -198,7 +199,7 @@ pub(super) fn esx(probe: &Probe<'_>) -> Option<Image> {
         version: Some(header.version.get().to_string()),
         size: Some(size),
         grain: Some(grain * SECTOR),
-        body: Some(reason.map_or(Ok(body), Err)),
+        body: Some(reason.map_or(Ok(body), |reason| Err(NotFollowed(reason)))),
         ..Image::default()
     })
 }

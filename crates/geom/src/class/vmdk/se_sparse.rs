@@ -1,10 +1,10 @@
 //! seSparse: extents of snapshots on VMFS6, and of disks that give space back.
 //!
 //! # On disk
-//! A little-endian header of 64-bit numbers, in sectors: a grain directory whose entries are numbers
-//! of grain tables, and those of 64 sectors. An entry of a table has in its top four bits whether the
-//! grain is there, and in the others its number, of which the low 12 bits stand above the rest. A
-//! second, volatile header says if a log is to be replayed.
+//! A little-endian header of 64-bit numbers, in sectors: a grain directory whose entries are
+//! numbers of grain tables, and those of 64 sectors. An entry of a table has in its top four bits
+//! whether the grain is there, and in the others its number, of which the low 12 bits stand above
+//! the rest. A second, volatile header says if a log is to be replayed.
 //!
 //! # Limits
 //! The format is not published: this is what QEMU knows of it, which reads version 2.1 alone and
@@ -13,6 +13,7 @@
 //! # Sources
 //! QEMU `block/vmdk.c`, `VMDKSESparseConstHeader`, `vmdk_open_se_sparse`, `get_cluster_offset`.
 
+use super::super::container::NotFollowed;
 use super::{Body, Image, SECTOR, Table, entry};
 use crate::base::ondisk::on_disk;
 use crate::class::container::{BlockTable, Parent, Place};
@@ -22,7 +23,7 @@ use crate::probe::Probe;
 use zerocopy::little_endian::U64;
 
 on_disk! {
-    /// `VMDKSESparseConstHeader`.
+    /// Header that never changes, `VMDKSESparseConstHeader`.
     struct Header of 208 bytes {
           0 => magic: U64,
           8 => version: U64,
@@ -51,7 +52,7 @@ on_disk! {
 }
 
 on_disk! {
-    /// `VMDKSESparseVolatileHeader`, its head.
+    /// Head of the `VMDKSESparseVolatileHeader`.
     struct Volatile of 32 bytes {
           0 => magic: U64,
           8 => free_gt_number: U64,
@@ -102,7 +103,7 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
         size: header.capacity.get().checked_mul(SECTOR),
         grain: header.grain_size.get().checked_mul(SECTOR),
         create_type: Some("seSparse".into()),
-        body: Some(reason.map_or(Ok(body), Err)),
+        body: Some(reason.map_or(Ok(body), |reason| Err(NotFollowed(reason)))),
         ..Image::default()
     })
 }

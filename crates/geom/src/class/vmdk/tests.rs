@@ -114,7 +114,7 @@ fn the_tables_say_if_grains_are_off() {
     assert_eq!((known.grain().size(), known.grain().phase(), known.looked_at()), (8192, 0, None));
 }
 
-/// What QEMU and the documents refuse.
+/// Headers that QEMU and the documents refuse.
 #[test]
 fn what_is_refused_is_unknown() {
     for (at, number, part) in [

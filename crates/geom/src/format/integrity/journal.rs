@@ -79,7 +79,10 @@ impl Journal {
             }
         };
         let finding = Finding::new(&finding::UNREAD, Severity::Warning, start, message.into());
-        Some(finding.fix("open it once with the tool that made it, and close it: the kernel writes what the journal holds to its place"))
+        Some(finding.fix(
+            "open it once with the tool that made it, and close it: the kernel writes what the \
+            journal holds to its place",
+        ))
     }
 
     /// True if an entry is in use.
