@@ -6,6 +6,7 @@ mod bench;
 mod bench_files;
 mod bench_safety;
 mod browser;
+mod containers;
 mod counters;
 mod counters_shown;
 mod cures;

@@ -1,11 +1,19 @@
-//! Formats of which every block has one place by a table of the file: VDI, qcow, QED, Parallels,
-//! VMDK.
+//! Formats of which every block has one place by a table of the file: qcow2, VDI, qcow, QED,
+//! Parallels, VMDK.
 
 use super::{compare_bytes, compare_map, messages, opened, raw_disk, sh};
 
 /// Formats with their options, and whether qemu-img says where blocks are: of compressed ones it
 /// does not.
 const MADE: &[(&str, bool)] = &[
+    ("qcow2", true),
+    ("qcow2 -o compat=0.10", true),
+    ("qcow2 -o cluster_size=512", true),
+    ("qcow2 -o cluster_size=2M", true),
+    ("qcow2 -o extended_l2=on,cluster_size=128k", true),
+    ("qcow2 -o preallocation=metadata,lazy_refcounts=on", true),
+    ("qcow2 -c", false),
+    ("qcow2 -c -o compression_type=zstd,cluster_size=256k", false),
     ("vdi", true),
     ("vdi -o static=on", true),
     ("qcow", true),
