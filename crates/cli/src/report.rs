@@ -121,6 +121,9 @@ pub(crate) struct Provider {
     /// False if its start is not known.
     #[serde(skip)]
     pub placed: bool,
+    /// Further facts of what was recognised, in its own tools' words: for `info`.
+    #[serde(skip)]
+    pub details: Vec<(&'static str, String)>,
 }
 
 /// Places of a guest's blocks in the file of a container.

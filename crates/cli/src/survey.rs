@@ -166,6 +166,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         block_size: sign.and_then(|s| s.block),
         mountpoint: None,
         placed: p.placed,
+        details: sign.map_or(Vec::new(), |sign| sign.details.clone()),
     }
 }
 

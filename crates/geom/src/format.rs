@@ -19,6 +19,7 @@ pub mod bitlocker;
 mod boot_fields;
 pub mod btrfs;
 pub mod by_magic;
+pub mod ddf;
 pub mod drbd;
 pub mod erofs;
 pub mod exfat;

@@ -73,6 +73,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::vdo::Vdo,
     &format::zfs::Zfs,
     &format::imsm::Imsm,
+    &format::ddf::Ddf,
     &format::by_magic::Firmware,
     // File systems.
     &format::fat::Fat,

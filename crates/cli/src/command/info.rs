@@ -23,7 +23,16 @@ struct Document<'a> {
     judged: Option<&'a Remembered>,
     #[serde(flatten)]
     provider: &'a Provider,
+    /// Facts of what was recognised, in order.
+    details: Vec<Detail<'a>>,
     drive: Option<&'a Drive>,
+}
+
+/// A fact of what was recognised, in its own tools' words.
+#[derive(Serialize)]
+struct Detail<'a> {
+    name: &'static str,
+    value: &'a str,
 }
 
 /// Properties of a file or device that the kernel reports, beyond boundaries. `None`, 0: not
@@ -98,11 +107,13 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     for provider in asked {
         if args.json {
             let (judged, drive) = (overrides.judged(), drive.as_ref());
+            let details = provider.details.iter().map(|(name, value)| Detail { name, value });
             let document = Document {
                 format: "trueline/info/1",
                 target: args.target.typed(),
                 judged,
                 provider,
+                details: details.collect(),
                 drive,
             };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -138,6 +149,9 @@ pub(super) fn text(
     }
     if let Some(sign) = &p.sign {
         line(sign.clone(), "contents")?;
+    }
+    for (name, value) in &p.details {
+        line(escape::plain(value), name)?;
     }
     if let Some(set) = &p.arrangement {
         line(set.level.clone(), "level of the set")?;

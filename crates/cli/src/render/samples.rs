@@ -50,6 +50,7 @@ fn provider(
         table: None,
         members: Vec::new(),
         container: None,
+        details: Vec::new(),
         arrangement: None,
         kind: None,
         label: None,

@@ -16,7 +16,7 @@
 //! # Sources
 //! libblkid (util-linux 2.38 to 2.41) `superblocks/*.c`, `partitions/*.c` for names, places and
 //! checks; each format's own headers: Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`;
-//! SNIA DDF 2.0; dmraid's `format/ataraid`. Compressed files: RFC 1952 (gzip), RFC 8878 (zstd), the
+//! dmraid's `format/ataraid`. Compressed files: RFC 1952 (gzip), RFC 8878 (zstd), the
 //! format descriptions of xz and LZ4, PKWARE APPNOTE (zip), bzip2's `compress.c`.
 
 use super::{Data, Format, FormatKind, Inside, Sign, xfs};
@@ -258,8 +258,6 @@ pub static ENDINGS: [(FormatKind, &str); 6] = [
     (by_magic("zip"), "zip"),
 ];
 
-const DDF: &[u8] = b"\xde\x11\xde\x11";
-const DDF_LE: &[u8] = b"\x11\xde\x11\xde";
 const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
 const XLOG: &[u8] = b"\xfe\xed\xba\xbe";
 const GFS: &[u8] = b"\x01\x16\x19\x70";
@@ -268,9 +266,6 @@ const PROMISE: &[u8] = b"Promise Technology, Inc.";
 /// Members of firmware RAIDs: whole disks of at least 64 KiB.
 #[rustfmt::skip]
 static RAIDS: &[Known] = &[
-    raid("ddf_raid_member", &[
-        (End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE),
-    ], check::ddf),
     raid("lsi_mega_raid_member", &[(End(1, 0), b"$XIDE$")], alone),
     raid("via_raid_member", &[(End(1, 0), b"\x55\xaa")], check::via),
     raid("silicon_medley_raid_member", &[(End(1, 0x60), b"\0\0\0\x2f")], check::silicon),

@@ -141,12 +141,6 @@ pub(super) fn befs(probe: &Probe<'_>, at: u64) -> bool {
     order(b"\xdd\x12\x10\x31", at + 36) && order(b"\x15\xb6\x83\x0e", at + 80)
 }
 
-/// DDF: a revision in digits, behind the GUID.
-pub(super) fn ddf(probe: &Probe<'_>, at: u64) -> bool {
-    let revision: [u8; 8] = bytes(probe, at + 32);
-    probe.length() >= 0x30000 && revision.iter().all(|b| b.is_ascii_digit() || *b == b'.')
-}
-
 on_disk! {
     /// Silicon Image's metadata, as far as it is read.
     struct Silicon of 320 bytes {

@@ -9,7 +9,6 @@ const LENGTH: u64 = 64 << 20;
 fn alone() -> impl Iterator<Item = &'static Known> {
     let checked = [
         "atari",
-        "ddf_raid_member",
         "cs_fvault2",
         "xfs_external_log",
         "exfs",
