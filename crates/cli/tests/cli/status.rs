@@ -265,7 +265,7 @@ fn what_is_unknown_passes_only_with_a_word() {
         ("empty", "TL0028", "; nothing is on it\n"),
         ("none", "TL0028", "; nothing is on it\n"),
         ("noise", "TL0027", "; contents not recognised\n"),
-        ("qcow2", "TL0018", "; contents not understood inside\n"),
+        ("qcow2", "TL0028", "; nothing is on it\n"),
     ] {
         let ran = run(here.path(), &format!("check {name}"));
         let last =

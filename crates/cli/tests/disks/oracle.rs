@@ -66,6 +66,8 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("stripe-16k", " TYPE", MEMBER),
     ("unknown-in-gpt", "p1 UUID", MAGIC),
     ("unknown-in-gpt", "p2 UUID", MAGIC),
+    ("qcow2-63", " TYPE", CONTAINER),
+    ("qcow2-63", "sfdisk", CONTAINER),
     ("unknown-vhd", " TYPE", CONTAINER),
     ("vhd-fixed", " TYPE", CONTAINER),
     ("vhd-gpt-rounded", " TYPE", CONTAINER),

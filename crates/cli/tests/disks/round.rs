@@ -17,8 +17,10 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ("bsd-parted", "it says that it has three entries, which no label of FreeBSD's has"),
     ("gpt-out-of-range", "a partition does not lie on the disk"),
     ("gpt-overlap", "its partitions overlap"),
+    ("image-qcow2", IN_A_CONTAINER),
     ("image-vhd", IN_A_CONTAINER),
     ("image-vhdx", IN_A_CONTAINER),
+    ("qcow2-63", IN_A_CONTAINER),
     (
         "mbr-4096-unsaid",
         "what its sectors are only its contents say, and a copy of the table has none",

@@ -76,14 +76,11 @@ mod tests {
     #[test]
     fn a_frame_is_unpacked_and_damage_is_an_error() {
         // `printf trueline | zstd -1`
-        let frame = [
-            0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x41, 0x00, 0x00, b't', b'r', b'u', b'e', b'l',
-            b'i', b'n', b'e',
-        ];
+        let frame = b"\x28\xb5\x2f\xfd\x04\x48\x41\0\0trueline\x6c\xc5\x03\xf4";
         let mut block = [0; 8];
-        assert_eq!(Packing::Zstd.unpack(&frame, &mut block), Ok(()));
+        assert_eq!(Packing::Zstd.unpack(frame, &mut block), Ok(()));
         assert_eq!(&block, b"trueline");
-        assert_eq!(Packing::Zstd.unpack(&frame, &mut [0; 9]), Err(Errno::Io));
+        assert_eq!(Packing::Zstd.unpack(frame, &mut [0; 9]), Err(Errno::Io));
         assert_eq!(Packing::Zstd.unpack(&frame[..10], &mut block), Err(Errno::Io));
         assert_eq!(Packing::Zstd.unpack(b"not a frame at all", &mut block), Err(Errno::Io));
     }
