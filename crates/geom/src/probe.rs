@@ -265,6 +265,12 @@ impl<'a> Probe<'a> {
             self.note(Blind::Budget);
             return None;
         }
+        // What a read takes of tables and compressed blocks is known once it is done: the last one
+        // may take more than is left.
+        if self.budget.maps.get() == 0 && self.route.has_tables() {
+            self.note(Blind::Budget);
+            return None;
+        }
         let before = self.route.effort();
         let mut data = vec![0; usize::try_from(to - from).ok()?];
         let read = self.budget.read(self.route, self.stores, &mut data, from);

@@ -125,6 +125,12 @@ impl Route {
         }
     }
 
+    /// True if some layer of it keeps tables that a read may have to look into.
+    pub(crate) fn has_tables(&self) -> bool {
+        let End::Geom { below, tables, .. } = &self.end else { return false };
+        tables.is_some() || below.iter().any(Route::has_tables)
+    }
+
     /// Bytes of tables and compressed blocks that reads have taken so far, on all its layers,
     /// besides those that were asked for.
     pub(crate) fn effort(&self) -> u64 {
@@ -270,8 +276,7 @@ impl Route {
                     visit(done, Piece::Rebuilt { length })?;
                 }
                 Extent::Packed { consumer, block, length, .. } if op == Op::Read => {
-                    let under = step.under(consumer)?;
-                    let stored = block.stored.min(under.length.saturating_sub(block.offset));
+                    let (under, stored) = step.stored(consumer, block)?;
                     under.walk_table(done, block.offset, stored, visit)?;
                     visit(done, Piece::Rebuilt { length })?;
                 }

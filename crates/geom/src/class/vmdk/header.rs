@@ -174,7 +174,8 @@ fn body(header: &Hosted, inner: Option<&Descriptor>, file: u64) -> Body {
 pub(super) fn esx(probe: &Probe<'_>) -> Option<Image> {
     let header: Esx = probe.read(0).filter(|h: &Esx| h.magic_number == *b"COWD")?;
     let grain = u64::from(header.grain_size.get());
-    let reach = grain * ESX_GTES * u64::from(header.num_gd_entries.get());
+    let reach =
+        grain.saturating_mul(ESX_GTES).saturating_mul(u64::from(header.num_gd_entries.get()));
     let reasons = [
         (header.version.get() != 1, "its version is not known here"),
         (grain == 0 || grain > MOST_GRAIN, "its grains are not of 1 to 2097152 sectors"),

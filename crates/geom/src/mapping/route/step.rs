@@ -109,6 +109,14 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// The consumer of a compressed block, and the bytes of the block that are there: the last one
+    /// of a file may end before its last sector does.
+    pub(super) fn stored(self, consumer: usize, block: Packed) -> Result<(&'a Route, u64), Errno> {
+        let under = self.under(consumer)?;
+        let stored = block.stored.min(under.length.saturating_sub(block.offset));
+        if stored > 0 { Ok((under, stored)) } else { Err(Errno::Io) }
+    }
+
     /// Fills `part` from byte `within` of a block, which is unpacked whole.
     pub(super) fn unpack(
         self,
@@ -125,9 +133,7 @@ impl<'a> Step<'a> {
                 part.copy_from_slice(bytes.get(range).ok_or(Errno::Io)?);
                 return Ok(());
             }
-            let under = self.under(consumer)?;
-            // The last block of a file may end before its last sector does.
-            let stored = block.stored.min(under.length.saturating_sub(block.offset));
+            let (under, stored) = self.stored(consumer, block)?;
             let mut bytes = vec![0; index(stored)?];
             read(under, &mut bytes, block.offset)?;
             let mut whole = vec![0; index(block.size)?];
