@@ -107,7 +107,9 @@ fn the_disk_in_a_container_is_served_and_not_its_file() {
     let images = here.path().join("images");
     let script = "for image in \"top.qcow2 whole\" \"base.qcow2 ../raw\"; do set -- $image
         $TRUELINE serve --follow $1 --run 'qemu-img compare -f raw -F raw '$2' \"$uri\"'
-        done; $TRUELINE serve base.qcow2# --run 'qemu-img compare -f raw -F raw base.qcow2 \"$uri\"'";
+        done
+        $TRUELINE serve base.qcow2# \
+            --run 'qemu-img compare -f raw -F raw base.qcow2 \"$uri\"'";
     let done = Command::new("sh")
         .args(["-ec", script])
         .env("TRUELINE", env!("CARGO_BIN_EXE_trueline"))
