@@ -111,24 +111,20 @@ impl Missed {
 fn missed(translation: &Translation, fact: &Fact) -> Option<Missed> {
     let unit = fact.grain.size();
     let name = name_of(fact);
-    let distance = translation.grain();
-    let (remainder, message) = if is_whole(distance.size(), unit) {
+    let remainder = translation.past(fact.grain);
+    let message = if is_whole(translation.grain().size(), unit) {
         // One class of the guest's addresses is on the unit, and 0 may not be in it.
-        let remainder = fact.grain.shift(distance.phase()).remainder(0);
-        let message = format!("puts byte 0 of every block {remainder} bytes past a {name}");
-        (remainder, message)
+        format!("puts byte 0 of every block {remainder} bytes past a {name}")
     } else if let Some(all) = translation.looked_at() {
-        let off = translation.off(unit).filter(|&off| off > 0)?;
-        let message = format!(
+        let off = translation.off(fact.grain).filter(|&off| off > 0)?;
+        format!(
             "puts {off} of {all} blocks off a {name}: an offset that is on it for the guest is not on it in the file"
-        );
-        (distance.size() % unit, message)
+        )
     } else {
-        let message = format!(
+        format!(
             "puts clusters of {} bytes anywhere, and a {name} holds several: what the guest writes to one unit lies in several places",
             translation.allocation
-        );
-        (distance.size() % unit, message)
+        )
     };
     let is_rmw = fact.why.is_rmw();
     (remainder > 0).then_some(Missed { unit, remainder, is_rmw, message })

@@ -232,7 +232,10 @@ mod tests {
         assert!(bytes[..512] == [b'p'; 512] && bytes[512..] == [0; 512]);
         // One at 512 past a page, and the other one page nearer than it should be.
         assert_eq!((known.grain().size(), known.grain().phase()), (4096, 512));
-        assert_eq!((known.looked_at(), known.off(4096)), (Some(2), Some(2)));
+        assert_eq!(
+            (known.looked_at(), known.off(crate::base::topology::Grain::new(4096, 0).unwrap())),
+            (Some(2), Some(2))
+        );
         let (bytes, known) = translation(&image(BY_CLUSTERS, 8, 3), &[(3 * 4096, &[b'p'; 512])]);
         assert!(bytes[..512] == [b'p'; 512]);
         assert_eq!((known.grain().size(), known.grain().phase()), (4096, 0));

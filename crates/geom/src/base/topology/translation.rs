@@ -129,12 +129,23 @@ impl Translation {
         (self.known == Known::ByTable).then(|| self.blocks.values().sum())
     }
 
-    /// Number of blocks looked at that begin off a unit of `unit` bytes of the file where the guest
-    /// is on it; `None` where the format says where they are, or the unit is too large to tell.
-    pub fn off(&self, unit: u64) -> Option<u64> {
-        let known = self.known == Known::ByTable && WINDOW.is_multiple_of(unit.max(1));
-        let off = self.blocks.iter().filter(|(apart, _)| !apart.is_multiple_of(unit.max(1)));
+    /// Number of blocks looked at that begin off a boundary of `grain` in the file where the guest
+    /// is on a whole number of its units; `None` where the format says where they are, or the unit
+    /// is too large to tell.
+    pub fn off(&self, grain: Grain) -> Option<u64> {
+        let known = self.known == Known::ByTable && WINDOW.is_multiple_of(grain.size);
+        let off = self.blocks.iter().filter(|(apart, _)| !grain.contains(**apart));
         known.then(|| off.map(|(_, count)| count).sum())
+    }
+
+    /// Bytes by which blocks miss a boundary of `grain` in the file where the guest is on a whole
+    /// number of its units: those of every block, or, where they differ, the least.
+    pub fn past(&self, grain: Grain) -> u64 {
+        if self.distance.size.is_multiple_of(grain.size) {
+            grain.shift(self.distance.phase).remainder(0)
+        } else {
+            self.distance.size % grain.size
+        }
     }
 }
 
@@ -184,13 +195,16 @@ mod tests {
         // A VHD: a sector of bitmap before every block.
         let blocks = (0..8).map(|n| (n * 2 * MIB, 2048 + n * (2 * MIB + 512)));
         let vhd = Translation::by_table(2 * MIB, blocks);
-        assert_eq!((vhd.grain().size(), vhd.looked_at(), vhd.off(4096)), (512, Some(8), Some(7)));
+        assert_eq!(
+            (vhd.grain().size(), vhd.looked_at(), vhd.off(file().facts[0].grain)),
+            (512, Some(8), Some(7))
+        );
         let top = file().translated(&vhd, 64 * MIB);
         assert_eq!((top.facts.len(), top.clashes[0].unit), (0, 4096));
         // One whose blocks are where they should be.
         let blocks = (0..8).map(|n| (n * 2 * MIB, 4096 + n * (2 * MIB + 4096)));
         let aligned = Translation::by_table(2 * MIB, blocks);
-        assert_eq!((aligned.grain().size(), aligned.off(4096)), (4096, Some(0)));
+        assert_eq!((aligned.grain().size(), aligned.off(file().facts[0].grain)), (4096, Some(0)));
         let small = file().translated(&Translation::by_format(512, 0), 64 * MIB);
         assert_eq!((small.facts.len(), small.clashes[0].remainder), (0, 512));
     }
@@ -209,13 +223,27 @@ mod tests {
         let packed = Translation::transport(64 << 10);
         let top = file().translated(&packed, 64 << 20);
         assert_eq!((top.facts, top.clashes.len(), top.length), (file().facts, 0, 64 << 20));
-        assert_eq!((packed.looked_at(), packed.off(4096)), (None, None));
+        assert_eq!((packed.looked_at(), packed.off(file().facts[0].grain)), (None, None));
+    }
+
+    /// A file that begins 512 bytes past a unit, as in an old partition: blocks 3584 further are on it.
+    #[test]
+    fn a_file_off_the_unit_has_other_blocks_on_it() {
+        let grain = Grain::new(4096, 3584).unwrap();
+        for (first, off, past) in [(3584, 0, 0), (4096, 4, 512)] {
+            let blocks = (0..4).map(|n| (n << 21, first + (n << 21)));
+            let known = Translation::by_table(2 << 20, blocks);
+            assert_eq!((known.off(grain), known.past(grain)), (Some(off), past), "{first}");
+        }
     }
 
     #[test]
     fn an_empty_table_promises_nothing() {
         let none = Translation::by_table(2 << 20, []);
-        assert_eq!((none.grain().size(), none.looked_at(), none.off(4096)), (1, Some(0), Some(0)));
+        assert_eq!(
+            (none.grain().size(), none.looked_at(), none.off(file().facts[0].grain)),
+            (1, Some(0), Some(0))
+        );
         let top = file().translated(&none, 64 << 20);
         assert_eq!((top.facts.len(), top.clashes.len()), (0, 0));
     }

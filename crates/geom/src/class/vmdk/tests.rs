@@ -104,11 +104,21 @@ fn translation(file: &[u8]) -> Translation {
 #[test]
 fn the_tables_say_if_grains_are_off() {
     let known = translation(&hosted(7));
-    assert_eq!((known.grain().size(), known.grain().phase(), known.off(4096)), (8192, 0, Some(0)));
+    assert_eq!(
+        (
+            known.grain().size(),
+            known.grain().phase(),
+            known.off(crate::base::topology::Grain::new(4096, 0).unwrap())
+        ),
+        (8192, 0, Some(0))
+    );
     let mut file = hosted(7);
     put(&mut file, 2560, 33);
     let known = translation(&file);
-    assert_eq!((known.looked_at(), known.off(4096)), (Some(2), Some(1)));
+    assert_eq!(
+        (known.looked_at(), known.off(crate::base::topology::Grain::new(4096, 0).unwrap())),
+        (Some(2), Some(1))
+    );
     // An empty one says nothing else than where the first grain will be.
     let known = translation(&header(7));
     assert_eq!((known.grain().size(), known.grain().phase(), known.looked_at()), (8192, 0, None));
@@ -231,7 +241,14 @@ fn grains_of_a_snapshot_of_esx_are_sectors_and_absent_ones_the_parents() {
     assert_eq!(read(&it, 512, 512), Err(Errno::Io));
     assert!(read(&it, 1024, 512).unwrap() == [b'c'; 512]);
     let known = translation(&esx());
-    assert_eq!((known.allocation, known.grain().size(), known.off(4096)), (512, 512, Some(2)));
+    assert_eq!(
+        (
+            known.allocation,
+            known.grain().size(),
+            known.off(crate::base::topology::Grain::new(4096, 0).unwrap())
+        ),
+        (512, 512, Some(2))
+    );
     for (at, number, part) in [
         (4, 3, "version"),
         (16, 0, "grains"),
