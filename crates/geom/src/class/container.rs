@@ -3,6 +3,7 @@
 //! A format says where one block is ([`BlockTable`]); runs, zeros, parents and boundaries are the
 //! same for all of them.
 
+use super::{Class, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, Translation};
 use crate::format::FormatKind;
@@ -15,6 +16,33 @@ use std::sync::Arc;
 pub(super) const FILE: usize = 0;
 /// Consumer that has what is not in the file: what a backing file or a parent shows.
 const PARENT: usize = 1;
+/// A format whose file shows one disk. Whatever else a class says of it follows from that.
+pub(super) trait Container: Sync {
+    /// The kind of its sign, whose name it has as a class.
+    const KIND: FormatKind;
+
+    /// The contents, as [`Class::taste`] finds them.
+    fn look(&self, probe: &Probe<'_>) -> Taste;
+}
+
+impl<T: Container> Class for T {
+    fn name(&self) -> &'static str {
+        T::KIND.name
+    }
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        self.look(probe)
+    }
+
+    fn sign(&self) -> Option<FormatKind> {
+        Some(T::KIND)
+    }
+
+    fn shows_a_disk(&self) -> bool {
+        true
+    }
+}
+
 /// Place of a block of a guest's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -162,7 +190,8 @@ impl<T> Contents<T> {
 
 impl<T: BlockTable> Geom for Contents<T> {
     fn providers(&self) -> Vec<Slot> {
-        vec![Slot { name: CONTENTS.into(), length: self.length, kind: None }]
+        // A graph names the contents of every container alike.
+        vec![Slot { name: String::new(), length: self.length, kind: None }]
     }
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
@@ -238,11 +267,8 @@ pub(super) fn without_parent(kind: FormatKind, parent: &str) -> Finding {
         "{kind}: its parent ({parent}) is not here: what this file does not have of the disk cannot be read"
     );
     Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message)
-        .fix("merge it into a copy of its parent: Merge-VHD")
+        .fix("merge it into a copy of its parent, with the tool that made it")
 }
-
-/// Suffix of the name of the contents.
-pub(super) const CONTENTS: &str = ".data";
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -17,8 +17,8 @@
 //! # Sources
 //! QEMU `docs/interop/parallels.txt`; `block/parallels.c`, `parallels_open`, for what is refused.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place, looked_at};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{BlockTable, Container, Contents, FILE, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Sign};
@@ -123,12 +123,10 @@ impl Format for Parallels {
     }
 }
 
-impl Class for Parallels {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Parallels {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(header) = found(probe).filter(|header| refusal(header).is_none()) else {
             return Taste::No;
         };
@@ -153,14 +151,6 @@ impl Class for Parallels {
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

@@ -15,8 +15,8 @@
 //! # Sources
 //! QEMU `block/qcow.c`: `QCowHeader`, `qcow_open` for what is refused, `get_cluster_offset`.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place, looked_at};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{BlockTable, Container, Contents, FILE, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -101,12 +101,10 @@ impl Format for Qcow {
     }
 }
 
-impl Class for Qcow {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Qcow {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(header) = found(probe).filter(|header| refusal(header).is_none()) else {
             return Taste::No;
         };
@@ -131,14 +129,6 @@ impl Class for Qcow {
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

@@ -17,8 +17,8 @@
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole, round_up};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -182,12 +182,10 @@ impl Format for Qcow2 {
     }
 }
 
-impl Class for Qcow2 {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Qcow2 {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(Found { header, reason: None }) = found(probe) else { return Taste::No };
         let extended = header.incompatible_features.get() & EXTENDED_L2 != 0;
         let packing = if header.compression_type == 1 { Packing::Zstd } else { Packing::Deflate };
@@ -209,14 +207,6 @@ impl Class for Qcow2 {
             translation: Translation::by_format(1 << bits, 0),
         };
         Taste::Geom(Arc::new(contents), Vec::new())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

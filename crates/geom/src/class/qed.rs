@@ -15,8 +15,8 @@
 //! # Sources
 //! QEMU `docs/interop/qed_spec.rst`; `block/qed.c`, `bdrv_qed_do_open`, for what is refused.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -112,12 +112,10 @@ impl Format for Qed {
     }
 }
 
-impl Class for Qed {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Qed {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let is_read = |header: &Header| refusal(header, probe.length()).is_none();
         let Some(header) = found(probe).filter(is_read) else { return Taste::No };
         let cluster = u64::from(header.cluster_size.get());
@@ -136,14 +134,6 @@ impl Class for Qed {
             translation: Translation::by_format(cluster, 0),
         };
         Taste::Geom(Arc::new(contents), Vec::new())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

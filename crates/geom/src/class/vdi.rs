@@ -20,8 +20,8 @@
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`), `VDI.cpp`; QEMU
 //! `block/vdi.c`, `vdi_open`, for what is refused.
 
-use super::container::{BlockTable, Contents, FILE, Parent, Place};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Sign};
@@ -136,12 +136,10 @@ impl Format for Vdi {
     }
 }
 
-impl Class for Vdi {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Vdi {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(header) = found(probe).filter(|header| refusal(header).is_none()) else {
             return Taste::No;
         };
@@ -163,14 +161,6 @@ impl Class for Vdi {
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

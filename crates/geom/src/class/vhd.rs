@@ -23,8 +23,10 @@
 //! by the creator; VirtualBox `VHD.cpp`, for bitmaps of dynamic disks. Microsoft "Performance
 //! Tuning Guidelines", Hyper-V storage I/O; documentation of `Get-VHD`, for its `Alignment`.
 
-use super::container::{BlockTable, Contents, FILE, NotFollowed, Parent, Place, without_parent};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{
+    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, without_parent,
+};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Translation, is_whole, round_up};
@@ -272,12 +274,10 @@ impl Format for Vhd {
     }
 }
 
-impl Class for Vhd {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Vhd {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(Found { footer, damage, body, .. }) = found(probe) else { return Taste::No };
         let mut findings: Vec<Finding> = damage.map(damaged).into_iter().collect();
         match body {
@@ -298,14 +298,6 @@ impl Class for Vhd {
                 Taste::Geom(Arc::new(contents), findings)
             }
         }
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

@@ -20,8 +20,10 @@
 //! [MS-VHDX] 2.2 Header Section, 2.3 Log, 2.4 Blocks, 2.5 BAT, 2.6 Metadata Region; QEMU
 //! `block/vhdx.c`, for states without a parent.
 
-use super::container::{BlockTable, Contents, FILE, NotFollowed, Parent, Place, without_parent};
-use super::{Class, Taste};
+use super::Taste;
+use super::container::{
+    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, without_parent,
+};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::base::topology::Translation;
@@ -90,12 +92,10 @@ impl Format for Vhdx {
     }
 }
 
-impl Class for Vhdx {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Vhdx {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         if !probe.has(0, b"vhdxfile") {
             return Taste::No;
         }
@@ -121,14 +121,6 @@ impl Class for Vhdx {
             },
         };
         Taste::Geom(Arc::new(contents), findings)
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 

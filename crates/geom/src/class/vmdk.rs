@@ -25,10 +25,10 @@
 //! Directory, Compressed Grains, ESX Server Sparse Extent Header; QEMU `block/vmdk.c`, `vmdk_open`,
 //! for what is refused.
 
+use super::Taste;
 use super::container::{
-    BlockTable, Contents, FILE, NotFollowed, Parent, Place, looked_at, without_parent,
+    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, looked_at, without_parent,
 };
-use super::{Class, Taste};
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
@@ -134,12 +134,10 @@ impl Format for Vmdk {
     }
 }
 
-impl Class for Vmdk {
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
+impl Container for Vmdk {
+    const KIND: FormatKind = KIND;
 
-    fn taste(&self, probe: &Probe<'_>) -> Taste {
+    fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(Image { size: Some(length), parent: name, body: Some(Ok(body)), .. }) =
             found(probe)
         else {
@@ -161,14 +159,6 @@ impl Class for Vmdk {
         let is_alone = parent != Parent::None && name.is_none();
         let findings = is_alone.then(|| without_parent(KIND, "which its descriptor may name"));
         Taste::Geom(Arc::new(contents), findings.into_iter().collect())
-    }
-
-    fn sign(&self) -> Option<FormatKind> {
-        Some(KIND)
-    }
-
-    fn shows_a_disk(&self) -> bool {
-        true
     }
 }
 
