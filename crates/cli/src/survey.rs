@@ -166,8 +166,17 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         block_size: sign.and_then(|s| s.block),
         mountpoint: None,
         placed: p.placed,
-        details: sign.map_or(Vec::new(), |sign| sign.details.clone()),
+        details: details(graph, id, sign),
     }
+}
+
+/// Facts of what was recognised; of the disk in a container, those of the container first.
+fn details(graph: &Graph, id: Id, own: Option<&Sign>) -> Vec<(&'static str, String)> {
+    let p = &graph.providers[id];
+    let file = p.parents.first().filter(|_| p.is_contents);
+    let signs = file.into_iter().flat_map(|&file| &graph.providers[file].signs);
+    let around = signs.filter(|sign| sign.kind.name == p.class);
+    around.chain(own).flat_map(|sign| sign.details.iter().cloned()).collect()
 }
 
 /// The translation of the contents of a container in the form of the report.

@@ -7,7 +7,7 @@
 //! the places of grains, all in sectors; there may be a second directory with tables of its own. A
 //! hosted extent has its descriptor inside. In a streamOptimized one each grain is a zlib stream
 //! behind a marker, and the directory is named by a footer. A descriptor alone is text; its extent
-//! lines name other files. For seSparse see [`se_sparse`].
+//! lines name other files. seSparse is told of in `vmdk/se_sparse.rs`.
 //!
 //! # Topology
 //! A grain may begin on any sector: the tables say, as far as they were looked at. VMware and QEMU

@@ -50,11 +50,18 @@ impl<'a> Stack<'a> {
         Stack { providers, children, roots }
     }
 
-    /// Roots from top to bottom: sets, the last made first, then disks.
+    /// Drawings from top to bottom: sets, the last made first, then disks in containers, then disks.
     pub(crate) fn top_down(&self) -> Vec<usize> {
         let (disks, sets): (Vec<usize>, Vec<usize>) =
             self.roots.iter().partition(|&&root| self.providers[root].members.is_empty());
-        sets.into_iter().rev().chain(disks).collect()
+        let shown = (0..self.providers.len()).rev().filter(|&id| self.has_own_scale(id));
+        sets.into_iter().rev().chain(shown).chain(disks).collect()
+    }
+
+    /// True for the disk in a container: its bytes are no range of the file that it stands on.
+    fn has_own_scale(&self, id: usize) -> bool {
+        let p = &self.providers[id];
+        p.parent.is_some() && p.root == p.provider
     }
 
     /// The providers directly on `id`, by start.
@@ -83,7 +90,8 @@ impl<'a> Stack<'a> {
             }
             first_row += lanes.len();
             pieces.extend(here);
-            level = level.iter().flat_map(|&i| self.children[i].iter().copied()).collect();
+            let above = level.iter().flat_map(|&i| self.children[i].iter().copied());
+            level = above.filter(|&i| !self.has_own_scale(i)).collect();
         }
         pieces
     }
@@ -110,6 +118,22 @@ mod tests {
         let stack = Stack::new(&target);
         let rows: Vec<_> = stack.pieces(0).iter().map(|p| p.row.unwrap()).collect();
         assert_eq!(rows, [0, 1, 2, 3]);
+    }
+
+    /// A file of 64 MiB has room in 448 KiB.
+    #[test]
+    fn the_disk_in_a_container_has_a_scale_of_its_own() {
+        let mut target = samples::gpt();
+        let mut file = samples::gpt().providers.swap_remove(0);
+        (file.length, file.root) = (448 << 10, "file".into());
+        file.provider = "file".into();
+        target.providers[0].parent = Some("file".into());
+        target.providers.insert(0, file);
+        let stack = Stack::new(&target);
+        assert_eq!(stack.top_down(), [1, 0]);
+        assert_eq!(stack.pieces(0).len(), 1);
+        assert_eq!(stack.pieces(1).len(), target.providers.len() - 1);
+        assert_eq!(stack.pieces(1)[0].end, target.providers[1].length);
     }
 
     #[test]
