@@ -43,7 +43,7 @@
 //! | [`class`], [`format`](mod@format) | one class, or one recognised format, a file |
 //! | [`registry`] | the lists of classes, formats and schemes |
 //! | [`graph`], [`audit`] | disks put together, and the findings on them |
-//! | [`layout`], [`relocate`], [`plan`], [`newfs`] | layouts as text, moves, plans of stacks, a UFS that is made |
+//! | [`layout`], [`relocate`], [`plan`], [`newfs`] | layouts, moves, plans of stacks, a UFS made |
 
 #![forbid(unsafe_code)]
 

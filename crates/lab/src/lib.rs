@@ -35,7 +35,7 @@
 //! | [`rig`], [`files`] | blocks and file systems, real or virtual |
 //! | [`workload`], [`trace`], [`streams`] | what is asked of them |
 //! | [`os`] | what an operating system does in between, one system a file |
-//! | [`ab`], [`statistics`], [`result`](mod@result) | runs in pairs, their intervals, and what is written down |
+//! | [`ab`], [`statistics`], [`result`](mod@result) | runs in pairs, intervals, results |
 //! | [`study`], [`sweep`] | labs, and models over ranges of their parameters |
 
 #![deny(unsafe_code)]

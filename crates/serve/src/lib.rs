@@ -57,7 +57,7 @@
 //! |---|---|
 //! | [`front`] | the ways in: NBD, FUSE, ublk, and HTTP for one page |
 //! | [`layer`] | layers between a way in and the disks, one file each |
-//! | [`counting`] | counters of all exports, the stack that they follow, and the value that they come to |
+//! | [`counting`] | counters of exports, the stack they follow, their value |
 //! | [`retaste`] | the moment at which a table that a client writes is tasted again |
 
 #![forbid(unsafe_code)]

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `logical_block_size` | logical | 0 |
 //! | `physical_block_size` | physical | `alignment_offset` |
-//! | `minimum_io_size` above it | preferred, or the chunk of a striped set | `alignment_offset`, or 0 |
+//! | `minimum_io_size` above it | preferred, or chunk of a stripe | `alignment_offset`, or 0 |
 //! | `optimal_io_size` | optimal, or the row of a striped set | `alignment_offset`, or 0 |
 //! | `chunk_sectors` of a drive that is not zoned | chunk: an I/O across it is split | 0 |
 //! | `atomic_write_unit_max_bytes` | atomic | 0 |

@@ -3,7 +3,7 @@
 //!
 //! | capacity | file system | partition type | begins |
 //! |---|---|---|---|
-//! | up to 2 GiB (SDSC) | FAT12, FAT16 | 01, 04, 06 | so that the clusters begin on a boundary unit |
+//! | up to 2 GiB (SDSC) | FAT12, FAT16 | 01, 04, 06 | clusters begin on a boundary unit |
 //! | up to 32 GiB (SDHC) | FAT32 | 0b, 0c | on the boundary unit |
 //! | above (SDXC) | exFAT | 07 | on the boundary unit |
 //!

@@ -10,7 +10,7 @@
 //! | `latency.rs` | latencies of requests |
 //! | `medium.rs` | the layout on the medium |
 //! | `standing.rs` | the cost of a row, and its distance from the published value |
-//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | parts of charts: strips, positions, numbers for people |
+//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | parts of charts: strips, positions |
 
 mod accuracy;
 mod axis;

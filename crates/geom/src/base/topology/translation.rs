@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((packed.looked_at(), packed.off(file().facts[0].grain)), (None, None));
     }
 
-    /// A file that begins 512 bytes past a unit, as in an old partition: blocks 3584 further are on it.
+    /// A file that begins 512 bytes past a unit, as in an old partition: blocks 3584 on are on it.
     #[test]
     fn a_file_off_the_unit_has_other_blocks_on_it() {
         let grain = Grain::new(4096, 3584).unwrap();
