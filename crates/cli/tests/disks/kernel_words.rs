@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use trueline_geom::format::{imsm, md};
+use trueline_geom::format::{ddf, imsm, md};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::geom::Op;
 use trueline_geom::mapping::route::Piece;
@@ -207,6 +207,11 @@ fn examine(recipe: &str, graph: &Graph, disks: &str, said: &str, words: &mut Wor
         words.compare(&format!("{recipe}: disk{nth}: volumes"), own, firmware_volumes(said));
         return;
     }
+    if let Some(sign) = provider.signs.iter().find(|sign| sign.kind == ddf::KIND) {
+        let own: Vec<String> = sign.details.iter().map(|(_, volume)| volume.clone()).collect();
+        words.compare(&format!("{recipe}: disk{nth}: volumes"), own, ddf_volumes(said));
+        return;
+    }
     let Some(sign) = provider.signs.iter().find(|sign| sign.kind == md::KIND) else {
         return words.compare(&format!("{recipe}: disk{nth}: a sign"), None, value("Version"));
     };
@@ -261,6 +266,24 @@ fn firmware_volumes(said: &str) -> Vec<String> {
         Some(format!("{name}: raid{level} of {disks} disks{chunks}"))
     };
     said.split("\n[").skip(1).filter_map(volume).collect()
+}
+
+/// The volumes of a DDF container as `mdadm --examine` numbers them, in the words of a sign. Of a
+/// RAID1 it says no chunk.
+fn ddf_volumes(said: &str) -> Vec<String> {
+    let volume = |nth: usize| {
+        let value = |key: &str| {
+            let key = format!("{key}[{nth}] : ");
+            Some(said.lines().find_map(|line| line.trim().strip_prefix(&*key))?.trim())
+        };
+        let (name, level) = (value("Name")?, value("Raid Level")?.to_lowercase());
+        let members = value("Raid Devices")?.split(' ').next()?;
+        let chunk = value("Chunk Size").and_then(|text| text.strip_suffix(" sectors"));
+        let chunk = chunk.map(|sectors| SECTOR * sectors.parse::<u64>().expect("a number"));
+        let chunk = chunk.map_or(String::new(), |chunk| format!(", chunks of {chunk} bytes"));
+        Some(format!("{name}: {level} of {members} members{chunk}"))
+    };
+    (0..).map_while(volume).collect()
 }
 
 /// Compares the sizes of a list of lsblk's, and of what stands on each.

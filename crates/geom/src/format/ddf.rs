@@ -164,7 +164,9 @@ fn named<O: ByteOrder>(probe: &Probe<'_>, at: u64, header: &Header<O>) -> Vec<St
     let words = |c: Configuration<O>| {
         let name = section(header.virtual_disk_records.get())
             .and_then(|at| name(probe, at, header.virtual_disk_records_length.get(), &c.guid));
-        let chunk = SECTOR.checked_shl(c.strip_size.into()).filter(|_| c.strip_size < 32);
+        // A mirror has a number in this field too, and no chunks.
+        let has_chunk = c.strip_size < 32 && c.primary_raid_level != 1;
+        let chunk = has_chunk.then(|| SECTOR << c.strip_size);
         let chunk = chunk.map_or(String::new(), |chunk| format!(", chunks of {chunk} bytes"));
         format!(
             "{}{} of {} members{chunk}",

@@ -49,6 +49,13 @@ pub(super) enum Fault {
         /// Number of stripes over which they lie.
         stripes: u64,
     },
+    /// Extents that a reshape keeps for itself, all of a segment or more.
+    Room {
+        /// Extents of the reshape.
+        room: u64,
+        /// Extents of the segment.
+        of: u64,
+    },
     /// Stripe size in bytes that is none on extents of so many bytes.
     Stripe {
         /// Bytes of a stripe.
@@ -116,6 +123,9 @@ impl fmt::Display for Fault {
             Fault::Without(what) => write!(f, "no {what}"),
             Fault::Uneven { extents, stripes } => {
                 write!(f, "{extents} extents on {stripes} stripes")
+            }
+            Fault::Room { room, of } => {
+                write!(f, "{room} extents for a reshape, of {of} extents in all")
             }
             Fault::Stripe { size, extent } => {
                 write!(f, "a stripe size of {size} bytes, on extents of {extent}")

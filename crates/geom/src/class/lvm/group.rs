@@ -340,8 +340,16 @@ mod tests {
         let cache = segment(0, "type = \"cache+X\" chunk_size = 128 cache_mode = \"writeback\"");
         let words = "segment type cache+X, chunks of 65536 bytes, writeback".to_string();
         assert_eq!(lv(&cache).unwrap()[0].kind, SegmentKind::Other(words));
-        let raid = "type = \"raid5+RESHAPE\" stripe_size = 128 reshape_count = 16";
-        let words = "segment type raid5+RESHAPE, stripes of 65536 bytes".to_string();
-        assert_eq!(lv(&segment(0, raid)).unwrap()[0].kind, SegmentKind::Other(words));
+        let raid = |room: u64| {
+            format!(
+                "segment1 {{ start_extent = 0 extent_count = 12 type = \"raid5+RESHAPE\" \
+                stripe_size = 128 reshape_count = {room} \
+                raids = [\"a\", \"a\", \"a\", \"a\", \"a\", \"a\"] }}"
+            )
+        };
+        // Two of three images have data, and each of them has that room.
+        assert_eq!(lv(&raid(0)).unwrap()[0].count, 12);
+        assert_eq!(lv(&raid(4)).unwrap()[0].count, 4);
+        assert!(wrong(&raid(6)).contains("12 extents for a reshape, of 12"));
     }
 }

@@ -193,25 +193,14 @@ impl<'a> Building<'a> {
             })
             .collect();
         let new = self.layout(&self.newest.shape)?;
-        let (parts, length) = match self.newest.reshape {
-            None => {
-                let length = new.length();
-                (vec![Part { end: length, layout: new, moved: false }], length)
-            }
+        let parts = match self.newest.reshape {
+            None => Part::whole(new),
             Some(reshape) => {
                 let old = self.layout(&reshape.old)?;
-                let length = old.length().min(new.length());
-                let position = reshape.position.min(length);
-                let new = |end| Part { end, layout: new, moved: true };
-                let old = |end| Part { end, layout: old, moved: false };
-                let parts = if reshape.backwards {
-                    vec![old(position), new(length)]
-                } else {
-                    vec![new(position), old(length)]
-                };
-                (parts, length)
+                Part::around(reshape.position, reshape.backwards, old, new)
             }
         };
+        let length = parts.last().map_or(0, |part| part.end);
         if length == 0 {
             return Err(Fault::Empty);
         }

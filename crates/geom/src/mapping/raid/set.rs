@@ -55,6 +55,27 @@ pub struct Part {
     pub moved: bool,
 }
 
+impl Part {
+    /// The parts of a set without a reshape.
+    pub fn whole(layout: Layout) -> Vec<Part> {
+        vec![Part { end: layout.length(), layout, moved: false }]
+    }
+
+    /// The parts of a set that goes from one layout to another, and has come to byte `position` of
+    /// its own: from the front, or from the end.
+    pub fn around(position: u64, backwards: bool, old: Layout, new: Layout) -> Vec<Part> {
+        let length = old.length().min(new.length());
+        let position = position.min(length);
+        let new = |end| Part { end, layout: new, moved: true };
+        let old = |end| Part { end, layout: old, moved: false };
+        if backwards {
+            vec![old(position), new(length)]
+        } else {
+            vec![new(position), old(length)]
+        }
+    }
+}
+
 /// A set with one of md's layouts, over those of its members that are there.
 pub struct Set {
     /// Name of its provider.

@@ -203,11 +203,6 @@ fn segment(
             striped(images?, section, extent, count)?
         }
         "raid0_meta" => striped(images(section.list("raids"), names)?, section, extent, count)?,
-        // Its extents include the room that a reshape takes on every image, and its data may begin
-        // behind that; so it is until LVM has taken the room away.
-        _ if section.number("reshape_count").is_some_and(|extents| extents > 0) => {
-            SegmentKind::Other(named(word, section))
-        }
         other => match shape(other, section) {
             Some(shape) => raid(other, shape, section, names)?,
             None => {
@@ -215,9 +210,29 @@ fn segment(
             }
         },
     };
+    // The extents of the text include the room that a reshape takes on every image, and keeps until
+    // LVM takes it away.
+    let room = match &kind {
+        SegmentKind::Raid(raid) => room(&raid.shape, section),
+        _ => 0,
+    };
+    let left = count.checked_sub(room).filter(|&left| left > 0);
+    let count = left.ok_or(Fault::Room { room, of: count })?;
     let used = |place: &ExtentAddress| kind.places().iter().any(|own| own.on == place.on);
     let with = mentioned(section, &kind, names).into_iter().filter(|place| !used(place)).collect();
     Ok(Segment { first, count, kind, with })
+}
+
+/// Extents of a RAID volume that are a reshape's, which counts them for every image with data:
+/// LVM's `_seg_len`.
+fn room(shape: &RaidShape, section: &Section<'_>) -> u64 {
+    let parity = match shape.level {
+        4 | 5 => 1,
+        6 => 2,
+        _ => 0,
+    };
+    let each = section.number("reshape_count").unwrap_or(0);
+    each.saturating_mul(u64::from(shape.disks.saturating_sub(parity)))
 }
 
 /// Stripes of `count` extents of `extent` bytes together.

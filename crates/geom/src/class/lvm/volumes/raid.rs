@@ -18,6 +18,7 @@ use crate::mapping::geom::{Arrangement, Extent, Geom, Op};
 use crate::mapping::raid::fault::Exclusion;
 use crate::mapping::raid::layout::Layout;
 use crate::mapping::raid::set::{Half, Part, Set};
+use crate::mapping::raid::shape::RaidShape;
 use crate::mapping::slices::bounded;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
@@ -25,8 +26,10 @@ use zerocopy::little_endian::{U32, U64};
 const MAGIC: &[u8; 4] = b"DmRd";
 /// `FEATURE_FLAG_SUPPORTS_V190`: the fields from `flags` on count.
 const EXTENDED: u32 = 1;
-/// Flag of a reshape under way, `SB_FLAG_RESHAPE_ACTIVE`.
+/// Flags of a reshape under way, `SB_FLAG_RESHAPE_ACTIVE`, and of one that goes from the end to the
+/// front, `SB_FLAG_RESHAPE_BACKWARDS`.
 const RESHAPES: u32 = 1;
+const BACKWARDS: u32 = 2;
 /// Events by which an image may be behind: it missed the last write of superblocks alone.
 const MARGIN: u64 = 1;
 
@@ -73,21 +76,44 @@ impl Superblock {
         words.get(role / 64).is_some_and(|word| word >> (role % 64) & 1 != 0)
     }
 
-    /// First byte of the data on the image.
-    fn start(&self) -> u64 {
-        if self.is_extended() { self.data_offset.get().saturating_mul(SECTOR) } else { 0 }
+    /// First bytes of the data on the image, before a reshape and after it.
+    fn starts(&self) -> [u64; 2] {
+        let byte = |sector: U64| sector.get().saturating_mul(SECTOR);
+        match (self.is_extended(), self.reshapes()) {
+            (false, _) => [0, 0],
+            (true, false) => [byte(self.data_offset); 2],
+            (true, true) => [byte(self.data_offset), byte(self.new_data_offset)],
+        }
+    }
+
+    /// True if a reshape is under way.
+    fn reshapes(&self) -> bool {
+        self.is_extended() && self.flags.get() & RESHAPES != 0
+    }
+
+    /// The shape of a volume before its reshape. The number of images is that of the new one.
+    fn old(&self, raid: &Raid) -> RaidShape {
+        let disks = self.num_devices.get().wrapping_sub(self.delta_disks.get());
+        let chunk = u64::from(self.stripe_sectors.get()) * SECTOR;
+        RaidShape { layout: self.layout.get(), chunk, disks, ..raid.shape }
     }
 
     /// The contradiction to what the group says is `raid`, for which the volume is not made by it.
     fn contradicts(&self, raid: &Raid) -> Option<Differs> {
-        if self.is_extended() && self.flags.get() & RESHAPES != 0 {
-            return Some(Differs::Reshapes);
-        }
-        let bytes = u64::from(self.stripe_sectors.get()) * SECTOR;
-        let images = (self.level.get(), self.layout.get(), bytes, self.num_devices.get());
+        let (level, layout, sectors) = match self.reshapes() {
+            true => (self.new_level, self.new_layout, self.new_stripe_sectors),
+            false => (self.level, self.layout, self.stripe_sectors),
+        };
+        let bytes = u64::from(sectors.get()) * SECTOR;
+        let images = (level.get(), layout.get(), bytes, self.num_devices.get());
         let shape = &raid.shape;
         let level = u32::try_from(shape.level).unwrap_or(u32::MAX);
         let group = (level, shape.layout, shape.chunk, shape.disks);
+        if self.reshapes() {
+            let follows = images == group && self.level.get() == level;
+            let is_followed = follows && self.old(raid).disks <= shape.disks;
+            return (!is_followed).then_some(Differs::Reshapes);
+        }
         // Images are added to a RAID1 and taken from it, and it has no chunk.
         let same = images == group || (images.0, level) == (1, 1);
         (!same).then_some(Differs::Shape { images, group })
@@ -130,13 +156,24 @@ impl Maker<'_> {
         let name = own.path(self.group);
         let length = own.extents().saturating_mul(self.group.extent);
         let share = size(raid, length);
-        let layout = Layout::new(&raid.shape, share, &vec![length; raid.images.len()])
-            .map_err(|why| Fault::Raid(why).within(&name))?;
+        let layout = |shape: &RaidShape| {
+            Layout::new(shape, share, &vec![length; raid.images.len()])
+                .map_err(|why| Fault::Raid(why).within(&name))
+        };
         let superblocks: Vec<Result<Option<Superblock>, MapFault>> =
             raid.metadata.iter().map(|&volume| self.superblock(volume)).collect();
         let known = superblocks.iter().filter_map(|found| found.as_ref().ok()?.as_ref());
         let newest = known.max_by_key(|sb| sb.events.get()).cloned();
         let wrong = newest.as_ref().and_then(|newest| newest.contradicts(raid));
+        let new = layout(&raid.shape)?;
+        let mut parts = match newest.as_ref().filter(|sb| sb.reshapes() && wrong.is_none()) {
+            None => Part::whole(new),
+            Some(sb) => {
+                let position = sb.reshape_position.get().saturating_mul(SECTOR);
+                let backwards = sb.flags.get() & BACKWARDS != 0;
+                Part::around(position, backwards, layout(&sb.old(raid))?, new)
+            }
+        };
         if let Some(why) = &wrong {
             let message = format!("{why}: its contents are not followed");
             draft.findings.push(Finding::new(&finding::UNREAD, Severity::Warning, 0, message));
@@ -158,16 +195,22 @@ impl Maker<'_> {
         draft.findings.extend(bounded(left));
         let missing = roles.iter().filter(|halves| halves.is_empty()).count();
         let resynced = newest.as_ref().is_none_or(|sb| sb.array_resync_offset.get() == u64::MAX);
-        if missing > 0 && !resynced && matches!(layout, Layout::Parity(_)) {
+        // The last row may not be all of the volume's.
+        parts.iter_mut().for_each(|part| part.end = part.end.min(length));
+        let has_parity = parts.iter().any(|part| matches!(part.layout, Layout::Parity(_)));
+        if missing > 0 && !resynced && has_parity {
             draft.findings.push(unsynced());
         }
-        let is_whole = wrong.is_none() && has_enough(&layout, &roles, missing);
+        let has_enough = parts.iter().all(|part| has_enough(&part.layout, &roles, missing));
+        let is_whole = wrong.is_none() && has_enough;
         if !is_whole && wrong.is_none() {
             draft.findings.push(too_few(raid, missing));
         }
-        let read_only = read_only(&layout, &roles, missing, resynced);
-        let end = layout.length().min(length);
-        let parts = vec![Part { end, layout, moved: false }];
+        let read_only = match &parts[..] {
+            [only] => read_only(&only.layout, &roles, missing, resynced),
+            _ => Some("a reshape of it is under way"),
+        };
+        let end = parts.last().map_or(0, |part| part.end);
         let arrangement = Some(Arrangement {
             level: raid.word.clone(),
             layout: None,
@@ -198,17 +241,17 @@ impl Maker<'_> {
         };
         let found_at = self.find(place, 0, draft).filter(|_| is_whole);
         let (consumer, first, length) = found_at.ok_or(LeftOut::Torn)?;
-        let half = |recovered, start: u64| {
-            let end = start.saturating_add(share);
+        let half = |recovered, starts: [u64; 2]| {
+            let end = starts[0].max(starts[1]).saturating_add(share);
             if end > length {
                 return Err(LeftOut::Md(Exclusion::Short { length, end }));
             }
-            let offset = first.saturating_add(start);
-            Ok(Half { consumer, offset, new_offset: offset, recovered, bad: Vec::new() })
+            let [offset, new_offset] = starts.map(|start| first.saturating_add(start));
+            Ok(Half { consumer, offset, new_offset, recovered, bad: Vec::new() })
         };
         match (found.as_ref().map_err(|_| LeftOut::Unreadable)?, newest) {
             // A set that was never started: all images are as they were made.
-            (None, None) => half(u64::MAX, 0),
+            (None, None) => half(u64::MAX, [0; 2]),
             (None, Some(_)) => Err(LeftOut::New),
             (Some(sb), newest) => {
                 let is_mirror = matches!(raid.shape.level, 1 | 10);
@@ -216,7 +259,7 @@ impl Maker<'_> {
                     Some(why) => Err(why),
                     None => {
                         let recovered = sb.disk_recovery_offset.get().saturating_mul(SECTOR);
-                        half(recovered, sb.start())
+                        half(recovered, sb.starts())
                     }
                 }
             }

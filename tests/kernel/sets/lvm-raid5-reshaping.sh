@@ -3,6 +3,7 @@
 vgcreate -s 64k vg "$@"
 lvcreate -y -n lv --type raid5 -i 2 -I 64k -L 64M vg "$1" "$2" "$3"
 synced
+fill /dev/vg/lv
 lvchange -y --maxrecoveryrate 100k vg/lv
 lvconvert -y --stripes 3 vg/lv
 usleep 3000000
