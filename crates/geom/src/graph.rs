@@ -313,7 +313,12 @@ impl Graph {
             found.tables.clear();
         }
         found.settle();
-        if let Some(format) = provider.format.as_deref().filter(|&said| !found.has_format(said)) {
+        let other = provider.format.as_deref().filter(|&said| !found.has_format(said));
+        if provider.is_backing && found.container.is_none() {
+            // The disk of which it is a part shows what is on it.
+            found.be_bytes();
+        }
+        if let Some(format) = other {
             let message = format!("it is no {format}, as it was said to be");
             found.findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
         }

@@ -1,10 +1,11 @@
 //! Mapping of bytes: the answers of a geom, partitions as it offers them, RAID's places on
-//! members, and routes compiled from several geoms.
+//! members, segments of volumes, and routes compiled from several geoms.
 
 pub mod geom;
 pub mod partition;
 pub mod raid;
 pub mod route;
+pub mod segments;
 pub mod slices;
 pub mod tables;
 mod unpack;

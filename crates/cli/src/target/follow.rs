@@ -18,7 +18,7 @@ use trueline_geom::registry;
 use trueline_host::disk::file::{self, Access};
 
 /// Files that are followed to from the disks of one target.
-const MOST: usize = 32;
+const MOST: usize = 256;
 
 /// Links the disks of `target` to what containers among them name, and opens further disks for
 /// names that are followed. A name that is not is a finding about its disk.

@@ -128,3 +128,69 @@ fn the_disk_in_a_container_is_served_and_not_its_file() {
     }
     assert!(fs::read(images.join("base.qcow2")).expect("the image") == before);
 }
+
+/// Five GiB, of which VMware's formats put two into a file, or eight.
+const EXTENTS: &str = "truncate -s 5G large
+    printf 'label: gpt\\nstart=2048, size=4190208\\nsize=4194304\\n' | sfdisk -q large
+    mke2fs -q -t ext4 -b 4096 -E offset=2146435072 large 2G
+    for kind in monolithicFlat twoGbMaxExtentFlat twoGbMaxExtentSparse; do
+        mkdir $kind
+        qemu-img convert -O vmdk -o subformat=$kind large $kind/vm.vmdk
+    done";
+
+#[test]
+fn extents_in_files_of_their_own_are_one_disk() {
+    let Some(here) = made(EXTENTS) else { return };
+    for kind in ["monolithicFlat", "twoGbMaxExtentFlat", "twoGbMaxExtentSparse"] {
+        let images = here.path().join(kind);
+        let alone = run(&images, "check --json vm.vmdk").json();
+        assert_eq!(alone["verdict"], "unknown", "{kind}: {alone}");
+        let told = run(&images, "check --json --follow vm.vmdk").json();
+        assert_eq!(told["verdict"], "aligned", "{kind}: {told}");
+        let partition = list(&told["targets"][0], "providers")
+            .iter()
+            .find(|provider| provider["provider"] == "p2")
+            .unwrap_or_else(|| panic!("{kind}: {told}"));
+        assert_eq!(partition["kind"], "ext4", "{kind}: {partition}");
+        let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["serve", "--follow", "vm.vmdk", "--run"])
+            .arg("qemu-img compare -f raw -F raw ../large \"$uri\"")
+            .current_dir(&images)
+            .output()
+            .expect("trueline");
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(said.contains("Images are identical"), "{kind}: {said}");
+    }
+    // An extent is no disk, and one that is gone is none that could be read past.
+    let images = here.path().join("twoGbMaxExtentSparse");
+    let told = run(&images, "check --json vm-s002.vmdk").json();
+    assert_eq!(told["verdict"], "unknown", "{told}");
+    fs::remove_file(images.join("vm-s002.vmdk")).expect("an extent");
+    let told = run(&images, "check --json --follow vm.vmdk").json();
+    assert_eq!(told["verdict"], "unknown", "{told}");
+}
+
+/// QEMU looks for a data file where it runs, and people keep it beside the image.
+#[test]
+fn clusters_in_a_data_file_are_where_the_guest_has_them() {
+    let script = "mkdir images; cd images
+        qemu-img convert -O qcow2 -o data_file=data.raw ../raw plain.qcow2
+        qemu-img create -q -f qcow2 -o data_file=over.raw -b plain.qcow2 -F qcow2 over.qcow2
+        qemu-io -f qcow2 -c 'write -P 7 22M 64k' -c 'write -P 9 0 512' over.qcow2 >/dev/null
+        qemu-img convert -f qcow2 -O raw over.qcow2 whole";
+    let Some(here) = made(script) else { return };
+    let images = here.path().join("images");
+    assert_eq!(run(&images, "check --json plain.qcow2").json()["verdict"], "unknown");
+    let told = run(&images, "check --json --follow plain.qcow2 --for ssd-16k").json();
+    assert_eq!(told["verdict"], "aligned", "{told}");
+    for (image, disk) in [("plain.qcow2", "../raw"), ("over.qcow2", "whole")] {
+        let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["serve", "--follow", image, "--run"])
+            .arg(format!("qemu-img compare -f raw -F raw {disk} \"$uri\""))
+            .current_dir(&images)
+            .output()
+            .expect("trueline");
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(said.contains("Images are identical"), "{image}: {said}");
+    }
+}

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(super) const FILE: usize = 0;
 /// Consumer that has what is not in the file: what a backing file or a parent shows.
 const PARENT: usize = 1;
+
 /// A format whose file shows one disk. Whatever else a class says of it follows from that.
 pub(super) trait Container: Sync {
     /// The kind of its sign, whose name it has as a class.
@@ -84,6 +85,17 @@ pub(super) enum Parent {
     Here(u64),
 }
 
+/// File in which the blocks lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// That of the tables, of so many bytes.
+    File(u64),
+    /// Another one that is not here.
+    Missing,
+    /// Another one of so many bytes, as the last consumer.
+    Here(u64),
+}
+
 /// Runs of blocks that are looked at of a table, evenly apart.
 const RUNS: u64 = 32;
 /// Blocks of such a run.
@@ -137,8 +149,7 @@ pub(super) struct Contents<T> {
     pub(super) table: T,
     /// Size of the guest's disk in bytes.
     pub(super) length: u64,
-    /// Length of the file in bytes.
-    pub(super) file: u64,
+    pub(super) home: Home,
     pub(super) parent: Parent,
     /// Sector of the guest's disk in bytes, where the container names one.
     pub(super) sector: Option<u64>,
@@ -175,6 +186,28 @@ impl<T: BlockTable> Contents<T> {
 }
 
 impl<T> Contents<T> {
+    /// The consumer that has the blocks, and its length in bytes; `None` if it is not here.
+    fn home(&self) -> Option<(usize, u64)> {
+        match self.home {
+            Home::File(length) => Some((FILE, length)),
+            Home::Missing => None,
+            Home::Here(length) if self.parent == Parent::None => Some((PARENT, length)),
+            Home::Here(length) => Some((PARENT + 1, length)),
+        }
+    }
+
+    /// The place of `length` bytes at `at` in the file that has the blocks.
+    fn at(&self, at: Option<u64>, length: u64) -> Extent {
+        let here = at.zip(self.home());
+        match here.and_then(|(at, (consumer, end))| Some((consumer, at, end.checked_sub(at)?))) {
+            // A file that was cut: what is left of the block is there.
+            Some((consumer, offset, left @ 1..)) => {
+                Extent::At { consumer, offset, length: length.min(left) }
+            }
+            _ => Extent::Fail { length },
+        }
+    }
+
     /// The place of `length` bytes at `offset` that are not in the file.
     fn absent(&self, offset: u64, length: u64) -> Extent {
         match self.parent {
@@ -195,7 +228,8 @@ impl<T: BlockTable> Geom for Contents<T> {
     }
 
     fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
-        let Some(file) = below.get(FILE) else { return Topology::new(1, self.length) };
+        let file = self.home().and_then(|(consumer, _)| below.get(consumer));
+        let Some(file) = file else { return Topology::new(1, self.length) };
         let mut top = file.translated(&self.translation, self.length);
         if let (Parent::Here(_), Some(parent)) = (self.parent, below.get(PARENT)) {
             // Any block may be in either of them.
@@ -228,13 +262,7 @@ impl<T: BlockTable> Geom for Contents<T> {
         let within = offset % block;
         let length = self.joined(nth, place, offset.saturating_add(length), tables) - offset;
         match place {
-            Place::At(at) => match at.checked_add(within).filter(|&at| at < self.file) {
-                // A file that was cut: what is left of the block is there.
-                Some(at) => {
-                    Extent::At { consumer: FILE, offset: at, length: length.min(self.file - at) }
-                }
-                None => Extent::Fail { length },
-            },
+            Place::At(at) => self.at(at.checked_add(within), length),
             Place::Packed(packed, first) => Extent::Packed {
                 consumer: FILE,
                 block: packed,
@@ -252,8 +280,14 @@ impl<T: BlockTable> Geom for Contents<T> {
     }
 
     fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
-        let parent = Parent::Here(*lengths.first()?);
-        (self.parent != Parent::None).then(|| Arc::new(Contents { parent, ..self.clone() }) as _)
+        let (mut lengths, mut contents) = (lengths.iter().copied(), self.clone());
+        if self.parent != Parent::None {
+            contents.parent = Parent::Here(lengths.next()?);
+        }
+        if !matches!(self.home, Home::File(_)) {
+            contents.home = Home::Here(lengths.next()?);
+        }
+        Some(Arc::new(contents))
     }
 
     fn translation(&self) -> Option<&Translation> {

@@ -43,12 +43,9 @@ pub mod chunks;
 mod copies;
 mod fault;
 mod group;
-mod segments;
 mod text;
 mod tree;
 mod volumes;
-
-pub use segments::{Places, Segments};
 
 /// The class `lvm`, for LVM2's volume groups.
 pub struct Lvm;

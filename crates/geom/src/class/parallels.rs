@@ -18,7 +18,7 @@
 //! QEMU `docs/interop/parallels.txt`; `block/parallels.c`, `parallels_open`, for what is refused.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Parent, Place, looked_at};
+use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Sign};
@@ -138,7 +138,7 @@ impl Container for Parallels {
             if header.by_clusters() { Vec::new() } else { looked_at(&table, length, probe) };
         let contents = Contents {
             length,
-            file: probe.length(),
+            home: Home::File(probe.length()),
             parent: Parent::None,
             sector: None,
             translation: match blocks {

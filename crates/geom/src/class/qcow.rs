@@ -16,7 +16,7 @@
 //! QEMU `block/qcow.c`: `QCowHeader`, `qcow_open` for what is refused, `get_cluster_offset`.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Parent, Place, looked_at};
+use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -118,7 +118,7 @@ impl Container for Qcow {
         let cluster = table.block();
         let contents = Contents {
             length,
-            file: probe.length(),
+            home: Home::File(probe.length()),
             parent: if is_overlay { Parent::Missing } else { Parent::None },
             sector: None,
             translation: match looked_at(&table, length, probe) {

@@ -4,21 +4,23 @@
 //! Big-endian header at byte 0: `QFI\xfb` and version 2 or 3. The virtual disk is cut into
 //! clusters. An L1 table has the places of L2 tables, each a cluster, and those the places of
 //! clusters: plain, compressed, zero, or absent, which a backing file has instead. Extended L2
-//! entries tell of 32 parts of each cluster.
+//! entries tell of 32 parts of each cluster. Clusters may lie in an external data file, each where
+//! the guest has it.
 //!
 //! # Topology
 //! Plain clusters lie at multiples of their own size, so every unit that divides it is kept.
 //!
 //! # Limits
-//! Internal snapshots are passed over: the active table counts. Encrypted images, those with an
-//! external data file and those marked corrupt are `unknown`. Limits are QEMU's: clusters of 512
+//! Internal snapshots are passed over: the active table counts. Encrypted images and those marked
+//! corrupt are `unknown`. A data file is looked for beside the image, where QEMU takes its own
+//! working directory. Limits are QEMU's: clusters of 512
 //! bytes to 2 MiB, an L1 table of 32 MiB.
 //!
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole, round_up};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -68,9 +70,15 @@ const COMPRESSION: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 const KNOWN: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTENDED_L2;
 
+/// Extensions of the header whose data are text.
+const BACKING_FORMAT: u32 = 0xe279_2aca;
+const DATA_FILE_NAME: u32 = 0x4441_5441;
+
 /// Offset in an entry of L1 or L2.
 const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
 const COMPRESSED: u64 = 1 << 62;
+/// `QCOW_OFLAG_COPIED`: in a data file, the cluster at byte 0 is known by it.
+const COPIED: u64 = 1 << 63;
 /// Reads as zeros, of an entry that is not extended.
 const ZERO: u64 = 1;
 /// Largest L1 table in bytes, `QCOW_MAX_L1_SIZE`.
@@ -120,7 +128,6 @@ fn refusal(header: &Header) -> Option<&'static str> {
         (features & !KNOWN != 0, "it uses features that are not known here"),
         (features & CORRUPT != 0, "it is marked as corrupt: qemu-img check -r all mends it"),
         (header.crypt_method.get() != 0, "it is encrypted"),
-        (features & DATA_FILE != 0, "its data are in a file of their own"),
         (header.compression_type > 1, "its compression is not known here"),
         (extended && bits < 14, "its clusters are too small for extended entries"),
         (l1.saturating_mul(8) > MOST_L1, "its L1 table is larger than QEMU takes"),
@@ -140,13 +147,22 @@ fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     let length = header.backing_file_size.get().min(1023);
     let name = probe.bytes(at, usize::try_from(length).ok()?).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).into_owned();
-    Some(Reference { role: "backing file", name, format: backing_format(header, probe) })
+    Some(Reference { role: "backing file", name, format: extension(BACKING_FORMAT, header, probe) })
 }
 
-/// The backing file's format, of the extensions behind the header: type, length, and that many
-/// bytes padded to 8.
-fn backing_format(header: &Header, probe: &Probe<'_>) -> Option<String> {
-    const FORMAT: u32 = 0xe279_2aca;
+/// The external data file, which an extension of the header names.
+fn data_file(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
+    let name = has_data_file(header).then(|| extension(DATA_FILE_NAME, header, probe))?;
+    let name = name.unwrap_or_default();
+    Some(Reference { role: "data file", name, format: Some("raw".into()) })
+}
+
+fn has_data_file(header: &Header) -> bool {
+    header.incompatible_features.get() & DATA_FILE != 0
+}
+
+/// The text of an extension behind the header: type, length, and that many bytes padded to 8.
+fn extension(wanted: u32, header: &Header, probe: &Probe<'_>) -> Option<String> {
     const MOST: usize = 16;
     let is_old = header.version.get() == 2;
     let mut at = if is_old { 72 } else { u64::from(header.header_length.get()) };
@@ -156,8 +172,8 @@ fn backing_format(header: &Header, probe: &Probe<'_>) -> Option<String> {
         if kind.get() == 0 || data > 1 << header.cluster_bits.get() {
             return None;
         }
-        if kind.get() == FORMAT {
-            let name = probe.bytes(data, usize::try_from(length.get().min(64)).ok()?)?;
+        if kind.get() == wanted {
+            let name = probe.bytes(data, usize::try_from(length.get().min(1023)).ok()?)?;
             return Some(String::from_utf8_lossy(&name).into_owned());
         }
         at = data.checked_add(round_up(length.get().into(), 8)?)?;
@@ -178,6 +194,7 @@ impl Format for Qcow2 {
         sign.details.push(("virtual size", header.size.get().to_string()));
         sign.details.push(("cluster size", (1u64 << header.cluster_bits.get()).to_string()));
         sign.references.extend(backing(&header, probe));
+        sign.references.extend(data_file(&header, probe));
         Some(sign)
     }
 }
@@ -196,15 +213,20 @@ impl Container for Qcow2 {
             extended,
             zeroes: header.version.get() >= 3,
             packing,
+            elsewhere: has_data_file(&header),
         };
         let is_overlay = header.backing_file_offset.get() != 0;
         let contents = Contents {
             table,
             length: header.size.get(),
-            file: probe.length(),
+            home: if has_data_file(&header) { Home::Missing } else { Home::File(probe.length()) },
             parent: if is_overlay { Parent::Missing } else { Parent::None },
             sector: None,
-            translation: Translation::by_format(1 << bits, 0),
+            translation: if has_data_file(&header) {
+                Translation::identical(1 << bits)
+            } else {
+                Translation::by_format(1 << bits, 0)
+            },
         };
         Taste::Geom(Arc::new(contents), Vec::new())
     }
@@ -219,6 +241,8 @@ struct Clusters {
     /// True for version 3, in which an entry may say that a cluster is zero.
     zeroes: bool,
     packing: Packing,
+    /// True for clusters in an external data file.
+    elsewhere: bool,
 }
 
 impl Clusters {
@@ -256,14 +280,19 @@ impl BlockTable for Clusters {
         let at = table.checked_add(cluster % entries * width);
         let entry = number(at)?;
         if entry & COMPRESSED != 0 {
+            if self.elsewhere {
+                return Ok(Place::Broken);
+            }
             return Ok(Place::Packed(self.packed(entry), part * self.block()));
         }
-        let (offset, mut is_zero, mut is_there) = (entry & OFFSET, false, entry & OFFSET != 0);
+        let (offset, mut is_zero) = (entry & OFFSET, false);
+        let is_placed = offset != 0 || self.elsewhere && entry & COPIED != 0;
+        let mut is_there = is_placed;
         if self.extended {
             let states = number(at.and_then(|at| at.checked_add(8)))?;
             is_zero = states >> (PARTS + part) & 1 != 0;
             is_there = states >> part & 1 != 0;
-            if is_there && (is_zero || offset == 0) {
+            if is_there && (is_zero || !is_placed) {
                 return Ok(Place::Broken);
             }
         } else if self.zeroes {
@@ -275,7 +304,8 @@ impl BlockTable for Clusters {
         if !is_there {
             return Ok(Place::Absent);
         }
-        if !is_whole(offset, 1 << self.bits) {
+        let is_elsewhere = self.elsewhere && Some(offset) != cluster.checked_mul(1 << self.bits);
+        if !is_whole(offset, 1 << self.bits) || is_elsewhere {
             return Ok(Place::Broken);
         }
         Ok(Place::At(offset + part * self.block()))

@@ -16,7 +16,7 @@
 //! QEMU `docs/interop/qed_spec.rst`; `block/qed.c`, `bdrv_qed_do_open`, for what is refused.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
@@ -128,7 +128,7 @@ impl Container for Qed {
         let contents = Contents {
             table,
             length: header.image_size.get(),
-            file: probe.length(),
+            home: Home::File(probe.length()),
             parent: if is_overlay { Parent::Missing } else { Parent::None },
             sector: None,
             translation: Translation::by_format(cluster, 0),

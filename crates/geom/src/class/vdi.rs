@@ -21,7 +21,7 @@
 //! `block/vdi.c`, `vdi_open`, for what is refused.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Sign};
@@ -154,7 +154,7 @@ impl Container for Vdi {
         };
         let contents = Contents {
             length: header.disk_size.get(),
-            file: probe.length(),
+            home: Home::File(probe.length()),
             parent: Parent::None,
             sector: None,
             translation: Translation::by_stride(block, table.stride, table.data),

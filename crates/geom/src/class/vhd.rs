@@ -25,7 +25,7 @@
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, without_parent,
+    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, without_parent,
 };
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
@@ -289,7 +289,7 @@ impl Container for Vhd {
                 findings.extend(parent.as_deref().map(|name| without_parent(KIND, name)));
                 let contents = Contents {
                     length: footer.size(),
-                    file: probe.length(),
+                    home: Home::File(probe.length()),
                     parent: if parent.is_some() { Parent::Missing } else { Parent::None },
                     sector: None,
                     translation: translation(probe, &blocks, &scan),

@@ -22,7 +22,7 @@
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, without_parent,
+    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, without_parent,
 };
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
@@ -108,7 +108,7 @@ impl Container for Vhdx {
         translation.allocation = disk.block;
         let contents = Contents {
             length: disk.size,
-            file: probe.length(),
+            home: Home::File(probe.length()),
             parent: if has_parent { Parent::Missing } else { Parent::None },
             sector: Some(disk.logical),
             translation,

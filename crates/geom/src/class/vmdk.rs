@@ -16,8 +16,8 @@
 //! runs, so it is never off.
 //!
 //! # Limits
-//! Extents of a disk in several files are not joined, and an extent that was not closed is
-//! `unknown`. A `COWD` or seSparse extent does not say if it has a parent; as snapshots have, its
+//! An extent that is named by a descriptor is `unknown` by itself, as is one that was not closed;
+//! the descriptor of a snapshot is not followed. A `COWD` or seSparse extent does not say if it has a parent; as snapshots have, its
 //! absent grains are not taken for zeros. Limits are QEMU's.
 //!
 //! # Sources
@@ -27,18 +27,20 @@
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, NotFollowed, Parent, Place, looked_at, without_parent,
+    BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at, without_parent,
 };
 use crate::base::topology::Translation;
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
+use extents::Extents;
 use grains::Grains;
 use se_sparse::SeSparse;
 use std::sync::Arc;
 
 mod descriptor;
+mod extents;
 mod grains;
 mod header;
 mod se_sparse;
@@ -62,18 +64,26 @@ struct Image {
     create_type: Option<String>,
     /// Names of the files of its extents, where there are others.
     extents: Option<String>,
-    /// Name of the file of its parent, where it has that.
-    parent: Option<String>,
-    /// The way to its grains, or the reason for which it is not followed.
-    body: Option<Result<Body, NotFollowed>>,
+    /// Files of its extents, or that of its parent.
+    references: Vec<Reference>,
+    /// The reason for which a disk is not looked for in it.
+    refused: Option<&'static str>,
+    /// The way to its bytes. One that is refused may have it all the same: an extent of a disk has
+    /// none of its own.
+    body: Option<Body>,
 }
 
-/// Way to the grains of an image.
-struct Body {
-    table: Table,
-    parent: Parent,
-    /// True for an image whose grains are compressed.
-    is_transport: bool,
+/// Way to the bytes of an image.
+enum Body {
+    /// Through the tables of its grains.
+    Sparse {
+        table: Table,
+        parent: Parent,
+        /// True for an image whose grains are compressed.
+        is_transport: bool,
+    },
+    /// In files of its own for every extent.
+    Joined(Extents),
 }
 
 /// Tables of grains of either kind.
@@ -115,12 +125,8 @@ impl Format for Vmdk {
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         let image = found(probe)?;
         let mut sign = Sign::new(KIND, 0);
-        sign.inside = match image.body {
-            Some(Err(NotFollowed(reason))) => Inside::Unknown(reason),
-            Some(Ok(_)) | None => Inside::Container,
-        };
-        let parent = |name| Reference { role: "parent", name, format: Some(KIND.name.into()) };
-        sign.references.extend(image.parent.map(parent));
+        sign.inside = image.refused.map_or(Inside::Container, Inside::Unknown);
+        sign.references = image.references;
         sign.version = image.version;
         sign.details.extend(image.size.map(|bytes| ("virtual size", bytes.to_string())));
         sign.details.extend(image.grain.map(|bytes| ("cluster size", bytes.to_string())));
@@ -138,12 +144,14 @@ impl Container for Vmdk {
     const KIND: FormatKind = KIND;
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
-        let Some(Image { size: Some(length), parent: name, body: Some(Ok(body)), .. }) =
-            found(probe)
+        let Some(Image { size: Some(length), references, body: Some(body), .. }) = found(probe)
         else {
             return Taste::No;
         };
-        let Body { table, parent, is_transport } = body;
+        let (table, parent, is_transport) = match body {
+            Body::Sparse { table, parent, is_transport } => (table, parent, is_transport),
+            Body::Joined(disk) => return Taste::Geom(Arc::new(disk), Vec::new()),
+        };
         let grain = table.block();
         let translation = if is_transport {
             Translation::transport(grain)
@@ -154,9 +162,9 @@ impl Container for Vmdk {
                 blocks => Translation::by_table(grain, blocks),
             }
         };
-        let file = probe.length();
-        let contents = Contents { table, length, file, parent, sector: None, translation };
-        let is_alone = parent != Parent::None && name.is_none();
+        let home = Home::File(probe.length());
+        let contents = Contents { table, length, home, parent, sector: None, translation };
+        let is_alone = parent != Parent::None && references.is_empty();
         let findings = is_alone.then(|| without_parent(KIND, "which its descriptor may name"));
         Taste::Geom(Arc::new(contents), findings.into_iter().collect())
     }

@@ -4,7 +4,7 @@ use super::{Graph, Id};
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::Topology;
 use crate::class::{Claim, Member, gpt, mbr};
-use crate::format::Reference;
+use crate::format::{Inside, Reference};
 use crate::graph::Provider;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
@@ -47,7 +47,15 @@ impl Graph {
 
     /// Adds the contents of the container that `id` is, now or once its references are here.
     pub(super) fn add_container(&mut self, id: Id, class: &'static str, geom: Arc<dyn Geom>) {
-        let provider = &self.providers[id];
+        let provider = &mut self.providers[id];
+        // A piece of a disk, of which nothing is known without the others.
+        for sign in &mut provider.signs {
+            match sign.inside {
+                Inside::Unknown(_) if provider.is_backing => sign.inside = Inside::Container,
+                Inside::Unknown(_) => return,
+                _ => {}
+            }
+        }
         let named: Vec<Reference> =
             provider.signs.iter().flat_map(|sign| sign.references.iter().cloned()).collect();
         let here = |reference: &Reference| {

@@ -112,6 +112,11 @@ impl Found {
         said == "raw" || self.signs.iter().any(|sign| sign.kind.name == said)
     }
 
+    /// Forgets what all of it seems to be.
+    pub(crate) fn be_bytes(&mut self) {
+        (self.tables, self.member, self.signs, self.findings) = Default::default();
+    }
+
     /// True if neither a class nor a format has answered.
     pub(crate) fn is_nothing(&self) -> bool {
         self.tables.is_empty()

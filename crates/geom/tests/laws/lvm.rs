@@ -2,7 +2,7 @@
 
 use super::{Case, combinations};
 use trueline_geom::class::lvm::chunks::{Chunks, Run, push};
-use trueline_geom::class::lvm::{Places, Segments};
+use trueline_geom::mapping::segments::{Places, Segments};
 
 /// Volumes of pieces, and volumes in chunks without and with an origin.
 pub(super) fn cases(cases: &mut Vec<Case>) {

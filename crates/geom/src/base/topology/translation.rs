@@ -56,6 +56,12 @@ impl Translation {
         Translation::new(allocation, distance, Known::ByFormat)
     }
 
+    /// A format that gets space by `allocation` bytes, and has every byte where the guest has it.
+    pub fn identical(allocation: u64) -> Translation {
+        let distance = Grain { size: 1 << 63, phase: 0 };
+        Translation::new(allocation, distance, Known::ByFormat)
+    }
+
     /// A packed container of blocks of `allocation` bytes: it carries a disk to where it is
     /// unpacked, so that the disk in it is judged as if it began where the file does.
     pub fn transport(allocation: u64) -> Translation {

@@ -3,11 +3,11 @@
 use super::Lvm;
 use super::fault::{Fault, MapFault};
 use super::group::{ExtentAddress, Group, Logical, On, Segment, SegmentKind};
-use super::segments::{Places, Segments};
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Below, Claim, Class, Layer, Member, Present};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
+use crate::mapping::segments::{Places, Segments};
 use crate::mapping::slices::{bounded, overlaps};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};

@@ -1,14 +1,14 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
-use super::super::container::NotFollowed;
-use super::{Image, SECTOR};
+use super::extents::Extents;
+use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
+use crate::format::Reference;
 use crate::probe::Probe;
 
 const FIRST_LINE: &[u8] = b"# Disk DescriptorFile";
-/// Bytes that are read of a descriptor of its own, and of one in an extent.
-const OWN: u64 = 4096;
-const INNER: u64 = 64 << 10;
+/// Bytes that are read of a descriptor.
+const MOST: u64 = 64 << 10;
 /// Names of extents that are shown.
 const SHOWN: usize = 4;
 /// Parent's content ID of a disk without a parent.
@@ -17,76 +17,121 @@ const NO_PARENT: &str = "ffffffff";
 /// Facts of a descriptor.
 #[derive(Default)]
 pub(super) struct Descriptor {
-    pub(super) version: Option<String>,
+    version: Option<String>,
     pub(super) create_type: Option<String>,
     pub(super) has_parent: bool,
     /// Name of the parent's file.
     pub(super) parent: Option<String>,
-    /// Sum of the extents in bytes.
-    pub(super) size: Option<u64>,
-    /// Type and name of each extent's file.
-    extents: Vec<(String, String)>,
+    /// Extents in their order; `None` if a line of one is none.
+    extents: Option<Vec<Line>>,
+}
+
+/// Line of an extent, such as `RW 20480 FLAT "disk-flat.vmdk" 0`.
+struct Line {
+    /// Length in bytes.
+    bytes: u64,
+    /// Type, such as `SPARSE`.
+    kind: String,
+    /// Name of its file; none for zeros.
+    name: Option<String>,
+    /// Byte of the file at which it begins.
+    start: u64,
+}
+
+impl Line {
+    /// The extent of a line; `None` if its numbers are none.
+    fn of(line: &str) -> Option<Line> {
+        let mut words = line.split_whitespace().skip(1);
+        let bytes = words.next()?.parse::<u64>().ok()?.checked_mul(SECTOR)?;
+        let kind = words.next()?.to_string();
+        let mut quoted = line.splitn(3, '"').skip(1);
+        let name = quoted.next().and_then(|name| ondisk::text(name.as_bytes()));
+        let start = match quoted.next().and_then(|rest| rest.split_whitespace().next()) {
+            Some(sector) => sector.parse::<u64>().ok()?.checked_mul(SECTOR)?,
+            None => 0,
+        };
+        Some(Line { bytes, kind, name, start })
+    }
+
+    /// True for an extent whose file has the bytes as they are.
+    fn is_plain(&self) -> bool {
+        matches!(self.kind.as_str(), "FLAT" | "VMFS")
+    }
+
+    /// Its file, as a reference out of the descriptor; `None` for zeros.
+    ///
+    /// Errors: the reason for which a type is not followed.
+    fn reference(&self) -> Result<Option<Reference>, &'static str> {
+        let format = match self.kind.as_str() {
+            "ZERO" => return Ok(None),
+            "FLAT" | "VMFS" => "raw",
+            "SPARSE" | "VMFSSPARSE" | "SESPARSE" => KIND.name,
+            _ => return Err("the descriptor of a device of the host that ran it"),
+        };
+        let name = self.name.clone().ok_or("the descriptor of an extent without a name")?;
+        Ok(Some(Reference { role: "extent", name, format: Some(format.into()) }))
+    }
 }
 
 impl Descriptor {
-    /// Reads `version=`, `createType=`, `parentCID=` and lines of extents, such as `RW 20480 FLAT
-    /// "disk-flat.vmdk" 0`.
+    /// Reads `version=`, `createType=`, `parentCID=` and lines of extents.
     fn of(text: &str) -> Descriptor {
         let value = |key: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(key));
             line.and_then(|value| ondisk::text(value.trim_matches('"').as_bytes()))
         };
-        let mut found = Descriptor {
+        let access = |line: &&str| {
+            matches!(line.split_whitespace().next(), Some("RW" | "RDONLY" | "NOACCESS"))
+        };
+        Descriptor {
             version: value("version="),
             create_type: value("createType="),
             has_parent: value("parentCID=")
                 .is_some_and(|id| !id.trim().eq_ignore_ascii_case(NO_PARENT)),
             parent: value("parentFileNameHint="),
-            size: Some(0),
-            extents: Vec::new(),
-        };
-        for line in text.lines() {
-            let mut words = line.split_whitespace();
-            if !matches!(words.next(), Some("RW" | "RDONLY" | "NOACCESS")) {
-                continue;
-            }
-            let sectors = words.next().and_then(|number| number.parse::<u64>().ok());
-            found.size = found.size.zip(sectors).and_then(|(sum, sectors)| {
-                sectors.checked_mul(SECTOR).and_then(|bytes| sum.checked_add(bytes))
-            });
-            let kind = words.next().unwrap_or_default().to_string();
-            let name = line.split('"').nth(1).and_then(|name| ondisk::text(name.as_bytes()));
-            found.extents.extend(name.map(|name| (kind, name)));
+            extents: text.lines().filter(access).map(Line::of).collect(),
         }
-        found
+    }
+
+    fn extents(&self) -> &[Line] {
+        self.extents.as_deref().unwrap_or_default()
+    }
+
+    /// Sum of the extents in bytes.
+    fn size(&self) -> Option<u64> {
+        self.extents().iter().try_fold(0u64, |sum, line| sum.checked_add(line.bytes))
     }
 
     /// Names of the files of its extents, the first few; `None` where it names none.
     pub(super) fn others(&self) -> Option<String> {
         let mut names: Vec<&str> =
-            self.extents.iter().take(SHOWN).map(|(_, name)| name.as_str()).collect();
-        if self.extents.len() > SHOWN {
-            names.push("...");
+            self.extents().iter().filter_map(|line| line.name.as_deref()).take(SHOWN + 1).collect();
+        if names.len() > SHOWN {
+            names[SHOWN] = "...";
         }
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// The reason for which the disk that it describes is not followed.
-    fn reason(&self) -> &'static str {
-        let is_plain = |kind: &str| matches!(kind, "FLAT" | "VMFS");
-        match self.extents.as_slice() {
-            [] => "a descriptor that names no file with data: it is a disk of zeros, or a device",
-            _ if self.has_parent => {
-                "the descriptor of a snapshot: its data are in its parent and in the extent that it names"
-            }
-            [(kind, _)] if is_plain(kind) => {
-                "a descriptor without data: check the file that it names, which holds the bare disk"
-            }
-            [_] => "a descriptor without data: check the file that it names",
-            _ => {
-                "a descriptor of several files: qemu-img convert -O raw joins them, and check what comes out"
-            }
+    /// The disk of its extents, and their files.
+    ///
+    /// Errors: the reason for which the disk that it describes is not followed.
+    fn disk(&self) -> Result<(Extents, Vec<Reference>), &'static str> {
+        let lines = self.extents.as_ref().ok_or("a descriptor with an extent of no size")?;
+        if self.has_parent {
+            return Err(
+                "the descriptor of a snapshot: its data are in its parent and in the extent that it names",
+            );
         }
+        let files: Result<Vec<Option<Reference>>, _> = lines.iter().map(Line::reference).collect();
+        // Where an extent begins in a file of VMware's own format, its tables say.
+        let start = |line: &Line| match line.reference() {
+            Ok(Some(_)) if line.is_plain() => Some(line.start),
+            Ok(Some(_)) => Some(0),
+            _ => None,
+        };
+        let runs = lines.iter().map(|line| (line.bytes, start(line))).collect();
+        let disk = Extents::new(runs).ok_or("a descriptor without extents")?;
+        Ok((disk, files?.into_iter().flatten().collect()))
     }
 }
 
@@ -94,7 +139,7 @@ impl Descriptor {
 pub(super) fn inside(probe: &Probe<'_>, offset: u64, size: u64) -> Option<Descriptor> {
     let at = offset.checked_mul(SECTOR).filter(|&at| at > 0)?;
     let room = probe.length().checked_sub(at)?;
-    let length = size.saturating_mul(SECTOR).min(room).min(INNER);
+    let length = size.saturating_mul(SECTOR).min(room).min(MOST);
     let bytes = probe.bytes(at, usize::try_from(length).ok().filter(|&length| length > 0)?)?;
     let text = bytes.split(|&byte| byte == 0).next()?;
     text.starts_with(FIRST_LINE).then(|| Descriptor::of(&String::from_utf8_lossy(text)))
@@ -105,15 +150,17 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
     if !probe.has(0, FIRST_LINE) {
         return None;
     }
-    let length = usize::try_from(probe.length().min(OWN)).ok()?;
+    let length = usize::try_from(probe.length().min(MOST)).ok()?;
     let found = Descriptor::of(&String::from_utf8_lossy(&probe.bytes(0, length)?));
-    let (reason, extents) = (found.reason(), found.others());
-    Some(Image {
-        version: found.version,
-        size: found.size,
-        create_type: found.create_type,
-        extents,
-        body: Some(Err(NotFollowed(reason))),
+    let image = Image {
+        size: found.size(),
+        extents: found.others(),
+        version: found.version.clone(),
+        create_type: found.create_type.clone(),
         ..Image::default()
+    };
+    Some(match found.disk() {
+        Ok((disk, references)) => Image { body: Some(Body::Joined(disk)), references, ..image },
+        Err(reason) => Image { refused: Some(reason), ..image },
     })
 }

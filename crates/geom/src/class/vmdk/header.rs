@@ -1,11 +1,11 @@
 //! Headers of hosted and ESX sparse extents.
 
-use super::super::container::NotFollowed;
 use super::descriptor::{self, Descriptor};
 use super::grains::{Grains, Stored};
-use super::{Body, Image, SECTOR, Table};
+use super::{Body, Image, KIND, SECTOR, Table};
 use crate::base::ondisk::on_disk;
 use crate::class::container::Parent;
+use crate::format::Reference;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -72,6 +72,8 @@ const MOST_GRAIN: u64 = 0x20_0000;
 const MOST_TABLES: u64 = 32 << 20;
 /// Most sectors of a disk.
 const MOST_SECTORS: u64 = u64::MAX / SECTOR / 2;
+/// Reason of an extent that is one of several.
+const AN_EXTENT: &str = "it is one extent of a disk: name the descriptor, which is another file";
 /// Entries of a grain table of ESX.
 const ESX_GTES: u64 = 4096;
 
@@ -92,14 +94,16 @@ pub(super) fn hosted(probe: &Probe<'_>) -> Option<Image> {
         size: bytes(header_or.capacity.get()),
         grain: bytes(header_or.grain_size.get()),
         extents: inner.as_ref().and_then(Descriptor::others),
-        body: Some(match reason {
-            Some(reason) => Err(NotFollowed(reason)),
-            None => Ok(body(header_or, inner.as_ref(), probe.length())),
-        }),
-        parent: inner
+        refused: reason,
+        body: (reason.is_none() || reason == Some(AN_EXTENT))
+            .then(|| body(header_or, inner.as_ref(), probe.length())),
+        references: inner
             .as_ref()
             .filter(|inner| inner.has_parent)
-            .and_then(|inner| inner.parent.clone()),
+            .and_then(|inner| inner.parent.clone())
+            .map(|name| Reference { role: "parent", name, format: Some(KIND.name.into()) })
+            .into_iter()
+            .collect(),
         create_type: inner.and_then(|inner| inner.create_type),
     })
 }
@@ -128,7 +132,6 @@ fn refusal(header: &Hosted, inner: Option<&Descriptor>, length: u64) -> Option<&
             "it was copied as text, which has changed its bytes",
         ),
         (capacity == 0, "its data are in other files: check those that its descriptor names"),
-        (inner.is_none(), "it is one extent of a disk, and the descriptor is another file"),
         (capacity > MOST_SECTORS, "its size is larger than a file can be"),
         (gtes == 0 || gtes > MOST_GTES, "its tables are not of 1 to 512 entries"),
         (grain == 0 || grain > MOST_GRAIN, "its grains are not of 1 to 2097152 sectors"),
@@ -140,6 +143,8 @@ fn refusal(header: &Hosted, inner: Option<&Descriptor>, length: u64) -> Option<&
             "its end is cut off",
         ),
         (header.unclean_shutdown != 0, "it is in use, or was not closed"),
+        // The last one: whatever else is wrong with an extent is wrong for a disk of several too.
+        (inner.is_none(), AN_EXTENT),
     ];
     reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
 }
@@ -163,7 +168,7 @@ fn body(header: &Hosted, inner: Option<&Descriptor>, file: u64) -> Body {
         file,
     };
     let has_parent = inner.is_some_and(|inner| inner.has_parent);
-    Body {
+    Body::Sparse {
         table: Table::Grains(grains),
         parent: if has_parent { Parent::Missing } else { Parent::None },
         is_transport: stored != Stored::Plain,
@@ -195,12 +200,13 @@ pub(super) fn esx(probe: &Probe<'_>) -> Option<Image> {
         file: probe.length(),
     };
     let table = Table::Grains(grains);
-    let body = Body { table, parent: Parent::Missing, is_transport: false };
+    let body = Body::Sparse { table, parent: Parent::Missing, is_transport: false };
     Some(Image {
         version: Some(header.version.get().to_string()),
         size: Some(size),
         grain: Some(grain * SECTOR),
-        body: Some(reason.map_or(Ok(body), |reason| Err(NotFollowed(reason)))),
+        body: reason.is_none().then_some(body),
+        refused: reason,
         ..Image::default()
     })
 }

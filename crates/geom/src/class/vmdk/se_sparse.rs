@@ -13,7 +13,6 @@
 //! # Sources
 //! QEMU `block/vmdk.c`, `VMDKSESparseConstHeader`, `vmdk_open_se_sparse`, `get_cluster_offset`.
 
-use super::super::container::NotFollowed;
 use super::{Body, Image, SECTOR, Table, entry};
 use crate::base::ondisk::on_disk;
 use crate::class::container::{BlockTable, Parent, Place};
@@ -97,13 +96,14 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
         grains: bytes(header.grains_offset),
     };
     let table = Table::SeSparse(table);
-    let body = Body { table, parent: Parent::Missing, is_transport: false };
+    let body = Body::Sparse { table, parent: Parent::Missing, is_transport: false };
     Some(Image {
         version: Some("2.1".into()),
         size: header.capacity.get().checked_mul(SECTOR),
         grain: header.grain_size.get().checked_mul(SECTOR),
         create_type: Some("seSparse".into()),
-        body: Some(reason.map_or(Ok(body), |reason| Err(NotFollowed(reason)))),
+        body: reason.is_none().then_some(body),
+        refused: reason,
         ..Image::default()
     })
 }

@@ -68,11 +68,7 @@ impl Part {
         let position = position.min(length);
         let new = |end| Part { end, layout: new, moved: true };
         let old = |end| Part { end, layout: old, moved: false };
-        if backwards {
-            vec![old(position), new(length)]
-        } else {
-            vec![new(position), old(length)]
-        }
+        if backwards { vec![old(position), new(length)] } else { vec![new(position), old(length)] }
     }
 }
 
