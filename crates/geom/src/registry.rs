@@ -5,7 +5,7 @@
 //! A format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
 use crate::class::{self, Class, Taste};
-use crate::format::{self, Format, FormatKind, Reference, Sign};
+use crate::format::{self, Format, FormatKind, Sign};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 
@@ -128,16 +128,16 @@ pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
     FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))
 }
 
-/// The files that a container on a provider names, if it is one, and has the `format` that it is
-/// said to have.
-pub fn references(probe: &Probe<'_>, format: Option<&str>) -> Vec<Reference> {
+/// The sign of the container that a provider is, with the files that it names; of one that is said
+/// to have the `format`, of that one alone.
+pub fn container(probe: &Probe<'_>, format: Option<&str>) -> Option<Sign> {
     let is_shown = |sign: &Sign| {
         let mut containers = CLASSES.iter().filter(|class| class.shows_a_disk());
         containers.any(|class| class.sign() == Some(sign.kind))
             && format.is_none_or(|format| format == sign.kind.name)
     };
     let mut signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
-    signs.find(is_shown).map_or(Vec::new(), |sign| sign.references)
+    signs.find(is_shown)
 }
 
 /// The names of the containers that are looked into, as blkid and QEMU have them.

@@ -10,7 +10,7 @@ use super::{DiskOverrides, Target};
 use crate::failure::Reason;
 use std::path::{Component, Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
-use trueline_geom::format::Reference;
+use trueline_geom::format::{Reference, Sign};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
@@ -26,12 +26,24 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
     let mut paths: Vec<Option<PathBuf>> =
         target.sources().iter().map(|source| source.path().map(Path::to_owned)).collect();
     let named = disks.len();
+    let mut signs: Vec<Option<Sign>> = paths
+        .iter()
+        .zip(&mut *disks)
+        .map(|(path, disk)| sign(disk).filter(|_| path.is_some()))
+        .collect();
     let mut at = 0;
     while at < disks.len() {
-        let references = paths[at].is_some().then(|| references(&mut disks[at]));
+        let references = signs[at].as_ref().map(|sign| sign.references.clone());
         for reference in references.unwrap_or_default() {
             let Some(from) = paths[at].clone() else { continue };
-            let known = paths.iter().position(|path| leads_to(&from, &reference.name, path));
+            // One that has no name is known by its identity alone.
+            let is = |sign: &Option<Sign>| {
+                sign.as_ref().is_some_and(|sign| sign.identity.as_ref() == Some(&reference.name))
+            };
+            let known = paths
+                .iter()
+                .position(|path| leads_to(&from, &reference.name, path))
+                .or_else(|| signs.iter().position(is));
             if let Some(known) = known.filter(|&known| known != at) {
                 disks[at].references.push((reference.name, known));
                 continue;
@@ -52,6 +64,7 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                     }
                     let next = disks.len();
                     disks[at].references.push((reference.name, next));
+                    signs.push(sign(&mut disk));
                     disks.push(disk);
                     paths.push(Some(path));
                 }
@@ -68,15 +81,15 @@ fn refused(Reference { role, name, .. }: &Reference, why: &str) -> Finding {
     Finding::new(&finding::BLIND, Severity::Note, 0, message)
 }
 
-/// The files that the container on a disk names.
-fn references(disk: &mut Disk) -> Vec<Reference> {
-    let Bytes::Store(store) = &mut disk.bytes else { return Vec::new() };
+/// The sign of the container that a disk is.
+fn sign(disk: &mut Disk) -> Option<Sign> {
+    let Bytes::Store(store) = &mut disk.bytes else { return None };
     let empty = Box::new(trueline_geom::base::store::Sparse::new(0));
     let stores = [std::mem::replace(store, empty)];
     let route = Route::store(0, stores[0].length());
     let budget = Budget::new(Limits::default());
     let probe = Probe::new(&route, &stores, &budget, disk.topology.sector, Some(0), None);
-    let found = registry::references(&probe, disk.format.as_deref());
+    let found = registry::container(&probe, disk.format.as_deref());
     [*store] = stores;
     found
 }

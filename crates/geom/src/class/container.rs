@@ -295,6 +295,17 @@ impl<T: BlockTable> Geom for Contents<T> {
     }
 }
 
+/// The name of a parent as a file of Windows has it, for a directory here: separators are slashes,
+/// and of a path that is none below the file the last part is left. The identity tells if that is
+/// the parent.
+pub(super) fn from_windows(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let path = path.strip_prefix("./").unwrap_or(&path);
+    let is_absolute = path.starts_with('/') || path.contains(':');
+    let last = path.rsplit('/').next().filter(|_| is_absolute);
+    last.unwrap_or(path).to_string()
+}
+
 /// The finding about a container of `kind` whose parent, as the file names it, is not here.
 pub(super) fn without_parent(kind: FormatKind, parent: &str) -> Finding {
     let message = format!(
@@ -324,6 +335,46 @@ pub(super) mod tests {
         assert!(graph.bytes_read() <= MOST_READ, "{} bytes read", graph.bytes_read());
         let contents = graph.find(".disk");
         (graph, contents)
+    }
+
+    /// The graph of a file that calls the file `parent` by `name`, and the disk in it.
+    pub(in super::super) fn opened_on(
+        file: Sparse,
+        name: &str,
+        parent: Sparse,
+    ) -> (Graph, Option<Id>) {
+        use crate::base::store::Store;
+        let disk = |name: &str, file: Sparse| {
+            let topology = Topology::new(512, file.length());
+            Disk::new(name, Box::new(file), topology)
+        };
+        let mut disks = vec![disk("", file), disk("parent", parent)];
+        disks[0].references = vec![(name.into(), 1)];
+        let graph = Graph::taste(disks, Limits::default());
+        let contents = graph.find(".disk");
+        (graph, contents)
+    }
+
+    /// Rules of the findings about the file.
+    pub(in super::super) fn findings((graph, _): &(Graph, Option<Id>)) -> Vec<&'static str> {
+        graph.providers[0].findings.iter().map(|finding| finding.rule.id).collect()
+    }
+
+    /// A path of Windows becomes one that is followed, or refused, as paths here are.
+    #[test]
+    fn paths_of_windows_are_names() {
+        for (path, name) in [
+            (".\\base.vhd", "base.vhd"),
+            ("base.vhd", "base.vhd"),
+            ("below\\base.vhd", "below/base.vhd"),
+            ("..\\base.vhd", "../base.vhd"),
+            ("C:\\images\\base.vhd", "base.vhd"),
+            ("\\\\server\\share\\base.vhd", "base.vhd"),
+            ("\\\\?\\Volume{1}\\base.vhd", "base.vhd"),
+            ("", ""),
+        ] {
+            assert_eq!(super::from_windows(path), name, "{path}");
+        }
     }
 
     /// The reason for which the contents of the file are not followed; `None` where they are.

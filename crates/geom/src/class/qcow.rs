@@ -81,7 +81,7 @@ fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     let length = header.backing_file_size.get().min(1023);
     let name = probe.bytes(at, usize::try_from(length).ok()?).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).into_owned();
-    Some(Reference { role: "backing file", name, format: None })
+    Some(Reference { role: "backing file", name, format: None, identity: None })
 }
 
 impl Format for Qcow {

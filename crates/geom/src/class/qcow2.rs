@@ -147,14 +147,15 @@ fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     let length = header.backing_file_size.get().min(1023);
     let name = probe.bytes(at, usize::try_from(length).ok()?).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).into_owned();
-    Some(Reference { role: "backing file", name, format: extension(BACKING_FORMAT, header, probe) })
+    let format = extension(BACKING_FORMAT, header, probe);
+    Some(Reference { role: "backing file", name, format, identity: None })
 }
 
 /// The external data file, which an extension of the header names.
 fn data_file(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     let name = has_data_file(header).then(|| extension(DATA_FILE_NAME, header, probe))?;
     let name = name.unwrap_or_default();
-    Some(Reference { role: "data file", name, format: Some("raw".into()) })
+    Some(Reference { role: "data file", name, format: Some("raw".into()), identity: None })
 }
 
 fn has_data_file(header: &Header) -> bool {

@@ -93,7 +93,7 @@ fn backing(header: &Header, probe: &Probe<'_>) -> Option<Reference> {
     let name = probe.bytes(at, usize::try_from(length).ok()?).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).into_owned();
     let format = (features & NO_PROBE != 0).then(|| "raw".into());
-    Some(Reference { role: "backing file", name, format })
+    Some(Reference { role: "backing file", name, format, identity: None })
 }
 
 impl Format for Qed {

@@ -12,8 +12,8 @@
 //! VirtualBox begins them on a MiB.
 //!
 //! # Limits
-//! The parent of a differencing image is known to VirtualBox by its UUID, not by a name, so those
-//! are `unknown`. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes
+//! A differencing image knows its parent by a UUID, not by a name: it is found among the disks of the
+//! target alone. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes
 //! over extra bytes.
 //!
 //! # Sources
@@ -22,9 +22,9 @@
 
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
-use crate::base::ondisk::on_disk;
+use crate::base::ondisk::{Guid, on_disk};
 use crate::base::topology::{Translation, is_whole};
-use crate::format::{Format, FormatKind, Inside, Sign};
+use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
@@ -62,15 +62,16 @@ on_disk! {
         316 => block_extra: U32,
         320 => blocks_in_image: U32,
         324 => blocks_allocated: U32,
-        328 => uuid_image: [u8; 16],
-        344 => uuid_last_snap: [u8; 16],
-        360 => uuid_link: [u8; 16],
-        376 => uuid_parent: [u8; 16],
+        328 => uuid_image: Guid,
+        344 => uuid_last_snap: Guid,
+        360 => uuid_link: Guid,
+        376 => uuid_parent: Guid,
     }
 }
 
-/// Image types: dynamic and fixed; 3 and 4 have a parent.
-const TYPES: [u32; 2] = [1, 2];
+/// Image types: dynamic, fixed, differencing.
+const DIFFERENCING: u32 = 4;
+const TYPES: [u32; 3] = [1, 2, DIFFERENCING];
 /// Entries of the map: a block without a place, and one that is zero.
 const FREE: u32 = 0xffff_ffff;
 const ZERO: u32 = 0xffff_fffe;
@@ -85,15 +86,14 @@ fn found(probe: &Probe<'_>) -> Option<Header> {
 fn refusal(header: &Header) -> Option<&'static str> {
     let (block, blocks) = (u64::from(header.block_size.get()), header.blocks_in_image.get());
     let (map, data) = (header.offset_bmap.get(), header.offset_data.get());
-    let is_child = header.uuid_link != [0; 16] || header.uuid_parent != [0; 16];
     let reasons = [
         (header.version.get() >> 16 != 1, "its version is not known here"),
         (header.header_size.get() < 384, "its header is too short"),
-        (
-            is_child || [3, 4].contains(&header.image_type.get()),
-            "it holds what differs from a parent, which VirtualBox knows by its UUID alone",
-        ),
         (!TYPES.contains(&header.image_type.get()), "its type is not known here"),
+        (
+            header.image_type.get() == DIFFERENCING && header.uuid_link.is_nil(),
+            "it does not say which parent it has",
+        ),
         (header.sector_size.get() != 512, "its sectors are not of 512 bytes"),
         (!block.is_power_of_two() || block < SECTOR, "the size of its blocks is no power of two"),
         (!is_whole(map.into(), SECTOR), "its map does not begin on a sector"),
@@ -104,6 +104,17 @@ fn refusal(header: &Header) -> Option<&'static str> {
         ),
     ];
     reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
+}
+
+/// The parent of a differencing image, which has no name in it.
+fn parent(header: &Header) -> Option<Reference> {
+    let identity = header.uuid_link.to_string().to_ascii_lowercase();
+    (!header.uuid_link.is_nil()).then(|| Reference {
+        role: "parent",
+        name: identity.clone(),
+        format: Some(KIND.name.into()),
+        identity: Some(identity),
+    })
 }
 
 /// The program that made the image, by the line of text in front.
@@ -127,6 +138,8 @@ impl Format for Vdi {
         sign.details.push(("virtual size", header.disk_size.get().to_string()));
         sign.details.push(("cluster size", header.block_size.get().to_string()));
         sign.details.push(("data offset", header.offset_data.get().to_string()));
+        sign.identity = Some(header.uuid_image.to_string().to_ascii_lowercase());
+        sign.references.extend(parent(&header));
         sign.details.extend(creator(probe).map(|creator| ("creator", creator.into())));
         Some(sign)
     }
@@ -155,7 +168,7 @@ impl Container for Vdi {
         let contents = Contents {
             length: header.disk_size.get(),
             home: Home::File(probe.length()),
-            parent: Parent::None,
+            parent: if header.uuid_link.is_nil() { Parent::None } else { Parent::Missing },
             sector: None,
             translation: Translation::by_stride(block, table.stride, table.data),
             table,
@@ -200,7 +213,7 @@ impl BlockTable for Map {
 
 #[cfg(test)]
 mod tests {
-    use super::super::container::tests::{opened, read, reason, survives};
+    use super::super::container::tests::{findings, opened, opened_on, read, reason, survives};
     use crate::base::error::Errno;
     use crate::format::tests::disk;
 
@@ -268,8 +281,8 @@ mod tests {
         for (at, number, part) in [
             (68, 0x0000_0001, "version"),
             (72, 348, "header"),
-            (76, 4, "parent"),
-            (76, 3, "parent"),
+            (76, 4, "which parent"),
+            (76, 3, "type"),
             (76, 5, "type"),
             (0x154, 513, "map does not"),
             (0x158, 1025, "data do not"),
@@ -278,8 +291,6 @@ mod tests {
             (0x178, 1025, "power of two"),
             (0x178, 0, "power of two"),
             (0x180, 3, "too small"),
-            (0x1a8, 1, "parent"),
-            (0x1b8, 1, "parent"),
         ] {
             let mut file = image(0);
             file[at..at + 4].copy_from_slice(&u32::to_le_bytes(number));
@@ -287,6 +298,25 @@ mod tests {
             assert!(why.is_some_and(|why| why.contains(part)), "{at:#x} {number}: {why:?}");
         }
         assert_eq!(reason(disk(4096, &[(0, &image(0))])), None);
+    }
+
+    /// Zeros are its own, absent blocks its parent's.
+    #[test]
+    fn a_differencing_image_is_read_over_its_parent() {
+        let of = |file: &[u8]| disk(file.len() as u64, &[(0, file)]);
+        let (mut base, mut child) = (image(0), image(0));
+        base[0x188] = 5;
+        base[512..528].copy_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+        (child[76], child[0x1a8]) = (4, 5);
+        let name = "00000005-0000-0000-0000-000000000000";
+        let it = opened_on(of(&child), name, of(&base));
+        let expected = [[b'b'; 1024], [b'b'; 1024], [0; 1024], [b'a'; 1024]].concat();
+        assert!(read(&it, 0, 4096).unwrap() == expected);
+        assert_eq!(findings(&it), [] as [&str; 0]);
+        // One that was made on another image, and one that is not here.
+        base[0x188] = 6;
+        assert_eq!(findings(&opened_on(of(&child), name, of(&base))), ["TL0019"]);
+        assert_eq!(findings(&opened(of(&child))), ["TL0019"]);
     }
 
     #[test]

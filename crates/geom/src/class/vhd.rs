@@ -14,9 +14,8 @@
 //! 4096-byte boundary, unless the program that made the file leaves room before each bitmap.
 //!
 //! # Limits
-//! 262144 entries of the table are looked at: 512 GiB of the usual blocks. A differencing disk is
-//! read without its parent. QEMU opens one as if it were dynamic, and takes no notice of the
-//! bitmaps. Limit of the specification: 2040 GiB.
+//! 262144 entries of the table are looked at: 512 GiB of the usual blocks. QEMU opens a differencing
+//! disk as if it were dynamic, and takes no notice of the bitmaps. Limit of the specification: 2040 GiB.
 //!
 //! # Sources
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0; QEMU `block/vpc.c`, for the size
@@ -25,12 +24,12 @@
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, without_parent,
+    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, from_windows,
 };
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Translation, is_whole, round_up};
-use crate::format::{Format, FormatKind, Inside, Sign};
+use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::slices::Slices;
 use crate::mapping::tables::Tables;
@@ -59,6 +58,10 @@ const DYNAMIC: u32 = 3;
 const DIFFERENCING: u32 = 4;
 /// Entry of a block without a place.
 const NONE: u32 = u32::MAX;
+/// Code of a locator with a path from the file's own directory, in UTF-16LE.
+const RELATIVE: [u8; 4] = *b"W2ru";
+/// Bytes of a path that are read.
+const MOST_PATH: u32 = 4096;
 /// Largest disk of the specification, in bytes: 2040 GiB.
 const MOST: u64 = 2040 << 30;
 /// Geometry from which on it no longer says the size.
@@ -88,6 +91,18 @@ on_disk! {
 }
 
 on_disk! {
+    /// "Parent Locator Entry".
+    #[derive(Clone)]
+    struct Locator of 24 bytes {
+         0 => code: [u8; 4],
+         4 => space: U32,
+         8 => length: U32,
+        12 => reserved: U32,
+        16 => offset: U64,
+    }
+}
+
+on_disk! {
     /// "Dynamic Disk Header Format".
     #[derive(Clone)]
     struct Dynamic of 1024 bytes {
@@ -102,7 +117,7 @@ on_disk! {
          56 => parent_time_stamp: U32,
          60 => reserved: U32,
          64 => parent_unicode_name: [u8; 512],
-        576 => parent_locators: [u8; 192],
+        576 => locators: [Locator; 8],
         768 => reserved2: [u8; 256],
     }
 }
@@ -170,8 +185,8 @@ struct Found {
 enum Body {
     /// Bytes of the content before the footer, of a fixed disk.
     Fixed(u64),
-    /// The table, and the name of the parent of a differencing disk.
-    Sparse(Blocks, Option<String>),
+    /// The table, and the parent of a differencing disk.
+    Sparse(Blocks, Option<Reference>),
     Refused(&'static str),
 }
 
@@ -202,10 +217,10 @@ fn found(probe: &Probe<'_>) -> Option<Found> {
     Some(Found { footer, at, damage, body })
 }
 
-/// The table of a dynamic or differencing disk, and the name of the parent of one that has one.
+/// The table of a dynamic or differencing disk, and the parent of one that has one.
 ///
 /// Errors: the reason for which they are not followed.
-fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<String>), NotFollowed> {
+fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<Reference>), NotFollowed> {
     let at = footer.data_offset.get();
     let header: Dynamic =
         probe.read(at).ok_or(NotFollowed("its header lies past the end of the file"))?;
@@ -231,10 +246,25 @@ fn sparse(probe: &Probe<'_>, footer: &Footer) -> Result<(Blocks, Option<String>)
     }
     let bits = (block / SECTOR).div_ceil(8);
     let bitmap = round_up(bits, SECTOR).unwrap_or(SECTOR);
-    let parent = (footer.disk_type.get() == DIFFERENCING).then(|| {
-        ondisk::text_utf16be(&header.parent_unicode_name).unwrap_or_else(|| "unnamed".into())
-    });
+    let parent = (footer.disk_type.get() == DIFFERENCING).then(|| parent(probe, &header));
     Ok((Blocks { table, entries: size.div_ceil(block), block, bitmap }, parent))
+}
+
+/// The parent that a header names: by the path from the file's own directory, which Windows keeps
+/// among the locators, or by its name.
+fn parent(probe: &Probe<'_>, header: &Dynamic) -> Reference {
+    let located = header.locators.iter().find(|locator| locator.code == RELATIVE);
+    let relative = located.and_then(|locator| {
+        let length = usize::try_from(locator.length.get().min(MOST_PATH)).ok()?;
+        ondisk::text_utf16(&probe.bytes(locator.offset.get(), length)?)
+    });
+    let name = relative.or_else(|| ondisk::text_utf16be(&header.parent_unicode_name));
+    Reference {
+        role: "parent",
+        name: name.map_or_else(|| "unnamed".into(), |name| from_windows(&name)),
+        format: Some(KIND.name.into()),
+        identity: ondisk::uuid(&header.parent_unique_id),
+    }
 }
 
 impl Format for Vhd {
@@ -248,6 +278,7 @@ impl Format for Vhd {
         let version = footer.file_format_version.get();
         sign.version = Some(format!("{}.{}", version >> 16, version & 0xffff));
         sign.uuid = ondisk::uuid(&footer.unique_id);
+        sign.identity.clone_from(&sign.uuid);
         sign.inside = Inside::Container;
         sign.details.push(("virtual size", footer.size().to_string()));
         sign.details.extend(footer.creator().map(|creator| ("creator", creator)));
@@ -261,7 +292,8 @@ impl Format for Vhd {
                 let name = if parent.is_some() { "differencing" } else { "dynamic" };
                 sign.details.push(("type", name.to_string()));
                 sign.details.push(("cluster size", blocks.block.to_string()));
-                sign.details.extend(parent.map(|parent| ("parent", parent)));
+                sign.details.extend(parent.iter().map(|parent| ("parent", parent.name.clone())));
+                sign.references.extend(parent);
                 let alignment = Scan::of(probe, &blocks).alignment(probe.length());
                 sign.details.extend(alignment.map(|alignment| ("alignment", alignment.into())));
             }
@@ -286,7 +318,6 @@ impl Container for Vhd {
             Body::Sparse(blocks, parent) => {
                 let scan = Scan::of(probe, &blocks);
                 findings.extend(scan.cut());
-                findings.extend(parent.as_deref().map(|name| without_parent(KIND, name)));
                 let contents = Contents {
                     length: footer.size(),
                     home: Home::File(probe.length()),

@@ -21,9 +21,7 @@
 //! `block/vhdx.c`, for states without a parent.
 
 use super::Taste;
-use super::container::{
-    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, without_parent,
-};
+use super::container::{BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::base::topology::Translation;
@@ -83,8 +81,10 @@ impl Format for Vhdx {
                     (None, false) => "dynamic",
                 };
                 sign.details.push(("type", kind.to_string()));
+                sign.identity = Some(layout.identity.to_string().to_ascii_lowercase());
                 if let Some(parent) = layout.disk.parent {
-                    sign.details.push(("parent", parent));
+                    sign.details.push(("parent", parent.name.clone()));
+                    sign.references.push(parent);
                 }
             }
         }
@@ -100,9 +100,8 @@ impl Container for Vhdx {
             return Taste::No;
         }
         let Ok(layout) = Layout::read(probe) else { return Taste::No };
-        let mut findings: Vec<Finding> = layout.damage.map(damaged).into_iter().collect();
+        let findings: Vec<Finding> = layout.damage.map(damaged).into_iter().collect();
         let disk = layout.disk;
-        findings.extend(disk.parent.as_deref().map(|name| without_parent(KIND, name)));
         let has_parent = disk.parent.is_some();
         let mut translation = Translation::by_format(MIB, 0).claiming(disk.physical);
         translation.allocation = disk.block;

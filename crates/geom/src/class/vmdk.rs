@@ -62,6 +62,8 @@ struct Image {
     /// Size of a grain in bytes.
     grain: Option<u64>,
     create_type: Option<String>,
+    /// Content ID, by which a snapshot knows its parent.
+    content: Option<String>,
     /// Names of the files of its extents, where there are others.
     extents: Option<String>,
     /// Files of its extents, or that of its parent.
@@ -127,6 +129,7 @@ impl Format for Vmdk {
         let mut sign = Sign::new(KIND, 0);
         sign.inside = image.refused.map_or(Inside::Container, Inside::Unknown);
         sign.references = image.references;
+        sign.identity = image.content;
         sign.version = image.version;
         sign.details.extend(image.size.map(|bytes| ("virtual size", bytes.to_string())));
         sign.details.extend(image.grain.map(|bytes| ("cluster size", bytes.to_string())));

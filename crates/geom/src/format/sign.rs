@@ -44,6 +44,9 @@ pub struct Sign {
     pub stripe: Option<u64>,
     /// Other files that have part of its data, in order: a backing file.
     pub references: Vec<Reference>,
+    /// Identity by which other files know it as their parent, where they know it by more than a
+    /// name.
+    pub identity: Option<String>,
     /// Further facts for people, in its own tools' words: ("level", "raid5").
     pub details: Vec<(&'static str, String)>,
 }
@@ -69,6 +72,7 @@ impl Sign {
             chunk: None,
             stripe: None,
             references: Vec::new(),
+            identity: None,
             details: Vec::new(),
         }
     }
@@ -144,6 +148,8 @@ pub struct Reference {
     pub name: String,
     /// Its format as the container has it: `raw`, `qcow2`.
     pub format: Option<String>,
+    /// The [`Sign::identity`] that it must have.
+    pub identity: Option<String>,
 }
 
 /// An inner data area.

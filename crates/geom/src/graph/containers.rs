@@ -28,8 +28,8 @@ pub(super) struct Waiting {
     id: Id,
     class: &'static str,
     geom: Arc<dyn Geom>,
-    /// Disks that its references name.
-    disks: Vec<Id>,
+    /// Its references, and the disks that they name.
+    named: Vec<(Reference, Id)>,
 }
 
 impl Graph {
@@ -65,7 +65,10 @@ impl Graph {
         let disks: Option<Vec<Id>> = named.iter().map(here).collect();
         match disks {
             Some(disks) if disks.is_empty() => self.add_contents(id, class, &geom, &[]),
-            Some(disks) => self.waiting.push(Waiting { id, class, geom, disks }),
+            Some(disks) => {
+                let named = named.into_iter().zip(disks).collect();
+                self.waiting.push(Waiting { id, class, geom, named });
+            }
             None => self.add_part_of_contents(id, class, &geom, &named),
         }
     }
@@ -77,18 +80,23 @@ impl Graph {
         let ready = self
             .waiting
             .iter()
-            .position(|own| own.disks.iter().all(|&disk| !is_waiting(self, disk)));
+            .position(|own| own.named.iter().all(|(_, disk)| !is_waiting(self, *disk)));
         let Some(at) = ready else {
             for own in std::mem::take(&mut self.waiting) {
-                let signs = &self.providers[own.id].signs;
                 let named: Vec<Reference> =
-                    signs.iter().flat_map(|sign| sign.references.iter().cloned()).collect();
+                    own.named.into_iter().map(|(reference, _)| reference).collect();
                 self.add_part_of_contents(own.id, own.class, &own.geom, &named);
             }
             return;
         };
         let own = self.waiting.swap_remove(at);
-        let beneath: Vec<Id> = own.disks.iter().map(|&disk| self.disk(disk)).collect();
+        let others = own.named.iter().filter_map(|(reference, disk)| self.other(reference, *disk));
+        let others: Vec<Finding> = others.collect();
+        if !others.is_empty() {
+            self.providers[own.id].findings.extend(others);
+            return self.add_part_of_contents(own.id, own.class, &own.geom, &[]);
+        }
+        let beneath: Vec<Id> = own.named.iter().map(|(_, disk)| self.disk(*disk)).collect();
         let lengths: Vec<u64> =
             beneath.iter().map(|&id| self.providers[id].route.length()).collect();
         let seen = beneath.iter().all(|&id| self.providers[id].seen);
@@ -96,6 +104,19 @@ impl Graph {
             Some(geom) => self.add_contents(own.id, own.class, &geom, &beneath),
             None => self.add_part_of_contents(own.id, own.class, &own.geom, &[]),
         }
+    }
+
+    /// The finding about a disk that has the name in a reference, and is another one.
+    fn other(&self, reference: &Reference, disk: Id) -> Option<Finding> {
+        let wanted = reference.identity.as_ref()?;
+        let mut signs = self.providers[disk].signs.iter();
+        let found = signs.find_map(|sign| sign.identity.as_ref()).filter(|own| *own != wanted)?;
+        let Reference { role, name, .. } = reference;
+        let message = format!(
+            "its {role} '{name}' is not the one that it was made on, or was written since: it has {found}, and not {wanted}: the disk in it is not looked into"
+        );
+        let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
+        Some(finding.fix("find the parent as it was, or a copy of it: what is read through another one is nonsense"))
     }
 
     /// Adds contents of which part is in files that are not here: they are not looked into.

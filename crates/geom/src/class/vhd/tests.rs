@@ -1,6 +1,6 @@
 //! Tests of VHDs made by hand: places, refusals, the two footers, hostile numbers.
 
-use super::super::container::tests::{opened, read, reason};
+use super::super::container::tests::{findings, opened, opened_on, read, reason};
 use super::*;
 use crate::base::error::Errno;
 use crate::base::store::Sparse;
@@ -74,13 +74,35 @@ fn sectors_that_the_bitmap_has_not_are_zeros_or_the_parents() {
     assert_eq!(read(&dynamic, 3 * 4096, 4096), Ok(vec![0; 4096]));
     assert!(rules(&dynamic.0).is_empty());
 
+    let mut base = image(DYNAMIC);
+    // Sector 1 of its block, and no more.
+    base[HEAD] = 0b0100_0000;
+    (base[68], base[HEAD + 512 + BLOCK + 68]) = (9, 9);
+    for at in [0, HEAD + 512 + BLOCK] {
+        seal(&mut base[at..at + 512], 64);
+    }
+    let mut child = image(DIFFERENCING);
+    child[512 + 40] = 9;
+    seal(&mut child[512..1536], 36);
+    let both = opened_on(file(&child), "ab", file(&base));
+    let expected = [[0; 512], [1; 512], [2; 512], [3; 512], [0; 512]].concat();
+    assert_eq!(read(&both, 4096 - 512, 5 * 512), Ok(expected));
+    assert_eq!(findings(&both), [] as [&str; 0]);
+    base[68] = 8;
+    let end = HEAD + 512 + BLOCK;
+    base[end + 68] = 8;
+    for at in [0, end] {
+        seal(&mut base[at..at + 512], 64);
+    }
+    assert_eq!(findings(&opened_on(file(&child), "ab", file(&base))), ["TL0019"]);
+
     let differencing = opened(file(&image(DIFFERENCING)));
     assert_eq!(read(&differencing, 4096, 512), Ok(vec![1; 512]));
     assert_eq!(read(&differencing, 4096 + 1024, 512), Ok(vec![3; 512]));
     for absent in [0, 4096 + 512, 4096 + 3 * 512, 3 * 4096] {
         assert_eq!(read(&differencing, absent, 512), Err(Errno::Io), "{absent}");
     }
-    assert_eq!(rules(&differencing.0)[0], "TL0020");
+    assert_eq!(findings(&differencing), ["TL0019"]);
     assert_eq!(detail(&image(DIFFERENCING), "parent").as_deref(), Some("ab"));
 }
 

@@ -74,6 +74,8 @@ pub(super) struct Layout {
     /// First byte of the block allocation table.
     pub(super) table: u64,
     pub(super) overlay: Overlay,
+    /// Identity of its data, by which a differencing disk knows its parent.
+    pub(super) identity: Guid,
     /// Damage to one of two copies.
     pub(super) damage: Option<&'static str>,
 }
@@ -90,7 +92,8 @@ impl Layout {
         if disk.entries().saturating_mul(8) > u64::from(bat.length.get()) {
             return Err(NotFollowed("its block allocation table is too small for its size"));
         }
-        Ok(Layout { disk, table: bat.file_offset.get(), overlay, damage: torn.or(copy) })
+        let (table, damage) = (bat.file_offset.get(), torn.or(copy));
+        Ok(Layout { disk, table, overlay, identity: header.data_write_guid, damage })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Metadata region of a VHDX: items by GUID.
 
-use super::super::container::NotFollowed;
-use super::MIB;
+use super::super::container::{NotFollowed, from_windows};
 use super::layout::{Region, guid};
 use super::log::Overlay;
+use super::{KIND, MIB};
 use crate::base::ondisk::{self, Guid, on_disk};
 use crate::base::topology::is_whole;
+use crate::format::Reference;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 
@@ -90,8 +91,8 @@ pub(super) struct Disk {
     pub(super) physical: u64,
     pub(super) page83: Option<Guid>,
     pub(super) is_fixed: bool,
-    /// Name of the parent, of a differencing disk.
-    pub(super) parent: Option<String>,
+    /// Parent of a differencing disk.
+    pub(super) parent: Option<Reference>,
 }
 
 impl Disk {
@@ -124,8 +125,7 @@ impl Disk {
         if size == 0 || size > MOST || !is_whole(size, logical) {
             return Err(NotFollowed("its size is not one that a VHDX can have"));
         }
-        let parent = (flags & HAS_PARENT != 0)
-            .then(|| items.parent().unwrap_or_else(|| "unnamed".to_string()));
+        let parent = (flags & HAS_PARENT != 0).then(|| items.parent());
         Ok(Disk {
             size,
             block,
@@ -225,25 +225,36 @@ impl<'a> Items<'a> {
         Some(bytes)
     }
 
-    /// Path of the parent: the first of those that the locator has.
-    fn parent(&self) -> Option<String> {
+    /// The parent, by the first of the paths that the locator has.
+    fn parent(&self) -> Reference {
+        let pairs = self.locator().unwrap_or_default();
+        let of = |key: &&str| pairs.iter().find(|(own, _)| own == key).map(|(_, value)| value);
+        let name = ["relative_path", "absolute_win32_path", "volume_path"].iter().find_map(of);
+        Reference {
+            role: "parent",
+            name: name.map_or_else(|| "unnamed".into(), |path| from_windows(path)),
+            format: Some(KIND.name.into()),
+            identity: of(&"parent_linkage")
+                .map(|id| id.trim_matches(['{', '}']).to_ascii_lowercase()),
+        }
+    }
+
+    /// Keys and values of the parent locator (2.6.2.6.2).
+    fn locator(&self) -> Option<Vec<(String, String)>> {
         let (at, length) = self.item(PARENT_LOCATOR)?;
         let bytes = self.some(at, usize::try_from(length.min(MOST_LOCATOR)).ok()?)?;
         let (header, pairs) = <Locator as zerocopy::FromBytes>::ref_from_prefix(&bytes).ok()?;
         let pairs = pairs.chunks_exact(12).take(usize::from(header.key_value_count.get()));
-        let pairs: Vec<(String, String)> = pairs
-            .filter_map(|pair| {
-                let pair: Pair = zerocopy::FromBytes::read_from_bytes(pair).ok()?;
-                let text = |from: U32, length: U16| {
-                    let from = usize::try_from(from.get()).ok()?;
-                    let end = from.checked_add(usize::from(length.get()))?;
-                    ondisk::text_utf16(bytes.get(from..end)?)
-                };
-                let key = text(pair.key_offset, pair.key_length)?;
-                Some((key, text(pair.value_offset, pair.value_length)?))
-            })
-            .collect();
-        let of = |key| pairs.iter().find(|(own, _)| own == key).map(|(_, value)| value.clone());
-        ["relative_path", "absolute_win32_path", "volume_path"].into_iter().find_map(of)
+        let found = pairs.filter_map(|pair| {
+            let pair: Pair = zerocopy::FromBytes::read_from_bytes(pair).ok()?;
+            let text = |from: U32, length: U16| {
+                let from = usize::try_from(from.get()).ok()?;
+                let end = from.checked_add(usize::from(length.get()))?;
+                ondisk::text_utf16(bytes.get(from..end)?)
+            };
+            let key = text(pair.key_offset, pair.key_length)?;
+            Some((key, text(pair.value_offset, pair.value_length)?))
+        });
+        Some(found.collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of VHDXs made by hand: states of blocks, headers, logs, hostile numbers.
 
-use super::super::container::tests::{opened, read, reason};
+use super::super::container::tests::{findings, opened, opened_on, read, reason};
 use super::*;
 use crate::base::error::Errno;
 use crate::base::ondisk::Guid;
@@ -70,7 +70,7 @@ fn image(flags: u32) -> Image {
     ];
     metadata[10] = 5;
     for (nth, (guid, value)) in items.into_iter().enumerate() {
-        let (entry, at) = (32 + nth * 32, (64 << 10) + nth * 64);
+        let (entry, at) = (32 + nth * 32, (64 << 10) + nth * 512);
         put(&mut metadata, entry, &id(guid));
         put(&mut metadata, entry + 16, &u32::try_from(at).unwrap_or_default().to_le_bytes());
         put(
@@ -91,17 +91,28 @@ fn image(flags: u32) -> Image {
     Image { header, regions, metadata, bat, log: Vec::new(), bitmap: vec![1, 2] }
 }
 
-/// A parent locator with the one key `relative_path`.
+/// A parent locator.
 fn locator() -> Vec<u8> {
+    let pairs =
+        [("relative_path", ".\\p"), ("parent_linkage", "{00000009-0000-0000-0000-000000000000}")];
     let utf16 =
         |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
-    let (key, value) = (utf16("relative_path"), utf16("p"));
-    let mut bytes = vec![0; 20];
-    bytes[18] = 1;
-    bytes.extend(32_u32.to_le_bytes());
-    bytes.extend(58_u32.to_le_bytes());
-    bytes.extend([26, 0, 2, 0]);
-    [bytes, key, value].concat()
+    let number = |length: usize| u32::try_from(length).unwrap_or_default();
+    let (mut bytes, mut words) = (vec![0; 20], Vec::new());
+    bytes[18] = 2;
+    for (key, value) in pairs.map(|(key, value)| (utf16(key), utf16(value))) {
+        let at = 20 + 2 * 12 + words.len();
+        bytes.extend(number(at).to_le_bytes());
+        bytes.extend(number(at + key.len()).to_le_bytes());
+        bytes.extend(
+            [key.len(), value.len()]
+                .map(|n| u16::try_from(n).unwrap_or_default())
+                .map(u16::to_le_bytes)
+                .concat(),
+        );
+        words.extend([key, value].concat());
+    }
+    [bytes, words].concat()
 }
 
 fn seal(bytes: &mut [u8]) {
@@ -185,9 +196,22 @@ fn a_differencing_disk_has_what_its_bitmap_says() {
         assert_eq!(read(&found, absent, 512), Err(Errno::Io), "{absent}");
     }
     assert_eq!(read(&found, MIB, 512), Ok(vec![0; 512]));
-    assert_eq!(found.0.providers[0].findings[0].rule.id, "TL0020");
+    assert_eq!(findings(&found), ["TL0019"]);
     let sign = recognised(&Vhdx, image(2).file()).expect("a sign");
     assert!(sign.details.contains(&("parent", "p".to_string())));
+    // Its parent has the same sectors, another block at 4 MiB, and the identity by the locator.
+    let base = |identity| {
+        let mut base = image(0);
+        put(&mut base.header, 32, &[identity]);
+        put(&mut base.bat, 4 * 8, &(DATA | state::FULLY_PRESENT).to_le_bytes());
+        base.file()
+    };
+    let both = opened_on(image(2).file(), "p", base(9));
+    for (at, fill) in [(0, 1), (512, 2), (8 * 512, 9), (9 * 512, 10), (4 * MIB, 1), (MIB, 0)] {
+        assert_eq!(read(&both, at, 512), Ok(vec![fill; 512]), "{at}");
+    }
+    assert_eq!(findings(&both), [] as [&str; 0]);
+    assert_eq!(findings(&opened_on(image(2).file(), "p", base(8))), ["TL0019"]);
     let mut without = image(2);
     without.bat[8 * 4096] = 0;
     assert_eq!(read(&opened(without.file()), 0, 512), Err(Errno::Io));
@@ -307,8 +331,8 @@ fn what_cannot_be_true_is_refused() {
         ("needs metadata", |i| put(&mut i.metadata, 32, &[1])),
         ("are missing", |i| put(&mut i.metadata, 48, &[0; 4])),
         ("size of its blocks", |i| put(&mut i.metadata, 64 << 10, &[1])),
-        ("size is not one", |i| put(&mut i.metadata, (64 << 10) + 64, &[1])),
-        ("table is too small", |i| put(&mut i.metadata, (64 << 10) + 64, &[0, 0, 0, 0, 0, 1])),
+        ("size is not one", |i| put(&mut i.metadata, (64 << 10) + 512, &[1])),
+        ("table is too small", |i| put(&mut i.metadata, (64 << 10) + 512, &[0, 0, 0, 0, 0, 1])),
     ];
     for (expected, change) in cases {
         let mut image = image(0);
@@ -317,7 +341,7 @@ fn what_cannot_be_true_is_refused() {
         assert!(reason.contains(expected), "{expected}: {reason}");
     }
     let mut sectors = image(0);
-    put(&mut sectors.metadata, (64 << 10) + 128, &[1]);
+    put(&mut sectors.metadata, (64 << 10) + 1024, &[1]);
     assert!(reason(sectors.file()).unwrap_or_default().contains("sectors"));
 }
 
@@ -328,7 +352,7 @@ fn hostile_numbers_are_survived() {
         (|image| &mut image.header, 8..80),
         (|image| &mut image.regions, 8..80),
         (|image| &mut image.metadata, 8..192),
-        (|image| &mut image.metadata, 64 << 10..(64 << 10) + 384),
+        (|image| &mut image.metadata, 64 << 10..(64 << 10) + 2560),
         (|image| &mut image.bat, 0..32),
         (|image| &mut image.log, 8..96),
     ];

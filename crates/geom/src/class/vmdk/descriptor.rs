@@ -19,9 +19,11 @@ const NO_PARENT: &str = "ffffffff";
 pub(super) struct Descriptor {
     version: Option<String>,
     pub(super) create_type: Option<String>,
-    pub(super) has_parent: bool,
+    /// Content ID of this disk, and of its parent if it has one.
+    pub(super) content: Option<String>,
+    parent_content: Option<String>,
     /// Name of the parent's file.
-    pub(super) parent: Option<String>,
+    parent: Option<String>,
     /// Extents in their order; `None` if a line of one is none.
     extents: Option<Vec<Line>>,
 }
@@ -69,7 +71,8 @@ impl Line {
             _ => return Err("the descriptor of a device of the host that ran it"),
         };
         let name = self.name.clone().ok_or("the descriptor of an extent without a name")?;
-        Ok(Some(Reference { role: "extent", name, format: Some(format.into()) }))
+        let format = Some(format.into());
+        Ok(Some(Reference { role: "extent", name, format, identity: None }))
     }
 }
 
@@ -86,11 +89,28 @@ impl Descriptor {
         Descriptor {
             version: value("version="),
             create_type: value("createType="),
-            has_parent: value("parentCID=")
-                .is_some_and(|id| !id.trim().eq_ignore_ascii_case(NO_PARENT)),
+            content: value("CID=").map(|id| id.trim().to_ascii_lowercase()),
+            parent_content: value("parentCID=")
+                .map(|id| id.trim().to_ascii_lowercase())
+                .filter(|id| id != NO_PARENT),
             parent: value("parentFileNameHint="),
             extents: text.lines().filter(access).map(Line::of).collect(),
         }
+    }
+
+    /// True for a snapshot.
+    pub(super) fn has_parent(&self) -> bool {
+        self.parent_content.is_some()
+    }
+
+    /// The parent, where it has the name of its file.
+    pub(super) fn parent(&self) -> Option<Reference> {
+        Some(Reference {
+            role: "parent",
+            name: self.parent.clone().filter(|_| self.has_parent())?,
+            format: Some(KIND.name.into()),
+            identity: self.parent_content.clone(),
+        })
     }
 
     fn extents(&self) -> &[Line] {
@@ -117,7 +137,7 @@ impl Descriptor {
     /// Errors: the reason for which the disk that it describes is not followed.
     fn disk(&self) -> Result<(Extents, Vec<Reference>), &'static str> {
         let lines = self.extents.as_ref().ok_or("a descriptor with an extent of no size")?;
-        if self.has_parent {
+        if self.has_parent() {
             return Err(
                 "the descriptor of a snapshot: its data are in its parent and in the extent that it names",
             );
@@ -155,6 +175,7 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
     let image = Image {
         size: found.size(),
         extents: found.others(),
+        content: found.content.clone(),
         version: found.version.clone(),
         create_type: found.create_type.clone(),
         ..Image::default()

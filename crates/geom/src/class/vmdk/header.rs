@@ -2,10 +2,9 @@
 
 use super::descriptor::{self, Descriptor};
 use super::grains::{Grains, Stored};
-use super::{Body, Image, KIND, SECTOR, Table};
+use super::{Body, Image, SECTOR, Table};
 use crate::base::ondisk::on_disk;
 use crate::class::container::Parent;
-use crate::format::Reference;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -97,13 +96,8 @@ pub(super) fn hosted(probe: &Probe<'_>) -> Option<Image> {
         refused: reason,
         body: (reason.is_none() || reason == Some(AN_EXTENT))
             .then(|| body(header_or, inner.as_ref(), probe.length())),
-        references: inner
-            .as_ref()
-            .filter(|inner| inner.has_parent)
-            .and_then(|inner| inner.parent.clone())
-            .map(|name| Reference { role: "parent", name, format: Some(KIND.name.into()) })
-            .into_iter()
-            .collect(),
+        references: inner.as_ref().and_then(Descriptor::parent).into_iter().collect(),
+        content: inner.as_ref().and_then(|inner| inner.content.clone()),
         create_type: inner.and_then(|inner| inner.create_type),
     })
 }
@@ -167,7 +161,7 @@ fn body(header: &Hosted, inner: Option<&Descriptor>, file: u64) -> Body {
         size: header.capacity.get() * SECTOR,
         file,
     };
-    let has_parent = inner.is_some_and(|inner| inner.has_parent);
+    let has_parent = inner.is_some_and(Descriptor::has_parent);
     Body::Sparse {
         table: Table::Grains(grains),
         parent: if has_parent { Parent::Missing } else { Parent::None },

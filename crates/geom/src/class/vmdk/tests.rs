@@ -1,6 +1,6 @@
 //! Extents written by hand, by the documents: grains, directories, refusals, hostile numbers.
 
-use super::super::container::tests::{opened, read, reason, survives};
+use super::super::container::tests::{opened, opened_on, read, reason, survives};
 use crate::base::error::Errno;
 use crate::base::store::Sparse;
 use crate::base::topology::Translation;
@@ -332,22 +332,61 @@ fn entries_of_se_sparse_are_turned_around() {
     assert_eq!(read(&opened(laid(&parts)), 0, 512), Err(Errno::Io));
 }
 
+/// A descriptor with these lines, and the content ID of its parent.
+fn descriptor(parent: &str, lines: &str) -> Sparse {
+    let head = format!("# Disk DescriptorFile\nversion=1\nCID=cafe0001\nparentCID={parent}\n");
+    disk(65536, &[(0, format!("{head}{lines}").as_bytes())])
+}
+
 #[test]
-fn descriptors_say_which_file_to_check() {
-    let of = |text: &str| reason(disk(65536, &[(0, text.as_bytes())])).expect("a reason");
-    let head = "# Disk DescriptorFile\nversion=1\nparentCID=ffffffff\n";
-    assert!(of(&format!("{head}RW 8 FLAT \"d-flat.vmdk\" 0\n")).contains("bare disk"));
-    assert!(of(&format!("{head}RW 8 SPARSE \"d-s001.vmdk\"\n")).contains("file that it names"));
+fn what_a_descriptor_names_is_said() {
+    let alone = |lines| descriptor("ffffffff", lines);
     let two = "RW 8 FLAT \"d-f001.vmdk\" 0\nRW 8 FLAT \"d-f002.vmdk\" 0\n";
-    assert!(of(&format!("{head}{two}")).contains("several files"));
-    assert!(of(&format!("{head}RW 8 ZERO\n")).contains("names no file"));
-    let child = head.replace("ffffffff", "12345678");
-    assert!(of(&format!("{child}RW 8 VMFSSPARSE \"d-delta.vmdk\"\n")).contains("snapshot"));
-    let text = format!("{head}{two}");
-    let (graph, _) = opened(disk(65536, &[(0, text.as_bytes())]));
-    let details = &graph.providers[0].signs[0].details;
-    assert!(details.contains(&("extents", "d-f001.vmdk, d-f002.vmdk".into())), "{details:?}");
-    assert!(details.contains(&("virtual size", "8192".into())), "{details:?}");
+    let (graph, _) = opened(alone(two));
+    let sign = &graph.providers[0].signs[0];
+    assert!(sign.details.contains(&("extents", "d-f001.vmdk, d-f002.vmdk".into())));
+    assert!(sign.details.contains(&("virtual size", "8192".into())));
+    assert_eq!(sign.identity.as_deref(), Some("cafe0001"));
+    assert_eq!(graph.providers[0].findings.len(), 2);
+    // A disk of zeros is one, without a file.
+    assert_eq!(read(&opened(alone("RW 8 ZERO\n")), 0, 4096), Ok(vec![0; 4096]));
+    let child = descriptor("12345678", "RW 8 VMFSSPARSE \"d-delta.vmdk\"\n");
+    assert!(reason(child).expect("a reason").contains("snapshot"));
+    for (lines, part) in [
+        ("", "without extents"),
+        ("RW 0 ZERO\n", "without extents"),
+        ("RW x FLAT \"d\" 0\n", "no size"),
+        ("RW 8 FLAT \"d\" x\n", "no size"),
+        ("RW 99999999999999999 ZERO\n", "no size"),
+        ("RW 36028797018963967 ZERO\nRW 36028797018963967 ZERO\n", "without extents"),
+        ("RW 8 FLAT\n", "without a name"),
+        ("RW 8 VMFSRAW \"/dev/sda\"\n", "device"),
+    ] {
+        assert!(reason(alone(lines)).expect("a reason").contains(part), "{lines}");
+    }
+}
+
+/// An extent begins where its line says; a file that ends before it has the rest nowhere.
+#[test]
+fn extents_are_one_after_another() {
+    let file = disk(20 * 512, &[(0, &[[b'x'; 512], [b'a'; 512]].concat()), (8192, &[b'b'; 2048])]);
+    let text = descriptor("ffffffff", "RW 1 ZERO\nRW 8 FLAT \"d\" 1\nRW 8 FLAT \"d\" 16\n");
+    let it = opened_on(text, "d", file);
+    assert_eq!(read(&it, 0, 512), Ok(vec![0; 512]));
+    assert_eq!(read(&it, 512, 512), Ok(vec![b'a'; 512]));
+    assert_eq!(read(&it, 9 * 512, 2048), Ok(vec![b'b'; 2048]));
+    assert_eq!(read(&it, 13 * 512, 512), Err(Errno::Io));
+}
+
+/// An extent that has no descriptor is a disk's part, which a descriptor alone makes one.
+#[test]
+fn an_extent_of_several_is_read_through_its_descriptor() {
+    let mut extent = hosted(7);
+    put(&mut extent, 28, 0);
+    assert!(reason(whole(&extent)).expect("a reason").contains("one extent"));
+    let text = descriptor("ffffffff", "RW 64 SPARSE \"d\"\nRW 64 ZERO\n");
+    let it = opened_on(text, "d", whole(&extent));
+    assert!(read(&it, 0, 8 * GRAIN).unwrap() == [expected(), vec![0; 4 * GRAIN]].concat());
 }
 
 #[test]
