@@ -6,4 +6,6 @@ synced
 fill /dev/vg/lv
 lvconvert -y --stripes 3 vg/lv
 synced
-lvchange --refresh vg/lv
+# The kernel gives the volume its new size when it is activated anew.
+vgchange -an vg
+vgchange -ay vg

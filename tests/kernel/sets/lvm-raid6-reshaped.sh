@@ -6,3 +6,6 @@ synced
 fill /dev/vg/lv
 lvconvert -y --stripes 4 vg/lv
 synced
+# The kernel gives the volume its new size when it is activated anew.
+vgchange -an vg
+vgchange -ay vg

@@ -331,7 +331,9 @@ fn mentioned(
 /// The level, layout and chunk of a RAID segment, as dm-raid takes its name; `None` for one of
 /// another type.
 fn shape(word: &str, section: &Section<'_>) -> Option<RaidShape> {
-    let copies = section.number("data_copies").and_then(|n| u32::try_from(n).ok()).unwrap_or(2);
+    // LVM 2.03 writes 1 of a raid10 that it reshapes, and takes that for 2.
+    let copies = section.number("data_copies").and_then(|n| u32::try_from(n).ok());
+    let copies = copies.filter(|&copies| copies > 1).unwrap_or(2);
     let (level, layout) = match word {
         "raid1" => (1, 0),
         // Its parity is on the first image, which md's own RAID4 has on the last.
