@@ -16,7 +16,7 @@ pub mod apm;
 pub mod bsd;
 pub mod bsd64;
 pub mod concat;
-mod container;
+pub mod container;
 pub mod gpt;
 pub mod imsm;
 pub mod integrity;

@@ -24,7 +24,7 @@
 //! assert_eq!(done[0].tag, 1);
 //! // Picoseconds of virtual time: milliseconds have passed in it.
 //! assert!(now > 1_000_000_000);
-//! # Ok::<(), trueline_sim::model::Refusal>(())
+//! # Ok::<(), trueline_sim::model::ModelRefusal>(())
 //! ```
 //!
 //! # Folders

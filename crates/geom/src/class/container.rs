@@ -46,7 +46,7 @@ impl<T: Container> Class for T {
 
 /// Place of a block of a guest's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     /// First byte of the block in the file.
     At(u64),
     /// The block as it is stored compressed, and the byte in it at which the table's block begins.
@@ -60,7 +60,7 @@ pub(super) enum Place {
 }
 
 /// Table of a container's blocks.
-pub(super) trait BlockTable: Clone + Send + Sync + 'static {
+pub trait BlockTable: Clone + Send + Sync + 'static {
     /// Size of a block in bytes; at least 1.
     fn block(&self) -> u64;
 
@@ -76,7 +76,7 @@ pub(super) struct NotFollowed(pub(super) &'static str);
 
 /// Contents of blocks that are not in a container's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parent {
+pub enum Parent {
     /// None: such a block is zero.
     None,
     /// One that is not here: such a block cannot be read.
@@ -87,7 +87,7 @@ pub(super) enum Parent {
 
 /// File in which the blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub enum Home {
     /// That of the tables, of so many bytes.
     File(u64),
     /// Another one that is not here.
@@ -145,15 +145,19 @@ pub(super) fn looked_at(
 
 /// Contents of a container, as a geom over its file.
 #[derive(Clone)]
-pub(super) struct Contents<T> {
-    pub(super) table: T,
+pub struct Contents<T> {
+    /// Table of its blocks.
+    pub table: T,
     /// Size of the guest's disk in bytes.
-    pub(super) length: u64,
-    pub(super) home: Home,
-    pub(super) parent: Parent,
+    pub length: u64,
+    /// File in which the blocks lie.
+    pub home: Home,
+    /// Contents of blocks that have no place.
+    pub parent: Parent,
     /// Sector of the guest's disk in bytes, where the container names one.
-    pub(super) sector: Option<u64>,
-    pub(super) translation: Translation,
+    pub sector: Option<u64>,
+    /// What is known of the places of blocks.
+    pub translation: Translation,
 }
 
 impl<T: BlockTable> Contents<T> {
@@ -232,8 +236,11 @@ impl<T: BlockTable> Geom for Contents<T> {
         let Some(file) = file else { return Topology::new(1, self.length) };
         let mut top = file.translated(&self.translation, self.length);
         if let (Parent::Here(_), Some(parent)) = (self.parent, below.get(PARENT)) {
-            // Any block may be in either of them.
-            top = Topology::mirror(&[top, parent.clone()], self.length).without_clashing();
+            // Any block may be in either of them, and all of it: a first write copies the rest, or
+            // is of whole units already.
+            let whole = Translation::by_format(self.translation.allocation, 0);
+            let parent = parent.translated(&whole, self.length);
+            top = Topology::mirror(&[top, parent], self.length).without_clashing();
         }
         Topology { sector: self.sector.unwrap_or(file.sector), ..top }
     }

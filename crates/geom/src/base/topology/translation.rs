@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// is common.
 const WINDOW: u64 = 64 << 10;
 
+/// Size of a class of differences that has one of them: all blocks are at that distance.
+const EVERYWHERE: u64 = 1 << 63;
+
 /// Places of a guest's blocks in the file of a container: as a rule of its format, or as far as its
 /// table was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl Translation {
 
     /// A format that gets space by `allocation` bytes, and has every byte where the guest has it.
     pub fn identical(allocation: u64) -> Translation {
-        let distance = Grain { size: 1 << 63, phase: 0 };
+        let distance = Grain { size: EVERYWHERE, phase: 0 };
         Translation::new(allocation, distance, Known::ByFormat)
     }
 
@@ -77,26 +80,20 @@ impl Translation {
     /// A format that puts blocks of `allocation` bytes anywhere: the guest offset and the file
     /// offset of every block that was looked at.
     pub fn by_table(allocation: u64, blocks: impl IntoIterator<Item = (u64, u64)>) -> Translation {
-        // Places inside a block are those of its begin, and of numbers modulo the largest power of
-        // two all differences can be told.
-        const WHOLE: u64 = 1 << 63;
-        let mut distance: Option<Grain> = None;
+        let mut first = None;
+        // Places inside a block are those of its begin; one block, or several in order, say nothing
+        // about where the next one will be.
+        let mut size = allocation.max(1);
         let mut counts = BTreeMap::new();
         for (guest, file) in blocks {
-            let apart = file.wrapping_sub(guest);
-            *counts.entry(apart % WINDOW).or_insert(0) += 1;
-            distance = Some(match distance {
-                None => Grain { size: WHOLE, phase: apart % WHOLE },
-                Some(class) => {
-                    let size = gcd(class.size, (apart % WHOLE).abs_diff(class.phase));
-                    Grain { size, phase: class.phase % size }
-                }
-            });
+            let apart = i128::from(file) - i128::from(guest);
+            *counts.entry(remainder(apart, WINDOW)).or_insert(0) += 1;
+            let other = apart - *first.get_or_insert(apart);
+            size = gcd(size, remainder(other, size));
         }
-        // One block, or several in order, say nothing about where the next one will be.
-        let distance = distance.unwrap_or(Grain { size: 1, phase: 0 });
-        let size = gcd(distance.size, allocation.max(1));
-        let distance = Grain { size, phase: distance.phase % size };
+        // An empty table promises nothing.
+        let known = first.map(|apart| Grain { size, phase: remainder(apart, size) });
+        let distance = known.unwrap_or(Grain { size: 1, phase: 0 });
         Translation { blocks: counts, ..Translation::new(allocation, distance, Known::ByTable) }
     }
 
@@ -155,11 +152,18 @@ impl Translation {
     }
 }
 
+/// The remainder of a difference, from 0.
+fn remainder(apart: i128, size: u64) -> u64 {
+    // It is below a `u64`.
+    u64::try_from(apart.rem_euclid(i128::from(size))).unwrap_or_default()
+}
+
 impl Topology {
     /// The topology of `length` bytes of a guest that lie in this file as `translation` has it.
     ///
-    /// A unit that divides the grain of the translation lies in one class of the guest's addresses.
-    /// Any other is cut somewhere. A packed file keeps every unit.
+    /// A unit that divides the grain of the translation is kept, if blocks begin on it: at the end
+    /// of a block, any other is cut, for the next block may lie anywhere. A packed file keeps every
+    /// unit, and one that has every byte where the guest has it shifts none.
     #[must_use]
     pub fn translated(&self, translation: &Translation, length: u64) -> Topology {
         if translation.is_transport() {
@@ -171,8 +175,12 @@ impl Topology {
         }
         let distance = translation.distance;
         Topology::combine(std::slice::from_ref(self), length, |_, grain| {
-            if distance.size.is_multiple_of(grain.size) {
+            let is_one = distance.size == EVERYWHERE;
+            let fits = distance.size.is_multiple_of(grain.size);
+            if is_one || fits && grain.contains(distance.phase) {
                 Ok(grain.shift(distance.phase))
+            } else if fits {
+                Err(grain.remainder(distance.phase))
             } else {
                 Err(distance.size % grain.size)
             }
@@ -193,11 +201,20 @@ mod tests {
     }
 
     #[test]
-    fn blocks_at_one_distance_shift_a_unit_and_others_break_it() {
+    fn a_unit_is_kept_where_blocks_begin_on_it_and_else_cut() {
         const MIB: u64 = 1 << 20;
-        // A VDI of qemu-img: the map takes one sector.
+        // A VDI of qemu-img: the map takes one sector, so that a page at the end of a block lies
+        // in two places.
         let vdi = file().translated(&Translation::by_format(MIB, 512), 64 * MIB);
-        assert_eq!((vdi.facts[0].grain.phase(), vdi.clashes.len()), (3584, 0));
+        assert_eq!((vdi.facts.len(), vdi.clashes[0].remainder), (0, 512));
+        let virtualbox = file().translated(&Translation::by_format(MIB, 2 * MIB), 64 * MIB);
+        assert_eq!((virtualbox.facts[0].grain.phase(), virtualbox.clashes.len()), (0, 0));
+        // Where every byte has the guest's address, no block ends anything.
+        let off = Fact { grain: Grain::new(4096, 3584).unwrap(), ..file().facts[0] };
+        let moved = Topology::new(512, 1 << 30).with(off);
+        let whole = moved.translated(&Translation::identical(64 << 10), 64 * MIB);
+        assert_eq!((whole.facts[0].grain.phase(), whole.clashes.len()), (3584, 0));
+        assert_eq!(moved.translated(&Translation::by_format(MIB, 0), 64 * MIB).facts.len(), 0);
         // A VHD: a sector of bitmap before every block.
         let blocks = (0..8).map(|n| (n * 2 * MIB, 2048 + n * (2 * MIB + 512)));
         let vhd = Translation::by_table(2 * MIB, blocks);
