@@ -16,6 +16,7 @@ mod render;
 mod report;
 mod style;
 mod survey;
+mod tally;
 mod target;
 mod this_host;
 mod typed;

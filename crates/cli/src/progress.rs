@@ -80,6 +80,25 @@ pub(crate) fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
         .with_message(what)
 }
 
+/// A bar of the targets of a fleet, of which `total` may not be known; none where `quiet`, where
+/// stderr is no terminal, and for a few.
+pub(crate) fn of_fleet(total: Option<u64>, quiet: bool) -> ProgressBar {
+    /// Least number of targets for a bar.
+    const MANY: u64 = 32;
+    let is_few = total.is_some_and(|total| total < MANY);
+    if quiet || is_few || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
+    let rate = if roomy { " {per_sec}" } else { "" };
+    let template = match total {
+        Some(_) => format!("check {{bar:16}} {{pos}}/{{len}}{rate} {{left}} {{wide_msg}}"),
+        None => format!("check {{pos}}{rate} {{elapsed}} {{wide_msg}}"),
+    };
+    let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    bar.with_style(style(&template))
+}
+
 /// A bar's style, in which `{left}` stands for the time left.
 pub(crate) fn style(template: &str) -> ProgressStyle {
     let style =

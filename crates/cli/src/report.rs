@@ -2,7 +2,7 @@
 //! written from it.
 
 use crate::remembered::Remembered;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Source, Trust, Why};
@@ -32,7 +32,7 @@ impl Report {
 }
 
 /// A verdict about I/O; the worse is the greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// Everything that does I/O does it on the grain.

@@ -170,8 +170,12 @@ impl fmt::Display for NotText {
 
 /// The parser of such targets on the command line.
 pub(crate) fn named() -> impl TypedValueParser<Value = Named> {
-    OsStringValueParser::new()
-        .map(|name| name.to_str().map(Target::parse).ok_or_else(|| NotText(name.clone())))
+    OsStringValueParser::new().map(|name| listed(&name))
+}
+
+/// A name as the command line takes it.
+pub(crate) fn listed(name: &OsStr) -> Named {
+    name.to_str().map(Target::parse).ok_or_else(|| NotText(name.into()))
 }
 
 /// A file that a walk has found, as a target.

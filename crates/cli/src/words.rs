@@ -18,6 +18,7 @@ use std::io::{self, ErrorKind, Write};
 use trueline_geom::base::finding::{self, Rule, Severity};
 use trueline_geom::base::topology::{Why, is_whole};
 use trueline_geom::graph::Recognised;
+use trueline_geom::registry;
 
 /// An error of the operating system on a file, with advice.
 pub(crate) fn os(error: &io::Error) -> String {
@@ -42,6 +43,19 @@ fn without_number(text: &str) -> String {
 /// A provider's name, escaped; the only disk of a target has none and is called `disk`.
 pub(crate) fn name(provider: &str) -> String {
     trueline_geom::base::escape::name(provider)
+}
+
+/// The format of the container that a target is; empty for a bare disk.
+pub(crate) fn container(target: &Target) -> &str {
+    let formats: Vec<&str> = registry::containers().collect();
+    let mut signs = target.providers.iter().filter_map(|p| p.sign.as_deref());
+    signs.find(|sign| formats.contains(sign)).unwrap_or_default()
+}
+
+/// The program that made the container that a target is; empty where it does not say.
+pub(crate) fn creator(target: &Target) -> &str {
+    let mut details = target.providers.iter().flat_map(|p| &p.details);
+    details.find(|(name, _)| *name == "creator").map_or("", |(_, creator)| creator)
 }
 
 /// Content of a provider in a word or two; `-` where nothing is known.

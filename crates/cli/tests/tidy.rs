@@ -84,6 +84,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
             "remembered",
             "target",
             "report",
+            "tally",
             "placed",
             "move_journal",
             "progress",

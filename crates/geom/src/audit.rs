@@ -192,6 +192,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if let Some((fact, _)) = excused.first() {
                 found.push(off_start(graph, id, &excused, unwritten(graph, id, fact.why)));
             }
+            found.extend(container::own_start(graph, id));
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }

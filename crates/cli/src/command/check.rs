@@ -1,22 +1,24 @@
 //! `check`: the providers of a target, their verdicts, the cost of a miss and its cure.
 
-use crate::command::check::args::{Check, List, Output};
+use crate::command::check::args::{Check, Form, List, Output};
 use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
 use crate::progress::style;
 use crate::render::made::Made;
-use crate::render::report::{json, list, page, prometheus, sarif, text};
+use crate::render::report::{json, list, page, prometheus, rows, sarif, text};
 use crate::report::{self, Report, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
+use crate::tally::{Seen, Tally};
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
+use names::Item;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -24,6 +26,10 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
 pub(crate) mod args;
+mod fleet;
+mod into;
+mod names;
+mod shard;
 mod walk;
 
 /// Least number of targets for a progress bar.
@@ -31,23 +37,38 @@ const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let mut overrides = DiskOverrides::new(&args.disk)?;
-    let is_host = args.targets.is_empty() && args.recursive.is_empty();
+    let (lists, devices): (Vec<PathBuf>, Vec<PathBuf>) =
+        args.from.iter().cloned().partition(|path| names::is_list(path));
+    let is_host = args.targets.is_empty() && args.recursive.is_empty() && lists.is_empty();
     if is_host {
         overrides.refuse_model_keys("check")?;
     }
     if !is_host {
-        this_host::adopt_files(&args.from, &mut overrides)?;
+        this_host::adopt_files(&devices, &mut overrides)?;
     }
-    let (targets, failures) = if is_host && !args.from.is_empty() {
-        this_host::from_files(&args.from, &overrides)
+    let is_streamed = args.output.form() != Form::Whole && !is_host && !args.together;
+    if args.into.is_some() && !is_streamed {
+        let why = "--into goes with targets and --jsonl or --rows".to_owned();
+        return Err(Failure::Message(why));
+    }
+    if args.quiet && args.output.form() != Form::Whole && args.into.is_none() {
+        let why = "--quiet prints no lines of --jsonl or --rows: give them a file with --into";
+        return Err(Failure::Message(why.to_owned()));
+    }
+    if is_streamed {
+        return streamed(args, &overrides, lists);
+    }
+    let (targets, failures) = if is_host && !devices.is_empty() {
+        this_host::from_files(&devices, &overrides)
     } else if is_host {
         this_host::this_host(&overrides).map(|t| (t, Vec::new()))?
     } else {
-        named_and_found(args, &overrides)
+        named_and_found(args, &overrides, lists)
     };
     failures.iter().for_each(|failure| complain(failure));
     let report = Report::new("trueline/check/1", targets, failures);
-    let status = status(&report, args);
+    let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
+    let status = status((!report.errors.is_empty(), worst, unknown(&report) > 0), args);
     if args.quiet {
         return Ok(ExitCode::from(status));
     }
@@ -78,8 +99,39 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(status))
 }
 
+/// Checks targets one after another, each written as soon as it is there.
+fn streamed(
+    args: &Check,
+    overrides: &DiskOverrides,
+    lists: Vec<PathBuf>,
+) -> Result<ExitCode, Failure> {
+    let is_counted = lists.is_empty();
+    let (targets, directories) = (args.targets.clone(), args.recursive.clone());
+    let all = names::all(targets, directories, lists, args.shard);
+    // The length of a list is known at its end.
+    let (names, total): (Box<dyn Iterator<Item = Item> + Send>, _) = if is_counted {
+        let all: Vec<Item> = all.collect();
+        let total = all.len() as u64;
+        (Box::new(all.into_iter()), Some(total))
+    } else {
+        (Box::new(all), None)
+    };
+    let tally = match fleet::run(args, overrides, names, total) {
+        Ok(tally) => tally,
+        // The reader has read what it wanted.
+        Err(Failure::Pipe) => return Ok(ExitCode::SUCCESS),
+        Err(failure) => return Err(failure),
+    };
+    let counts = (tally.failed() > 0, tally.severity, tally.counts.unknown > 0);
+    Ok(ExitCode::from(status(counts, args)))
+}
+
 /// The targets that were named, and the images in the directories that were.
-fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Target>, Vec<String>) {
+fn named_and_found(
+    args: &Check,
+    overrides: &DiskOverrides,
+    lists: Vec<PathBuf>,
+) -> (Vec<report::Target>, Vec<String>) {
     let (mut targets, mut failures) = if args.together {
         let named: Result<Vec<Target>, Reason> = args
             .targets
@@ -92,19 +144,34 @@ fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<report::Targ
             Err(failure) => (Vec::new(), vec![failure.0]),
         }
     } else {
-        survey_all(&args.targets, overrides, args.quiet)
+        let (mut named, mut unread) = (Vec::new(), Vec::new());
+        for item in names::all(args.targets.clone(), Vec::new(), lists, args.shard) {
+            match item {
+                Item::Named(name) | Item::Found(name) => named.push(name),
+                Item::Unread(why) => unread.push(why),
+            }
+        }
+        let (targets, failures) = survey_all(&named, overrides, args.quiet);
+        unread.extend(failures);
+        (targets, unread)
     };
     for directory in &args.recursive {
-        let (names, unread) = walk::files(directory);
+        let (mut names, unread) = walk::files(directory);
+        names.retain(|name| match (args.shard, name) {
+            (Some(shard), Ok(name)) => shard.has(name.typed()),
+            _ => true,
+        });
         let (found, wrong) = survey_all(&names, overrides, args.quiet);
         failures.extend(unread.into_iter().chain(wrong));
         let (images, others): (Vec<report::Target>, Vec<report::Target>) =
             found.into_iter().partition(walk::is_image);
-        if images.is_empty() && failures.is_empty() {
+        if images.is_empty() && failures.is_empty() && args.shard.is_none() {
             failures.push(format!("check {}: no image in it or beneath it", directory.display()));
         }
         if !others.is_empty() && !args.quiet {
-            complain(&walk::passed_over(directory, &others));
+            let first: Vec<String> =
+                others.iter().take(walk::NAMED).map(|target| target.target.clone()).collect();
+            complain(&walk::passed_over(Some(directory), others.len(), &first));
         }
         targets.extend(images);
     }
@@ -146,15 +213,15 @@ fn unknown(report: &Report) -> usize {
     report.targets.iter().filter(|t| t.verdict == Verdict::Unknown).count()
 }
 
-/// The exit status of `check`, as its help lists it.
-fn status(report: &Report, args: &Check) -> u8 {
+/// The exit status of `check`, as its help lists it, by whether something could not be read, the
+/// worst severity, and whether something is unknown.
+fn status((unread, worst, unknown): (bool, Option<Severity>, bool), args: &Check) -> u8 {
     let least = Severity::from(args.fail_on);
-    let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
-    if !report.errors.is_empty() {
+    if unread {
         2
     } else if worst.is_some_and(|w| w >= least) {
         1
-    } else if args.strict && unknown(report) > 0 {
+    } else if args.strict && unknown {
         3
     } else {
         0
@@ -235,6 +302,14 @@ fn progress(targets: usize, quiet: bool) -> ProgressBar {
     ProgressBar::new(targets as u64).with_style(style("check {bar:20} {pos}/{len} {left}"))
 }
 
+/// The counts of a report.
+fn tally(report: &Report) -> Tally {
+    let mut tally = Tally::default();
+    report.targets.iter().for_each(|target| tally.add(&Seen::from(target)));
+    report.errors.iter().for_each(|error| tally.add_unread("unreadable", error));
+    tally
+}
+
 /// Writes lines on stderr for profiles that the command line does not name, for forms without a
 /// place for them.
 pub(crate) fn announce(report: &Report) {
@@ -253,13 +328,18 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
 /// Prints `report` in the form of the options; a list replaces the text.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
-        write_file(path, |file| page::write(report, &Made::now(), file))?;
+        write_file(path, |file| match report.targets.len() {
+            ..=fleet::PAGE => page::write(report, &Made::now(), file),
+            _ => page::fleet::write(&tally(report), &Made::now(), file),
+        })?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if output.json {
         json::write(report, &mut stdout)?;
-    } else if output.jsonl {
+    } else if output.form() == Form::Lines {
         json::write_lines(report, &mut stdout)?;
+    } else if output.form() == Form::Rows {
+        rows::write_all(report, &mut stdout)?;
     } else if output.sarif {
         announce(report);
         sarif::write(report, &mut stdout)?;

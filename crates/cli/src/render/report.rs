@@ -5,5 +5,6 @@ pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod page;
 pub(crate) mod prometheus;
+pub(crate) mod rows;
 pub(crate) mod sarif;
 pub(crate) mod text;

@@ -157,7 +157,7 @@ fn a_list_that_cannot_be_read_does_not_keep_the_others_back() {
     let scratch = scratch();
     let good = fixtures().join("qemu.nvme.json");
     for (name, content) in [
-        ("not-json", "hello"),
+        ("not-json", "{hello"),
         ("empty", ""),
         ("array", "[1,2]"),
         ("human", r#"{"blockdevices":[{"name":"sda","size":"64M"}]}"#),

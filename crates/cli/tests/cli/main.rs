@@ -15,6 +15,7 @@ mod docs;
 mod docs_host;
 mod drives;
 mod fat_width;
+mod fleet;
 mod forms;
 mod fuse;
 mod help;

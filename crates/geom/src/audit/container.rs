@@ -1,10 +1,11 @@
 //! Containers whose blocks lie off a boundary of what their file is on.
 
-use super::{PAGE, name_of, severity};
+use super::{PAGE, name_of, severity, start};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Cost, Fact, Translation, Why, cost, is_whole};
 use crate::format::Sign;
 use crate::graph::{Graph, Id, Provider};
+use crate::mapping::slices::place;
 
 /// Findings about the container that the contents `id` are of. None for every other provider.
 pub(super) fn findings(graph: &Graph, id: Id) -> Vec<Finding> {
@@ -13,6 +14,40 @@ pub(super) fn findings(graph: &Graph, id: Id) -> Vec<Finding> {
         let next = if off.is_some() { None } else { shown.next_off() };
         off.into_iter().chain(next).chain(shown.small_claim()).collect()
     })
+}
+
+/// The finding about a partition of a disk whose container is off, and that is off by itself too:
+/// it stays so in a container that is not. None for every other provider.
+pub(super) fn own_start(graph: &Graph, id: Id) -> Option<Finding> {
+    let p = &graph.providers[id];
+    let range = p.route().set().filter(|_| !p.is_contents && p.placed)?;
+    range.geom.translation()?;
+    let mut contents = p.parents.first().copied();
+    while let Some(above) = contents.filter(|&above| !graph.providers[above].is_contents) {
+        contents = graph.providers[above].parents.first().copied();
+    }
+    let shown = Shown::of(graph, contents?)?;
+    let lost = |fact: &&Fact| missed(shown.translation, fact).is_some();
+    // The guest's disk is what it will begin in the next container: at byte 0 of it.
+    let past = |fact: &Fact| range.base % fact.grain.size();
+    let mut facts = shown.file.topology.counting().filter(lost).filter(|fact| past(fact) > 0);
+    let fact = facts.next()?;
+    let (unit, remainder) = (fact.grain.size(), past(fact));
+    let cost = cost(PAGE, unit, remainder, fact.why.is_rmw());
+    let message = format!(
+        "{} {} {remainder} bytes past a multiple of {unit}: off a {} in a container that is on it too",
+        start::subject(p),
+        start::starts(p),
+        name_of(fact)
+    );
+    let worst = severity(cost).max(Severity::Warning);
+    let finding = Finding::new(&finding::START, worst, 0, message);
+    let to = place(range.base - remainder + unit, p.topology.sector);
+    Some(
+        finding
+            .against(unit, remainder, cost)
+            .fix(format!("when the disk is in another container, start it at {to} of the disk")),
+    )
 }
 
 /// A container, by what is known of it.

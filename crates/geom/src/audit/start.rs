@@ -121,7 +121,7 @@ pub(super) fn boots(p: &Provider) -> bool {
 }
 
 /// The noun for a provider, for the beginning of a sentence.
-fn subject(p: &Provider) -> String {
+pub(super) fn subject(p: &Provider) -> String {
     match p.signs.as_slice() {
         [one] => one.kind.to_string(),
         [] if p.member.is_some() => "set member".into(),

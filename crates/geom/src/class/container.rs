@@ -156,7 +156,7 @@ pub struct Contents<T> {
     pub parent: Parent,
     /// Sector of the guest's disk in bytes, where the container names one.
     pub sector: Option<u64>,
-    /// What is known of the places of blocks.
+    /// Places of blocks, as far as they are known.
     pub translation: Translation,
 }
 

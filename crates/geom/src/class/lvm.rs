@@ -20,9 +20,9 @@
 //!
 //! # Limits
 //! Volumes of integrity, VDO and unknown types are named with their type, and their contents stay
-//! unknown, as those of a RAID volume whose level a reshape changes, an origin into which a snapshot
-//! is being merged, and a volume whose map is larger than what is read of maps. A mirror's log is
-//! not read: its copies count as the same.
+//! unknown, as those of a RAID volume whose level a reshape changes, an origin into which a
+//! snapshot is being merged, and a volume whose map is larger than what is read of maps. A mirror's
+//! log is not read: its copies count as the same.
 //!
 //! # Sources
 //! LVM2 `lib/format_text/layout.h`, `format-text.c`, `import_vsn1.c`; `lib/label/label.h`;

@@ -12,8 +12,8 @@
 //! VirtualBox begins them on a MiB.
 //!
 //! # Limits
-//! A differencing image knows its parent by a UUID, not by a name: it is found among the disks of the
-//! target alone. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes
+//! A differencing image knows its parent by a UUID, not by a name: it is found among the disks of
+//! the target alone. Versions before 1.0 are not read. QEMU takes blocks of 1 MiB alone and passes
 //! over extra bytes.
 //!
 //! # Sources

@@ -14,8 +14,9 @@
 //! 4096-byte boundary, unless the program that made the file leaves room before each bitmap.
 //!
 //! # Limits
-//! 262144 entries of the table are looked at: 512 GiB of the usual blocks. QEMU opens a differencing
-//! disk as if it were dynamic, and takes no notice of the bitmaps. Limit of the specification: 2040 GiB.
+//! 262144 entries of the table are looked at: 512 GiB of the usual blocks. QEMU opens a
+//! differencing disk as if it were dynamic, and takes no notice of the bitmaps. Limit of the
+//! specification: 2040 GiB.
 //!
 //! # Sources
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0; QEMU `block/vpc.c`, for the size
@@ -91,7 +92,7 @@ on_disk! {
 }
 
 on_disk! {
-    /// "Parent Locator Entry".
+    /// "Parent Locator Entry", of the header of a differencing disk.
     #[derive(Clone)]
     struct Locator of 24 bytes {
          0 => code: [u8; 4],

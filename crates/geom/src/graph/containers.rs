@@ -116,7 +116,9 @@ impl Graph {
             "its {role} '{name}' is not the one that it was made on, or was written since: it has {found}, and not {wanted}: the disk in it is not looked into"
         );
         let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
-        Some(finding.fix("find the parent as it was, or a copy of it: what is read through another one is nonsense"))
+        Some(finding.fix(
+            "find the parent as it was, or a copy: through another one every byte would be nonsense",
+        ))
     }
 
     /// Adds contents of which part is in files that are not here: they are not looked into.

@@ -1,5 +1,6 @@
 //! The options of `check`, and those that it shares with `show`.
 
+use super::shard::Shard;
 use crate::disk_options::DiskOptions;
 use crate::render::report::list::{self, Column};
 use crate::target::{Named, named};
@@ -20,6 +21,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   lsblk -OJb | trueline check --from -
   trueline check --sarif *.img > images.sarif
   trueline check --recursive images --strict
+  find /vm -name '*.qcow2' -print0 | trueline check --from - --rows > vm.jsonl
+  trueline check -r /vm --follow --jsonl --into vm.jsonl --html vm.html
+  trueline check -r /vm --shard 0/8 --rows > part-0.jsonl
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
 
 Exit status:
@@ -40,10 +44,18 @@ pub(crate) struct Check {
     pub together: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// Read devices from a file instead of this host: the output of `lsblk -OJb`, or of `nvme id-ns
-    /// -o json` of the drive that the images will be written to; - is stdin
+    /// Read from a file, or with - from stdin: targets, one a line or before a NUL each; or in
+    /// place of this host the output of `lsblk -OJb`, or of `nvme id-ns -o json` of the drive that
+    /// the images will be written to
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
+    /// Check one share of N of the targets, from 0, by a hash of their names: I/N
+    #[arg(long, value_name = "I/N", conflicts_with = "together")]
+    pub shard: Option<Shard>,
+    /// Write the lines of --jsonl or --rows to a file, behind those that it has: targets that have
+    /// not changed since are not checked again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "sarif", "prometheus"])]
+    pub into: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,
@@ -54,7 +66,11 @@ pub(crate) struct Check {
     #[arg(long, short, value_name = "DIR")]
     pub recursive: Vec<PathBuf>,
     /// Print only what could not be read; the exit status gives the verdict
-    #[arg(long, short, conflicts_with_all = ["form", "columns", "no_header", "bytes"])]
+    #[arg(
+        long,
+        short,
+        conflicts_with_all = ["json", "sarif", "prometheus", "columns", "no_header", "bytes"],
+    )]
     pub quiet: bool,
     #[command(flatten)]
     pub list: List,
@@ -71,6 +87,10 @@ pub(crate) struct Output {
     /// Print one JSON document per target, each on its own line
     #[arg(long, group = "form")]
     pub jsonl: bool,
+    /// Print one flat JSON object per provider, each on its own line, with the same keys in all:
+    /// for DuckDB, pandas and Spark
+    #[arg(long, group = "form")]
+    pub rows: bool,
     /// Print SARIF 2.1.0, for code scanning
     #[arg(long, group = "form")]
     pub sarif: bool,
@@ -85,8 +105,28 @@ pub(crate) struct Output {
 impl Output {
     /// True if a program reads the output: it gets a document whatever happened.
     pub(crate) fn is_for_programs(&self) -> bool {
-        self.json || self.jsonl || self.sarif || self.prometheus
+        self.json || self.sarif || self.prometheus || self.form() != Form::Whole
     }
+
+    /// The form, by when it is written.
+    pub(crate) fn form(&self) -> Form {
+        match (self.jsonl, self.rows) {
+            (true, _) => Form::Lines,
+            (_, true) => Form::Rows,
+            _ => Form::Whole,
+        }
+    }
+}
+
+/// Form of a report, by when it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A document of all targets, at the end.
+    Whole,
+    /// A line for each target, as soon as those before it are there.
+    Lines,
+    /// A line for each provider, likewise.
+    Rows,
 }
 
 /// A list in place of text: a line a provider.

@@ -52,21 +52,20 @@ pub(super) fn files(directory: &Path) -> (Vec<Named>, Vec<String>) {
 }
 
 /// Names of files that were passed over, in the note of them.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
-/// The note of the files beneath `directory` that hold nothing known: how many, and the first of
-/// them.
-pub(super) fn passed_over(directory: &Path, others: &[Target]) -> String {
-    let count = others.len();
-    let names: Vec<String> =
-        others.iter().take(NAMED).map(|target| escape::plain(&target.target)).collect();
+/// The note of `count` files that hold nothing known, with the names of the first of them, beneath
+/// a directory or several.
+pub(super) fn passed_over(directory: Option<&Path>, count: usize, first: &[String]) -> String {
+    let place = directory.map_or(String::new(), |directory| format!("{}: ", directory.display()));
+    let names: Vec<String> = first.iter().take(NAMED).map(|name| escape::plain(name)).collect();
     let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
     let what = if count == 1 {
         "1 file that holds nothing known was"
     } else {
         &format!("{count} files that hold nothing known were")
     };
-    format!("note: {}: {what} passed over: {}{more}", directory.display(), names.join(", "))
+    format!("note: {place}{what} passed over: {}{more}", names.join(", "))
 }
 
 /// True if a file of a tree is an image: it has recognised contents, or findings, or an image's

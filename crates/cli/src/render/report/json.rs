@@ -1,7 +1,9 @@
 //! `--json`: the report as one document, and `--jsonl`: each target as a document on a line of its
 //! own.
 
+use super::rows::State;
 use crate::report::{Report, Target};
+use crate::words;
 use serde::Serialize;
 use std::io;
 
@@ -9,14 +11,26 @@ use std::io;
 #[derive(Serialize)]
 struct Line<'a> {
     format: &'static str,
+    image: Image<'a>,
     #[serde(flatten)]
     target: &'a Target,
+}
+
+/// The file that a target is, where it is one.
+#[derive(Serialize)]
+struct Image<'a> {
+    size: u64,
+    etag: &'a str,
+    container: &'a str,
+    creator: &'a str,
 }
 
 /// A line of `--jsonl` for an error: a target that could not be read.
 #[derive(Serialize)]
 struct Unread<'a> {
     format: &'static str,
+    target: &'a str,
+    error_class: &'a str,
     error: &'a str,
 }
 
@@ -26,15 +40,42 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out)
 }
 
+/// Writes a target as one line.
+pub(crate) fn write_line(
+    format: &'static str,
+    target: &Target,
+    state: &State,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let image = Image {
+        size: state.size,
+        etag: &state.etag,
+        container: words::container(target),
+        creator: words::creator(target),
+    };
+    serde_json::to_writer(&mut *out, &Line { format, image, target })?;
+    writeln!(out)
+}
+
+/// Writes a target that could not be read as one line.
+pub(crate) fn write_error(
+    format: &'static str,
+    target: &str,
+    error_class: &str,
+    error: &str,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &Unread { format, target, error_class, error })?;
+    writeln!(out)
+}
+
 /// Writes every target as one line, then every error as one.
 pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for target in &report.targets {
-        serde_json::to_writer(&mut *out, &Line { format: report.format, target })?;
-        writeln!(out)?;
+        write_line(report.format, target, &State::default(), out)?;
     }
     for error in &report.errors {
-        serde_json::to_writer(&mut *out, &Unread { format: report.format, error })?;
-        writeln!(out)?;
+        write_error(report.format, "", "unreadable", error, out)?;
     }
     Ok(())
 }
@@ -59,7 +100,12 @@ mod tests {
         }
         assert_eq!(
             lines[2..],
-            [serde_json::json!({"format": "trueline/check/1", "error": "open x: no"})]
+            [serde_json::json!({
+                "format": "trueline/check/1",
+                "target": "",
+                "error_class": "unreadable",
+                "error": "open x: no"
+            })]
         );
     }
 }

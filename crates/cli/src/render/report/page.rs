@@ -1,5 +1,6 @@
 //! `--html`: one self-contained page, without a script and without a network.
 
+pub(crate) mod fleet;
 mod target;
 
 use crate::render::draw::canvas;
@@ -202,8 +203,15 @@ fn verdict_of(t: &Target) -> String {
 
 /// Writes the pages of the rules that were broken.
 pub(crate) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let ids: BTreeSet<&str> =
-        report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
+    write_pages_of_rules(report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule), out)
+}
+
+/// Writes the pages of these rules, each once.
+fn write_pages_of_rules<'a>(
+    ids: impl Iterator<Item = &'a str>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let ids: BTreeSet<&str> = ids.collect();
     if ids.is_empty() {
         return Ok(());
     }

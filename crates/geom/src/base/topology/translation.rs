@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const WINDOW: u64 = 64 << 10;
 
 /// Size of a class of differences that has one of them: all blocks are at that distance.
-const EVERYWHERE: u64 = 1 << 63;
+const EVERYWHERE: u64 = 1 << 62;
 
 /// Places of a guest's blocks in the file of a container: as a rule of its format, or as far as its
 /// table was looked at.

@@ -91,7 +91,7 @@ fn image(flags: u32) -> Image {
     Image { header, regions, metadata, bat, log: Vec::new(), bitmap: vec![1, 2] }
 }
 
-/// A parent locator.
+/// A parent locator with a path and an identity.
 fn locator() -> Vec<u8> {
     let pairs =
         [("relative_path", ".\\p"), ("parent_linkage", "{00000009-0000-0000-0000-000000000000}")];

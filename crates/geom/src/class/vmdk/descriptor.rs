@@ -1,5 +1,6 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
+use super::super::container::NotFollowed;
 use super::extents::Extents;
 use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
@@ -30,9 +31,9 @@ pub(super) struct Descriptor {
 
 /// Line of an extent, such as `RW 20480 FLAT "disk-flat.vmdk" 0`.
 struct Line {
-    /// Length in bytes.
+    /// Length of the extent in bytes.
     bytes: u64,
-    /// Type, such as `SPARSE`.
+    /// Type of the extent, such as `SPARSE`.
     kind: String,
     /// Name of its file; none for zeros.
     name: Option<String>,
@@ -63,14 +64,15 @@ impl Line {
     /// Its file, as a reference out of the descriptor; `None` for zeros.
     ///
     /// Errors: the reason for which a type is not followed.
-    fn reference(&self) -> Result<Option<Reference>, &'static str> {
+    fn reference(&self) -> Result<Option<Reference>, NotFollowed> {
         let format = match self.kind.as_str() {
             "ZERO" => return Ok(None),
             "FLAT" | "VMFS" => "raw",
             "SPARSE" | "VMFSSPARSE" | "SESPARSE" => KIND.name,
-            _ => return Err("the descriptor of a device of the host that ran it"),
+            _ => return Err(NotFollowed("the descriptor of a device of the host that ran it")),
         };
-        let name = self.name.clone().ok_or("the descriptor of an extent without a name")?;
+        let name =
+            self.name.clone().ok_or(NotFollowed("the descriptor of an extent without a name"))?;
         let format = Some(format.into());
         Ok(Some(Reference { role: "extent", name, format, identity: None }))
     }
@@ -135,12 +137,13 @@ impl Descriptor {
     /// The disk of its extents, and their files.
     ///
     /// Errors: the reason for which the disk that it describes is not followed.
-    fn disk(&self) -> Result<(Extents, Vec<Reference>), &'static str> {
-        let lines = self.extents.as_ref().ok_or("a descriptor with an extent of no size")?;
+    fn disk(&self) -> Result<(Extents, Vec<Reference>), NotFollowed> {
+        let lines =
+            self.extents.as_ref().ok_or(NotFollowed("a descriptor with an extent of no size"))?;
         if self.has_parent() {
-            return Err(
+            return Err(NotFollowed(
                 "the descriptor of a snapshot: its data are in its parent and in the extent that it names",
-            );
+            ));
         }
         let files: Result<Vec<Option<Reference>>, _> = lines.iter().map(Line::reference).collect();
         // Where an extent begins in a file of VMware's own format, its tables say.
@@ -150,7 +153,7 @@ impl Descriptor {
             _ => None,
         };
         let runs = lines.iter().map(|line| (line.bytes, start(line))).collect();
-        let disk = Extents::new(runs).ok_or("a descriptor without extents")?;
+        let disk = Extents::new(runs).ok_or(NotFollowed("a descriptor without extents"))?;
         Ok((disk, files?.into_iter().flatten().collect()))
     }
 }
@@ -182,6 +185,6 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
     };
     Some(match found.disk() {
         Ok((disk, references)) => Image { body: Some(Body::Joined(disk)), references, ..image },
-        Err(reason) => Image { refused: Some(reason), ..image },
+        Err(NotFollowed(reason)) => Image { refused: Some(reason), ..image },
     })
 }
