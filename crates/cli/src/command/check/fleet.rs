@@ -258,7 +258,7 @@ impl Sink {
         Ok(())
     }
 
-    /// What a bar says besides its number.
+    /// Words of a bar besides its number.
     fn shown(&self) -> String {
         let (bad, failed) = (self.tally.counts.misaligned, self.tally.failed());
         let errors = if failed > 0 { format!(", {failed} not read") } else { String::new() };
