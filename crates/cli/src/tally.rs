@@ -14,7 +14,7 @@ const MOST_KINDS: usize = 256;
 /// Name of the kinds that are not told apart any more.
 const OTHERS: &str = "others";
 
-/// What is counted of a target: of a report, or of a line of `--jsonl` that was made of one.
+/// Parts of a target that are counted: of a report, or of a line of `--jsonl` that was made of one.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Seen {
     target: String,
