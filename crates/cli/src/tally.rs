@@ -64,12 +64,13 @@ impl From<&Target> for Seen {
 
 impl Found {
     fn severity(&self) -> Severity {
-        match self.severity.as_str() {
-            "error" => Severity::Error,
-            "warning" => Severity::Warning,
-            _ => Severity::Note,
-        }
+        severity_of(&self.severity).unwrap_or(Severity::Note)
     }
+}
+
+/// The severity of a word in a line; `None` for no such word.
+fn severity_of(word: &str) -> Option<Severity> {
+    [Severity::Error, Severity::Warning, Severity::Note].into_iter().find(|s| s.name() == word)
 }
 
 /// Numbers of targets by verdict.
@@ -194,6 +195,13 @@ impl Tally {
         }
     }
 
+    /// Adds a target by its rows, which have no findings of their own: its verdict, and the word
+    /// for its worst severity.
+    pub(crate) fn add_row(&mut self, verdict: Verdict, severity: &str) {
+        self.counts.add(verdict);
+        self.severity = self.severity.max(severity_of(severity));
+    }
+
     /// Adds a target that could not be read.
     pub(crate) fn add_unread(&mut self, class: &str, error: &str) {
         let class = bounded(&self.unread, class.to_owned(), || OTHERS.into());
@@ -249,7 +257,7 @@ mod tests {
             let mut target = samples::openbsd();
             target.target = format!("{nth:03}.img");
             target.verdict = if nth % 3 == 0 { Verdict::Misaligned } else { Verdict::Aligned };
-            let cost = f64::from(nth);
+            let cost = f64::from(nth) + 2.0;
             target.findings.iter_mut().for_each(|f| {
                 (f.severity, f.rmw_factor, f.rule) = (Severity::Error, cost, "TL0001");
             });
@@ -258,7 +266,7 @@ mod tests {
         assert_eq!(tally.counts, Counts { misaligned: 100, unknown: 0, aligned: 200 });
         assert_eq!((tally.counts.all(), tally.verdict()), (300, Verdict::Misaligned));
         let ruled = &tally.rules["TL0001"];
-        assert_eq!((ruled.targets, ruled.alone, ruled.worst.0), (300, 100, 299.0));
+        assert_eq!((ruled.targets, ruled.alone, ruled.worst.0), (300, 100, 301.0));
         let worst = tally.worst();
         let worst: Vec<&str> = worst.iter().map(|w| w.target.as_str()).collect();
         assert_eq!((worst.len(), worst[0], worst[99]), (100, "297.img", "000.img"));

@@ -5,9 +5,8 @@ use crate::report::{self, Provider};
 use crate::survey::{survey, survey_with};
 use crate::target::{DiskOverrides, Target};
 use reported::{number, reported};
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Reported};
 use trueline_geom::probe::Limits;
@@ -38,15 +37,49 @@ pub(crate) fn named(
     Some(target.map(|target| report::Target { target: name.typed().into(), ..target }))
 }
 
+/// Text of a file of `lsblk -OJb` or `nvme id-ns -o json`, and the name of its place for messages.
+pub(crate) struct Listing {
+    place: String,
+    text: Result<String, Reason>,
+}
+
+impl Listing {
+    /// The text of what is open at `place`. An error of it: a failed read, a list longer than any
+    /// host's.
+    pub(crate) fn read(place: String, reader: &mut dyn Read) -> Listing {
+        let mut text = String::new();
+        match reader.take(LISTED + 1).read_to_string(&mut text) {
+            Err(e) => Listing::unread(place, &e),
+            Ok(read) if read as u64 > LISTED => {
+                let why = format!("read {place}: more than {LISTED} bytes: no host lists as much");
+                Listing { place, text: Err(Reason(why)) }
+            }
+            Ok(_) => Listing { place, text: Ok(text) },
+        }
+    }
+
+    /// A file that cannot be read.
+    pub(crate) fn unread(place: String, e: &io::Error) -> Listing {
+        let why = format!(
+            "read {place}: {e}: save what lsblk -OJb or nvme id-ns -o json prints, or names"
+        );
+        Listing { place, text: Err(Reason(why)) }
+    }
+
+    fn text(&self) -> Result<&str, Reason> {
+        self.text.as_deref().map_err(Clone::clone)
+    }
+}
+
 /// The targets that files of `lsblk -OJb` or `nvme id-ns -o json` list, and an error for each file
 /// that cannot be read.
 pub(crate) fn from_files(
-    files: &[PathBuf],
+    files: &[Listing],
     overrides: &DiskOverrides,
 ) -> (Vec<report::Target>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    for path in files {
-        match from_file(path, overrides) {
+    for file in files {
+        match from_file(file, overrides) {
             Ok(targets) => all.extend(targets),
             Err(failure) => failures.push(failure.0),
         }
@@ -54,47 +87,26 @@ pub(crate) fn from_files(
     (all, failures)
 }
 
-fn from_file(path: &Path, overrides: &DiskOverrides) -> Result<Vec<report::Target>, Reason> {
-    let (place, text) = read(path)?;
+fn from_file(file: &Listing, overrides: &DiskOverrides) -> Result<Vec<report::Target>, Reason> {
+    let (place, text) = (&file.place, file.text()?);
     if text.contains("\"blockdevices\"") {
-        targets(&lsblk::parse(&text, &place)?, overrides, false)
+        targets(&lsblk::parse(text, place)?, overrides, false)
     } else {
-        namespaces(&text, &place, overrides)
-    }
-}
-
-/// Name of a file for messages, and its text; `-` is standard input. Errors: a failed read, a list
-/// longer than any host's.
-fn read(path: &Path) -> Result<(String, String), Reason> {
-    let stdin = path == Path::new("-");
-    let place = if stdin { "stdin".to_string() } else { path.display().to_string() };
-    let mut text = String::new();
-    let read = if stdin {
-        io::stdin().take(LISTED + 1).read_to_string(&mut text)
-    } else {
-        File::open(path).and_then(|file| file.take(LISTED + 1).read_to_string(&mut text))
-    };
-    let read = read.map_err(|e| {
-        format!("read {place}: {e}: save what lsblk -OJb or nvme id-ns -o json prints")
-    })?;
-    if read as u64 > LISTED {
-        Err(Reason(format!("read {place}: more than {LISTED} bytes: no host lists as much")))
-    } else {
-        Ok((place, text))
+        namespaces(text, place, overrides)
     }
 }
 
 /// Adds a drive's own description, from files of `nvme id-ns -o json`, to the overrides for images
 /// that are for that drive.
-pub(crate) fn adopt_files(files: &[PathBuf], overrides: &mut DiskOverrides) -> Result<(), Reason> {
-    for path in files {
-        let (place, text) = read(path)?;
+pub(crate) fn adopt_files(files: &[Listing], overrides: &mut DiskOverrides) -> Result<(), Reason> {
+    for file in files {
+        let (place, text) = (&file.place, file.text()?);
         if text.contains("\"blockdevices\"") {
             return Err(Reason(format!(
                 "read {place}: lsblk's list is of devices of its own: name no targets beside it"
             )));
         }
-        let [ref namespace] = nvme::parse(&text, &place)?[..] else {
+        let [ref namespace] = nvme::parse(text, place)?[..] else {
             return Err(Reason(format!(
                 "read {place}: several namespaces: which one the targets are for is not known"
             )));

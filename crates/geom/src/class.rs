@@ -28,6 +28,7 @@ pub mod metadata;
 pub mod minix;
 pub mod mirror;
 pub mod nop;
+pub mod packed;
 pub mod parallels;
 pub mod qcow;
 pub mod qcow2;

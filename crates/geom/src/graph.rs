@@ -471,6 +471,13 @@ fn blind_finding(blind: Blind) -> Finding {
             0,
             "the read budget was spent before everything here was looked at".into(),
         ),
+        Blind::Unreadable(offset, Errno::Packed) => Finding::new(
+            &finding::BLIND,
+            Severity::Warning,
+            offset,
+            "it is compressed: what lies from here on was not unpacked, and not looked at".into(),
+        )
+        .fix("unpack it, and check what comes out"),
         Blind::Unreadable(offset, errno) => Finding::new(
             &finding::BLIND,
             Severity::Error,

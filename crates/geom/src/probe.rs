@@ -130,6 +130,13 @@ pub enum Blind {
     Unreadable(u64, Errno),
 }
 
+impl Blind {
+    /// True for what is compressed, and was not unpacked as far as that: nothing is wrong with it.
+    pub fn is_packed(self) -> bool {
+        matches!(self, Blind::Unreadable(_, Errno::Packed))
+    }
+}
+
 /// One provider, as a class sees it.
 pub struct Probe<'a> {
     route: &'a Route,

@@ -47,6 +47,10 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::vdi::Vdi,
     &class::parallels::Parallels,
     &class::vmdk::Vmdk,
+    // Files that are compressed as a whole, whose names are known by magic.
+    &class::packed::Gzip,
+    &class::packed::Xz,
+    &class::packed::Zstd,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.

@@ -15,10 +15,10 @@ use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
-use names::Item;
+use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -37,8 +37,17 @@ const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let mut overrides = DiskOverrides::new(&args.disk)?;
-    let (lists, devices): (Vec<PathBuf>, Vec<PathBuf>) =
-        args.from.iter().cloned().partition(|path| names::is_list(path));
+    let (mut lists, mut devices) = (Vec::new(), Vec::new());
+    for path in &args.from {
+        match Given::open(path) {
+            Given::List(list) => lists.push(list),
+            Given::Devices(listing) => devices.push(listing),
+        }
+    }
+    if args.together && !lists.is_empty() {
+        let why = "--together takes the targets of the command line: name no list beside it";
+        return Err(Failure::Message(why.to_owned()));
+    }
     let is_host = args.targets.is_empty() && args.recursive.is_empty() && lists.is_empty();
     if is_host {
         overrides.refuse_model_keys("check")?;
@@ -103,7 +112,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 fn streamed(
     args: &Check,
     overrides: &DiskOverrides,
-    lists: Vec<PathBuf>,
+    lists: Vec<Box<dyn BufRead + Send>>,
 ) -> Result<ExitCode, Failure> {
     let is_counted = lists.is_empty();
     let (targets, directories) = (args.targets.clone(), args.recursive.clone());
@@ -116,12 +125,14 @@ fn streamed(
     } else {
         (Box::new(all), None)
     };
-    let tally = match fleet::run(args, overrides, names, total) {
-        Ok(tally) => tally,
-        // The reader has read what it wanted.
-        Err(Failure::Pipe) => return Ok(ExitCode::SUCCESS),
-        Err(failure) => return Err(failure),
-    };
+    let tally = fleet::run(args, overrides, names, total)?;
+    let is_all = args.targets.is_empty() && is_counted && args.shard.is_none();
+    if is_all && tally.counts.all() + tally.failed() == 0 {
+        let names: Vec<String> =
+            args.recursive.iter().map(|directory| directory.display().to_string()).collect();
+        let why = format!("check {}: no image in it or beneath it", names.join(" "));
+        return Err(Failure::Message(why));
+    }
     let counts = (tally.failed() > 0, tally.severity, tally.counts.unknown > 0);
     Ok(ExitCode::from(status(counts, args)))
 }
@@ -130,7 +141,7 @@ fn streamed(
 fn named_and_found(
     args: &Check,
     overrides: &DiskOverrides,
-    lists: Vec<PathBuf>,
+    lists: Vec<Box<dyn BufRead + Send>>,
 ) -> (Vec<report::Target>, Vec<String>) {
     let (mut targets, mut failures) = if args.together {
         let named: Result<Vec<Target>, Reason> = args

@@ -8,6 +8,7 @@
 use super::open::{image, stem};
 use super::{DiskOverrides, Target};
 use crate::failure::Reason;
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::format::{Reference, Sign};
@@ -19,6 +20,8 @@ use trueline_host::disk::file::{self, Access};
 
 /// Files that are followed to from the disks of one target.
 const MOST: usize = 256;
+/// Names that are not followed, and said, of one file.
+const SAID: usize = 8;
 
 /// Links the disks of `target` to what containers among them name, and opens further disks for
 /// names that are followed. A name that is not is a finding about its disk.
@@ -31,20 +34,22 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
         .zip(&mut *disks)
         .map(|(path, disk)| sign(disk).filter(|_| path.is_some()))
         .collect();
+    let mut places: Vec<Option<PathBuf>> =
+        paths.iter().map(|path| place(path.as_deref())).collect();
     let mut at = 0;
     while at < disks.len() {
-        let references = signs[at].as_ref().map(|sign| sign.references.clone());
-        for reference in references.unwrap_or_default() {
+        let mut references = signs[at].as_ref().map_or(Vec::new(), |sign| sign.references.clone());
+        // An extent may be named twice, with another offset.
+        let mut names = HashSet::new();
+        references.retain(|reference| names.insert(reference.name.clone()));
+        let mut wrong = 0;
+        for reference in references {
             let Some(from) = paths[at].clone() else { continue };
-            // One that has no name is known by its identity alone.
-            let is = |sign: &Option<Sign>| {
-                sign.as_ref().is_some_and(|sign| sign.identity.as_ref() == Some(&reference.name))
-            };
-            let known = paths
-                .iter()
-                .position(|path| leads_to(&from, &reference.name, path))
-                .or_else(|| signs.iter().position(is));
-            if let Some(known) = known.filter(|&known| known != at) {
+            let known = known(&reference, &from, at, &places, &signs);
+            if let Some(known) = known {
+                // The name says what the bytes are, and not the bytes themselves.
+                let format = reference.format.as_deref().map(format_of);
+                disks[known].format = disks[known].format.take().or(format);
                 disks[at].references.push((reference.name, known));
                 continue;
             }
@@ -52,7 +57,12 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                 continue;
             }
             let opened = if disks.len() - named < MOST {
-                allowed(&from, &reference.name).and_then(|path| open(path, &reference, overrides))
+                allowed(&from, &reference.name).and_then(|path| {
+                    match Some(&path) == places[at].as_ref() {
+                        true => Err(Reason("it is the file itself".into())),
+                        false => open(path, &reference, overrides),
+                    }
+                })
             } else {
                 Err(Reason(format!("{MOST} files were followed already")))
             };
@@ -66,13 +76,65 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                     disks[at].references.push((reference.name, next));
                     signs.push(sign(&mut disk));
                     disks.push(disk);
+                    places.push(Some(path.clone()));
                     paths.push(Some(path));
                 }
-                Err(Reason(why)) => disks[at].findings.push(refused(&reference, &why)),
+                Err(Reason(why)) => {
+                    wrong += 1;
+                    if wrong <= SAID {
+                        disks[at].findings.push(refused(&reference, &why));
+                    }
+                }
             }
         }
         at += 1;
     }
+}
+
+/// The file at a path, whatever leads there.
+fn place(path: Option<&Path>) -> Option<PathBuf> {
+    path?.canonicalize().ok()
+}
+
+/// The disk of the target that a reference in number `at`, the file `from`, means: by its path;
+/// else by its identity, or by the last part of its name if one disk alone has that.
+fn known(
+    reference: &Reference,
+    from: &Path,
+    at: usize,
+    places: &[Option<PathBuf>],
+    signs: &[Option<Sign>],
+) -> Option<usize> {
+    let others = || (0..places.len()).filter(|&other| other != at);
+    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(&reference.name)));
+    let exact = meant.and_then(|meant| others().find(|&n| places[n].as_ref() == Some(&meant)));
+    // One that has no name is known by its identity alone.
+    let by_identity = || {
+        let is = |sign: &Option<Sign>| {
+            let own = sign.as_ref().and_then(|sign| sign.identity.as_deref());
+            own.is_some_and(|own| reference.means(own))
+        };
+        let is_nameless =
+            reference.identity.as_ref().is_some_and(|id| id.starts_with(&reference.name));
+        others().find(|&n| is_nameless && is(&signs[n]))
+    };
+    let by_last_part = || {
+        let last = Path::new(&reference.name).file_name()?;
+        let mut same =
+            others().filter(|&n| places[n].as_ref().is_some_and(|p| p.file_name() == Some(last)));
+        same.next().filter(|_| same.next().is_none())
+    };
+    exact.or_else(by_identity).or_else(by_last_part)
+}
+
+/// The name here of a format as QEMU calls it.
+fn format_of(name: &str) -> String {
+    match name {
+        "vpc" => "vhd",
+        "file" | "host_device" => "raw",
+        other => other,
+    }
+    .to_owned()
 }
 
 /// The note about a name that is not followed.
@@ -92,17 +154,6 @@ fn sign(disk: &mut Disk) -> Option<Sign> {
     let found = registry::container(&probe, disk.format.as_deref());
     [*store] = stores;
     found
-}
-
-/// True if `name`, in the container `from`, is that of the disk at `path`.
-fn leads_to(from: &Path, name: &str, path: &Option<PathBuf>) -> bool {
-    let Some(path) = path else { return false };
-    let meant = from.parent().unwrap_or(Path::new("")).join(name);
-    let same = match (meant.canonicalize(), path.canonicalize()) {
-        (Ok(meant), Ok(path)) => meant == path,
-        _ => false,
-    };
-    same || Path::new(name).file_name().is_some_and(|name| path.file_name() == Some(name))
 }
 
 /// The file that `name`, in the container `from`, may lead to. Errors: the reason for which it may
@@ -136,13 +187,8 @@ fn open(
 ) -> Result<(PathBuf, Disk), Reason> {
     let opened = file::open_for(&path, Access::Read)?;
     let disk = image(stem(&path), Box::new(opened.store), overrides);
-    // QEMU's names for what blkid calls otherwise.
-    let format = reference.format.as_deref().map(|format| match format {
-        "vpc" => "vhd",
-        "file" | "host_device" => "raw",
-        other => other,
-    });
-    Ok((path, Disk { format: format.map(str::to_owned), ..disk }))
+    let format = reference.format.as_deref().map(format_of);
+    Ok((path, Disk { format, ..disk }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::recipe::Scratch;
 use crate::skip::skip;
 use crate::{list, run, scratch};
+use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
@@ -88,6 +89,61 @@ fn a_name_that_leads_elsewhere_is_not_followed() {
     }
 }
 
+/// References by which hosts of clouds were made to read files of their own, each written into an
+/// image as its CVE has it. None is opened, with `--follow` or without.
+#[test]
+fn published_attacks_lead_nowhere() {
+    let script = "long=$(printf %0190d 0)
+        qemu-img create -q -f qcow2 -o data_file=$long,data_file_raw=on long.qcow2 24M
+        qemu-img create -q -f qcow2 -u -b $(printf %0190d 1) -F raw back.qcow2 24M
+        rm -f 000*";
+    let Some(here) = made(script) else { return };
+    let images = here.path().join("images");
+    fs::create_dir(&images).expect("a directory");
+    let secret = here.path().join("raw");
+    let secret = secret.to_str().expect("a path");
+    let with = |template: &str, digit: &str, name: &str| {
+        let mut bytes = fs::read(here.path().join(template)).expect("an image");
+        let old = format!("{digit:0>190}");
+        let at = bytes.windows(190).position(|part| part == old.as_bytes()).expect("the name");
+        // What is left of the old name is a comment, or part of a path that leads nowhere.
+        let padded = format!("{name}{}", "/".repeat(190 - name.len()));
+        bytes[at..at + 190].copy_from_slice(padded.as_bytes());
+        bytes
+    };
+    let json = format!("json:{{\"driver\":\"raw\",\"file\":{{\"filename\":\"{secret}\"}}}}");
+    let vmdk = |kind: &str, name: &str| {
+        format!(
+            "# Disk DescriptorFile\nversion=1\nCID=12345678\nparentCID=ffffffff\n\
+             createType=\"monolithicFlat\"\n\nRW 49152 {kind} \"{name}\" 0\n"
+        )
+        .into_bytes()
+    };
+    for (cve, bytes) in [
+        ("2010-3851", with("back.qcow2", "1", secret)),
+        ("2015-5163", with("back.qcow2", "1", "/etc/passwd")),
+        ("2022-47951", vmdk("FLAT", secret)),
+        ("2022-47951-relative", vmdk("FLAT", "../raw")),
+        ("2022-47951-device", vmdk("VMFSRAW", "/dev/zero")),
+        ("2024-32498", with("long.qcow2", "0", secret)),
+        ("2024-4467", with("long.qcow2", "0", &json)),
+        ("2024-44082", with("back.qcow2", "1", &json)),
+        ("2026-24708", with("back.qcow2", "1", "nbd:localhost:10809")),
+    ] {
+        let name = format!("{cve}.img");
+        fs::write(images.join(&name), bytes).expect("a file");
+        for follow in ["", "--follow "] {
+            let told = run(&images, &format!("check --json {follow}{name}"));
+            let target = &told.json()["targets"][0];
+            assert_eq!(target["verdict"], "unknown", "{cve} {follow}: {}", told.stdout);
+            assert!(list(target, "providers").len() <= 2, "{cve} {follow}: {}", told.stdout);
+        }
+        // The disk may be a bare one, whose guest wrote that to its first sectors.
+        let told = run(&images, &format!("check --json --format raw --follow {name}"));
+        assert_eq!(list(&told.json()["targets"][0], "providers").len(), 1, "{cve}");
+    }
+}
+
 #[test]
 fn images_that_name_each_other_end() {
     let script = "qemu-img create -q -f qcow2 a.qcow2 24M
@@ -151,7 +207,7 @@ fn extents_in_files_of_their_own_are_one_disk() {
             .iter()
             .find(|provider| provider["provider"] == "p2")
             .unwrap_or_else(|| panic!("{kind}: {told}"));
-        assert_eq!(partition["kind"], "ext4", "{kind}: {partition}");
+        assert_eq!(partition["sign"], "ext4", "{kind}: {partition}");
         let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
             .args(["serve", "--follow", "vm.vmdk", "--run"])
             .arg("qemu-img compare -f raw -F raw ../large \"$uri\"")
@@ -193,4 +249,53 @@ fn clusters_in_a_data_file_are_where_the_guest_has_them() {
         let said = String::from_utf8_lossy(&done.stdout);
         assert!(said.contains("Images are identical"), "{image}: {said}");
     }
+}
+
+/// A disk that is compressed as a whole: its begin is looked at, what lies behind that is never
+/// called aligned, and the file is never off.
+#[test]
+fn a_compressed_disk_is_looked_into() {
+    let script = "command -v gzip xz zstd >/dev/null || exit 77
+        truncate -s 3M small; printf 'label: dos\\nstart=2048\\n' | sfdisk -q small
+        mke2fs -q -t ext4 -b 4096 -E offset=1048576 small 2M
+        truncate -s 3M old; printf 'label: dos\\nstart=63\\n' | sfdisk -q --force old
+        mke2fs -q -t ext4 -b 4096 -E offset=32256 old 2M
+        for disk in raw small old; do
+            gzip -k $disk; xz -k $disk; xz -9 -c $disk >$disk.9.xz; zstd -q -k $disk
+            zstd -q --ultra -22 --long=27 -c $disk >$disk.22.zst
+            zstd -q -c <$disk >$disk.stream.zst; head -c 3000 $disk.xz >$disk.cut.xz
+            xz -k --x86 --lzma2 -c $disk >$disk.x86.xz
+        done";
+    let Some(here) = made(script) else { return };
+    for ending in ["gz", "xz", "9.xz", "zst", "22.zst"] {
+        for (disk, verdict) in [("small", "aligned"), ("old", "misaligned"), ("raw", "unknown")] {
+            let ran = run(here.path(), &format!("check --json {disk}.{ending}"));
+            let told = ran.json();
+            assert_eq!(told["verdict"], verdict, "{disk}.{ending}: {}", ran.stdout);
+            let target = &told["targets"][0];
+            let contents = list(target, "providers").iter().find(|p| p["provider"] == ".disk");
+            let contents = contents.unwrap_or_else(|| panic!("{disk}.{ending}: {told}"));
+            let length = fs::metadata(here.path().join(disk)).expect("the disk").len();
+            assert_eq!(contents["length"], length, "{disk}.{ending}");
+            let partition = list(target, "providers").iter().find(|p| p["parent"] == ".disk");
+            assert_eq!(partition.expect("a partition")["sign"], "ext4", "{disk}.{ending}");
+            // What is behind the begin is not taken for damage.
+            let rules: Vec<&Value> = list(target, "findings").iter().map(|f| &f["rule"]).collect();
+            assert!(disk != "raw" || rules.iter().all(|rule| **rule == "TL0019"), "{told}");
+        }
+    }
+    // Those whose length or filters are not known, and one that was cut, stay files.
+    for name in ["raw.stream.zst", "raw.cut.xz", "raw.x86.xz"] {
+        let told = run(here.path(), &format!("check --json {name}")).json();
+        assert_eq!(told["verdict"], "unknown", "{name}: {told}");
+        assert_eq!(list(&told["targets"][0], "providers").len(), 1, "{name}: {told}");
+    }
+    // The disk is served as far as it is unpacked.
+    let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["serve", "small.xz", "--run", "qemu-img compare -f raw -F raw small \"$uri\""])
+        .current_dir(here.path())
+        .output()
+        .expect("trueline");
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(said.contains("Images are identical"), "{said}");
 }

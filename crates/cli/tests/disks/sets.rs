@@ -333,7 +333,7 @@ fn sets_of_the_kernel_read_as_it_wrote_them() {
         }
         let is_md = made.name.starts_with("md-");
         let is_imsm = made.name.starts_with("imsm-");
-        let known = ["md-", "lvm-", "integrity-", "imsm-"];
+        let known = ["md-", "lvm-", "integrity-", "imsm-", "ddf-"];
         if !known.iter().any(|set| made.name.starts_with(set)) {
             continue;
         }

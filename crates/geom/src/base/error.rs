@@ -19,6 +19,8 @@ pub enum Errno {
     NoSpace,
     /// Range that is not in whole sectors, or a buffer where direct I/O cannot begin (EINVAL).
     Unaligned,
+    /// Compressed range that was not unpacked (EIO).
+    Packed,
     /// Operation that the provider lacks, or lacks in the form asked for (EOPNOTSUPP).
     Unsupported,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Errno {
             Errno::ReadOnly => "it cannot be written",
             Errno::NoSpace => "no space left",
             Errno::Unaligned => "not in whole sectors of the device",
+            Errno::Packed => "it is compressed, and was not unpacked as far as that",
             Errno::Unsupported => "it cannot do that",
         })
     }

@@ -29,7 +29,7 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{
     PartitionType, Slice, Slices, bounded, out_of_range, overlaps, place,
 };
-use crate::probe::Probe;
+use crate::probe::{Blind, Probe};
 use crate::table::scheme::Scheme;
 use copies::{Copies, Copy, Flaw, header};
 use std::sync::Arc;
@@ -298,6 +298,8 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
                 parted do not";
             say(&finding::GPT, sector, message.into(), recover(BACK_UP));
         }
+        // A backup that was not unpacked was not looked for.
+        (Ok(_), Err(Flaw::Missing(_))) if probe.blind().is_some_and(Blind::is_packed) => {}
         (Ok(primary), Err(flaw)) => {
             let cut = primary.header.alternate_lba.get() > last;
             let fix = if cut { vec![LENGTHEN.into()] } else { recover(REPAIR) };

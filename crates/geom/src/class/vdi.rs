@@ -62,10 +62,10 @@ on_disk! {
         316 => block_extra: U32,
         320 => blocks_in_image: U32,
         324 => blocks_allocated: U32,
-        328 => uuid_image: Guid,
-        344 => uuid_last_snap: Guid,
-        360 => uuid_link: Guid,
-        376 => uuid_parent: Guid,
+        328 => uuid_create: Guid,
+        344 => uuid_modify: Guid,
+        360 => uuid_linkage: Guid,
+        376 => uuid_parent_modify: Guid,
     }
 }
 
@@ -91,7 +91,7 @@ fn refusal(header: &Header) -> Option<&'static str> {
         (header.header_size.get() < 384, "its header is too short"),
         (!TYPES.contains(&header.image_type.get()), "its type is not known here"),
         (
-            header.image_type.get() == DIFFERENCING && header.uuid_link.is_nil(),
+            header.image_type.get() == DIFFERENCING && header.uuid_linkage.is_nil(),
             "it does not say which parent it has",
         ),
         (header.sector_size.get() != 512, "its sectors are not of 512 bytes"),
@@ -106,12 +106,21 @@ fn refusal(header: &Header) -> Option<&'static str> {
     reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
 }
 
+/// A UUID as VirtualBox prints it.
+fn text(uuid: Guid) -> String {
+    uuid.to_string().to_ascii_lowercase()
+}
+
 /// The parent of a differencing image, which has no name in it.
 fn parent(header: &Header) -> Option<Reference> {
-    let identity = header.uuid_link.to_string().to_ascii_lowercase();
-    (!header.uuid_link.is_nil()).then(|| Reference {
+    let name = text(header.uuid_linkage);
+    let modified = header.uuid_parent_modify;
+    // The state of the parent, where it is known.
+    let identity =
+        if modified.is_nil() { name.clone() } else { format!("{name}/{}", text(modified)) };
+    (!header.uuid_linkage.is_nil()).then(|| Reference {
         role: "parent",
-        name: identity.clone(),
+        name,
         format: Some(KIND.name.into()),
         identity: Some(identity),
     })
@@ -138,7 +147,7 @@ impl Format for Vdi {
         sign.details.push(("virtual size", header.disk_size.get().to_string()));
         sign.details.push(("cluster size", header.block_size.get().to_string()));
         sign.details.push(("data offset", header.offset_data.get().to_string()));
-        sign.identity = Some(header.uuid_image.to_string().to_ascii_lowercase());
+        sign.identity = Some(format!("{}/{}", text(header.uuid_create), text(header.uuid_modify)));
         sign.references.extend(parent(&header));
         sign.details.extend(creator(probe).map(|creator| ("creator", creator.into())));
         Some(sign)
@@ -168,7 +177,7 @@ impl Container for Vdi {
         let contents = Contents {
             length: header.disk_size.get(),
             home: Home::File(probe.length()),
-            parent: if header.uuid_link.is_nil() { Parent::None } else { Parent::Missing },
+            parent: if header.uuid_linkage.is_nil() { Parent::None } else { Parent::Missing },
             sector: None,
             translation: Translation::by_stride(block, table.stride, table.data),
             table,
@@ -313,7 +322,12 @@ mod tests {
         let expected = [[b'b'; 1024], [b'b'; 1024], [0; 1024], [b'a'; 1024]].concat();
         assert!(read(&it, 0, 4096).unwrap() == expected);
         assert_eq!(findings(&it), [] as [&str; 0]);
-        // One that was made on another image, and one that is not here.
+        // A parent that was written since, one that the child was not made on, and one that is not
+        // here.
+        child[0x1b8] = 7;
+        assert_eq!(findings(&opened_on(of(&child), name, of(&base))), ["TL0019"]);
+        base[0x198] = 7;
+        assert_eq!(findings(&opened_on(of(&child), name, of(&base))), [] as [&str; 0]);
         base[0x188] = 6;
         assert_eq!(findings(&opened_on(of(&child), name, of(&base))), ["TL0019"]);
         assert_eq!(findings(&opened(of(&child))), ["TL0019"]);

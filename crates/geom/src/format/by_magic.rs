@@ -60,7 +60,7 @@ impl Format for Firmware {
 }
 
 /// The kind of a row of `KNOWN`.
-const fn by_magic(name: &'static str) -> FormatKind {
+pub(crate) const fn by_magic(name: &'static str) -> FormatKind {
     FormatKind::new(name, &ByMagic)
 }
 

@@ -145,7 +145,15 @@ fn volumes<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Vec<String>> {
 fn sums(probe: &Probe<'_>, at: u64, crc: u32) -> Option<bool> {
     let mut bytes = probe.bytes(at, 512)?;
     bytes[4..8].fill(0xff);
-    Some(crc32fast::hash(&bytes) == crc)
+    // mdadm's sum begins with 0 and is not inverted; zlib's is taken too.
+    Some(crc == sum(&bytes) || crc == crc32fast::hash(&bytes))
+}
+
+/// CRC-32 as mdadm has it: without both inversions.
+fn sum(bytes: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new_with_initial(u32::MAX);
+    sum.update(bytes);
+    !sum.finalize()
 }
 
 /// The volumes that the header at `at` leads to, each with its name, level, members and chunk.
@@ -162,32 +170,42 @@ fn named<O: ByteOrder>(probe: &Probe<'_>, at: u64, header: &Header<O>) -> Vec<St
         Some(record(nth)).filter(|found| found.is_some() || probe.blind().is_none())
     });
     let words = |c: Configuration<O>| {
-        let name = section(header.virtual_disk_records.get())
-            .and_then(|at| name(probe, at, header.virtual_disk_records_length.get(), &c.guid));
+        let (nth, name) = section(header.virtual_disk_records.get())
+            .and_then(|at| name(probe, at, header.virtual_disk_records_length.get(), &c.guid))
+            .unwrap_or((u64::MAX, None));
         // A mirror has a number in this field too, and no chunks.
         let has_chunk = c.strip_size < 32 && c.primary_raid_level != 1;
         let chunk = has_chunk.then(|| SECTOR << c.strip_size);
         let chunk = chunk.map_or(String::new(), |chunk| format!(", chunks of {chunk} bytes"));
-        format!(
+        let words = format!(
             "{}{} of {} members{chunk}",
             name.map_or(String::new(), |name| format!("{name}: ")),
             level(&c),
             c.primary_element_count.get(),
-        )
+        );
+        (nth, words)
     };
-    records.flatten().take(MOST_VOLUMES).map(words).collect()
+    // In the order of the virtual disks, as mdadm counts them.
+    let mut volumes: Vec<(u64, String)> = records.flatten().take(MOST_VOLUMES).map(words).collect();
+    volumes.sort_by_key(|(nth, _)| *nth);
+    volumes.into_iter().map(|(_, words)| words).collect()
 }
 
-/// The name of the volume `guid` in the records of virtual disks, which begin at `at`.
-fn name(probe: &Probe<'_>, at: u64, sectors: u32, guid: &[u8; 24]) -> Option<String> {
+/// The number of the volume `guid` in the records of virtual disks, which begin at `at`, and its
+/// name.
+fn name(
+    probe: &Probe<'_>,
+    at: u64,
+    sectors: u32,
+    guid: &[u8; 24],
+) -> Option<(u64, Option<String>)> {
     const ENTRY: u64 = 64;
     let count = (u64::from(sectors) * SECTOR / ENTRY).min(MOST_RECORDS);
     // The section's own head is as long as an entry.
-    let entry = (1..count).find_map(|nth| {
+    (1..count).find_map(|nth| {
         let entry: VirtualDisk = probe.read(at.checked_add(nth * ENTRY)?)?;
-        (entry.guid == *guid).then_some(entry)
-    })?;
-    crate::base::ondisk::text(&entry.name)
+        (entry.guid == *guid).then(|| (nth, crate::base::ondisk::text(&entry.name)))
+    })
 }
 
 /// The level in md's words, where it has some.
@@ -239,7 +257,7 @@ mod tests {
         header[212..216].copy_from_slice(&1_u32.to_be_bytes());
         header[216..220].copy_from_slice(&8_u32.to_be_bytes());
         header[220..224].copy_from_slice(&8_u32.to_be_bytes());
-        let crc = crc32fast::hash(&header);
+        let crc = sum(&header);
         header[4..8].copy_from_slice(&crc.to_be_bytes());
         header
     }

@@ -152,6 +152,15 @@ pub struct Reference {
     pub identity: Option<String>,
 }
 
+impl Reference {
+    /// True if a file with this identity is the one that is meant. Of an identity in two parts the
+    /// first alone may be known.
+    pub fn means(&self, identity: &str) -> bool {
+        let first = identity.split_once('/').map_or(identity, |(first, _)| first);
+        self.identity.as_deref().is_some_and(|wanted| wanted == identity || wanted == first)
+    }
+}
+
 /// An inner data area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {

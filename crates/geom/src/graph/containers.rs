@@ -19,6 +19,9 @@ const DEEPEST: usize = 4;
 /// disk.
 const SUFFIX: &str = ".disk";
 
+/// Files that are not here, and are said by name.
+const SAID: usize = 4;
+
 /// Class of a disk that a container names.
 const BACKING: &str = "backing";
 
@@ -62,14 +65,16 @@ impl Graph {
             let own = provider.references.iter().find(|(name, _)| *name == reference.name);
             own.map(|&(_, disk)| disk)
         };
-        let disks: Option<Vec<Id>> = named.iter().map(here).collect();
-        match disks {
-            Some(disks) if disks.is_empty() => self.add_contents(id, class, &geom, &[]),
-            Some(disks) => {
-                let named = named.into_iter().zip(disks).collect();
-                self.waiting.push(Waiting { id, class, geom, named });
-            }
-            None => self.add_part_of_contents(id, class, &geom, &named),
+        let disks: Vec<Option<Id>> = named.iter().map(here).collect();
+        if named.is_empty() {
+            self.add_contents(id, class, &geom, &[]);
+        } else if disks.iter().all(Option::is_some) {
+            let named = named.into_iter().zip(disks.into_iter().flatten()).collect();
+            self.waiting.push(Waiting { id, class, geom, named });
+        } else {
+            let missing = named.into_iter().zip(disks).filter(|(_, disk)| disk.is_none());
+            let missing: Vec<Reference> = missing.map(|(reference, _)| reference).collect();
+            self.add_part_of_contents(id, class, &geom, &missing);
         }
     }
 
@@ -110,7 +115,11 @@ impl Graph {
     fn other(&self, reference: &Reference, disk: Id) -> Option<Finding> {
         let wanted = reference.identity.as_ref()?;
         let mut signs = self.providers[disk].signs.iter();
-        let found = signs.find_map(|sign| sign.identity.as_ref()).filter(|own| *own != wanted)?;
+        let found = signs.find_map(|sign| sign.identity.as_deref());
+        if found.is_some_and(|own| reference.means(own)) {
+            return None;
+        }
+        let found = found.unwrap_or("none");
         let Reference { role, name, .. } = reference;
         let message = format!(
             "its {role} '{name}' is not the one that it was made on, or was written since: it has {found}, and not {wanted}: the disk in it is not looked into"
@@ -129,12 +138,21 @@ impl Graph {
         geom: &Arc<dyn Geom>,
         named: &[Reference],
     ) {
-        for Reference { role, name, .. } in named {
+        // A descriptor may name thousands.
+        for (nth, reference) in named.iter().take(SAID).enumerate() {
+            let Reference { role, name, .. } = reference;
+            let more = match named.len() - SAID.min(named.len()) {
+                more @ 1.. if nth + 1 == SAID => format!(" (nor are {more} more)"),
+                _ => String::new(),
+            };
             let message = format!(
-                "its {role}, which it calls '{name}', is not here: the disk in it is not looked into"
+                "its {role}, which it calls '{name}', is not here{more}: the disk in it is not looked into"
             );
             let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
-            self.providers[id].findings.push(finding.fix(Fix::Follow));
+            // One without a name can only be named.
+            let is_named = reference.identity.as_ref() != Some(name);
+            let fix = if is_named { Fix::Follow } else { "name it too: IMAGE,FILE".into() };
+            self.providers[id].findings.push(finding.fix(fix));
         }
         let first = self.providers.len();
         self.add_contents(id, class, geom, &[]);

@@ -51,6 +51,11 @@ impl Found {
                     // What else the file seems to hold is a guest's, or was there before.
                     (found.tables, found.findings) = (Vec::new(), damage);
                     found.signs.retain(|sign| Some(sign.kind) == class.sign());
+                    if found.signs.is_empty() {
+                        let named = LAST.recognise(probe);
+                        let inside = Inside::Container;
+                        found.signs.extend(named.map(|sign| Sign { inside, ..sign }));
+                    }
                     found.container = Some((*class, geom));
                     found.member = None;
                     return found;

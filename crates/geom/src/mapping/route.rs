@@ -3,8 +3,8 @@
 
 use crate::base::error::Errno;
 use crate::base::store::Store;
-use crate::base::topology::ParityRows;
-use crate::mapping::geom::{Extent, Geom, Op};
+use crate::base::topology::{ParityRows, Topology};
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use std::sync::Arc;
 use step::{Step, TablesOf};
 
@@ -35,9 +35,34 @@ enum End {
         geom: Arc<dyn Geom>,
         slot: usize,
         below: Arc<[Route]>,
+        /// Ways from here to disks: what stands on the same layer twice is walked twice.
+        paths: usize,
         /// Pages of its tables, for a geom that has some.
         tables: Option<Arc<TablesOf>>,
     },
+}
+
+/// Ways to disks that a route may have. A set of real disks has as many as it has members; layers
+/// that stand on each other many times over have a power of that, and every read would walk them.
+const MOST_PATHS: usize = 1 << 16;
+
+/// Provider with more ways to disks than are followed: every I/O fails.
+struct Maze {
+    length: u64,
+}
+
+impl Geom for Maze {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: String::new(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, _below: &[Topology]) -> Topology {
+        Topology::new(1, self.length)
+    }
+
+    fn map(&self, _slot: usize, _offset: u64, length: u64, _op: Op) -> Extent {
+        Extent::Fail { length }
+    }
 }
 
 /// A range of a provider that a set makes.
@@ -90,11 +115,25 @@ impl Route {
                     end: under.end.clone(),
                 }
             }
-            _ => Route {
-                base: 0,
-                length,
-                end: End::Geom { geom: geom.clone(), slot, below: below.into(), tables: None },
-            },
+            _ => {
+                let paths = below.iter().map(Route::paths).fold(0, usize::saturating_add);
+                let end = if paths > MOST_PATHS {
+                    let (geom, below) = (Arc::new(Maze { length }), [].into());
+                    End::Geom { geom, slot: 0, below, paths: 1, tables: None }
+                } else {
+                    let (geom, below) = (geom.clone(), below.into());
+                    End::Geom { geom, slot, below, paths: paths.max(1), tables: None }
+                };
+                Route { base: 0, length, end }
+            }
+        }
+    }
+
+    /// Number of ways from it to disks.
+    fn paths(&self) -> usize {
+        match &self.end {
+            End::Store(_) => 1,
+            End::Geom { paths, .. } => *paths,
         }
     }
 
@@ -119,7 +158,7 @@ impl Route {
     fn step(&self) -> Option<Step<'_>> {
         match &self.end {
             End::Store(_) => None,
-            End::Geom { geom, slot, below, tables } => {
+            End::Geom { geom, slot, below, tables, .. } => {
                 Some(Step { geom: &**geom, slot: *slot, below, tables: tables.as_deref() })
             }
         }

@@ -28,6 +28,8 @@ use invariants::{SHORT, Subject, again_holds, graph_holds, parser_holds, parsers
 use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use trueline_geom::base::finding::UNREAD;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Grain, Topology};
@@ -69,6 +71,27 @@ fn disks() -> Vec<(String, Vec<Sparse>)> {
         ));
     }
     found
+}
+
+/// Does something with each of all, with its number, on all processors.
+fn on_each<T: Sync>(all: &[T], work: impl Fn(usize, &T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        while let Some((nth, one)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|nth| Some((nth, all.get(nth)?)))
+        {
+            work(nth, one);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                resume_unwind(panic);
+            }
+        }
+    });
 }
 
 /// Runs `check`; if it panics, keeps the disks and says where.
@@ -292,7 +315,7 @@ fn small_limits_are_kept() {
 fn mutants() {
     let count = wanted(MUTANTS);
     let disks = disks();
-    for (nth, (name, originals)) in disks.iter().enumerate() {
+    on_each(&disks, |nth, (name, originals)| {
         let mut random = Random::new(nth as u64);
         for number in 0..count {
             let sector = if random.below(8) == 0 { 4096 } else { 512 };
@@ -319,7 +342,7 @@ fn mutants() {
             }
             graph(&format!("{name}-mutant-{number}"), &subjects, SHORT);
         }
-    }
+    });
 }
 
 #[test]

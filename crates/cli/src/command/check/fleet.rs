@@ -4,7 +4,7 @@
 use super::args::{Check, Form};
 use super::into::{self, Done};
 use super::names::Item;
-use super::{survey_one, walk};
+use super::{shard, survey_one, walk};
 use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
 use crate::progress;
@@ -89,7 +89,15 @@ pub(super) fn run(
 ) -> Result<Tally, Failure> {
     let (out, mut done) = match &args.into {
         Some(path) => {
-            let (file, done) = into::open(path)?;
+            let is_rows = args.output.form() == Form::Rows;
+            if is_rows && args.output.html.is_some() {
+                return Err(Failure::Message(
+                    "--html of --into needs --jsonl: rows have no messages".into(),
+                ));
+            }
+            let (file, done) = into::open(path, is_rows, |name| {
+                state(&crate::target::Target::parse(name), args).etag
+            })?;
             (Some(file), done)
         }
         None => (None, Done::nothing()),
@@ -130,9 +138,14 @@ pub(super) fn run(
                 bar.inc(1);
                 bar.set_message(sink.shown());
             }
+            if waiting.is_empty() && failed.is_none() {
+                failed = sink.out.flush().err().map(Failure::from);
+            }
         }
         bar.finish_and_clear();
         match failed {
+            // The reader has read what it wanted; the status is of what was checked until then.
+            Some(Failure::Pipe) => Ok(sink.tally),
             Some(failure) => Err(failure),
             None => sink.end(args),
         }
@@ -146,7 +159,7 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
         Item::Found(name) => (name, true),
         Item::Unread(why) => return Outcome::Unread(String::new(), "unreadable", why),
     };
-    let state = name.as_ref().map(state).unwrap_or_default();
+    let state = name.as_ref().map(|name| state(name, args)).unwrap_or_default();
     if name.as_ref().is_ok_and(|name| done.has(name.typed(), &state.etag)) {
         return Outcome::Done;
     }
@@ -165,32 +178,49 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
         }
         Err(Reason(why)) => {
             let typed = name.as_ref().map_or(String::new(), |name| name.typed().to_owned());
-            Outcome::Unread(typed, class(&name), why)
+            Outcome::Unread(typed, class(&name, &why), why)
         }
     }
 }
 
-/// The state of a target that is one file.
-fn state(name: &crate::target::Target) -> State {
+/// The state of a target that is one file, as it is judged: by the file, and by what was said of
+/// the disk.
+fn state(name: &crate::target::Target, args: &Check) -> State {
     let known = name.only_path().and_then(|path| fs::metadata(path).ok());
-    known.filter(fs::Metadata::is_file).map_or_else(State::default, |file| State {
-        size: file.len(),
-        etag: format!("{:x}-{:x}-{:x}", file.mtime(), file.mtime_nsec(), file.len()),
+    known.filter(fs::Metadata::is_file).map_or_else(State::default, |file| {
+        let words = args.disk.words().join(" ");
+        let said = if words.is_empty() { 0 } else { shard::fnv1a(words.as_bytes()) };
+        let times = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+        State {
+            size: file.len(),
+            etag: format!(
+                "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}-{said:x}",
+                times.0,
+                times.1,
+                times.2,
+                times.3,
+                file.ino(),
+                file.len()
+            ),
+        }
     })
 }
 
-/// The class of the error of a target that could not be read.
-fn class(name: &Named) -> &'static str {
+/// The class of the error of a target that could not be read. Nothing is opened again: a pipe would
+/// wait for a writer.
+fn class(name: &Named, why: &str) -> &'static str {
     let Ok(name) = name else { return "name" };
+    let missing = || name.paths().into_iter().find_map(|path| fs::metadata(path).err());
     if name.is_remote() {
-        return "remote";
-    }
-    let opened = name.paths().into_iter().find_map(|path| File::open(path).err());
-    match opened.map(|e| e.kind()) {
-        Some(ErrorKind::NotFound) => "not found",
-        Some(ErrorKind::PermissionDenied) => "denied",
-        Some(_) => "unreadable",
-        None => "refused",
+        "remote"
+    } else if why.contains("ermission denied") {
+        "denied"
+    } else {
+        match missing().map(|e| e.kind()) {
+            Some(ErrorKind::NotFound) => "not found",
+            Some(_) => "unreadable",
+            None => "refused",
+        }
     }
 }
 
@@ -208,7 +238,7 @@ struct Sink {
 impl Sink {
     fn new(args: &Check, file: Option<File>, tally: Tally) -> Sink {
         // Of targets that are done there are counts alone.
-        let is_new = tally.counts.all() == 0;
+        let is_new = tally.counts.all() == 0 && tally.failed() == 0;
         let out: Box<dyn Write> = match file {
             Some(file) => Box::new(BufWriter::new(file)),
             None => Box::new(BufWriter::new(io::stdout())),
@@ -248,6 +278,9 @@ impl Sink {
                 self.tally.add_unread(class, &why);
                 if let Some(kept) = &mut self.kept {
                     kept.errors.push(why.clone());
+                    if kept.errors.len() > PAGE {
+                        self.kept = None;
+                    }
                 }
                 match self.is_rows {
                     true => rows::write_error(&name, class, &why, &mut self.out)?,

@@ -3,15 +3,16 @@
 use super::shard::Shard;
 use super::walk;
 use crate::target::{self, Named};
+use crate::this_host::Listing;
 use crate::words;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Longest name in a list, in bytes; the rest of a longer one is passed over with it.
-const LONGEST: u64 = 4096;
+/// Longest name in a list, in bytes: more than a path may have.
+const LONGEST: usize = 4097;
 
 /// Target of a fleet, or what came instead of one.
 pub(super) enum Item {
@@ -23,17 +24,37 @@ pub(super) enum Item {
     Unread(String),
 }
 
-/// True if a file begins as a list of names does, and not as JSON. Of standard input, what was
-/// looked at is read again.
-pub(super) fn is_list(path: &Path) -> bool {
-    let begins = |bytes: &[u8]| bytes.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
-    let first = if path == Path::new("-") {
-        io::stdin().lock().fill_buf().ok().and_then(begins)
-    } else {
-        let file = File::open(path).ok();
-        file.and_then(|file| BufReader::new(file).fill_buf().ok().and_then(begins))
-    };
-    !matches!(first, None | Some(b'{' | b'['))
+/// File of `--from`, opened once: a pipe cannot be opened twice.
+pub(super) enum Given {
+    /// List of names, which is read as far as it is wanted.
+    List(Box<dyn BufRead + Send>),
+    /// JSON of lsblk or nvme, or nothing.
+    Devices(Listing),
+}
+
+impl Given {
+    /// The file at a path, or standard input. JSON begins with a brace or a bracket.
+    pub(super) fn open(path: &Path) -> Given {
+        let is_stdin = path == Path::new("-");
+        let opened: io::Result<Box<dyn BufRead + Send>> = if is_stdin {
+            Ok(Box::new(BufReader::new(io::stdin())))
+        } else {
+            File::open(path).map(|file| Box::new(BufReader::new(file)) as _)
+        };
+        let place = if is_stdin { "stdin".to_string() } else { path.display().to_string() };
+        let mut lines = match opened {
+            Ok(lines) => lines,
+            Err(e) => return Given::Devices(Listing::unread(place, &e)),
+        };
+        let first = lines
+            .fill_buf()
+            .map(|bytes| bytes.iter().find(|byte| !byte.is_ascii_whitespace()).copied());
+        match first {
+            Ok(None | Some(b'{' | b'[')) => Given::Devices(Listing::read(place, &mut lines)),
+            Ok(Some(_)) => Given::List(lines),
+            Err(e) => Given::Devices(Listing::unread(place, &e)),
+        }
+    }
 }
 
 /// The targets of the command line, those of `directories` and those of `lists`, of which a share
@@ -41,14 +62,14 @@ pub(super) fn is_list(path: &Path) -> bool {
 pub(super) fn all(
     targets: Vec<Named>,
     directories: Vec<PathBuf>,
-    lists: Vec<PathBuf>,
+    lists: Vec<Box<dyn BufRead + Send>>,
     shard: Option<Shard>,
 ) -> impl Iterator<Item = Item> + Send {
     let found = directories.into_iter().flat_map(|directory| {
         let (names, unread) = walk::files(&directory);
         names.into_iter().map(Item::Found).chain(unread.into_iter().map(Item::Unread))
     });
-    let listed = lists.into_iter().flat_map(|list| Lines::open(&list));
+    let listed = lists.into_iter().flat_map(|lines| Lines { lines, end: None, is_over: false });
     let all = targets.into_iter().map(Item::Named).chain(found).chain(listed);
     all.filter(move |item| match (shard, item) {
         (Some(shard), Item::Named(Ok(name)) | Item::Found(Ok(name))) => shard.has(name.typed()),
@@ -56,43 +77,38 @@ pub(super) fn all(
     })
 }
 
-/// Lines of a list, or names behind which a NUL stands.
-enum Lines {
-    Open(Box<dyn BufRead + Send>, u8),
-    Wrong(String),
-    Ended,
+/// Lines of a list, or names behind which a NUL stands: what ends the first name ends all.
+struct Lines {
+    lines: Box<dyn BufRead + Send>,
+    end: Option<u8>,
+    is_over: bool,
 }
 
-impl Lines {
-    fn open(path: &Path) -> Lines {
-        let opened: io::Result<Box<dyn BufRead + Send>> = if path == Path::new("-") {
-            Ok(Box::new(BufReader::new(io::stdin())))
-        } else {
-            File::open(path).map(|file| Box::new(BufReader::new(file)) as _)
+/// The next name of a list, without its end; `None` behind the last. The end of the first one is
+/// noted.
+fn name(lines: &mut dyn BufRead, end: &mut Option<u8>) -> io::Result<Option<Vec<u8>>> {
+    let mut name = Vec::new();
+    loop {
+        let bytes = lines.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok((!name.is_empty()).then_some(name));
+        }
+        let ends = |byte: &&u8| end.map_or(**byte == 0 || **byte == b'\n', |end| **byte == end);
+        let at = bytes.iter().position(|byte| ends(&byte));
+        // The rest of a name that is too long is passed over with it.
+        let room = LONGEST.saturating_sub(name.len());
+        let taken = at.unwrap_or(bytes.len());
+        name.extend(&bytes[..taken.min(room)]);
+        let Some(at) = at else {
+            lines.consume(taken);
+            continue;
         };
-        let begun = opened.and_then(|mut lines| {
-            let end = if lines.fill_buf()?.contains(&0) { 0 } else { b'\n' };
-            Ok(Lines::Open(lines, end))
-        });
-        begun
-            .unwrap_or_else(|e| Lines::Wrong(format!("read {}: {}", path.display(), words::os(&e))))
-    }
-
-    /// The next name of a list that is open, without its end; `None` at the end.
-    fn name(lines: &mut dyn BufRead, end: u8) -> io::Result<Option<Vec<u8>>> {
-        let mut name = Vec::new();
-        if lines.take(LONGEST + 1).read_until(end, &mut name)? == 0 {
-            return Ok(None);
-        }
-        if name.last() == Some(&end) {
-            name.pop();
-        } else if name.len() as u64 > LONGEST {
-            lines.skip_until(end)?;
-        }
-        if end == b'\n' && name.last() == Some(&b'\r') {
+        *end = Some(bytes[at]);
+        lines.consume(at + 1);
+        if *end == Some(b'\n') && name.last() == Some(&b'\r') {
             name.pop();
         }
-        Ok(Some(name))
+        return Ok(Some(name));
     }
 }
 
@@ -100,24 +116,20 @@ impl Iterator for Lines {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        loop {
-            let (lines, end) = match std::mem::replace(self, Lines::Ended) {
-                Lines::Open(lines, end) => (lines, end),
-                Lines::Wrong(why) => return Some(Item::Unread(why)),
-                Lines::Ended => return None,
-            };
-            let mut lines = lines;
-            match Lines::name(&mut *lines, end) {
-                Ok(None) => return None,
-                Err(e) => return Some(Item::Unread(format!("read the list: {}", words::os(&e)))),
+        while !self.is_over {
+            match name(&mut *self.lines, &mut self.end) {
+                Ok(None) => self.is_over = true,
+                Ok(Some(name)) if name.is_empty() => {}
                 Ok(Some(name)) => {
-                    *self = Lines::Open(lines, end);
-                    if !name.is_empty() {
-                        return Some(Item::Named(target::listed(&OsString::from_vec(name))));
-                    }
+                    return Some(Item::Named(target::listed(&OsString::from_vec(name))));
+                }
+                Err(e) => {
+                    self.is_over = true;
+                    return Some(Item::Unread(format!("read the list: {}", words::os(&e))));
                 }
             }
         }
+        None
     }
 }
 
@@ -127,18 +139,20 @@ mod tests {
 
     #[test]
     fn a_list_has_a_name_a_line_or_before_a_nul() {
-        let names = |text: &[u8], end| {
-            let mut text = text;
-            let mut all = Vec::new();
-            while let Some(name) = Lines::name(&mut text, end).unwrap() {
+        let names = |text: &[u8]| {
+            // A pipe gives a part at a time.
+            let mut parts = BufReader::with_capacity(3, text);
+            let (mut all, mut end) = (Vec::new(), None);
+            while let Some(name) = name(&mut parts, &mut end).unwrap() {
                 all.push(name);
             }
             all
         };
-        assert_eq!(names(b"a\nb c\r\n\nlast", b'\n'), [&b"a"[..], b"b c", b"", b"last"]);
-        assert_eq!(names(b"a\nb\0c\0", 0), [&b"a\nb"[..], b"c"]);
+        assert_eq!(names(b"a\nb c\r\n\nlast"), [&b"a"[..], b"b c", b"", b"last"]);
+        assert_eq!(names(b"a\0b\nc\0"), [&b"a"[..], b"b\nc"]);
+        assert_eq!(names(b""), [] as [&[u8]; 0]);
         let long = [vec![b'x'; 10_000], b"\nnext\n".to_vec()].concat();
-        let found = names(&long, b'\n');
-        assert_eq!((found[0].len(), &found[1][..]), (4097, &b"next"[..]));
+        let found = names(&long);
+        assert_eq!((found[0].len(), &found[1][..]), (LONGEST, &b"next"[..]));
     }
 }

@@ -34,7 +34,7 @@ impl Shard {
 
 /// FNV-1a of 64 bits, which scripts can compute too (Fowler, Noll, Vo; IETF
 /// draft-eastlake-fnv).
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -74,12 +74,15 @@ pub(super) fn is_image(target: &Target) -> bool {
     let packed = |p: &Provider| {
         p.sign.as_deref().is_some_and(|sign| ENDINGS.iter().any(|(kind, _)| kind.name == sign))
     };
-    if matches!(target.providers.as_slice(), [file] if packed(file)) {
-        return is_packed_image(Path::new(&target.target));
-    }
     let recognised = |p: &Provider| {
         p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty()
     };
+    if let [file, rest @ ..] = target.providers.as_slice()
+        && packed(file)
+        && !rest.iter().any(recognised)
+    {
+        return is_packed_image(Path::new(&target.target));
+    }
     let is_more =
         target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))

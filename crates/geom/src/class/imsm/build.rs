@@ -226,6 +226,8 @@ impl<'a> Building<'a> {
             Some("a write would have to change its parity as well")
         } else if missing > 0 {
             Some("disks of it are missing, and would be stale")
+        } else if self.has_stranger() {
+            Some("a disk has a serial number that its metadata do not list")
         } else if bad {
             Some("disks of it have bad blocks")
         } else if layout.copies() > 1 && volume.unsynced {
@@ -286,6 +288,13 @@ impl<'a> Building<'a> {
     /// known for sure.
     fn is_assumed(&self, volume: &Volume) -> bool {
         !self.is_same_in_any_order(volume) && self.order.as_ref().is_some_and(|order| order.assumed)
+    }
+
+    /// True if a disk has a serial number that is not in the table: it is a copy of one, which may
+    /// be stale, or have made another one stale.
+    fn has_stranger(&self) -> bool {
+        let listed = |serial: &String| self.newest.disks.iter().any(|disk| disk.serial == *serial);
+        self.here.iter().filter_map(|disk| disk.serial.as_ref()).any(|serial| !listed(serial))
     }
 
     /// True for a mirror whose disks all have all of it: while one is being rebuilt, or has bad

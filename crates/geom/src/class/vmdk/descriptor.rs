@@ -173,7 +173,11 @@ pub(super) fn image(probe: &Probe<'_>) -> Option<Image> {
     if !probe.has(0, FIRST_LINE) {
         return None;
     }
-    let length = usize::try_from(probe.length().min(MOST)).ok()?;
+    if probe.length() > MOST {
+        let reason = "a descriptor that is longer than is read of one";
+        return Some(Image { refused: Some(reason), ..Image::default() });
+    }
+    let length = usize::try_from(probe.length()).ok()?;
     let found = Descriptor::of(&String::from_utf8_lossy(&probe.bytes(0, length)?));
     let image = Image {
         size: found.size(),

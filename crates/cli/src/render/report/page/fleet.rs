@@ -50,7 +50,7 @@ fn write_gains(tally: &Tally, out: &mut dyn io::Write) -> io::Result<()> {
         &[
             ("Rule", ""),
             ("Targets", "num"),
-            ("Aligned once mended", "num"),
+            ("Misaligned by it alone", "num"),
             ("Device operations", "num"),
             ("The dearest", ""),
         ],
@@ -63,6 +63,8 @@ fn write_gains(tally: &Tally, out: &mut dyn io::Write) -> io::Result<()> {
     });
     for (id, ruled) in rules {
         let (cost, target, message, cure) = &ruled.worst;
+        // Lines may come from anywhere.
+        let id = escape::xml(&escape::plain(id));
         let class = ruled.severity.map_or("", |severity| severity.name());
         #[allow(clippy::cast_precision_loss, reason = "a mean; no fleet has 2^53 images")]
         let mean = 1.0 + ruled.excess / ruled.targets.max(1) as f64;
@@ -132,8 +134,8 @@ fn write_worst(worst: &[Worst], out: &mut dyn io::Write) -> io::Result<()> {
             "<tr><td class=\"long\">{}<td>{}<td class=\"num\">{costs}<td class=\"long\"><a href=\"#{}\">{}</a>: {}{cure}</tr>",
             escape::xml(&escape::plain(&w.target)),
             verdict(w.verdict),
-            w.rule,
-            w.rule,
+            escape::xml(&escape::plain(&w.rule)),
+            escape::xml(&escape::plain(&w.rule)),
             numbers(&escape::plain(&w.message)),
         )?;
     }

@@ -6,8 +6,8 @@ use super::{ExtentAddress, On, SECTOR};
 use crate::mapping::raid::shape::RaidShape;
 use std::collections::HashMap;
 
-/// Images of one RAID volume, at most: as many as dm-raid takes, and some.
-const MOST_IMAGES: u32 = 256;
+/// Images of one RAID volume, at most: as many as dm-raid takes.
+const MOST_IMAGES: u32 = 253;
 
 /// Run of extents of a logical volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -354,7 +354,9 @@ fn shape(word: &str, section: &Section<'_>) -> Option<RaidShape> {
         "raid10" | "raid10_near" => (10, 0x100 | copies & 0xff),
         _ => return None,
     };
-    let chunk = section.number("stripe_size").unwrap_or(0).checked_mul(SECTOR)?;
+    // dm-raid's chunk is a number of 32 bits.
+    let sectors = section.number("stripe_size").unwrap_or(0);
+    let chunk = u64::from(u32::try_from(sectors).ok()?) * SECTOR;
     Some(RaidShape { level, layout, chunk: if level == 1 { 0 } else { chunk }, disks: 0 })
 }
 

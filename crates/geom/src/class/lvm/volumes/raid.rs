@@ -119,6 +119,19 @@ impl Superblock {
         (!same).then_some(Differs::Shape { images, group })
     }
 
+    /// First bytes of the data on the image, where the newest superblock says that a reshape is
+    /// under way or is not: this one may be from before that. `None` where its data may be in
+    /// either place.
+    fn starts_by(&self, newest: &Superblock) -> Option<[u64; 2]> {
+        let own = self.starts();
+        match (self.reshapes(), newest.reshapes()) {
+            (own_reshapes, newest_reshapes) if own_reshapes == newest_reshapes => Some(own),
+            // The last step has ended meanwhile.
+            (true, false) => Some([own[1]; 2]).filter(|_| own[1] == newest.starts()[0]),
+            _ => None,
+        }
+    }
+
     /// The reason for which the image of `role` is left out, by its own superblock and the newest.
     fn fault(&self, role: usize, newest: &Superblock, is_mirror: bool) -> Option<LeftOut> {
         let (seen, newest_seen) = (self.events.get(), newest.events.get());
@@ -163,7 +176,8 @@ impl Maker<'_> {
         let superblocks: Vec<Result<Option<Superblock>, MapFault>> =
             raid.metadata.iter().map(|&volume| self.superblock(volume)).collect();
         let known = superblocks.iter().filter_map(|found| found.as_ref().ok()?.as_ref());
-        let newest = known.max_by_key(|sb| sb.events.get()).cloned();
+        // Of several as new as each other Linux takes the first.
+        let newest = known.rev().max_by_key(|sb| sb.events.get()).cloned();
         let wrong = newest.as_ref().and_then(|newest| newest.contradicts(raid));
         let new = layout(&raid.shape)?;
         let mut parts = match newest.as_ref().filter(|sb| sb.reshapes() && wrong.is_none()) {
@@ -259,7 +273,12 @@ impl Maker<'_> {
                     Some(why) => Err(why),
                     None => {
                         let recovered = sb.disk_recovery_offset.get().saturating_mul(SECTOR);
-                        half(recovered, sb.starts())
+                        let starts = sb.starts_by(newest.unwrap_or(sb));
+                        let behind = LeftOut::Md(Exclusion::Stale {
+                            seen: sb.events.get(),
+                            newest: newest.unwrap_or(sb).events.get(),
+                        });
+                        half(recovered, starts.ok_or(behind)?)
                     }
                 }
             }
@@ -310,7 +329,11 @@ fn size(raid: &Raid, length: u64) -> u64 {
 fn has_enough(layout: &Layout, roles: &[Vec<Half>], missing: usize) -> bool {
     let is_filled = |halves: &Vec<Half>| halves.iter().any(|half| half.recovered == u64::MAX);
     match layout {
-        Layout::Parity(parity) => missing <= if parity.row(0).q.is_some() { 2 } else { 1 },
+        Layout::Parity(parity) => {
+            // One that is being rebuilt is made of the others until then.
+            let lost = roles.iter().filter(|halves| !is_filled(halves)).count();
+            lost.max(missing) <= if parity.row(0).q.is_some() { 2 } else { 1 }
+        }
         Layout::Mirror(_) => roles.iter().any(is_filled),
         Layout::Copies(copies) => copies.has_all(|role| roles.get(role).is_some_and(is_filled)),
         Layout::Linear(_) | Layout::Zones(_) => missing == 0,

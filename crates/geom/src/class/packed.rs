@@ -1,0 +1,337 @@
+//! Disks that are compressed as a whole: gzip, xz and Zstandard files.
+//!
+//! # On disk
+//! A stream, of which the begin is unpacked and nothing else: a table, and what stands near it. The
+//! length of the disk is in the index at the end of an xz file, in the header of a Zstandard frame,
+//! and, modulo 4 GiB, at the end of a gzip file.
+//!
+//! # Topology
+//! Such a file carries a disk to where it is unpacked. The disk in it is judged as if it began
+//! where the file does; the file itself is never off.
+//!
+//! # Limits
+//! The first 4 MiB of the disk are unpacked. What lies behind them was not looked at, so that
+//! nothing there is called aligned. xz with other filters than LZMA2, Zstandard with a dictionary,
+//! and frames that do not say their length are `unknown`.
+//!
+//! # Sources
+//! RFC 1952 (gzip); "The .xz File Format" 1.2.1, 2.1 Stream, 3.1 Block Header, 4 Index; RFC 8878
+//! (Zstandard), 3.1.1 Frame Header.
+
+use super::Taste;
+use super::container::{Container, NotFollowed};
+use crate::base::error::Errno;
+use crate::base::finding::{self, Finding, Severity};
+use crate::base::topology::{Topology, Translation, round_up};
+use crate::format::FormatKind;
+use crate::format::by_magic::by_magic;
+use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
+use crate::probe::Probe;
+use flate2::read::MultiGzDecoder;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// The class of gzip files, for the registry.
+pub struct Gzip;
+/// The class of xz files, for the registry.
+pub struct Xz;
+/// The class of Zstandard files, for the registry.
+pub struct Zstd;
+
+/// Bytes of the smallest disk.
+const SECTOR: usize = 512;
+/// Bytes of a disk that are unpacked.
+const PREFIX: usize = 4 << 20;
+/// Bytes of a dictionary in which all that is unpacked has room.
+const DICTIONARY: u32 = 8 << 20;
+/// Bytes of a file from which they may be unpacked.
+const MOST_READ: u64 = 16 << 20;
+/// Bytes of an xz index that are looked at.
+const MOST_INDEX: u64 = 1 << 20;
+/// Bytes of a file that are read at once.
+const PIECE: usize = 64 << 10;
+/// Modulus of the length at the end of a gzip file.
+const GZIP_LENGTHS: u64 = 1 << 32;
+/// Largest length that a disk may have.
+const MOST: u64 = 1 << 60;
+
+/// Begin of the disk in a file, and its length.
+struct Unpacked {
+    bytes: Vec<u8>,
+    length: u64,
+}
+
+/// A file as a stream of bytes.
+struct Source<'a> {
+    probe: &'a Probe<'a>,
+    at: u64,
+    /// The byte after the last one that is read.
+    end: u64,
+    piece: Vec<u8>,
+    taken: usize,
+}
+
+impl<'a> Source<'a> {
+    fn new(probe: &'a Probe<'a>, at: u64) -> Source<'a> {
+        let end = probe.length().min(at.saturating_add(MOST_READ));
+        Source { probe, at, end, piece: Vec::new(), taken: 0 }
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.piece.len() {
+            let size =
+                usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(PIECE).min(PIECE);
+            self.piece = vec![0; size];
+            self.taken = 0;
+            if size > 0 {
+                self.probe.map(self.at, &mut self.piece).map_err(|_| io::ErrorKind::Other)?;
+            }
+            self.at += size as u64;
+        }
+        let rest = &self.piece[self.taken..];
+        let size = rest.len().min(buffer.len());
+        buffer[..size].copy_from_slice(&rest[..size]);
+        self.taken += size;
+        Ok(size)
+    }
+}
+
+/// The first bytes of a stream, as many as can be unpacked of it.
+fn begin(mut stream: impl Read) -> Vec<u8> {
+    let (mut bytes, mut done) = (vec![0; PREFIX], 0);
+    while done < PREFIX {
+        match stream.read(&mut bytes[done..]) {
+            Ok(0) | Err(_) => break,
+            Ok(more) => done += more,
+        }
+    }
+    bytes.truncate(done);
+    bytes
+}
+
+/// The least length in bytes of a disk that begins so, by the table at its front.
+fn least(disk: &[u8]) -> u64 {
+    let number = |at: usize| -> u64 {
+        let bytes = disk.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u32::from_le_bytes).into()
+    };
+    let sectors: u64 = if disk.get(512..520) == Some(b"EFI PART") {
+        // The copy of the header is in the last sector.
+        (number(512 + 32) | number(512 + 36) << 32).saturating_add(1)
+    } else if disk.get(510..512) == Some(b"\x55\xaa") {
+        (0..4)
+            .map(|nth| number(446 + nth * 16 + 8) + number(446 + nth * 16 + 12))
+            .max()
+            .unwrap_or(0)
+    } else {
+        0
+    };
+    sectors.saturating_mul(SECTOR as u64).max(disk.len() as u64)
+}
+
+fn gzip(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+    let bytes = begin(MultiGzDecoder::new(Source::new(probe, 0)));
+    if bytes.len() < PREFIX {
+        let length = bytes.len() as u64;
+        return Ok(Unpacked { bytes, length });
+    }
+    let last = probe.from_end(4).and_then(|at| probe.read::<zerocopy::little_endian::U32>(at));
+    let length = u64::from(last.ok_or(NotFollowed("its end cannot be read"))?.get());
+    let wanted = least(&bytes).saturating_sub(length);
+    let length = round_up(wanted, GZIP_LENGTHS).and_then(|more| more.checked_add(length));
+    let length = length.filter(|&length| length <= MOST);
+    Ok(Unpacked { bytes, length: length.ok_or(NotFollowed("its length is not one of a disk"))? })
+}
+
+fn zstd(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+    /// A header without any option, and a window of 8 MiB: of what is unpacked nothing lies further
+    /// apart, whatever the frame's own header asks for.
+    const HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3];
+    let head = probe.bytes(0, 18).ok_or(NotFollowed("its header is cut off"))?;
+    let flags = head[4];
+    let (single, dictionary, checked) = (flags & 0x20 != 0, flags & 3, flags & 0x18);
+    if checked != 0 {
+        return Err(NotFollowed("its header has features that are not known here"));
+    }
+    if dictionary != 0 {
+        return Err(NotFollowed("it needs a dictionary"));
+    }
+    let at = 5 + usize::from(!single);
+    let width = match (flags >> 6, single) {
+        (0, true) => 1,
+        (0, false) => return Err(NotFollowed("it does not say how long its disk is")),
+        (1, _) => 2,
+        (2, _) => 4,
+        (_, _) => 8,
+    };
+    let mut number = [0; 8];
+    number[..width].copy_from_slice(&head[at..at + width]);
+    // A length of two bytes counts from 256.
+    let length = u64::from_le_bytes(number) + if width == 2 { 256 } else { 0 };
+    let blocks = Source::new(probe, (at + width) as u64);
+    let stream = HEADER.as_slice().chain(blocks);
+    let stream = ruzstd::decoding::StreamingDecoder::new(stream)
+        .map_err(|_| NotFollowed("its first frame is damaged"))?;
+    Ok(Unpacked { bytes: begin(stream), length })
+}
+
+fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+    let length = xz_length(probe).ok_or(NotFollowed("its index, at the end, is damaged"))?;
+    let damaged = NotFollowed("the header of its first block is damaged");
+    let words = probe.bytes(12, 1).ok_or(damaged)?[0];
+    let size = (usize::from(words) + 1) * 4;
+    let header = probe.bytes(12, size).filter(|_| words != 0).ok_or(damaged)?;
+    let (body, sum) = header.split_at(size - 4);
+    if crc32fast::hash(body).to_le_bytes() != sum {
+        return Err(damaged);
+    }
+    let flags = body[1];
+    let mut rest = &body[2..];
+    for _ in 0..(flags >> 6).count_ones() {
+        variable(&mut rest).ok_or(damaged)?;
+    }
+    // One filter, LZMA2, with one byte of properties: the size of its dictionary.
+    if flags & 3 != 0 || rest.get(..2) != Some(&[0x21, 1]) {
+        return Err(NotFollowed("its filters are not LZMA2 alone"));
+    }
+    let blocks = Source::new(probe, 12 + size as u64);
+    // Of what is unpacked nothing lies further apart, whatever dictionary the header asks for.
+    let stream = lzma_rust2::Lzma2Reader::new(blocks, DICTIONARY, None);
+    Ok(Unpacked { bytes: begin(stream), length })
+}
+
+/// The length of all that the index of an xz file counts; `None` for one that is damaged.
+fn xz_length(probe: &Probe<'_>) -> Option<u64> {
+    let footer = probe.bytes(probe.from_end(12)?, 12)?;
+    let (sum, rest) = footer.split_at(4);
+    if rest.get(6..) != Some(b"YZ") || crc32fast::hash(&rest[..6]).to_le_bytes() != sum {
+        return None;
+    }
+    let words = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?);
+    let size = (u64::from(words) + 1) * 4;
+    let at = probe.from_end(12 + size).filter(|_| size <= MOST_INDEX)?;
+    let mut index = vec![0; usize::try_from(size).ok()?];
+    probe.map(at, &mut index).ok()?;
+    let (body, sum) = index.split_at(index.len() - 4);
+    if body.first() != Some(&0) || crc32fast::hash(body).to_le_bytes() != sum {
+        return None;
+    }
+    let mut rest = &body[1..];
+    let mut length = 0_u64;
+    for _ in 0..variable(&mut rest)? {
+        variable(&mut rest)?;
+        length = length.checked_add(variable(&mut rest)?)?;
+    }
+    Some(length).filter(|&length| length <= MOST)
+}
+
+/// A number of 7 bits in each byte, the lowest first, taken from the front of `bytes`.
+fn variable(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for nth in 0..9 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << (7 * nth);
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// The disk in a file, as far as it is unpacked.
+struct Prefix {
+    bytes: Arc<[u8]>,
+    length: u64,
+    translation: Translation,
+}
+
+impl Geom for Prefix {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: String::new(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
+        let file = below.first().map(|file| file.translated(&self.translation, self.length));
+        file.unwrap_or_else(|| Topology::new(512, self.length))
+    }
+
+    fn map(&self, _slot: usize, _offset: u64, length: u64, op: Op) -> Extent {
+        match op {
+            Op::Read => Extent::Rebuilt { length },
+            Op::Write => Extent::ReadOnly { length },
+        }
+    }
+
+    fn rebuild(
+        &self,
+        _slot: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        _read: &mut ReadConsumer<'_>,
+    ) -> Result<(), Errno> {
+        let at = usize::try_from(offset).map_err(|_| Errno::Packed)?;
+        let end = at.checked_add(buffer.len()).ok_or(Errno::Packed)?;
+        buffer.copy_from_slice(self.bytes.get(at..end).ok_or(Errno::Packed)?);
+        Ok(())
+    }
+
+    fn read_only(&self, _slot: usize) -> Option<&'static str> {
+        Some("it is compressed: unpack it, and write to what comes out")
+    }
+
+    fn translation(&self) -> Option<&Translation> {
+        Some(&self.translation)
+    }
+}
+
+/// The contents of a file by the begin of them, as a way of packing unpacks it. A partition may
+/// hold such a file too; that one is no disk.
+fn contents(
+    probe: &Probe<'_>,
+    magic: &[u8],
+    unpack: fn(&Probe<'_>) -> Result<Unpacked, NotFollowed>,
+) -> Taste {
+    if probe.kind().is_some() || !probe.has(0, magic) {
+        return Taste::No;
+    }
+    match unpack(probe) {
+        Ok(Unpacked { bytes, .. }) if bytes.len() < SECTOR => Taste::No,
+        Ok(Unpacked { bytes, length }) => {
+            let length = length.max(bytes.len() as u64);
+            let translation = Translation::transport(1);
+            let disk = Prefix { bytes: bytes.into(), length, translation };
+            Taste::Geom(Arc::new(disk), Vec::new())
+        }
+        Err(NotFollowed(reason)) => {
+            let message = format!("it is compressed, and not looked into: {reason}");
+            Taste::Refused(vec![Finding::new(&finding::BLIND, Severity::Note, 0, message)])
+        }
+    }
+}
+
+impl Container for Gzip {
+    const KIND: FormatKind = by_magic("gzip");
+
+    fn look(&self, probe: &Probe<'_>) -> Taste {
+        contents(probe, b"\x1f\x8b\x08", gzip)
+    }
+}
+
+impl Container for Xz {
+    const KIND: FormatKind = by_magic("xz");
+
+    fn look(&self, probe: &Probe<'_>) -> Taste {
+        contents(probe, b"\xfd7zXZ\0", xz)
+    }
+}
+
+impl Container for Zstd {
+    const KIND: FormatKind = by_magic("zstd");
+
+    fn look(&self, probe: &Probe<'_>) -> Taste {
+        contents(probe, b"\x28\xb5\x2f\xfd", zstd)
+    }
+}
