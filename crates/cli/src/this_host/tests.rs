@@ -3,6 +3,7 @@
 use super::*;
 use crate::disk_options::DiskOptions;
 use crate::report::Verdict;
+use std::fs::File;
 use trueline_host::device::{Member, Signs};
 
 #[test]

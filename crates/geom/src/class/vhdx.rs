@@ -12,8 +12,8 @@
 //! or 4096 bytes.
 //!
 //! # Limits
-//! A log is read as if it were replayed, up to 8 MiB of it, and nothing is written. Metadata items and
-//! regions that are required and not known here make a disk `unknown`.
+//! A log is read as if it were replayed, up to 8 MiB of it, and nothing is written. Metadata items
+//! and regions that are required and not known here make a disk `unknown`.
 //!
 //! # Sources
 //! [MS-VHDX] 2.2 Header Section, 2.3 Log, 2.4 Blocks, 2.5 BAT, 2.6 Metadata Region; QEMU
