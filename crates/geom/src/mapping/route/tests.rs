@@ -1,7 +1,9 @@
 //! Tests of routes: places in one another, and what a read asks stores for.
 
 use super::*;
+use crate::base::store::Sparse;
 use crate::base::topology::Topology;
+use crate::class::mirror::Raid1;
 use crate::mapping::geom::{ReadConsumer, Slot};
 use crate::mapping::slices::Slices;
 use std::cell::RefCell;
@@ -88,4 +90,22 @@ fn a_slice_has_a_place_in_what_it_is_cut_from() {
         (cut(590, 20, &disk).place_in(&outer), inner.place_in(&Route::store(1, 1000))),
         (None, None)
     );
+}
+
+/// Layers that stand twice on the same one have two ways to it, and a power of two after that.
+#[test]
+fn ways_that_multiply_are_not_followed() {
+    let stores: [Box<dyn Store>; 1] = [Box::new(Sparse::new(4096))];
+    let mut route = Route::store(0, 4096);
+    let mirror: Arc<dyn Geom> = Arc::new(Raid1::new("m".into(), 4096, 2).unwrap());
+    let read = |route: &Route| route.read_at(&stores, &mut [0; 512], 0);
+    for _ in 0..16 {
+        route = Route::new(&mirror, 0, 4096, &[route.clone(), route]);
+        assert_eq!(read(&route), Ok(()));
+    }
+    for _ in 0..100 {
+        route = Route::new(&mirror, 0, 4096, &[route.clone(), route]);
+    }
+    assert!(!route.has_tables());
+    assert_eq!(read(&route), Err(Errno::Io));
 }
