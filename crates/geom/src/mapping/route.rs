@@ -60,8 +60,15 @@ impl Geom for Maze {
         Topology::new(1, self.length)
     }
 
-    fn map(&self, _slot: usize, _offset: u64, length: u64, _op: Op) -> Extent {
-        Extent::Fail { length }
+    fn map(&self, _slot: usize, _offset: u64, length: u64, op: Op) -> Extent {
+        match op {
+            Op::Read => Extent::Fail { length },
+            Op::Write => Extent::ReadOnly { length },
+        }
+    }
+
+    fn read_only(&self, _slot: usize) -> Option<&'static str> {
+        Some("it stands on its disks in more ways than are followed")
     }
 }
 

@@ -53,6 +53,9 @@ impl Geom for Extents {
     }
 
     fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> geom::Extent {
+        if op == Op::Write {
+            return geom::Extent::ReadOnly { length };
+        }
         match self.joined(&[]) {
             Some(zeros) => zeros.map(slot, offset, length, op),
             None => geom::Extent::Fail { length },
