@@ -389,12 +389,3 @@ fn a_thin_volume_is_not_written_as_a_whole() {
         assert!(bytes(here, "disk") == before, "{command} wrote");
     }
 }
-
-/// The checksum of a DDF header is another CRC-32 than zlib's, by which the volumes of every disk
-/// that mdadm made were passed over.
-#[test]
-fn a_ddf_disk_of_mdadm_names_its_volumes() {
-    let here = golden("ddf-raid5");
-    let said = run(here.path(), "info disk").stdout;
-    assert!(said.contains("r: raid5 of 3 members, chunks of 65536 bytes"), "{said}");
-}

@@ -307,6 +307,13 @@ mod tests {
         assert_eq!(volumes_of(Sparse::new(LENGTH)), None);
     }
 
+    /// The sum by its definition, bit by bit, and not by the library.
+    #[test]
+    fn the_sum_is_the_one_of_mdadm() {
+        assert_eq!(sum(b"123456789"), 0x2dfd2d88);
+        assert_ne!(sum(b"123456789"), crc32fast::hash(b"123456789"));
+    }
+
     /// Numbers that lead out of the disk, or to more records than there are bytes.
     #[test]
     fn hostile_numbers_are_survived() {
