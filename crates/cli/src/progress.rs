@@ -90,23 +90,36 @@ pub(crate) fn of_fleet(total: Option<u64>, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
-    let rate = if roomy { " {per_sec}" } else { "" };
+    let pace = if roomy { " {pace}" } else { "" };
     let template = match total {
-        Some(_) => format!("check {{bar:16}} {{pos}}/{{len}}{rate} {{left}} {{wide_msg}}"),
-        None => format!("check {{pos}}{rate} {{elapsed}} {{wide_msg}}"),
+        Some(_) => format!("check {{bar:16}} {{pos}}/{{len}}{pace} {{left}} {{wide_msg}}"),
+        None => format!("check {{pos}}{pace} {{elapsed}} {{wide_msg}}"),
     };
     let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
     bar.with_style(style(&template))
 }
 
-/// A bar's style, in which `{left}` stands for the time left.
+/// A bar's style, in which `{left}` stands for the time left, and `{pace}` for the mean pace.
 pub(crate) fn style(template: &str) -> ProgressStyle {
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     // indicatif's own {eta} is 0s until it knows a pace, and while nothing is done.
-    style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
-        let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
-    })
+    style
+        .with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
+        })
+        .with_key("pace", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(&pace(state.elapsed(), state.pos()));
+        })
+}
+
+/// The mean pace so far: `650/s`; empty while there is none.
+fn pace(elapsed: Duration, done: u64) -> String {
+    if elapsed < SETTLED {
+        return String::new();
+    }
+    let each = u128::from(done) * 1000 / elapsed.as_millis();
+    format!("{each}/s")
 }
 
 /// The time left at the mean pace so far: `40 s left`, `3 min left`; empty while there is no pace.
@@ -141,5 +154,7 @@ mod tests {
         assert_eq!(left(660, 1, 3), "22 min left");
         assert_eq!(left(3600, 1, 4), "3 h 0 min left");
         assert_eq!(left(5, 10, 10), "0 s left");
+        assert_eq!(pace(Duration::from_millis(999), 700), "");
+        assert_eq!(pace(Duration::from_millis(1500), 1000), "666/s");
     }
 }

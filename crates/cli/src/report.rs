@@ -8,6 +8,9 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Source, Trust, Why};
 use trueline_geom::graph::Incomplete;
 
+/// Name of the format of a report of `check`, and of its lines.
+pub(crate) const CHECK: &str = "trueline/check/1";
+
 /// The whole result of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {

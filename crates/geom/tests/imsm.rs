@@ -398,3 +398,13 @@ fn metadata_where_the_own_sectors_put_it_count() {
     assert_eq!(front(&taste(disks.to_vec(), 4096), 3), [1, 21, 2]);
     assert_eq!(front(&taste(disks.to_vec(), 512), 3), [1, 2, 3]);
 }
+
+/// Of a mirror any order will do, but one half may be a copy of the other, which is then stale.
+#[test]
+fn a_stranger_among_the_disks_of_a_mirror_keeps_it_from_being_written() {
+    let made = container(1, 2);
+    let with = |serial| taste(vec![(made.disk(0), Some("SN0")), (made.disk(1), serial)], 512);
+    assert_eq!(read_only(&with(Some("SN1"))), None);
+    assert_eq!(read_only(&with(None)), None);
+    assert!(read_only(&with(Some("COPY"))).unwrap().contains("do not list"));
+}

@@ -3,7 +3,7 @@
 use crate::command::check::args::{Check, Form, List, Output};
 use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
-use crate::progress::style;
+use crate::progress;
 use crate::render::made::Made;
 use crate::render::report::{json, list, page, prometheus, rows, sarif, text};
 use crate::report::{self, Report, Verdict};
@@ -14,26 +14,22 @@ use crate::target::open::open;
 use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
-use indicatif::ProgressBar;
+use in_order::in_order;
 use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
 pub(crate) mod args;
 mod fleet;
+mod in_order;
 mod into;
 mod names;
 mod shard;
 mod walk;
-
-/// Least number of targets for a progress bar.
-const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let mut overrides = DiskOverrides::new(&args.disk)?;
@@ -75,7 +71,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         named_and_found(args, &overrides, lists)
     };
     failures.iter().for_each(|failure| complain(failure));
-    let report = Report::new("trueline/check/1", targets, failures);
+    let report = Report::new(report::CHECK, targets, failures);
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
     let status = status((!report.errors.is_empty(), worst, unknown(&report) > 0), args);
     if args.quiet {
@@ -155,25 +151,13 @@ fn named_and_found(
             Err(failure) => (Vec::new(), vec![failure.0]),
         }
     } else {
-        let (mut named, mut unread) = (Vec::new(), Vec::new());
-        for item in names::all(args.targets.clone(), Vec::new(), lists, args.shard) {
-            match item {
-                Item::Named(name) | Item::Found(name) => named.push(name),
-                Item::Unread(why) => unread.push(why),
-            }
-        }
-        let (targets, failures) = survey_all(&named, overrides, args.quiet);
-        unread.extend(failures);
-        (targets, unread)
+        let named = names::all(args.targets.clone(), Vec::new(), lists, args.shard);
+        survey_items(named, overrides, args.quiet)
     };
     for directory in &args.recursive {
-        let (mut names, unread) = walk::files(directory);
-        names.retain(|name| match (args.shard, name) {
-            (Some(shard), Ok(name)) => shard.has(name.typed()),
-            _ => true,
-        });
-        let (found, wrong) = survey_all(&names, overrides, args.quiet);
-        failures.extend(unread.into_iter().chain(wrong));
+        let found = names::all(Vec::new(), vec![directory.clone()], Vec::new(), args.shard);
+        let (found, wrong) = survey_items(found, overrides, args.quiet);
+        failures.extend(wrong);
         let (images, others): (Vec<report::Target>, Vec<report::Target>) =
             found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() && args.shard.is_none() {
@@ -186,6 +170,24 @@ fn named_and_found(
         }
         targets.extend(images);
     }
+    (targets, failures)
+}
+
+/// Reports on the targets of a walk or a list, and errors, first those of the walk or list itself.
+fn survey_items(
+    items: impl Iterator<Item = Item>,
+    overrides: &DiskOverrides,
+    quiet: bool,
+) -> (Vec<report::Target>, Vec<String>) {
+    let (mut names, mut failures) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            Item::Named(name) | Item::Found(name) => names.push(name),
+            Item::Unread(why) => failures.push(why),
+        }
+    }
+    let (targets, unread) = survey_all(&names, overrides, quiet);
+    failures.extend(unread);
     (targets, failures)
 }
 
@@ -246,39 +248,21 @@ pub(crate) fn survey_all(
     overrides: &DiskOverrides,
     quiet: bool,
 ) -> (Vec<report::Target>, Vec<String>) {
-    let bar = progress(names.len(), quiet);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((i, name)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?)))
-        {
-            done.push((i, survey_one(name, overrides)));
-            bar.inc(1);
-        }
-        done
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(names.len());
-    let mut all = if threads < 2 {
-        work()
-    } else {
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        })
-    };
-    bar.finish_and_clear();
-    all.sort_by_key(|(i, _)| *i);
+    let bar = progress::of_fleet(Some(names.len() as u64), quiet);
     let (mut targets, mut failures) = (Vec::new(), Vec::new());
-    for (_, result) in all {
-        match result {
-            Ok(target) => targets.push(target),
-            Err(failure) => failures.push(failure.0),
-        }
-    }
+    in_order(
+        names.iter(),
+        |name| survey_one(name, overrides),
+        |result, _| {
+            match result {
+                Ok(target) => targets.push(target),
+                Err(failure) => failures.push(failure.0),
+            }
+            bar.inc(1);
+            true
+        },
+    );
+    bar.finish_and_clear();
     (targets, failures)
 }
 
@@ -303,14 +287,6 @@ fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target,
     this_host::named(name, overrides)
         .unwrap_or_else(opened)
         .map(|target| report::Target { judged: overrides.judged().cloned(), ..target })
-}
-
-fn progress(targets: usize, quiet: bool) -> ProgressBar {
-    if quiet || targets < MANY {
-        return ProgressBar::hidden();
-    }
-    // Targets take very different times: a rate would say nothing of those to come.
-    ProgressBar::new(targets as u64).with_style(style("check {bar:20} {pos}/{len} {left}"))
 }
 
 /// The counts of a report.

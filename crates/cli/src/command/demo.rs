@@ -11,7 +11,7 @@ use crate::failure::{Failure, Reason};
 use crate::page_file::write_file;
 use crate::progress::Progress;
 use crate::render::made::Made;
-use crate::report::{Report, Target};
+use crate::report::{self, Report, Target};
 use crate::style::Style;
 use crate::survey::survey;
 use crate::target::open::taste_stores;
@@ -98,7 +98,7 @@ const SEEDS: &[Seed] = &[
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, Reason>>()?;
-    let report = Report::new("trueline/check/1", targets, Vec::new());
+    let report = Report::new(report::CHECK, targets, Vec::new());
     let progress = Progress::new(Some("demo"));
     let story = story::tell(&SEEDS[0], &progress)?;
     let labs = if args.short { None } else { Some(labs(&progress)?) };

@@ -49,7 +49,10 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
             if let Some(known) = known {
                 // The name says what the bytes are, and not the bytes themselves.
                 let format = reference.format.as_deref().map(format_of);
-                disks[known].format = disks[known].format.take().or(format);
+                if disks[known].format.is_none() && format.is_some() {
+                    disks[known].format = format;
+                    signs[known] = sign(&mut disks[known]);
+                }
                 disks[at].references.push((reference.name, known));
                 continue;
             }

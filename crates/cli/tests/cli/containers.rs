@@ -265,7 +265,12 @@ fn a_compressed_disk_is_looked_into() {
             zstd -q --ultra -22 --long=27 -c $disk >$disk.22.zst
             zstd -q -c <$disk >$disk.stream.zst; head -c 3000 $disk.xz >$disk.cut.xz
             xz -k --x86 --lzma2 -c $disk >$disk.x86.xz
-        done";
+        done
+        head -c 2000 small.gz >small.cut.gz; head -c 600 small.zst >small.cut.zst
+        (head -c 1500 small.gz; printf xxxx; tail -c +1505 small.gz) >small.bad.gz
+        # The same frame with a window of 4 MiB and a length of 2^63 bytes.
+        (printf '\\050\\265\\057\\375\\304\\140\\0\\0\\0\\0\\0\\0\\0\\200'
+        tail -c +10 small.zst) >small.long.zst";
     let Some(here) = made(script) else { return };
     for ending in ["gz", "xz", "9.xz", "zst", "22.zst"] {
         for (disk, verdict) in [("small", "aligned"), ("old", "misaligned"), ("raw", "unknown")] {
@@ -284,8 +289,16 @@ fn a_compressed_disk_is_looked_into() {
             assert!(disk != "raw" || rules.iter().all(|rule| **rule == "TL0019"), "{told}");
         }
     }
-    // Those whose length or filters are not known, and one that was cut, stay files.
-    for name in ["raw.stream.zst", "raw.cut.xz", "raw.x86.xz"] {
+    // Those whose length or filters are not known, and those that were cut, stay files.
+    for name in [
+        "raw.stream.zst",
+        "raw.cut.xz",
+        "raw.x86.xz",
+        "small.cut.gz",
+        "small.cut.zst",
+        "small.bad.gz",
+        "small.long.zst",
+    ] {
         let told = run(here.path(), &format!("check --json {name}")).json();
         assert_eq!(told["verdict"], "unknown", "{name}: {told}");
         assert_eq!(list(&told["targets"][0], "providers").len(), 1, "{name}: {told}");
@@ -298,4 +311,48 @@ fn a_compressed_disk_is_looked_into() {
         .expect("trueline");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains("Images are identical"), "{said}");
+}
+
+/// A name leads to the file that it names, and to no other of the same last part.
+#[test]
+fn a_name_means_its_own_path_first() {
+    let script = "mkdir images old; cd images
+        qemu-img convert -O qcow2 ../raw base.qcow2
+        qemu-img create -q -f qcow2 -b base.qcow2 -F qcow2 top.qcow2
+        truncate -s 24M ../other; printf 'label: dos\\nstart=63\\n' | sfdisk -q --force ../other
+        qemu-img convert -O qcow2 ../other ../old/base.qcow2
+        mkdir sub; qemu-img create -q -f qcow2 -b ../base.qcow2 -F qcow2 sub/base.qcow2";
+    let Some(here) = made(script) else { return };
+    let images = here.path().join("images");
+    for (target, disk, verdict) in [
+        ("top.qcow2,../old/base.qcow2,base.qcow2", "top.qcow2.disk", "aligned"),
+        ("sub/base.qcow2,base.qcow2", "sub/base.qcow2.disk", "aligned"),
+        // Two disks with the last part of a name, and none with all of it.
+        ("top.qcow2,../old/base.qcow2,sub/base.qcow2", "top.qcow2.disk", "unknown"),
+    ] {
+        let told = run(&images, &format!("check --json {target}")).json();
+        let is_disk = |provider: &&Value| provider["provider"] == disk;
+        let found = list(&told["targets"][0], "providers").iter().find(is_disk);
+        assert_eq!(found.expect("a disk in it")["verdict"], verdict, "{target}: {told}");
+    }
+}
+
+/// The bytes of a bare extent are a guest's: what they look like decides nothing.
+#[test]
+fn a_bare_extent_is_bare_however_it_begins() {
+    let script = "mkdir images; cd images
+        qemu-img convert -O qcow2 ../raw vm-flat.vmdk; size=$(stat -c %s vm-flat.vmdk)
+        printf '# Disk DescriptorFile\\nversion=1\\nCID=12345678\\nparentCID=ffffffff\\n' >vm.vmdk
+        printf 'RW %s FLAT \"vm-flat.vmdk\" 0\\n' $((size / 512)) >>vm.vmdk";
+    let Some(here) = made(script) else { return };
+    let images = here.path().join("images");
+    for arguments in ["--follow vm.vmdk", "vm.vmdk,vm-flat.vmdk"] {
+        let told = run(&images, &format!("check --json {arguments}")).json();
+        let names: Vec<_> = list(&told["targets"][0], "providers")
+            .iter()
+            .map(|p| p["provider"].as_str().expect("a name").to_owned())
+            .collect();
+        // The guest's disk is a qcow2 then, as the guest wrote it there.
+        assert!(!names.iter().any(|name| name.starts_with("vm-flat.")), "{arguments}: {names:?}");
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// A directory `fleet` with disks of many kinds, one a directory, and a file that is none of them.
 fn fleet() -> Scratch {
@@ -158,6 +158,18 @@ fn a_list_may_name_anything() {
     // JSON is what lsblk or nvme print, as ever.
     let ran = with_list(&here, "check --from -", b" {\"blockdevices\": []}");
     assert!(!ran.stderr.contains("open {"), "{}", ran.stderr);
+    // A list in a pipe, which is opened once; and a pipe in a list, which has no writer.
+    let pipes = "mkfifo names pipe; (printf 'fleet/0/disk\\npipe\\nfleet/4/disk\\n' >names &)
+        \"$TRUELINE\" check --jsonl --from names || true; rm names";
+    let done = Command::new("sh")
+        .args(["-ec", pipes])
+        .env("TRUELINE", env!("CARGO_BIN_EXE_trueline"))
+        .current_dir(here.path())
+        .output()
+        .expect("a shell");
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(told.lines().count(), 3, "{told}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(told.contains("\"target\":\"pipe\",\"error_class\":\"refused\""), "{told}");
     // A list in a file, and text for people.
     fs::write(here.path().join("names"), "fleet/0/disk\r\n\nfleet/4/disk\r\n").expect("a file");
     let ran = run(here.path(), "check --from names");
@@ -223,6 +235,35 @@ fn an_interrupted_run_goes_on() {
     }
     let quiet = run(here.path(), "check --quiet --rows fleet/0/disk --into rows");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(1), "", ""));
+}
+
+/// As for text: nothing found is no success, and what a reader has seen has its status.
+#[test]
+fn lines_end_as_text_does() {
+    let here = fleet();
+    fs::create_dir(here.path().join("empty")).expect("a directory");
+    for form in ["", "--jsonl", "--rows"] {
+        let ran = run(here.path(), &format!("check {form} -r empty"));
+        assert!(
+            ran.stderr.contains("no image in it or beneath it") && ran.code == Some(2),
+            "{form}"
+        );
+        let both =
+            with_list(&here, &format!("check {form} --together fleet/0/disk --from -"), b"x\n");
+        assert_eq!(both.code, Some(2), "{form}: {}", both.stderr);
+    }
+    let names = "fleet/0/disk\n".repeat(3000);
+    let mut child = program(here.path())
+        .args(["check", "--jsonl", "--from", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be run");
+    let mut list = child.stdin.take().expect("a pipe");
+    let writer = std::thread::spawn(move || drop(list.write_all(names.as_bytes())));
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    writer.join().expect("it ends");
 }
 
 /// Of more targets than a page can show, it says how many, what mending each rule would gain, and

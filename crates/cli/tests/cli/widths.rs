@@ -360,10 +360,9 @@ fn pages_are_written_before_tables_are_printed() {
     }
 }
 
-/// A bar says how far many targets are, without a rate of things that are not alike, and not at all
-/// under `-q`.
+/// A bar says how far many targets are, with a rate once there is one, and not at all under `-q`.
 #[test]
-fn a_bar_of_many_targets_has_no_rate() {
+fn a_bar_of_many_targets_has_a_rate_in_time() {
     let scratch = scratch();
     let names: Vec<String> = (0..49).map(|nth| format!("{nth}.img")).collect();
     names.iter().for_each(|name| zeroes(scratch.path(), name, 64 << 20));

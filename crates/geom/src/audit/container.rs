@@ -2,7 +2,7 @@
 
 use super::{PAGE, name_of, severity, start};
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::topology::{Cost, Fact, Translation, Why, cost, is_whole};
+use crate::base::topology::{Cost, Fact, Grain, Translation, Why, cost, is_whole};
 use crate::format::Sign;
 use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
@@ -29,7 +29,8 @@ pub(super) fn own_start(graph: &Graph, id: Id) -> Option<Finding> {
     let shown = Shown::of(graph, contents?)?;
     let lost = |fact: &&Fact| missed(shown.translation, fact).is_some();
     // The guest's disk is what it will begin in the next container: at byte 0 of it.
-    let past = |fact: &Fact| range.base % fact.grain.size();
+    let whole = |fact: &Fact| Grain::new(fact.grain.size(), 0);
+    let past = |fact: &Fact| whole(fact).map_or(0, |grain| grain.remainder(range.base));
     let mut facts = shown.file.topology.counting().filter(lost).filter(|fact| past(fact) > 0);
     let fact = facts.next()?;
     let (unit, remainder) = (fact.grain.size(), past(fact));
@@ -42,7 +43,7 @@ pub(super) fn own_start(graph: &Graph, id: Id) -> Option<Finding> {
     );
     let worst = severity(cost).max(Severity::Warning);
     let finding = Finding::new(&finding::START, worst, 0, message);
-    let to = place(range.base - remainder + unit, p.topology.sector);
+    let to = place(whole(fact)?.next(range.base)?, p.topology.sector);
     Some(
         finding
             .against(unit, remainder, cost)

@@ -33,7 +33,8 @@ use crate::probe::{Blind, Probe};
 use crate::table::scheme::Scheme;
 use copies::{Copies, Copy, Flaw, header};
 use std::sync::Arc;
-use structures::Header;
+use structures::{Header, SIGNATURE};
+use zerocopy::FromBytes;
 
 mod copies;
 pub mod left;
@@ -156,6 +157,16 @@ fn left_behind(copies: &Copies) -> Taste {
             "if the table is wanted, rebuild it from the backup: gpart recover, or gdisk, 1 (use current GPT), w; if not: sgdisk --zap",
         ),
     ])
+}
+
+/// Bytes of the disk that begins so, by its primary header: the backup is in the last sector.
+pub(super) fn length_of(begin: &[u8]) -> Option<u64> {
+    SECTORS.into_iter().find_map(|sector| {
+        let (header, _) =
+            Header::read_from_prefix(begin.get(usize::try_from(sector).ok()?..)?).ok()?;
+        let last = (header.signature == *SIGNATURE).then(|| header.alternate_lba.get())?;
+        last.checked_add(1)?.checked_mul(sector)
+    })
 }
 
 /// The answer where no copy is valid in the provider's own sectors: a table in another size, a

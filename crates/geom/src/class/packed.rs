@@ -18,8 +18,8 @@
 //! RFC 1952 (gzip); "The .xz File Format" 1.2.1, 2.1 Stream, 3.1 Block Header, 4 Index; RFC 8878
 //! (Zstandard), 3.1.1 Frame Header.
 
-use super::Taste;
 use super::container::{Container, NotFollowed};
+use super::{Taste, gpt, mbr};
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Topology, Translation, round_up};
@@ -30,6 +30,7 @@ use crate::probe::Probe;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
 use std::sync::Arc;
+use zerocopy::FromBytes;
 
 /// The class of gzip files, for the registry.
 pub struct Gzip;
@@ -98,42 +99,46 @@ impl Read for Source<'_> {
     }
 }
 
-/// The first bytes of a stream, as many as can be unpacked of it.
-fn begin(mut stream: impl Read) -> Vec<u8> {
+/// The first bytes of a stream, and whether it ended with them.
+///
+/// Errors: a stream that is damaged, or cut off, before that.
+fn begin(mut stream: impl Read) -> Result<(Vec<u8>, bool), NotFollowed> {
     let (mut bytes, mut done) = (vec![0; PREFIX], 0);
     while done < PREFIX {
         match stream.read(&mut bytes[done..]) {
-            Ok(0) | Err(_) => break,
+            Ok(0) => break,
             Ok(more) => done += more,
+            Err(_) => return Err(NotFollowed("its stream is damaged, or cut off")),
         }
     }
     bytes.truncate(done);
-    bytes
+    Ok((bytes, done < PREFIX))
+}
+
+/// The begin of a disk of so many bytes.
+///
+/// Errors: as [`begin`], and a stream that ends before that.
+fn begin_of(length: u64, stream: impl Read) -> Result<Unpacked, NotFollowed> {
+    let (bytes, _) = begin(stream)?;
+    if (bytes.len() as u64) < length.min(PREFIX as u64) {
+        return Err(NotFollowed("its stream is damaged, or cut off"));
+    }
+    Ok(Unpacked { bytes, length })
 }
 
 /// The least length in bytes of a disk that begins so, by the table at its front.
 fn least(disk: &[u8]) -> u64 {
-    let number = |at: usize| -> u64 {
-        let bytes = disk.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, u32::from_le_bytes).into()
+    let mbr = || {
+        let (record, _) = mbr::Record::read_from_prefix(disk).ok()?;
+        let ends = record.used().map(|(_, entry)| entry.end());
+        ends.max()?.checked_mul(SECTOR as u64)
     };
-    let sectors: u64 = if disk.get(512..520) == Some(b"EFI PART") {
-        // The copy of the header is in the last sector.
-        (number(512 + 32) | number(512 + 36) << 32).saturating_add(1)
-    } else if disk.get(510..512) == Some(b"\x55\xaa") {
-        (0..4)
-            .map(|nth| number(446 + nth * 16 + 8) + number(446 + nth * 16 + 12))
-            .max()
-            .unwrap_or(0)
-    } else {
-        0
-    };
-    sectors.saturating_mul(SECTOR as u64).max(disk.len() as u64)
+    gpt::length_of(disk).or_else(mbr).unwrap_or_default().max(disk.len() as u64)
 }
 
 fn gzip(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
-    let bytes = begin(MultiGzDecoder::new(Source::new(probe, 0)));
-    if bytes.len() < PREFIX {
+    let (bytes, is_all) = begin(MultiGzDecoder::new(Source::new(probe, 0)))?;
+    if is_all {
         let length = bytes.len() as u64;
         return Ok(Unpacked { bytes, length });
     }
@@ -141,8 +146,7 @@ fn gzip(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     let length = u64::from(last.ok_or(NotFollowed("its end cannot be read"))?.get());
     let wanted = least(&bytes).saturating_sub(length);
     let length = round_up(wanted, GZIP_LENGTHS).and_then(|more| more.checked_add(length));
-    let length = length.filter(|&length| length <= MOST);
-    Ok(Unpacked { bytes, length: length.ok_or(NotFollowed("its length is not one of a disk"))? })
+    Ok(Unpacked { bytes, length: length.unwrap_or(u64::MAX) })
 }
 
 fn zstd(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
@@ -174,7 +178,7 @@ fn zstd(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     let stream = HEADER.as_slice().chain(blocks);
     let stream = ruzstd::decoding::StreamingDecoder::new(stream)
         .map_err(|_| NotFollowed("its first frame is damaged"))?;
-    Ok(Unpacked { bytes: begin(stream), length })
+    begin_of(length, stream)
 }
 
 fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
@@ -199,7 +203,7 @@ fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     let blocks = Source::new(probe, 12 + size as u64);
     // Of what is unpacked nothing lies further apart, whatever dictionary the header asks for.
     let stream = lzma_rust2::Lzma2Reader::new(blocks, DICTIONARY, None);
-    Ok(Unpacked { bytes: begin(stream), length })
+    begin_of(length, stream)
 }
 
 /// The length of all that the index of an xz file counts; `None` for one that is damaged.
@@ -224,7 +228,7 @@ fn xz_length(probe: &Probe<'_>) -> Option<u64> {
         variable(&mut rest)?;
         length = length.checked_add(variable(&mut rest)?)?;
     }
-    Some(length).filter(|&length| length <= MOST)
+    Some(length)
 }
 
 /// A number of 7 bits in each byte, the lowest first, taken from the front of `bytes`.
@@ -299,17 +303,21 @@ fn contents(
     }
     match unpack(probe) {
         Ok(Unpacked { bytes, .. }) if bytes.len() < SECTOR => Taste::No,
+        Ok(Unpacked { length, .. }) if length > MOST => {
+            refused("its length is not one that a disk has")
+        }
         Ok(Unpacked { bytes, length }) => {
-            let length = length.max(bytes.len() as u64);
             let translation = Translation::transport(1);
             let disk = Prefix { bytes: bytes.into(), length, translation };
             Taste::Geom(Arc::new(disk), Vec::new())
         }
-        Err(NotFollowed(reason)) => {
-            let message = format!("it is compressed, and not looked into: {reason}");
-            Taste::Refused(vec![Finding::new(&finding::BLIND, Severity::Note, 0, message)])
-        }
+        Err(NotFollowed(reason)) => refused(reason),
     }
+}
+
+fn refused(reason: &str) -> Taste {
+    let message = format!("it is compressed, and not looked into: {reason}");
+    Taste::Refused(vec![Finding::new(&finding::BLIND, Severity::Note, 0, message)])
 }
 
 impl Container for Gzip {

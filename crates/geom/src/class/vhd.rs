@@ -314,6 +314,8 @@ impl Container for Vhd {
         let Some(Found { footer, damage, body, .. }) = found(probe) else { return Taste::No };
         let mut findings: Vec<Finding> = damage.map(damaged).into_iter().collect();
         match body {
+            // The format's sign says why.
+            Body::Refused(_) if findings.is_empty() => Taste::No,
             Body::Refused(_) => Taste::Refused(findings),
             Body::Fixed(length) => Taste::Geom(Arc::new(Slices::data_area(0, length)), findings),
             Body::Sparse(blocks, parent) => {

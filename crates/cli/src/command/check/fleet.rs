@@ -2,6 +2,7 @@
 //! any size takes the same memory.
 
 use super::args::{Check, Form};
+use super::in_order::in_order;
 use super::into::{self, Done};
 use super::names::Item;
 use super::{shard, survey_one, walk};
@@ -11,23 +12,16 @@ use crate::progress;
 use crate::render::made::Made;
 use crate::render::report::rows::{self, State};
 use crate::render::report::{json, page};
-use crate::report::{Report, Target};
+use crate::report::{CHECK, Report, Target};
 use crate::tally::{Seen, Tally};
-use crate::target::{DiskOverrides, Named};
+use crate::target::{self, DiskOverrides, Named};
 use crate::words;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread;
 
-/// Targets that are under way or done, and not written yet: those before them take longer.
-const WINDOW: u64 = 1024;
 /// Targets up to which a page has all of each; with more it is that of a fleet.
 pub(super) const PAGE: usize = 100;
-/// Name of the format of a line, which is that of a report.
-const FORMAT: &str = "trueline/check/1";
 
 /// Fate of a target.
 enum Outcome {
@@ -39,45 +33,6 @@ enum Outcome {
     Other(String),
     /// Lines of it are there already.
     Done,
-}
-
-/// Names that are still to be taken, and how far their lines are written.
-struct Queue<I> {
-    state: Mutex<QueueState<I>>,
-    moved: Condvar,
-}
-
-struct QueueState<I> {
-    names: I,
-    taken: u64,
-    written: u64,
-    /// True once no more names are wanted.
-    ended: bool,
-}
-
-impl<I: Iterator<Item = Item>> Queue<I> {
-    fn new(names: I) -> Queue<I> {
-        let state = QueueState { names, taken: 0, written: 0, ended: false };
-        Queue { state: Mutex::new(state), moved: Condvar::new() }
-    }
-
-    /// The next name and its number; waits while too many are ahead of what is written.
-    fn take(&self) -> Option<(u64, Item)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while !state.ended && state.taken >= state.written + WINDOW {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let next = if state.ended { None } else { state.names.next() };
-        state.ended |= next.is_none();
-        let number = state.taken;
-        state.taken += 1;
-        next.map(|item| (number, item))
-    }
-
-    fn change(&self, change: impl FnOnce(&mut QueueState<I>)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.moved.notify_all();
-    }
 }
 
 /// Checks what `names` has, and writes the lines of each in that order.
@@ -95,61 +50,35 @@ pub(super) fn run(
                     "--html of --into needs --jsonl: rows have no messages".into(),
                 ));
             }
-            let (file, done) = into::open(path, is_rows, |name| {
-                state(&crate::target::Target::parse(name), args).etag
-            })?;
+            let (file, done) =
+                into::open(path, is_rows, |name| state(&target::Target::parse(name), args).etag)?;
             (Some(file), done)
         }
         None => (None, Done::nothing()),
     };
     let counted = std::mem::take(&mut done.tally);
     let bar = progress::of_fleet(total, args.quiet);
-    let queue = Queue::new(names);
-    let (send, receive) = std::sync::mpsc::channel();
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let (send, queue, done) = (send.clone(), &queue, &done);
-            scope.spawn(move || {
-                while let Some((number, item)) = queue.take() {
-                    let outcome = check(item, args, overrides, done);
-                    if send.send((number, outcome)).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(send);
-        let mut sink = Sink::new(args, out, counted);
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        let mut failed = None;
-        for (number, outcome) in receive {
-            waiting.insert(number, outcome);
-            while let Some(outcome) = waiting.remove(&next) {
-                next += 1;
-                if failed.is_none() {
-                    failed = sink.take(outcome).err();
-                }
-                queue.change(|state| {
-                    state.written = next;
-                    state.ended |= failed.is_some();
-                });
-                bar.inc(1);
-                bar.set_message(sink.shown());
-            }
-            if waiting.is_empty() && failed.is_none() {
-                failed = sink.out.flush().err().map(Failure::from);
-            }
-        }
-        bar.finish_and_clear();
-        match failed {
-            // The reader has read what it wanted; the status is of what was checked until then.
-            Some(Failure::Pipe) => Ok(sink.tally),
-            Some(failure) => Err(failure),
-            None => sink.end(args),
-        }
-    })
+    let mut sink = Sink::new(args, out, counted);
+    let mut failed = None;
+    let work = |item| check(item, args, overrides, &done);
+    in_order(names, work, |outcome, is_more| {
+        // Where nothing follows at once, a reader gets what is there.
+        let written = sink.take(outcome).and_then(|()| match is_more {
+            true => Ok(()),
+            false => sink.out.flush().map_err(Failure::from),
+        });
+        failed = written.err();
+        bar.inc(1);
+        bar.set_message(sink.shown());
+        failed.is_none()
+    });
+    bar.finish_and_clear();
+    match failed {
+        // The reader has read what it wanted; the status is of what was checked until then.
+        Some(Failure::Pipe) => Ok(sink.tally),
+        Some(failure) => Err(failure),
+        None => sink.end(args),
+    }
 }
 
 /// Checks one target, unless it is done with.
@@ -169,7 +98,7 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
             let mut lines = Vec::new();
             let written = match args.output.form() {
                 Form::Rows => rows::write(&target, &state, &mut lines),
-                _ => json::write_line(FORMAT, &target, &state, &mut lines),
+                _ => json::write_line(CHECK, &target, &state, &mut lines),
             };
             match written {
                 Ok(()) => Outcome::Checked(lines, Box::new(target)),
@@ -178,14 +107,14 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
         }
         Err(Reason(why)) => {
             let typed = name.as_ref().map_or(String::new(), |name| name.typed().to_owned());
-            Outcome::Unread(typed, class(&name, &why), why)
+            Outcome::Unread(typed, class(&name), why)
         }
     }
 }
 
 /// The state of a target that is one file, as it is judged: by the file, and by what was said of
 /// the disk.
-fn state(name: &crate::target::Target, args: &Check) -> State {
+fn state(name: &target::Target, args: &Check) -> State {
     let known = name.only_path().and_then(|path| fs::metadata(path).ok());
     known.filter(fs::Metadata::is_file).map_or_else(State::default, |file| {
         let words = args.disk.words().join(" ");
@@ -206,21 +135,22 @@ fn state(name: &crate::target::Target, args: &Check) -> State {
     })
 }
 
-/// The class of the error of a target that could not be read. Nothing is opened again: a pipe would
-/// wait for a writer.
-fn class(name: &Named, why: &str) -> &'static str {
+/// The class of the error of a target that could not be read. Only a regular file is opened again:
+/// a pipe would wait for a writer.
+fn class(name: &Named) -> &'static str {
     let Ok(name) = name else { return "name" };
-    let missing = || name.paths().into_iter().find_map(|path| fs::metadata(path).err());
     if name.is_remote() {
-        "remote"
-    } else if why.contains("ermission denied") {
-        "denied"
-    } else {
-        match missing().map(|e| e.kind()) {
-            Some(ErrorKind::NotFound) => "not found",
-            Some(_) => "unreadable",
-            None => "refused",
-        }
+        return "remote";
+    }
+    let opened = |path| match fs::metadata(path) {
+        Ok(found) if found.is_file() => File::open(path).err(),
+        found => found.err(),
+    };
+    match name.paths().into_iter().find_map(opened).map(|e| e.kind()) {
+        Some(ErrorKind::NotFound) => "not found",
+        Some(ErrorKind::PermissionDenied) => "denied",
+        Some(_) => "unreadable",
+        None => "refused",
     }
 }
 
@@ -249,7 +179,7 @@ impl Sink {
             tally,
             others: (0, Vec::new()),
             kept: (args.output.html.is_some() && is_new)
-                .then(|| Report::new(FORMAT, Vec::new(), Vec::new())),
+                .then(|| Report::new(CHECK, Vec::new(), Vec::new())),
         }
     }
 
@@ -284,7 +214,7 @@ impl Sink {
                 }
                 match self.is_rows {
                     true => rows::write_error(&name, class, &why, &mut self.out)?,
-                    false => json::write_error(FORMAT, &name, class, &why, &mut self.out)?,
+                    false => json::write_error(CHECK, &name, class, &why, &mut self.out)?,
                 }
             }
         }
@@ -308,7 +238,7 @@ impl Sink {
             let (tally, made) = (&self.tally, Made::now());
             match self.kept {
                 Some(Report { targets, errors, .. }) => {
-                    let report = Report::new(FORMAT, targets, errors);
+                    let report = Report::new(CHECK, targets, errors);
                     write_file(path, |file| page::write(&report, &made, file))?;
                 }
                 None => write_file(path, |file| page::fleet::write(tally, &made, file))?,

@@ -1,7 +1,7 @@
 //! `--into FILE`: lines that go on where an interrupted run has ended.
 
 use crate::failure::Reason;
-use crate::report::Verdict;
+use crate::report::{CHECK, Verdict};
 use crate::tally::{Seen, Tally};
 use crate::words;
 use serde::Deserialize;
@@ -15,10 +15,6 @@ use trueline_host::disk::locks;
 
 /// Longest line that is kept, in bytes: a report of the most providers that a target may have.
 const LONGEST: u64 = 64 << 20;
-
-/// Begins of lines: of a report, of an error or a target of `--jsonl`, and of `--rows`.
-const JSONL: &[u8] = b"{\"format\":\"trueline/check/1\",";
-const ROWS: &[u8] = b"{\"uri\":";
 
 /// Targets of which a file has lines. Of a name its hash is kept, so that a million of them are 16
 /// MiB.
@@ -110,7 +106,9 @@ pub(super) fn open(
     if !locks::keep(&file) {
         return Err(Reason(format!("write {}: another run writes it", path.display())));
     }
-    let begin = if is_rows { ROWS } else { JSONL };
+    // The first key of every line of either form.
+    let begin = if is_rows { "{\"uri\":".into() } else { format!("{{\"format\":\"{CHECK}\",") };
+    let begin = begin.as_bytes();
     let (mut done, mut kept) = (Done::nothing(), Vec::<(u64, u64)>::new());
     let mut last: Option<Group> = None;
     let mut keep = |done: &mut Done, group: Group| {
@@ -280,6 +278,29 @@ mod tests {
 
     fn name_state(name: &str) -> String {
         if name == "c" { "3".into() } else { "1".into() }
+    }
+
+    /// Of a link the file is written again, with the rights that it has.
+    #[test]
+    fn a_file_that_is_rewritten_stays_where_and_as_it_is() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let (path, link) = (at("target"), at("link"));
+        fs::write(&path, [ERROR, &line("a", "1")].concat()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&path, &link).unwrap();
+        // What a run left that was killed while it did so.
+        fs::write(
+            at("target").with_file_name(format!(".{}.new", path.file_name().unwrap().display())),
+            "x",
+        )
+        .unwrap();
+        let (mut file, _) = open(&link, false, |_| "1".into()).unwrap();
+        file.write_all(b"more\n").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&path).unwrap(), [&line("a", "1"), "more\n"].concat());
+        fs::remove_file(&path).unwrap();
+        fs::remove_file(&link).unwrap();
     }
 
     /// The last target may lack rows.

@@ -347,6 +347,9 @@ mod tests {
                 raids = [\"a\", \"a\", \"a\", \"a\", \"a\", \"a\"] }}"
             )
         };
+        // dm-raid's chunk is a number of 32 bits.
+        let large = raid(0).replace("= 128", "= 9007199254740992");
+        assert!(matches!(lv(&large).unwrap()[0].kind, SegmentKind::Other(_)));
         // Two of three images have data, and each of them has that room.
         assert_eq!(lv(&raid(0)).unwrap()[0].count, 12);
         assert_eq!(lv(&raid(4)).unwrap()[0].count, 4);

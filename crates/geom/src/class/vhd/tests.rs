@@ -96,6 +96,10 @@ fn sectors_that_the_bitmap_has_not_are_zeros_or_the_parents() {
     }
     assert_eq!(findings(&opened_on(file(&child), "ab", file(&base))), ["TL0019"]);
 
+    // A bare disk of that name is none that a child was made on.
+    let bare = opened_on(file(&child), "ab", file(&[7; 4 * BLOCK]));
+    assert_eq!(findings(&bare), ["TL0019"]);
+
     let differencing = opened(file(&image(DIFFERENCING)));
     assert_eq!(read(&differencing, 4096, 512), Ok(vec![1; 512]));
     assert_eq!(read(&differencing, 4096 + 1024, 512), Ok(vec![3; 512]));
@@ -161,6 +165,8 @@ fn what_cannot_be_true_is_refused() {
     let mut image = image(DYNAMIC);
     image[512 + 100] ^= 1;
     assert_eq!(reason(file(&image)), Some("its header is damaged"));
+    // The format says why; a refusal of the class would need a finding of its own.
+    assert_eq!(crate::class::tests::read(&Vhd, file(&image), None), None);
     for (kind, size) in [(DYNAMIC, 0), (DYNAMIC, u64::MAX), (9, 4096)] {
         let footer = footer_of(kind, size, b"win ");
         let end = image.len() - 512;

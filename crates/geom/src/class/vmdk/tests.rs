@@ -366,6 +366,16 @@ fn what_a_descriptor_names_is_said() {
     }
 }
 
+/// Text behind the part that is read might name a further extent.
+#[test]
+fn a_descriptor_that_is_too_long_is_not_read_in_part() {
+    let lines = "RW 8 ZERO\n".repeat(7000);
+    let head = "# Disk DescriptorFile\nversion=1\nparentCID=ffffffff\n";
+    let text = format!("{head}{lines}");
+    let long = disk(text.len() as u64, &[(0, text.as_bytes())]);
+    assert!(reason(long).expect("a reason").contains("longer"));
+}
+
 /// An extent begins where its line says; a file that ends before it has the rest nowhere.
 #[test]
 fn extents_are_one_after_another() {

@@ -208,6 +208,10 @@ mod tests {
             target.providers[0].details = vec![("creator", "<img src=x>".into())];
             tally.add(&Seen::from(&target));
         }
+        // A line of another machine may say anything.
+        let line = r#"{"target":"a","verdict":"misaligned","findings":[{"rule":"\"><script>",
+            "severity":"error","rmw_factor":9.0,"message":"<script>","fix":["<script>"]}]}"#;
+        tally.add(&serde_json::from_str(line).expect("a line"));
         tally.add_unread("not found", "open <x>: no such file");
         let page = samples::text(|out| write(&tally, &Made::sample(), out));
         assert!(!page.contains("<script") && !page.contains("<img"), "{page}");

@@ -175,9 +175,7 @@ impl Maker<'_> {
         };
         let superblocks: Vec<Result<Option<Superblock>, MapFault>> =
             raid.metadata.iter().map(|&volume| self.superblock(volume)).collect();
-        let known = superblocks.iter().filter_map(|found| found.as_ref().ok()?.as_ref());
-        // Of several as new as each other Linux takes the first.
-        let newest = known.rev().max_by_key(|sb| sb.events.get()).cloned();
+        let newest = newest(&superblocks).cloned();
         let wrong = newest.as_ref().and_then(|newest| newest.contradicts(raid));
         let new = layout(&raid.shape)?;
         let mut parts = match newest.as_ref().filter(|sb| sb.reshapes() && wrong.is_none()) {
@@ -325,6 +323,13 @@ fn size(raid: &Raid, length: u64) -> u64 {
     round_up(taken, raid.shape.chunk.max(1)).unwrap_or(taken)
 }
 
+/// The newest of the superblocks that can be read; of several as new as each other the first, as
+/// Linux has it.
+fn newest(superblocks: &[Result<Option<Superblock>, MapFault>]) -> Option<&Superblock> {
+    let known = superblocks.iter().filter_map(|found| found.as_ref().ok()?.as_ref());
+    known.rev().max_by_key(|sb| sb.events.get())
+}
+
 /// True if every byte can be had from the images in `roles`.
 fn has_enough(layout: &Layout, roles: &[Vec<Half>], missing: usize) -> bool {
     let is_filled = |halves: &Vec<Half>| halves.iter().any(|half| half.recovered == u64::MAX);
@@ -332,7 +337,7 @@ fn has_enough(layout: &Layout, roles: &[Vec<Half>], missing: usize) -> bool {
         Layout::Parity(parity) => {
             // One that is being rebuilt is made of the others until then.
             let lost = roles.iter().filter(|halves| !is_filled(halves)).count();
-            lost.max(missing) <= if parity.row(0).q.is_some() { 2 } else { 1 }
+            lost <= if parity.row(0).q.is_some() { 2 } else { 1 }
         }
         Layout::Mirror(_) => roles.iter().any(is_filled),
         Layout::Copies(copies) => copies.has_all(|role| roles.get(role).is_some_and(is_filled)),
@@ -374,4 +379,60 @@ fn too_few(raid: &Raid, missing: usize) -> Finding {
     );
     Finding::new(&finding::INCOMPLETE, Severity::Error, 0, message)
         .fix("add their disks to the target: DISK,DISK")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A superblock with these events, and data at these sectors around a reshape, of which
+    /// only one under way has the latter.
+    fn superblock(events: u64, data: u64, new: Option<u64>) -> Superblock {
+        let mut raw = [0; 148];
+        raw[4] = 1;
+        raw[16..24].copy_from_slice(&events.to_le_bytes());
+        raw[60] = u8::from(new.is_some());
+        raw[96..104].copy_from_slice(&data.to_le_bytes());
+        raw[104..112].copy_from_slice(&new.unwrap_or(0).to_le_bytes());
+        Superblock::read_from_bytes(&raw).unwrap()
+    }
+
+    /// An image that missed the last step of a reshape has its data where the reshape left them.
+    #[test]
+    fn data_are_where_the_newest_superblock_has_left_them() {
+        let (during, after) = (superblock(9, 2048, Some(0)), superblock(10, 0, None));
+        let bytes = |sectors: [u64; 2]| Some(sectors.map(|sector| sector * SECTOR));
+        assert_eq!(during.starts_by(&during), bytes([2048, 0]));
+        assert_eq!(after.starts_by(&after), bytes([0, 0]));
+        assert_eq!(during.starts_by(&after), bytes([0, 0]));
+        // A reshape to another place, and one that had not begun.
+        assert_eq!(superblock(9, 2048, Some(4096)).starts_by(&after), None);
+        assert_eq!(after.starts_by(&during), None);
+    }
+
+    #[test]
+    fn of_superblocks_as_new_as_each_other_the_first_counts() {
+        let all = [Ok(None), Ok(Some(superblock(7, 1, None))), Ok(Some(superblock(8, 2, None)))];
+        let more = [Ok(Some(superblock(8, 3, None))), Err(MapFault::Lost)];
+        let all: Vec<_> = all.into_iter().chain(more).collect();
+        assert_eq!(newest(&all).map(|sb| sb.data_offset.get()), Some(2));
+        assert!(newest(&[Ok(None)]).is_none());
+    }
+
+    #[test]
+    fn an_image_that_is_being_rebuilt_is_made_of_the_others() {
+        let shape = RaidShape { level: 5, layout: 2, chunk: 4096, disks: 3 };
+        let layout = Layout::new(&shape, 8192, &[8192; 3]).unwrap();
+        let half = |recovered| {
+            vec![Half { consumer: 0, offset: 0, new_offset: 0, recovered, bad: Vec::new() }]
+        };
+        let whole = || half(u64::MAX);
+        let enough = |roles: [Vec<Half>; 3]| {
+            let missing = roles.iter().filter(|halves| halves.is_empty()).count();
+            has_enough(&layout, &roles, missing)
+        };
+        assert!(enough([whole(), whole(), half(4096)]));
+        assert!(enough([whole(), whole(), Vec::new()]));
+        assert!(!enough([whole(), half(4096), Vec::new()]));
+    }
 }
