@@ -56,6 +56,7 @@ cpio                cpio
 kmod                modprobe
 xz-utils            xz
 zstd                zstd
+android-sdk-libsparse-utils img2simg
 chromium            chromium
 '
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.

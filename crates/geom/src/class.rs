@@ -12,6 +12,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+pub mod android_sparse;
 pub mod apm;
 pub mod bsd;
 pub mod bsd64;
@@ -37,6 +38,7 @@ pub mod rdb;
 pub mod sgi;
 pub mod solaris;
 pub mod stripe;
+pub mod tar;
 pub mod unixware;
 pub mod vdi;
 pub mod vhd;

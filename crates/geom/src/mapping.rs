@@ -3,6 +3,7 @@
 
 pub mod geom;
 pub mod partition;
+pub mod pieces;
 pub mod raid;
 pub mod route;
 pub mod segments;

@@ -47,6 +47,9 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::vdi::Vdi,
     &class::parallels::Parallels,
     &class::vmdk::Vmdk,
+    // Files that are unpacked before a guest runs.
+    &class::android_sparse::AndroidSparse,
+    &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
     &class::packed::Gzip,
     &class::packed::Xz,
@@ -66,6 +69,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::vhd::Vhd,
     &class::vhdx::Vhdx,
     &class::vdi::Vdi,
+    &class::android_sparse::AndroidSparse,
+    &class::tar::Tar,
     &format::md::Md,
     &format::lvm2::Lvm2,
     &format::luks::Luks,

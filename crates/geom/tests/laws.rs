@@ -112,8 +112,8 @@ fn tables() -> impl Iterator<Item = &'static str> {
     tables.filter(|name| !SETS.contains(name))
 }
 
-/// Classes of files that are compressed as a whole: no byte of the disk in one has a place.
-const PACKED: [&str; 3] = ["gzip", "xz", "zstd"];
+/// Classes of files that are unpacked before a guest runs: the disk in one is judged without them.
+const PACKED: [&str; 5] = ["android_sparse", "gzip", "tar", "xz", "zstd"];
 
 /// Classes whose geom is the contents of a container.
 fn shown() -> impl Iterator<Item = &'static str> {

@@ -12,8 +12,7 @@ use crate::words::refusal;
 use moves::Room;
 use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
-use trueline_geom::base::topology::{Fact, Source, Why};
-use trueline_geom::format::by_magic::ENDINGS;
+use trueline_geom::base::topology::{Fact, Source, Translation, Why};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::table::scheme::TableSite;
@@ -167,10 +166,12 @@ impl<'a> Cures<'a> {
         let root = &self.graph.providers[self.graph.root(id)];
         if root.is_contents && p.kind.is_some() {
             let kind = root.class;
-            if ENDINGS.iter().any(|(packed, _)| packed.name == kind) {
-                let unpack = "unpack it, and trueline move --align what comes out of it";
-                let why = "trueline move does not write into a compressed file";
-                return Some(format!("{why}: {unpack}"));
+            let set = root.route().set();
+            let translation = set.as_ref().and_then(|set| set.geom.translation());
+            if translation.is_some_and(Translation::is_transport) {
+                return Some(format!(
+                    "trueline move does not write into a packed disk ({kind}): unpack it, and trueline move --align what comes out of it"
+                ));
             }
             return Some(format!(
                 "trueline move does not write into a {kind}: qemu-img convert -O raw the file, trueline move --align what comes out of it, and convert it back"

@@ -313,6 +313,59 @@ fn a_compressed_disk_is_looked_into() {
     assert!(said.contains("Images are identical"), "{said}");
 }
 
+/// Archives of tar in each of its forms, an OVA among them, and what Android's tools make: the disk
+/// in them is the disk that went in.
+#[test]
+fn an_archive_is_looked_into() {
+    let script = "command -v tar img2simg >/dev/null || exit 77
+        printf x >vm.ovf; mkdir disk deep; cp raw disk.raw
+        qemu-img convert -O vmdk -o subformat=streamOptimized raw vm.vmdk
+        qemu-img convert -O qcow2 raw disk/vm.qcow2
+        tar --format=ustar -cf vm.ova vm.ovf vm.vmdk
+        tar --format=gnu -cf gnu.tar disk.raw; tar --format=v7 -cf v7.tar disk.raw
+        tar --format=posix --pax-option=exthdr.name=x -cf posix.tar disk.raw
+        tar --format=oldgnu -Scf sparse.tar disk.raw vm.vmdk
+        tar --format=posix -Scf sparse.posix.tar disk.raw
+        tar --format=posix --sparse-version=0.1 -Scf sparse.old.tar disk.raw
+        tar -Sczf disk.raw.tar.gz disk.raw; tar -czf whole.tar.gz disk.raw; tar -cf layer.tar disk
+        img2simg raw phone.simg 4096
+        name=deep/$(printf %0150d 1); cp raw $name.img; tar --format=gnu -cf long.tar $name.img";
+    let Some(here) = made(script) else { return };
+    let listed = |target: &str| {
+        let told = run(here.path(), &format!("check --json {target}")).json();
+        let target = &told["targets"][0];
+        let partitions = list(target, "providers").iter().filter(|p| p["class"] == "gpt");
+        let seen = |p: &Value| (p["base"].as_u64(), p["length"].as_u64(), p["sign"].clone());
+        (told["verdict"].clone(), partitions.map(seen).collect::<Vec<_>>())
+    };
+    let expected = listed("raw");
+    assert_eq!((&expected.0, expected.1.len()), (&Value::from("aligned"), 1));
+    let whole = ["vm.ova", "gnu.tar", "posix.tar", "sparse.tar", "sparse.posix.tar", "layer.tar"];
+    for name in whole.into_iter().chain(["long.tar", "phone.simg"]) {
+        assert_eq!(listed(name), expected, "{name}");
+        let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["serve", name, "--run", "qemu-img compare -f raw -F raw raw \"$uri\""])
+            .current_dir(here.path())
+            .output()
+            .expect("trueline");
+        let said = String::from_utf8_lossy(&done.stdout);
+        let layers = ["vm.ova", "layer.tar"].contains(&name);
+        assert!(layers || said.contains("Images are identical"), "{name}: {said}");
+    }
+    // A compressed one is unpacked as far as others are: all of it if it is sparse.
+    assert_eq!(listed("disk.raw.tar.gz"), expected);
+    let packed = run(here.path(), "check --json whole.tar.gz").json();
+    assert_eq!(packed["verdict"], "unknown");
+    let found = list(&packed["targets"][0], "providers").iter().any(|p| p["sign"] == "ext4");
+    assert!(found, "{packed}");
+    for name in ["v7.tar", "sparse.old.tar"] {
+        assert_eq!(listed(name), ("unknown".into(), Vec::new()), "{name}");
+    }
+    // A further disk is named.
+    let told = run(here.path(), "check sparse.tar").stdout;
+    assert!(told.contains("disk.raw is looked into, and not vm.vmdk"), "{told}");
+}
+
 /// A name leads to the file that it names, and to no other of the same last part.
 #[test]
 fn a_name_means_its_own_path_first() {

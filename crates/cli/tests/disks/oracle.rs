@@ -26,6 +26,11 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "sfdisk",
         "it finds no GPT where the disk ends too early; we show what is left of it",
     ),
+    ("image-android-sparse", " TYPE", CONTAINER),
+    ("image-gz", " TYPE", CONTAINER),
+    ("image-gz", "sfdisk", CONTAINER),
+    ("image-ova", " TYPE", CONTAINER),
+    ("image-ova", "sfdisk", CONTAINER),
     ("image-parallels", " TYPE", CONTAINER),
     ("image-parallels", "sfdisk", CONTAINER),
     ("image-parallels-63", " TYPE", CONTAINER),
@@ -36,6 +41,8 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("image-qcow2", "sfdisk", CONTAINER),
     ("image-qed", " TYPE", CONTAINER),
     ("image-qed", "sfdisk", CONTAINER),
+    ("image-tar-sparse", " TYPE", CONTAINER),
+    ("image-tar-sparse", "sfdisk", CONTAINER),
     ("image-vdi", " TYPE", CONTAINER),
     ("image-vdi", "sfdisk", CONTAINER),
     ("image-vdi-1g", " TYPE", CONTAINER),
@@ -50,6 +57,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("image-vmdk-flat", " TYPE", CONTAINER),
     ("image-vmdk-stream", " TYPE", CONTAINER),
     ("image-vmdk-stream", "sfdisk", CONTAINER),
+    ("image-xz", " TYPE", CONTAINER),
     ("lvm-raid5-degraded", "vg/lv_rimage_0 TYPE", PART),
     ("lvm-snapshot", "vg/snap-cow TYPE", PART),
     ("mbr-ebr-loop", "sfdisk", "it goes round the loop until its numbers run out"),
@@ -89,7 +97,7 @@ const OF_PARTED: &[(&str, &str, &[&str])] = &[
     ("dvh", "sgi", &[]),
     ("amiga", "rdb", &[]),
 ];
-const CONTAINER: &str = "blkid does not know containers of disks";
+const CONTAINER: &str = "blkid does not know containers of disks, nor what is compressed";
 const INSIDE: &str = "it does not look for a table in a container";
 const MAGIC: &str =
     "a format that is known by its magic alone has no UUID, so that of the table's entry is told";

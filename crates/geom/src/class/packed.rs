@@ -26,6 +26,7 @@ use crate::base::topology::{Topology, Translation, round_up};
 use crate::format::FormatKind;
 use crate::format::by_magic::by_magic;
 use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
+use crate::mapping::pieces::MOST;
 use crate::probe::Probe;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
@@ -53,8 +54,6 @@ const MOST_INDEX: u64 = 1 << 20;
 const PIECE: usize = 64 << 10;
 /// Modulus of the length at the end of a gzip file.
 const GZIP_LENGTHS: u64 = 1 << 32;
-/// Largest length that a disk may have.
-const MOST: u64 = 1 << 60;
 
 /// Begin of the disk in a file, and its length.
 struct Unpacked {
