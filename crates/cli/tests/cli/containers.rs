@@ -264,7 +264,10 @@ fn a_compressed_disk_is_looked_into() {
             gzip -k $disk; xz -k $disk; xz -9 -c $disk >$disk.9.xz; zstd -q -k $disk
             zstd -q --ultra -22 --long=27 -c $disk >$disk.22.zst
             zstd -q -c <$disk >$disk.stream.zst; head -c 3000 $disk.xz >$disk.cut.xz
-            xz -k --x86 --lzma2 -c $disk >$disk.x86.xz
+            xz -k --x86 --lzma2 -c $disk >$disk.x86.xz; xz --block-size=256KiB -c $disk >$disk.b.xz
+            head -c 2M $disk | xz >$disk.two.xz; tail -c +2097153 $disk | xz >>$disk.two.xz
+            head -c 2M $disk >half; zstd -q -c half >$disk.two.zst
+            tail -c +2097153 $disk >half; zstd -q -c half >>$disk.two.zst
         done
         head -c 2000 small.gz >small.cut.gz; head -c 600 small.zst >small.cut.zst
         (head -c 1500 small.gz; printf xxxx; tail -c +1505 small.gz) >small.bad.gz
@@ -272,7 +275,7 @@ fn a_compressed_disk_is_looked_into() {
         (printf '\\050\\265\\057\\375\\304\\140\\0\\0\\0\\0\\0\\0\\0\\200'
         tail -c +10 small.zst) >small.long.zst";
     let Some(here) = made(script) else { return };
-    for ending in ["gz", "xz", "9.xz", "zst", "22.zst"] {
+    for ending in ["gz", "xz", "9.xz", "b.xz", "zst", "22.zst"] {
         for (disk, verdict) in [("small", "aligned"), ("old", "misaligned"), ("raw", "unknown")] {
             let ran = run(here.path(), &format!("check --json {disk}.{ending}"));
             let told = ran.json();
@@ -294,6 +297,8 @@ fn a_compressed_disk_is_looked_into() {
         "raw.stream.zst",
         "raw.cut.xz",
         "raw.x86.xz",
+        "small.two.xz",
+        "raw.two.zst",
         "small.cut.gz",
         "small.cut.zst",
         "small.bad.gz",
@@ -329,7 +334,16 @@ fn an_archive_is_looked_into() {
         tar --format=posix --sparse-version=0.1 -Scf sparse.old.tar disk.raw
         tar -Sczf disk.raw.tar.gz disk.raw; tar -czf whole.tar.gz disk.raw; tar -cf layer.tar disk
         img2simg raw phone.simg 4096
-        name=deep/$(printf %0150d 1); cp raw $name.img; tar --format=gnu -cf long.tar $name.img";
+        name=deep/$(printf %0150d 1); cp raw $name.img; tar --format=gnu -cf long.tar $name.img
+        # A label, what macOS keeps beside a file, and one that is older.
+        printf x >._disk.raw; truncate -s 24M older; mkdir some; mv older some/disk.raw
+        tar -V label --format=gnu -cf odd.tar ._disk.raw; tar -C some -rf odd.tar disk.raw
+        tar -rf odd.tar disk.raw disk
+        # More than 64 KiB of a map.
+        truncate -s 64M holes.raw; dd if=raw of=holes.raw conv=notrunc,sparse status=none
+        for nth in $(seq 6000); do printf x; head -c 8191 /dev/zero; done |
+            dd of=holes.raw bs=4k seek=7168 conv=notrunc,sparse status=none
+        tar --format=posix -Scf holes.tar holes.raw";
     let Some(here) = made(script) else { return };
     let listed = |target: &str| {
         let told = run(here.path(), &format!("check --json {target}")).json();
@@ -340,7 +354,8 @@ fn an_archive_is_looked_into() {
     };
     let expected = listed("raw");
     assert_eq!((&expected.0, expected.1.len()), (&Value::from("aligned"), 1));
-    let whole = ["vm.ova", "gnu.tar", "posix.tar", "sparse.tar", "sparse.posix.tar", "layer.tar"];
+    let whole =
+        ["vm.ova", "v7.tar", "gnu.tar", "posix.tar", "sparse.tar", "sparse.posix.tar", "layer.tar"];
     for name in whole.into_iter().chain(["long.tar", "phone.simg"]) {
         assert_eq!(listed(name), expected, "{name}");
         let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
@@ -358,9 +373,9 @@ fn an_archive_is_looked_into() {
     assert_eq!(packed["verdict"], "unknown");
     let found = list(&packed["targets"][0], "providers").iter().any(|p| p["sign"] == "ext4");
     assert!(found, "{packed}");
-    for name in ["v7.tar", "sparse.old.tar"] {
-        assert_eq!(listed(name), ("unknown".into(), Vec::new()), "{name}");
-    }
+    assert_eq!(listed("sparse.old.tar"), ("unknown".into(), Vec::new()));
+    assert_eq!(listed("odd.tar"), expected);
+    assert_eq!(listed("holes.tar"), listed("holes.raw"));
     // A further disk is named.
     let told = run(here.path(), "check sparse.tar").stdout;
     assert!(told.contains("disk.raw is looked into, and not vm.vmdk"), "{told}");

@@ -132,7 +132,7 @@ impl Record {
         Some(self.unique_mbr_disk_signature.get()).filter(|&signature| signature != 0)
     }
 
-    fn is_signed(&self) -> bool {
+    pub(super) fn is_signed(&self) -> bool {
         self.signature == [0x55, 0xaa]
     }
 

@@ -19,6 +19,7 @@
 //! (Zstandard), 3.1.1 Frame Header.
 
 use super::container::{Container, NotFollowed};
+use super::tar::archive;
 use super::{Taste, gpt, mbr};
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
@@ -46,8 +47,15 @@ const SECTOR: usize = 512;
 const PREFIX: usize = 4 << 20;
 /// Bytes of a dictionary in which all that is unpacked has room.
 const DICTIONARY: u32 = 8 << 20;
+/// Bytes of the smallest dictionary.
+const PAGE: u32 = 4096;
 /// Bytes of a file from which they may be unpacked.
 const MOST_READ: u64 = 16 << 20;
+/// Bytes of the header of an xz stream, and of its footer.
+const XZ_HEADER: u64 = 12;
+const XZ_FOOTER: u64 = 12;
+/// Most blocks of an xz file that is looked into: of 1 MiB each, a disk of 16 GiB.
+const MOST_BLOCKS: usize = 16384;
 /// Bytes of an xz index that are looked at.
 const MOST_INDEX: u64 = 1 << 20;
 /// Bytes of a file that are read at once.
@@ -125,14 +133,19 @@ fn begin_of(length: u64, stream: impl Read) -> Result<Unpacked, NotFollowed> {
     Ok(Unpacked { bytes, length })
 }
 
-/// The least length in bytes of a disk that begins so, by the table at its front.
+/// The least length in bytes of a disk that begins so, by the table at its front, or of an archive.
 fn least(disk: &[u8]) -> u64 {
     let mbr = || {
         let (record, _) = mbr::Record::read_from_prefix(disk).ok()?;
-        let ends = record.used().map(|(_, entry)| entry.end());
+        let ends = record.used().map(|(_, entry)| entry.end()).filter(|_| record.is_signed());
         ends.max()?.checked_mul(SECTOR as u64)
     };
-    gpt::length_of(disk).or_else(mbr).unwrap_or_default().max(disk.len() as u64)
+    // What lies in an archive is no table of it.
+    archive::length_of(disk)
+        .or_else(|| gpt::length_of(disk))
+        .or_else(mbr)
+        .unwrap_or_default()
+        .max(disk.len() as u64)
 }
 
 fn gzip(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
@@ -177,15 +190,43 @@ fn zstd(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     let stream = HEADER.as_slice().chain(blocks);
     let stream = ruzstd::decoding::StreamingDecoder::new(stream)
         .map_err(|_| NotFollowed("its first frame is damaged"))?;
-    begin_of(length, stream)
+    let unpacked = begin_of(length, stream)?;
+    if least(&unpacked.bytes) > length {
+        return Err(NotFollowed("its first frame is shorter than its disk: it may have several"));
+    }
+    Ok(unpacked)
 }
 
 fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
-    let length = xz_length(probe).ok_or(NotFollowed("its index, at the end, is damaged"))?;
-    let damaged = NotFollowed("the header of its first block is damaged");
-    let words = probe.bytes(12, 1).ok_or(damaged)?[0];
+    let blocks = xz_index(probe)?;
+    let length = blocks.iter().try_fold(0_u64, |sum, block| sum.checked_add(block.size));
+    let (mut bytes, mut at) = (Vec::new(), XZ_HEADER);
+    for block in &blocks {
+        let left = (PREFIX - bytes.len()) as u64;
+        if left == 0 {
+            break;
+        }
+        let wanted = block.size.min(left);
+        let mut unpacked = xz_block(probe, at, block.size)?.take(wanted);
+        match unpacked.read_to_end(&mut bytes) {
+            Ok(done) if done as u64 == wanted => {}
+            _ => return Err(NotFollowed("its stream is damaged, or cut off")),
+        }
+        at += block.stored;
+    }
+    Ok(Unpacked { bytes, length: length.unwrap_or(u64::MAX) })
+}
+
+/// The contents, of `unpacked` bytes, of the block whose header is at `at`.
+fn xz_block<'a>(
+    probe: &'a Probe<'a>,
+    at: u64,
+    unpacked: u64,
+) -> Result<impl Read + use<'a>, NotFollowed> {
+    let damaged = NotFollowed("the header of a block is damaged");
+    let words = probe.bytes(at, 1).ok_or(damaged)?[0];
     let size = (usize::from(words) + 1) * 4;
-    let header = probe.bytes(12, size).filter(|_| words != 0).ok_or(damaged)?;
+    let header = probe.bytes(at, size).filter(|_| words != 0).ok_or(damaged)?;
     let (body, sum) = header.split_at(size - 4);
     if crc32fast::hash(body).to_le_bytes() != sum {
         return Err(damaged);
@@ -199,22 +240,46 @@ fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     if flags & 3 != 0 || rest.get(..2) != Some(&[0x21, 1]) {
         return Err(NotFollowed("its filters are not LZMA2 alone"));
     }
-    let blocks = Source::new(probe, 12 + size as u64);
     // Of what is unpacked nothing lies further apart, whatever dictionary the header asks for.
-    let stream = lzma_rust2::Lzma2Reader::new(blocks, DICTIONARY, None);
-    begin_of(length, stream)
+    let dictionary = u32::try_from(unpacked).unwrap_or(DICTIONARY).clamp(PAGE, DICTIONARY);
+    Ok(lzma_rust2::Lzma2Reader::new(Source::new(probe, at + size as u64), dictionary, None))
 }
 
-/// The length of all that the index of an xz file counts; `None` for one that is damaged.
-fn xz_length(probe: &Probe<'_>) -> Option<u64> {
-    let footer = probe.bytes(probe.from_end(12)?, 12)?;
+/// A block by the index of an xz file.
+struct Block {
+    /// Bytes of it in the file, to where the next one begins.
+    stored: u64,
+    /// Bytes that it unpacks to.
+    size: u64,
+}
+
+/// The blocks by the index of an xz file.
+///
+/// Errors: an index that is damaged, and one that is not of all the file.
+fn xz_index(probe: &Probe<'_>) -> Result<Vec<Block>, NotFollowed> {
+    let (blocks, size) =
+        xz_last_index(probe).ok_or(NotFollowed("its index, at the end, is damaged"))?;
+    let stored = blocks.iter().try_fold(size, |sum, block| sum.checked_add(block.stored));
+    let all = stored.and_then(|stored| stored.checked_add(XZ_HEADER + XZ_FOOTER));
+    if all != Some(probe.length()) {
+        return Err(NotFollowed("it has several streams, or something behind its stream"));
+    }
+    if blocks.len() > MOST_BLOCKS {
+        return Err(NotFollowed("it has more blocks than are read"));
+    }
+    Ok(blocks)
+}
+
+/// The blocks by the index before the footer, and the bytes of that index.
+fn xz_last_index(probe: &Probe<'_>) -> Option<(Vec<Block>, u64)> {
+    let footer = probe.bytes(probe.from_end(XZ_FOOTER)?, 12)?;
     let (sum, rest) = footer.split_at(4);
     if rest.get(6..) != Some(b"YZ") || crc32fast::hash(&rest[..6]).to_le_bytes() != sum {
         return None;
     }
     let words = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?);
     let size = (u64::from(words) + 1) * 4;
-    let at = probe.from_end(12 + size).filter(|_| size <= MOST_INDEX)?;
+    let at = probe.from_end(XZ_FOOTER + size).filter(|_| size <= MOST_INDEX)?;
     let mut index = vec![0; usize::try_from(size).ok()?];
     probe.map(at, &mut index).ok()?;
     let (body, sum) = index.split_at(index.len() - 4);
@@ -222,12 +287,12 @@ fn xz_length(probe: &Probe<'_>) -> Option<u64> {
         return None;
     }
     let mut rest = &body[1..];
-    let mut length = 0_u64;
+    let mut blocks = Vec::new();
     for _ in 0..variable(&mut rest)? {
-        variable(&mut rest)?;
-        length = length.checked_add(variable(&mut rest)?)?;
+        let stored = round_up(variable(&mut rest)?, 4)?;
+        blocks.push(Block { stored, size: variable(&mut rest)? });
     }
-    Some(length)
+    Some((blocks, size))
 }
 
 /// A number of 7 bits in each byte, the lowest first, taken from the front of `bytes`.

@@ -1,4 +1,4 @@
-//! tar archives with a disk in them: an OVA of any hypervisor, `disk.raw` of a cloud's import, a
+//! tar archives with a disk in them: an OVA, `disk.raw` of a cloud's import, a layer that is a
 //! container disk of KubeVirt.
 //!
 //! # On disk
@@ -10,8 +10,9 @@
 //! An archive carries a disk to where it is unpacked: judged as if it began where the file does.
 //!
 //! # Limits
-//! 256 members are looked at. Other disks of an archive are named, and not looked into; sparse
-//! members of other forms are `unknown`.
+//! 256 headers are looked at, and images known by their names' endings: those of oVirt and packed
+//! ones are not. Other disks of an archive are named, and not looked into; sparse members of other
+//! forms are `unknown`.
 //!
 //! # Sources
 //! POSIX.1-2017 `pax`, ustar and pax interchange formats; GNU tar manual, "Basic Tar Format" and
@@ -25,7 +26,7 @@ use crate::probe::Probe;
 use archive::{Archive, Disk};
 use std::sync::Arc;
 
-mod archive;
+pub(super) mod archive;
 #[cfg(test)]
 mod tests;
 

@@ -11,8 +11,10 @@ use zerocopy::{FromBytes, IntoBytes};
 const BLOCK: u64 = 512;
 /// Members that are looked at.
 const MOST_MEMBERS: usize = 256;
-/// Bytes of a name, of a pax header and of a sparse map that are read.
+/// Bytes of a name and of a pax header that are read; a pax header that is longer ends the archive.
 const MOST_TEXT: u64 = 64 << 10;
+/// Bytes of a sparse map that are read at first, and at most.
+const MAPS: [u64; 2] = [64 << 10, 1 << 20];
 /// Runs of a sparse member that are looked at.
 const MOST_RUNS: usize = 16384;
 /// Names that are kept of further disks.
@@ -62,10 +64,12 @@ on_disk! {
 
 /// Types of a file: `REGTYPE`, `AREGTYPE`, `CONTTYPE`.
 const REGULAR: [u8; 3] = [b'0', 0, b'7'];
+/// Types of links, devices, directories and pipes, which have no contents whatever their size says.
+const WITHOUT_CONTENTS: std::ops::RangeInclusive<u8> = b'1'..=b'6';
 /// Types that the next one is named, described or sparse by: `GNUTYPE_LONGNAME`, `XHDTYPE`,
 /// `GNUTYPE_SPARSE`.
 const LONG_NAME: u8 = b'L';
-const EXTENDED: u8 = b'x';
+const EXTENDED: [u8; 2] = *b"xX";
 const GNU_SPARSE: u8 = b'S';
 
 impl Header {
@@ -73,13 +77,19 @@ impl Header {
     fn at(probe: &Probe<'_>, at: u64) -> Option<Header> {
         let mut bytes = [0; size_of::<Header>()];
         probe.map(at, &mut bytes).ok()?;
-        let header = Header::read_from_bytes(&bytes).ok()?;
-        let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+        Header::of(&bytes)
+    }
+
+    /// The header that these bytes begin with.
+    fn of(bytes: &[u8]) -> Option<Header> {
+        let (header, _) = Header::read_from_prefix(bytes).ok()?;
+        let sum: u64 = bytes[..size_of::<Header>()].iter().map(|&byte| u64::from(byte)).sum();
         let own: u64 = header.chksum.iter().map(|&byte| u64::from(byte)).sum();
         // The field counts as blanks.
         let expected = sum - own + 8 * u64::from(b' ');
-        (header.magic.starts_with(b"ustar") && number(&header.chksum) == Some(expected))
-            .then_some(header)
+        // Archives of before ustar, and labels of GNU tar, have the sum alone.
+        let is_known = header.magic.starts_with(b"ustar") || header.magic == [0; 6];
+        (is_known && number(&header.chksum) == Some(expected)).then_some(header)
     }
 
     fn name(&self) -> String {
@@ -100,7 +110,8 @@ fn number(field: &[u8]) -> Option<u64> {
         return fits.then_some(u64::from_be_bytes(low.try_into().ok()?));
     }
     let digits = text(field);
-    u64::from_str_radix(digits.trim(), 8).ok()
+    // A field that a member has no use for may be blank.
+    if digits.trim().is_empty() { Some(0) } else { u64::from_str_radix(digits.trim(), 8).ok() }
 }
 
 /// The text before the first zero; what is no UTF-8 is marked so.
@@ -113,6 +124,8 @@ fn text(field: &[u8]) -> String {
 #[derive(Default)]
 struct Attributes {
     path: Option<String>,
+    /// Name of a sparse member, whose path is made up.
+    name: Option<String>,
     size: Option<u64>,
     /// Form of a sparse member: `GNU.sparse.major` and `GNU.sparse.minor`.
     version: (Option<u64>, Option<u64>),
@@ -134,7 +147,8 @@ impl Attributes {
             let record = String::from_utf8_lossy(record.unwrap_or_default());
             let Some((key, value)) = record.split_once('=') else { return };
             match key {
-                "path" | "GNU.sparse.name" => self.path = Some(value.into()),
+                "path" => self.path = Some(value.into()),
+                "GNU.sparse.name" => self.name = Some(value.into()),
                 "size" => self.size = value.parse().ok(),
                 "GNU.sparse.major" => self.version.0 = value.parse().ok(),
                 "GNU.sparse.minor" => self.version.1 = value.parse().ok(),
@@ -168,36 +182,44 @@ impl Archive {
         let (mut at, mut next) = (0, Attributes::default());
         let mut header = Header::at(probe, at)?;
         for _ in 0..MOST_MEMBERS {
-            let size = next.size.or_else(|| number(&header.size));
-            let Some(size) = size else { return Some(archive) };
+            let Some(size) = number(&header.size) else { return Some(archive) };
             let data = at + BLOCK;
             let mut end = data.checked_add(size);
             match header.typeflag {
                 LONG_NAME => next.path = contents(probe, data, size).map(|bytes| text(&bytes)),
-                EXTENDED => {
-                    let records = contents(probe, data, size).unwrap_or_default();
+                kind if EXTENDED.contains(&kind) => {
+                    let records = contents(probe, data, size).filter(|_| size <= MOST_TEXT);
+                    // What it says of the next member is not known, nor then where that ends.
+                    let Some(records) = records else { return Some(archive) };
                     next.read(&records);
                 }
                 kind if REGULAR.contains(&kind) || kind == GNU_SPARSE => {
                     let own = std::mem::take(&mut next);
-                    let name = own.path.clone().unwrap_or_else(|| header.name());
-                    let pieces = match kind {
-                        GNU_SPARSE => old_gnu(probe, &header, data).map(|(pieces, more)| {
-                            end = end.and_then(|end| end.checked_add(more * BLOCK));
-                            pieces
-                        }),
-                        _ if own.is_sparse => own.sparse(probe, data),
-                        _ => plain(probe, data, size),
-                    };
+                    let size = own.size.unwrap_or(size);
+                    end = data.checked_add(size);
+                    let gnu = (kind == GNU_SPARSE).then(|| old_gnu(probe, &header, data));
+                    if let Some(Ok((_, more))) = &gnu {
+                        end = end.and_then(|end| end.checked_add(more * BLOCK));
+                    }
                     // Where the next member begins is not known.
-                    let is_lost = kind == GNU_SPARSE && pieces.is_err();
-                    archive.add(name, pieces);
+                    let is_lost = matches!(gnu, Some(Err(_)));
+                    let name = own.name.as_ref().or(own.path.as_ref()).cloned();
+                    archive.add(name.unwrap_or_else(|| header.name()), || match gnu {
+                        Some(pieces) => pieces.map(|(pieces, _)| pieces),
+                        None if own.is_sparse => own.sparse(probe, data),
+                        None => plain(probe, data, size),
+                    });
                     if is_lost {
                         return Some(archive);
                     }
                 }
                 b'g' => {}
-                _ => next = Attributes::default(),
+                kind => {
+                    next = Attributes::default();
+                    if WITHOUT_CONTENTS.contains(&kind) {
+                        end = Some(data);
+                    }
+                }
             }
             let Some(after) = end.and_then(|end| round_up(end, BLOCK)) else {
                 return Some(archive);
@@ -211,19 +233,40 @@ impl Archive {
         Some(archive)
     }
 
-    fn add(&mut self, name: String, pieces: Result<Pieces, NotFollowed>) {
-        let ending = name.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
-        if !ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending)) {
+    /// Notes a member, if it is a disk image. What is unpacked last of one name is what is left.
+    fn add(&mut self, name: String, pieces: impl FnOnce() -> Result<Pieces, NotFollowed>) {
+        let base = name.rsplit('/').next().unwrap_or_default();
+        let ending = base.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
+        let is_image = ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending));
+        // macOS keeps attributes of a file in another whose name begins so.
+        if !is_image || base.starts_with("._") {
             return;
         }
         // A name goes to a terminal.
         let name = name.escape_debug().to_string();
-        match self.disk {
-            None => self.disk = Some(Disk { name, pieces }),
-            Some(_) if self.others.len() < MOST_OTHERS => self.others.push(name),
-            Some(_) => {}
+        match &self.disk {
+            Some(disk) if disk.name != name => {
+                if self.others.len() < MOST_OTHERS && !self.others.contains(&name) {
+                    self.others.push(name);
+                }
+            }
+            _ => self.disk = Some(Disk { name, pieces: pieces() }),
         }
     }
+}
+
+/// The least length of an archive that begins so: the end of its last member that begins there.
+pub(in super::super) fn length_of(begin: &[u8]) -> Option<u64> {
+    let mut end = None;
+    let mut at = 0;
+    // Sizes that a pax header has count for less than a page.
+    while let Some(header) = begin.get(at..).and_then(Header::of) {
+        let size = number(&header.size)?;
+        let next = round_up((at as u64).checked_add(BLOCK)?.checked_add(size)?, BLOCK)?;
+        end = Some(next);
+        at = usize::try_from(next).ok()?;
+    }
+    end
 }
 
 /// The text of a member that describes the next one.
@@ -234,6 +277,7 @@ fn contents(probe: &Probe<'_>, at: u64, size: u64) -> Option<Vec<u8>> {
 }
 
 const UNTRUE: NotFollowed = NotFollowed("its sparse map cannot be true");
+const LONG: NotFollowed = NotFollowed("its sparse map is longer than is read");
 
 fn plain(probe: &Probe<'_>, data: u64, size: u64) -> Result<Pieces, NotFollowed> {
     let mut pieces = Pieces::new(probe.length(), BLOCK);
@@ -271,7 +315,7 @@ fn add_runs(list: &mut Vec<(u64, u64)>, fields: &[u8]) -> Result<(), NotFollowed
             return Ok(());
         }
         if list.len() == MOST_RUNS {
-            return Err(NotFollowed("its sparse map is longer than is read"));
+            return Err(LONG);
         }
         list.push((number(first).ok_or(UNTRUE)?, number(size).ok_or(UNTRUE)?));
     }
@@ -306,21 +350,38 @@ impl Attributes {
             return Err(NotFollowed("its sparse map is of a form that is not known here"));
         };
         let room = probe.length().saturating_sub(data);
-        let map = contents(probe, data, room).ok_or(UNTRUE)?;
-        let mut used = 0;
-        let mut line = || {
-            let rest = &map[used..];
-            let end = rest.iter().position(|&byte| byte == b'\n')?;
-            used += end + 1;
-            std::str::from_utf8(&rest[..end]).ok()?.parse::<u64>().ok()
-        };
-        let count = line().ok_or(UNTRUE)?;
-        let mut runs = Vec::new();
-        for _ in 0..count {
-            // A map that is longer than is read ends in the middle.
-            runs.push((line().ok_or(UNTRUE)?, line().ok_or(UNTRUE)?));
-        }
-        let padded = round_up(used as u64, BLOCK).and_then(|used| data.checked_add(used));
+        let found = MAPS.into_iter().find_map(|most| {
+            let mut bytes = vec![0; usize::try_from(room.min(most)).ok()?];
+            probe.map(data, &mut bytes).ok()?;
+            let is_last = room <= most || most == MAPS[1];
+            map(&bytes).or_else(|| is_last.then_some(Err(UNTRUE)))
+        });
+        let (runs, used) = found.ok_or(UNTRUE)??;
+        let padded = round_up(used, BLOCK).and_then(|used| data.checked_add(used));
         sparse(probe, padded.ok_or(UNTRUE)?, length, &runs)
     }
+}
+
+/// Runs of a disk, first byte and length of each, and the bytes of the text that names them.
+type Map = (Vec<(u64, u64)>, u64);
+
+/// The map in text that begins so; `None` where the text ends before the map does.
+fn map(text: &[u8]) -> Option<Result<Map, NotFollowed>> {
+    let mut used = 0;
+    let mut line = || {
+        let rest = &text[used..];
+        let end = rest.iter().position(|&byte| byte == b'\n')?;
+        used += end + 1;
+        Some(std::str::from_utf8(&rest[..end]).ok().and_then(|line| line.parse::<u64>().ok()))
+    };
+    let Some(count) = line()? else { return Some(Err(UNTRUE)) };
+    if count > MOST_RUNS as u64 {
+        return Some(Err(LONG));
+    }
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        let (Some(first), Some(size)) = (line()?, line()?) else { return Some(Err(UNTRUE)) };
+        runs.push((first, size));
+    }
+    Some(Ok((runs, used as u64)))
 }

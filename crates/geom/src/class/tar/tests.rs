@@ -66,6 +66,51 @@ fn the_first_disk_is_looked_into() {
     assert_eq!(sign.details, [("member", "disk/disk.img".to_string())]);
 }
 
+/// A pax header of these records.
+fn extended(kind: u8, records: &[&str]) -> Vec<u8> {
+    let record = |text: &&str| {
+        let rest = format!(" {text}\n");
+        format!("{:02}{rest}", rest.len() + 2)
+    };
+    let records: String = records.iter().map(record).collect();
+    let front = header("x", kind, &format!("{:011o}", records.len()), |_| {});
+    member(front, records.as_bytes())
+}
+
+/// Attributes count for the next file alone, and what has no contents is passed over.
+#[test]
+fn members_are_found_behind_odd_ones() {
+    let disk = || member(header("disk.raw", b'0', "", |_| {}), &[b'd'; 600]);
+    let name = member(header("L", b'L', "00000000011", |_| {}), b"long.raw\0");
+    let name_of = |members: &[Vec<u8>]| recognised(&Tar, file(members)).map(|sign| sign.details);
+    for (front, expected) in [
+        (vec![extended(b'x', &["size=600"])], "disk.raw"),
+        (vec![extended(b'X', &["size=600"])], "disk.raw"),
+        (vec![extended(b'x', &["size=600"]), name], "long.raw"),
+        (
+            vec![header("link.raw", b'1', "00000001000", |_| {}), extended(b'x', &["size=600"])],
+            "disk.raw",
+        ),
+        (
+            vec![header("directory", b'5', "00000001000", |_| {}), extended(b'x', &["size=600"])],
+            "disk.raw",
+        ),
+        (vec![plain("d/._disk.raw", &[1; 512]), extended(b'x', &["size=600"])], "disk.raw"),
+        (vec![plain("disk.raw", &[1; 512]), extended(b'x', &["size=600"])], "disk.raw"),
+        (vec![extended(b'x', &["size=600", "GNU.sparse.name=own.raw", "path=made/up"])], "own.raw"),
+    ] {
+        let members = [front, vec![disk()]].concat();
+        assert_eq!(name_of(&members), Some(vec![("member", expected.to_string())]), "{expected}");
+        if expected != "own.raw" {
+            let it = opened(file(&members));
+            assert_eq!(read(&it, 0, 600), Ok(vec![b'd'; 600]), "{expected}");
+        }
+    }
+    // Of a header that is too long what it says of the next member is not known.
+    let long = member(header("x", b'x', "00001000000", |_| {}), &[b' '; 0o1_000_000]);
+    assert_eq!(name_of(&[long, plain("disk.raw", &[1; 512])]), None);
+}
+
 #[test]
 fn an_archive_without_a_disk_is_none() {
     for members in [vec![plain("a.txt", b"x")], vec![header("disk.raw", b'5', "", |_| {})], vec![]]
@@ -113,16 +158,10 @@ fn gaps_of_a_sparse_member_are_zeros() {
 
 /// A sparse member of POSIX form 1.0 with this map and `stored` behind it.
 fn posix_sparse(records: &[&str], map: &str, stored: &[u8]) -> Vec<Vec<u8>> {
-    let record = |text: &&str| {
-        let rest = format!(" {text}\n");
-        format!("{:02}{rest}", rest.len() + 2)
-    };
-    let records: String = records.iter().map(record).collect();
-    let front = header("x", b'x', &format!("{:011o}", records.len()), |_| {});
     let mut contents = map.as_bytes().to_vec();
     contents.resize(512, 0);
     contents.extend_from_slice(stored);
-    vec![member(front, records.as_bytes()), plain("GNUSparseFile.0/disk.raw", &contents)]
+    vec![extended(b'x', records), plain("GNUSparseFile.0/disk.raw", &contents)]
 }
 
 const FORM: [&str; 4] = [
@@ -142,8 +181,10 @@ fn a_map_may_be_text() {
         ("3\n512\n512\n4096\n0\n", "cannot be true"),
         ("2\n1024\n512\n512\n512\n", "cannot be true"),
         ("1\n4096\n512\n", "cannot be true"),
+        ("16385\n", "longer than is read"),
         ("1\n-1\n512\n", "cannot be true"),
-        ("18446744073709551615\n", "cannot be true"),
+        ("18446744073709551615\n", "longer than is read"),
+        ("18446744073709551616\n", "cannot be true"),
     ] {
         let why = reason(file(&posix_sparse(&FORM, map, &[b'p'; 512])));
         assert!(why.is_some_and(|why| why.contains(part)), "{map:?}: {why:?}");
