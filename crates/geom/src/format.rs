@@ -127,6 +127,12 @@ pub trait Format: Sync {
         "copy it into a container whose blocks are on the boundary: qemu-img convert -O qcow2"
     }
 
+    /// The words for unpacking a disk that is only carried in it; `None` for a container that
+    /// `qemu-img` converts.
+    fn unpack(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The shell commands that make it `length` bytes long, in the file that `file` names; `None`
     /// for what cannot get shorter.
     fn shorten(&self, kind: FormatKind, file: &str, length: u64) -> Option<String> {

@@ -12,9 +12,11 @@ use crate::words::refusal;
 use moves::Room;
 use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
-use trueline_geom::base::topology::{Fact, Source, Translation, Why};
+use trueline_geom::base::topology::{Fact, Source, Why};
+use trueline_geom::format::Format;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
+use trueline_geom::registry::CLASSES;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Request, Rules};
 
@@ -166,11 +168,11 @@ impl<'a> Cures<'a> {
         let root = &self.graph.providers[self.graph.root(id)];
         if root.is_contents && p.kind.is_some() {
             let kind = root.class;
-            let set = root.route().set();
-            let translation = set.as_ref().and_then(|set| set.geom.translation());
-            if translation.is_some_and(Translation::is_transport) {
+            let class = CLASSES.iter().find(|class| class.name() == kind);
+            let format = class.and_then(|class| class.sign()).map(|kind| kind.format);
+            if let Some(unpack) = format.and_then(Format::unpack) {
                 return Some(format!(
-                    "trueline move does not write into a packed disk ({kind}): unpack it, and trueline move --align what comes out of it"
+                    "trueline move does not write into a packed disk ({kind}): {unpack}, and trueline move --align what comes out of it"
                 ));
             }
             return Some(format!(

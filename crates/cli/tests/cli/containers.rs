@@ -271,9 +271,11 @@ fn a_compressed_disk_is_looked_into() {
         done
         head -c 2000 small.gz >small.cut.gz; head -c 600 small.zst >small.cut.zst
         (head -c 1500 small.gz; printf xxxx; tail -c +1505 small.gz) >small.bad.gz
-        # The same frame with a window of 4 MiB and a length of 2^63 bytes.
+        # The same frames with a window of 4 MiB and a length of 2^63 bytes, and of 2^32.
         (printf '\\050\\265\\057\\375\\304\\140\\0\\0\\0\\0\\0\\0\\0\\200'
-        tail -c +10 small.zst) >small.long.zst";
+        tail -c +11 raw.zst) >raw.long.zst
+        (printf '\\050\\265\\057\\375\\304\\140\\0\\0\\0\\0\\1\\0\\0\\0'
+        tail -c +11 small.zst) >small.more.zst";
     let Some(here) = made(script) else { return };
     for ending in ["gz", "xz", "9.xz", "b.xz", "zst", "22.zst"] {
         for (disk, verdict) in [("small", "aligned"), ("old", "misaligned"), ("raw", "unknown")] {
@@ -302,7 +304,8 @@ fn a_compressed_disk_is_looked_into() {
         "small.cut.gz",
         "small.cut.zst",
         "small.bad.gz",
-        "small.long.zst",
+        "raw.long.zst",
+        "small.more.zst",
     ] {
         let told = run(here.path(), &format!("check --json {name}")).json();
         assert_eq!(told["verdict"], "unknown", "{name}: {told}");

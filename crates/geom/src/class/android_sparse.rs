@@ -132,6 +132,10 @@ impl Format for AndroidSparse {
         vec![KIND]
     }
 
+    fn unpack(&self) -> Option<&'static str> {
+        Some("unpack it with simg2img")
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         let header = found(probe)?;
         let mut sign = Sign::new(KIND, 0);

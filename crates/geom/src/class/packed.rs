@@ -11,8 +11,8 @@
 //!
 //! # Limits
 //! The first 4 MiB of the disk are unpacked. What lies behind them was not looked at, so that
-//! nothing there is called aligned. xz with other filters than LZMA2, Zstandard with a dictionary,
-//! and frames that do not say their length are `unknown`.
+//! nothing there is called aligned. xz with other filters than LZMA2 or several streams, Zstandard
+//! with a dictionary or several frames, and frames that do not say their length are `unknown`.
 //!
 //! # Sources
 //! RFC 1952 (gzip); "The .xz File Format" 1.2.1, 2.1 Stream, 3.1 Block Header, 4 Index; RFC 8878
@@ -21,13 +21,11 @@
 use super::container::{Container, NotFollowed};
 use super::tar::archive;
 use super::{Taste, gpt, mbr};
-use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::topology::{Topology, Translation, round_up};
+use crate::base::topology::round_up;
 use crate::format::FormatKind;
 use crate::format::by_magic::by_magic;
-use crate::mapping::geom::{Extent, Geom, Op, ReadConsumer, Slot};
-use crate::mapping::pieces::MOST;
+use crate::mapping::pieces::{Pieces, Stored};
 use crate::probe::Probe;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
@@ -48,7 +46,7 @@ const PREFIX: usize = 4 << 20;
 /// Bytes of a dictionary in which all that is unpacked has room.
 const DICTIONARY: u32 = 8 << 20;
 /// Bytes of the smallest dictionary.
-const PAGE: u32 = 4096;
+const LEAST_DICTIONARY: u32 = 4096;
 /// Bytes of a file from which they may be unpacked.
 const MOST_READ: u64 = 16 << 20;
 /// Bytes of the header of an xz stream, and of its footer.
@@ -67,6 +65,18 @@ const GZIP_LENGTHS: u64 = 1 << 32;
 struct Unpacked {
     bytes: Vec<u8>,
     length: u64,
+}
+
+impl Unpacked {
+    /// The disk, of which what lies behind its begin was not looked at.
+    fn disk(mut self, probe: &Probe<'_>) -> Option<Pieces> {
+        self.bytes.truncate(usize::try_from(self.length).unwrap_or(usize::MAX));
+        let here = self.bytes.len() as u64;
+        let mut pieces = Pieces::new(probe.length(), 1);
+        pieces.push(here, Stored::Here(self.bytes.into()))?;
+        pieces.push(self.length - here, Stored::Unread)?;
+        Some(pieces)
+    }
 }
 
 /// A file as a stream of bytes.
@@ -134,7 +144,7 @@ fn begin_of(length: u64, stream: impl Read) -> Result<Unpacked, NotFollowed> {
 }
 
 /// The least length in bytes of a disk that begins so, by the table at its front, or of an archive.
-fn least(disk: &[u8]) -> u64 {
+pub(super) fn least(disk: &[u8]) -> u64 {
     let mbr = || {
         let (record, _) = mbr::Record::read_from_prefix(disk).ok()?;
         let ends = record.used().map(|(_, entry)| entry.end()).filter(|_| record.is_signed());
@@ -241,7 +251,8 @@ fn xz_block<'a>(
         return Err(NotFollowed("its filters are not LZMA2 alone"));
     }
     // Of what is unpacked nothing lies further apart, whatever dictionary the header asks for.
-    let dictionary = u32::try_from(unpacked).unwrap_or(DICTIONARY).clamp(PAGE, DICTIONARY);
+    let dictionary =
+        u32::try_from(unpacked).unwrap_or(DICTIONARY).clamp(LEAST_DICTIONARY, DICTIONARY);
     Ok(lzma_rust2::Lzma2Reader::new(Source::new(probe, at + size as u64), dictionary, None))
 }
 
@@ -309,52 +320,6 @@ fn variable(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The disk in a file, as far as it is unpacked.
-struct Prefix {
-    bytes: Arc<[u8]>,
-    length: u64,
-    translation: Translation,
-}
-
-impl Geom for Prefix {
-    fn providers(&self) -> Vec<Slot> {
-        vec![Slot { name: String::new(), length: self.length, kind: None }]
-    }
-
-    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
-        let file = below.first().map(|file| file.translated(&self.translation, self.length));
-        file.unwrap_or_else(|| Topology::new(512, self.length))
-    }
-
-    fn map(&self, _slot: usize, _offset: u64, length: u64, op: Op) -> Extent {
-        match op {
-            Op::Read => Extent::Rebuilt { length },
-            Op::Write => Extent::ReadOnly { length },
-        }
-    }
-
-    fn rebuild(
-        &self,
-        _slot: usize,
-        offset: u64,
-        buffer: &mut [u8],
-        _read: &mut ReadConsumer<'_>,
-    ) -> Result<(), Errno> {
-        let at = usize::try_from(offset).map_err(|_| Errno::Packed)?;
-        let end = at.checked_add(buffer.len()).ok_or(Errno::Packed)?;
-        buffer.copy_from_slice(self.bytes.get(at..end).ok_or(Errno::Packed)?);
-        Ok(())
-    }
-
-    fn read_only(&self, _slot: usize) -> Option<&'static str> {
-        Some("it is compressed: unpack it, and write to what comes out")
-    }
-
-    fn translation(&self) -> Option<&Translation> {
-        Some(&self.translation)
-    }
-}
-
 /// The contents of a file by the begin of them, as a way of packing unpacks it. A partition may
 /// hold such a file too; that one is no disk.
 fn contents(
@@ -367,14 +332,10 @@ fn contents(
     }
     match unpack(probe) {
         Ok(Unpacked { bytes, .. }) if bytes.len() < SECTOR => Taste::No,
-        Ok(Unpacked { length, .. }) if length > MOST => {
-            refused("its length is not one that a disk has")
-        }
-        Ok(Unpacked { bytes, length }) => {
-            let translation = Translation::transport(1);
-            let disk = Prefix { bytes: bytes.into(), length, translation };
-            Taste::Geom(Arc::new(disk), Vec::new())
-        }
+        Ok(unpacked) => match unpacked.disk(probe) {
+            Some(disk) => Taste::Geom(Arc::new(disk), Vec::new()),
+            None => refused("its length is not one that a disk has"),
+        },
         Err(NotFollowed(reason)) => refused(reason),
     }
 }

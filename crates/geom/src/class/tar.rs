@@ -50,6 +50,10 @@ impl Format for Tar {
         vec![KIND]
     }
 
+    fn unpack(&self) -> Option<&'static str> {
+        Some("unpack it with tar -xf")
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         let (disk, _) = found(probe)?;
         let mut sign = Sign::new(KIND, 257);

@@ -35,6 +35,10 @@ impl Format for ByMagic {
         KNOWN.iter().chain(COMPRESSED).map(|known| known.kind).collect()
     }
 
+    fn unpack(&self) -> Option<&'static str> {
+        Some("unpack it")
+    }
+
     fn by_name(&self, kind: FormatKind, _block: Option<u64>) -> Option<Inside> {
         KNOWN.iter().chain(COMPRESSED).find(|known| known.kind == kind).map(Known::inside)
     }

@@ -11,13 +11,15 @@ use std::sync::Arc;
 pub const MOST: u64 = 1 << 60;
 
 /// Place of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// First byte of it in the file.
     At(u64),
+    /// None in the file: these bytes, as they were unpacked.
+    Here(Arc<[u8]>),
     /// Four bytes, over and over.
     Fill([u8; 4]),
-    /// None: the rest of a list that is longer than is read.
+    /// None: the rest of a list, or of a stream, that is longer than is read.
     Unread,
 }
 
@@ -41,11 +43,11 @@ impl Pieces {
     /// [`MOST`].
     pub fn push(&mut self, length: u64, place: Stored) -> Option<()> {
         let end = self.length.checked_add(length).filter(|&end| end <= MOST)?;
-        let goes_on = match (self.list.last(), place) {
-            (Some(&(first, Stored::At(at))), Stored::At(next)) => {
-                at.checked_add(self.length - first) == Some(next)
+        let goes_on = match (self.list.last(), &place) {
+            (Some((first, Stored::At(at))), Stored::At(next)) => {
+                at.checked_add(self.length - first) == Some(*next)
             }
-            (Some(&(first, Stored::Fill(last))), Stored::Fill(next)) => {
+            (Some((first, Stored::Fill(last))), Stored::Fill(next)) => {
                 last == next && (self.length - first).is_multiple_of(4)
             }
             _ => false,
@@ -63,11 +65,11 @@ impl Pieces {
     }
 
     /// The first byte, the end and the place of the piece that has the byte at `offset`.
-    fn piece(&self, offset: u64) -> Option<(u64, u64, Stored)> {
-        let next = self.list.partition_point(|&(first, _)| first <= offset);
-        let &(first, place) = self.list.get(next.checked_sub(1)?)?;
-        let end = self.list.get(next).map_or(self.length, |&(first, _)| first);
-        (offset < end).then_some((first, end, place))
+    fn piece(&self, offset: u64) -> Option<(u64, u64, &Stored)> {
+        let next = self.list.partition_point(|(first, _)| *first <= offset);
+        let (first, place) = self.list.get(next.checked_sub(1)?)?;
+        let end = self.list.get(next).map_or(self.length, |(first, _)| *first);
+        (offset < end).then_some((*first, end, place))
     }
 }
 
@@ -99,7 +101,7 @@ impl Geom for Pieces {
                 }
             }
             Stored::Fill([0, 0, 0, 0]) => Extent::Zero { length },
-            Stored::Fill(_) | Stored::Unread => Extent::Rebuilt { length },
+            Stored::Here(_) | Stored::Fill(_) | Stored::Unread => Extent::Rebuilt { length },
         }
     }
 
@@ -115,13 +117,19 @@ impl Geom for Pieces {
             return Err(Errno::Range);
         }
         match place {
+            Stored::Here(bytes) => {
+                let rest = usize::try_from(offset - first).ok().and_then(|at| bytes.get(at..));
+                let found = rest.and_then(|rest| rest.get(..buffer.len()));
+                buffer.copy_from_slice(found.ok_or(Errno::Packed)?);
+                Ok(())
+            }
             Stored::Fill(word) => {
                 let within = (offset - first) % 4;
                 let turned = word.iter().cycle().skip(usize::try_from(within).unwrap_or_default());
                 buffer.iter_mut().zip(turned).for_each(|(byte, &filled)| *byte = filled);
                 Ok(())
             }
-            _ => Err(Errno::Packed),
+            Stored::At(_) | Stored::Unread => Err(Errno::Packed),
         }
     }
 
@@ -158,7 +166,8 @@ mod tests {
             (8, Stored::Fill(*b"abcd")),
             (40, Stored::Fill([0; 4])),
             (100, Stored::At(950)),
-            (10, Stored::Unread),
+            (4, Stored::Here((*b"here").into())),
+            (6, Stored::Unread),
         ] {
             pieces.push(length, place).expect("a length");
         }
@@ -176,8 +185,10 @@ mod tests {
         // The file ends in the middle of one.
         assert_eq!(map(214, 100), Extent::At { consumer: 0, offset: 950, length: 50 });
         assert_eq!(map(264, 10), Extent::Fail { length: 10 });
-        assert_eq!(map(314, 99), Extent::Rebuilt { length: 10 });
-        assert_eq!(read(&pieces, 314, 10), Err(Errno::Packed));
+        assert_eq!(map(314, 99), Extent::Rebuilt { length: 4 });
+        assert_eq!(read(&pieces, 315, 3), Ok(b"ere".to_vec()));
+        assert_eq!(map(318, 99), Extent::Rebuilt { length: 6 });
+        assert_eq!(read(&pieces, 318, 6), Err(Errno::Packed));
         assert_eq!(map(324, 1), Extent::Fail { length: 1 });
         assert_eq!(pieces.map(0, 0, 4, Op::Write), Extent::ReadOnly { length: 4 });
     }

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Size of a block and of a header in bytes.
 const BLOCK: u64 = 512;
-/// Members that are looked at.
+/// Headers that are looked at: a member may have several.
 const MOST_MEMBERS: usize = 256;
 /// Bytes of a name and of a pax header that are read; a pax header that is longer ends the archive.
 const MOST_TEXT: u64 = 64 << 10;
@@ -66,10 +66,11 @@ on_disk! {
 const REGULAR: [u8; 3] = [b'0', 0, b'7'];
 /// Types of links, devices, directories and pipes, which have no contents whatever their size says.
 const WITHOUT_CONTENTS: std::ops::RangeInclusive<u8> = b'1'..=b'6';
-/// Types that the next one is named, described or sparse by: `GNUTYPE_LONGNAME`, `XHDTYPE`,
-/// `GNUTYPE_SPARSE`.
+/// Type of a header that names the next member, `GNUTYPE_LONGNAME`.
 const LONG_NAME: u8 = b'L';
+/// Types of a header with attributes of the next member, `XHDTYPE` and Solaris' own.
 const EXTENDED: [u8; 2] = *b"xX";
+/// Type of a sparse file of old GNU tar, `GNUTYPE_SPARSE`.
 const GNU_SPARSE: u8 = b'S';
 
 impl Header {
@@ -259,7 +260,7 @@ impl Archive {
 pub(in super::super) fn length_of(begin: &[u8]) -> Option<u64> {
     let mut end = None;
     let mut at = 0;
-    // Sizes that a pax header has count for less than a page.
+    // A size of 8 GiB or more, which only a pax header or base 256 can say, is seen of the latter.
     while let Some(header) = begin.get(at..).and_then(Header::of) {
         let size = number(&header.size)?;
         let next = round_up((at as u64).checked_add(BLOCK)?.checked_add(size)?, BLOCK)?;

@@ -1,6 +1,7 @@
 //! Tests of archives made by hand; those of tar itself are in `crates/cli/tests/cli/containers.rs`.
 
 use super::super::container::tests::{findings, opened, read, reason, survives};
+use super::super::packed::least;
 use super::Tar;
 use crate::base::error::Errno;
 use crate::base::store::Sparse;
@@ -109,6 +110,22 @@ fn members_are_found_behind_odd_ones() {
     // Of a header that is too long what it says of the next member is not known.
     let long = member(header("x", b'x', "00001000000", |_| {}), &[b' '; 0o1_000_000]);
     assert_eq!(name_of(&[long, plain("disk.raw", &[1; 512])]), None);
+}
+
+/// Begin of a compressed archive: its last member goes on behind what is unpacked.
+#[test]
+fn an_archive_is_as_long_as_its_members() {
+    let far = header("disk.raw", b'0', "100000000000", |_| {});
+    let begin = [plain("vm.ovf", b"<xml/>"), far, vec![0x55; 4096]].concat();
+    assert_eq!(least(&begin), 1024 + 512 + 0o100_000_000_000);
+    assert_eq!(least(&[0; 2048]), 2048);
+    // An entry of a table stands in the sector behind the header, and is none of the archive.
+    let mut disk = vec![0; 512];
+    disk[510..].copy_from_slice(&[0x55, 0xaa]);
+    (disk[450], disk[457]) = (0x83, 1);
+    disk[458..462].copy_from_slice(&[0, 0, 0, 1]);
+    assert_eq!(least(&disk), 0x0200_0000 * 512);
+    assert_eq!(least(&plain("disk.raw", &disk)), 1024);
 }
 
 #[test]
