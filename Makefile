@@ -6,6 +6,8 @@ FUZZ_SECONDS ?= 15
 # Where tests/install.sh puts programs of cargo's.
 # The system's programs too, which an ordinary user's PATH leaves out.
 export PATH := $(CURDIR)/target/tools/bin:$(PATH):/usr/sbin:/sbin
+# What a plain build leaves out is tested too.
+FEATURES := --features trueline/cloud
 SKIPPED := $(CURDIR)/target/skipped.txt
 
 .PHONY: demo test fmt lint docs unit fuzz bench goldens
@@ -27,16 +29,16 @@ fmt:
 	$(CARGO) fmt --all --check
 
 lint:
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --log-level error check licenses bans sources; \
 	else echo "licences, bans and sources: no cargo-deny here" | tee -a "$${TRUELINE_SKIPPED:-/dev/null}"; fi
 
 docs:
 	@echo "docs: all crates, warnings are errors"
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES) --locked --quiet
 
 unit:
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace $(FEATURES) --locked
 
 fuzz:
 	sh fuzz/run.sh $(FUZZ_SECONDS)

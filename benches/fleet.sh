@@ -13,15 +13,7 @@ scratch=$(mktemp -d target/fleet.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 mkdir kinds
-for kind in '2048 raw' '63 old'; do
-    start=${kind% *} name=kinds/${kind#* }
-    truncate -s 64M "$name.img"
-    printf 'label: dos\nstart=%s, size=81920\n' "$start" | sfdisk -q --force "$name.img"
-    mkfs.ext4 -q -E offset=$((start * 512)) "$name.img" 40M
-    for format in qcow2 vdi vpc vhdx vmdk qed parallels; do qemu-img convert -O $format "$name.img" "$name.$format"; done
-    qemu-img convert -c -O qcow2 "$name.img" "$name-c.qcow2"
-    qemu-img convert -O vmdk -o subformat=streamOptimized "$name.img" "$name-s.vmdk"
-done
+twenty_kinds kinds
 # A directory of 1000 links, then links to those.
 mkdir 1
 kinds=$(ls kinds)

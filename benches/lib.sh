@@ -72,3 +72,16 @@ rhel_image() {
     mkfs.ext4 -q -F -E offset=$((962 << 20)),lazy_itable_init=1,nodiscard "$1" 1g >/dev/null 2>&1
     rm "$1.pv" "$1.swap"
 }
+
+# twenty_kinds DIRECTORY: bare disks and the containers that qemu-img makes of them, each with an ext4 that is aligned, and one that is not.
+twenty_kinds() {
+    for kind in '2048 raw' '63 old'; do
+        start=${kind% *} name=$1/${kind#* }
+        truncate -s 64M "$name.img"
+        printf 'label: dos\nstart=%s, size=81920\n' "$start" | sfdisk -q --force "$name.img"
+        mkfs.ext4 -q -E offset=$((start * 512)) "$name.img" 40M
+        for format in qcow2 vdi vpc vhdx vmdk qed parallels; do qemu-img convert -O $format "$name.img" "$name.$format"; done
+        qemu-img convert -c -O qcow2 "$name.img" "$name-c.qcow2"
+        qemu-img convert -O vmdk -o subformat=streamOptimized "$name.img" "$name-s.vmdk"
+    done
+}

@@ -5,6 +5,11 @@
 
 mod follow;
 mod memory;
+#[cfg(feature = "cloud")]
+pub(crate) mod object;
+#[cfg(not(feature = "cloud"))]
+#[path = "target/no_object.rs"]
+pub(crate) mod object;
 pub(crate) mod open;
 mod overrides;
 mod remote;
@@ -108,10 +113,12 @@ impl Target {
         Target::from_sources(self.sources.clone(), None)
     }
 
-    /// The disks as typed, if a command that names them would find them. A title, or a list of
-    /// another host, has none.
+    /// The disks as typed, if a command that names them would find and could write them. A title, a
+    /// list of another host or an object has none.
     pub(crate) fn known_disks(&self) -> Option<String> {
-        let is_known = |source: &Source| source.is_there() || source.typed().starts_with("/dev/");
+        let is_known = |source: &Source| {
+            source.is_there() && source.object().is_none() || source.typed().starts_with("/dev/")
+        };
         let known = !self.sources.is_empty() && self.sources.iter().all(is_known);
         known.then(|| text_of(&self.sources))
     }
@@ -129,14 +136,32 @@ impl Target {
         }
     }
 
+    /// The object of a target that is one as a whole.
+    pub(crate) fn only_object(&self) -> Option<&object::Spelling> {
+        match self.sources.as_slice() {
+            [source] if self.provider.is_none() => source.object(),
+            _ => None,
+        }
+    }
+
+    /// True if a disk of it is an object.
+    pub(crate) fn has_objects(&self) -> bool {
+        self.sources.iter().any(|source| source.object().is_some())
+    }
+
+    /// Class of the error that ended the reading of an object of it, if one did.
+    pub(crate) fn object_error(&self) -> Option<&'static str> {
+        self.sources.iter().filter_map(Source::object).find_map(object::Spelling::error_class)
+    }
+
     /// True if a disk of it is a simulated drive, whether or not its model and image exist.
     pub(crate) fn is_simulated(&self) -> bool {
         self.sources.iter().any(|source| source.simulated().is_some())
     }
 
-    /// True if a disk of it is an NBD export.
+    /// True if a disk of it is an NBD export or an object.
     pub(crate) fn is_remote(&self) -> bool {
-        self.sources.iter().any(Source::is_remote)
+        self.sources.iter().any(|source| source.is_remote() || source.object().is_some())
     }
 }
 

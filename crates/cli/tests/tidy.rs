@@ -16,7 +16,7 @@ mod words;
 
 /// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those
 /// before it.
-const FLOORS: [(&str, &[&str]); 7] = [
+const FLOORS: [(&str, &[&str]); 8] = [
     (
         "geom",
         &[
@@ -33,6 +33,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
             "nbd", "ublk",
         ],
     ),
+    ("cloud", &["error", "runtime", "ranges", "known", "location", "object", "listing"]),
     (
         "lab",
         &[
@@ -101,7 +102,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
 ];
 
 /// Crates, the lowest first: each imports those before it.
-const CRATES: [&str; 7] = ["geom", "unlock", "sim", "host", "lab", "serve", "cli"];
+const CRATES: [&str; 8] = ["geom", "unlock", "sim", "host", "cloud", "lab", "serve", "cli"];
 
 /// Imports that go up, and why each may: crate, importer, imported.
 const UP: [(&str, &str, &str, &str); 4] = [

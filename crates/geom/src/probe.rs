@@ -37,6 +37,9 @@ pub struct Limits {
     pub depth: usize,
 }
 
+/// Bytes at either end of a provider in which labels are looked for where a read is a round trip.
+pub const REACH: u64 = 128 << 10;
+
 impl Default for Limits {
     /// Bounds that are enough for any disk in use; tasting a hostile one stops within some
     /// milliseconds.
@@ -150,6 +153,8 @@ pub struct Probe<'a> {
     planned: Vec<Patch>,
     seen: RefCell<Vec<(u64, Vec<u8>)>>,
     blind: Cell<Option<Blind>>,
+    /// True if labels are looked for far from both ends though each read is a round trip.
+    looks_far: Cell<bool>,
 }
 
 impl<'a> Probe<'a> {
@@ -174,6 +179,7 @@ impl<'a> Probe<'a> {
             planned: Vec::new(),
             seen: RefCell::default(),
             blind: Cell::new(None),
+            looks_far: Cell::new(false),
         }
     }
 
@@ -245,6 +251,23 @@ impl<'a> Probe<'a> {
     /// Keys to encrypted volumes; `None` where none were given.
     pub fn keys(&self) -> Option<&'a dyn Unlock> {
         self.keys
+    }
+
+    /// True where each read is a round trip to a server: few entries of a container's table are
+    /// looked at, and labels that nothing leads to are looked for near the ends alone.
+    pub fn is_far(&self) -> bool {
+        self.stores.iter().any(|store| store.properties().is_far)
+    }
+
+    /// True if a label at `offset` is looked for although nothing leads to it.
+    pub fn reaches(&self, offset: u64) -> bool {
+        let is_near = offset < REACH || self.length().saturating_sub(offset) <= REACH;
+        is_near || !self.is_far() || self.looks_far.get()
+    }
+
+    /// Has [`Probe::reaches`] say yes to every place: nothing was found near the ends.
+    pub(crate) fn look_far(&self) {
+        self.looks_far.set(true);
     }
 
     /// First reason for which something could not be read; `None` if all reads succeeded.

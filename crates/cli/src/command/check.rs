@@ -14,7 +14,8 @@ use crate::target::open::open;
 use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
-use in_order::in_order;
+use fleet::IN_FLIGHT;
+use in_order::{in_order, processors};
 use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
@@ -110,7 +111,11 @@ fn streamed(
     overrides: &DiskOverrides,
     lists: Vec<Box<dyn BufRead + Send>>,
 ) -> Result<ExitCode, Failure> {
-    let is_counted = lists.is_empty();
+    let is_far = args.recursive.iter().any(|directory| names::is_prefix(directory))
+        || args.targets.iter().flatten().any(Target::is_remote);
+    // Names of a list may be objects.
+    let threads = if is_far || !lists.is_empty() { IN_FLIGHT } else { processors() };
+    let is_counted = lists.is_empty() && !is_far;
     let (targets, directories) = (args.targets.clone(), args.recursive.clone());
     let all = names::all(targets, directories, lists, args.shard);
     // The length of a list is known at its end.
@@ -121,7 +126,7 @@ fn streamed(
     } else {
         (Box::new(all), None)
     };
-    let tally = fleet::run(args, overrides, names, total)?;
+    let tally = fleet::run(args, overrides, names, total, threads)?;
     let is_all = args.targets.is_empty() && is_counted && args.shard.is_none();
     if is_all && tally.counts.all() + tally.failed() == 0 {
         let names: Vec<String> =
@@ -250,7 +255,9 @@ pub(crate) fn survey_all(
 ) -> (Vec<report::Target>, Vec<String>) {
     let bar = progress::of_fleet(Some(names.len() as u64), quiet);
     let (mut targets, mut failures) = (Vec::new(), Vec::new());
+    let is_far = names.iter().flatten().any(Target::is_remote);
     in_order(
+        if is_far { IN_FLIGHT } else { processors() },
         names.iter(),
         |name| survey_one(name, overrides),
         |result, _| {

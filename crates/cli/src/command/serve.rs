@@ -174,6 +174,12 @@ fn access(args: &Serve) -> Access {
 /// Opens and tastes the disks, and finds the provider that is the default export.
 fn open(args: &Serve, tell: &Arc<Tell>) -> Result<Opened, Failure> {
     emulate::check(args)?;
+    if args.target.has_objects() && access(args).writes() {
+        return Err(Failure::Message(format!(
+            "serve {}: objects are read, not written: say --read-only, or --overlay to write here",
+            args.target
+        )));
+    }
     // A simulated drive describes itself.
     let said = if args.drive.is_some() {
         DiskOverrides::new(&args.disk)?

@@ -1,8 +1,8 @@
 //! The disks of a target, opened and tasted.
 
 use super::follow::follow;
-use super::source::{Source, SourceKind, ZERO};
-use super::{DiskOverrides, Target, remote, simulated};
+use super::source::{Source, SourceKind};
+use super::{DiskOverrides, Target, object, remote, simulated};
 use crate::failure::{Reason, without_direct};
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,6 +26,10 @@ use trueline_host::engine::direct::Direct;
 use trueline_serve::layer::sectored::Sectored;
 use trueline_sim::model::Model;
 
+/// Kinds of disks that are read, for people.
+const READ: &str = "image files and block devices, md:SIZE, zero:SIZE, drive:MODEL, nbd:// and \
+    nbd+unix://, and objects: s3://, gs://, az://, http:// and https://";
+
 /// Opens and tastes a target, for reading.
 pub(crate) fn open(target: &Target, overrides: &DiskOverrides) -> Result<Graph, Reason> {
     open_for(target, overrides, Access::Read)
@@ -41,15 +45,21 @@ pub(crate) fn open_for(
     if !target.is_simulated() {
         overrides.refuse_model_keys(&format!("open {target}"))?;
     }
-    let mut opened: Vec<Disk> = target
-        .sources()
-        .iter()
-        .zip(names(target.sources()))
-        .map(|(source, name)| open_disk(source, name, overrides, access))
-        .collect::<Result<_, _>>()?;
-    overrides.state_format(&mut opened);
-    follow(target, &mut opened, overrides);
-    Ok(Graph::taste_with(opened, Limits::default(), overrides.keys()))
+    loop {
+        let mut opened: Vec<Disk> = target
+            .sources()
+            .iter()
+            .zip(names(target.sources()))
+            .map(|(source, name)| open_disk(source, name, overrides, access))
+            .collect::<Result<_, _>>()?;
+        overrides.state_format(&mut opened);
+        follow(target, &mut opened, overrides);
+        let graph = Graph::taste_with(opened, Limits::default(), overrides.keys());
+        // What is not here of an object is fetched, and the whole is tasted again.
+        if !object::fetch_missing(target)? {
+            return Ok(graph);
+        }
+    }
 }
 
 /// Refuses a target with a disk that has no name, or with one that is named twice.
@@ -236,9 +246,10 @@ pub(super) fn open_disk(
             spelling.disk(disk, &name, overrides, Access::Read).map(|(disk, _)| disk)
         }
         SourceKind::Remote => remote::open(disk, name, overrides, access),
-        SourceKind::Uri => Err(Reason(format!(
-            "open {disk}: this version reads image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://"
-        ))),
+        SourceKind::Object(spelling) => spelling.open(name, overrides, access),
+        #[cfg(not(feature = "cloud"))]
+        SourceKind::Uri if object::is_meant(disk) => Err(object::refusal(disk)),
+        SourceKind::Uri => Err(Reason(format!("open {disk}: this version reads {READ}"))),
     }
 }
 

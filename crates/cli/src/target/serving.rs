@@ -5,7 +5,7 @@ use super::follow::follow;
 use super::open::{complete, distinct, image, laid_out, names, open_disk};
 use super::simulated::image::Image;
 use super::source::{Source, SourceKind};
-use super::{DiskOverrides, Target, simulated};
+use super::{DiskOverrides, Target, object, simulated};
 use crate::failure::Reason;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
@@ -28,6 +28,7 @@ pub(crate) fn open(
     access: Access,
 ) -> Result<Serving, Reason> {
     complete(target)?;
+    object::read_as_asked(target)?;
     let drives = target.sources().iter().filter_map(Source::simulated);
     let images: Vec<&str> = drives.filter_map(simulated::Spelling::image).collect();
     if access.writes() {

@@ -1,6 +1,6 @@
 //! One disk of a target: its kind, decided once, and the parts of its spelling.
 
-use super::{memory, remote, simulated};
+use super::{memory, object, remote, simulated};
 use std::path::Path;
 use trueline_geom::base::size;
 
@@ -29,6 +29,8 @@ pub(super) enum SourceKind {
     Simulated(simulated::Spelling),
     /// An export of an NBD server.
     Remote,
+    /// An object of a store.
+    Object(object::Spelling),
     /// A URI of a kind that is not read.
     Uri,
 }
@@ -44,6 +46,8 @@ impl SourceKind {
             SourceKind::Simulated(spelling)
         } else if remote::is_meant(text) {
             SourceKind::Remote
+        } else if let Some(spelling) = object::Spelling::parse(text) {
+            SourceKind::Object(spelling)
         } else if text.contains("://") {
             SourceKind::Uri
         } else {
@@ -58,7 +62,7 @@ impl SourceKind {
             SourceKind::Zero(size) => size::bytes(size).is_some(),
             SourceKind::Memory(spelling) => spelling.is_whole(),
             SourceKind::Simulated(spelling) => spelling.is_whole(),
-            SourceKind::Remote => true,
+            SourceKind::Remote | SourceKind::Object(_) => true,
         }
     }
 }
@@ -77,6 +81,12 @@ impl Source {
     /// The file or device of that path, whatever kind of disk it would read as.
     pub(crate) fn file(path: &str) -> Source {
         Source { typed: path.into(), kind: SourceKind::Path, is_there: Path::new(path).exists() }
+    }
+
+    /// The object of that URI, whatever marks are in its name.
+    #[cfg(feature = "cloud")]
+    pub(super) fn of_object(uri: &str, object: object::Spelling) -> Source {
+        Source { typed: uri.into(), kind: SourceKind::Object(object), is_there: true }
     }
 
     /// The text as typed.
@@ -113,6 +123,14 @@ impl Source {
         self.kind == SourceKind::Remote
     }
 
+    /// The object of a store that it is.
+    pub(crate) fn object(&self) -> Option<&object::Spelling> {
+        match &self.kind {
+            SourceKind::Object(spelling) => Some(spelling),
+            _ => None,
+        }
+    }
+
     /// Parts of a simulated drive, whether or not its model and image exist.
     pub(crate) fn simulated(&self) -> Option<&simulated::Spelling> {
         match &self.kind {
@@ -123,7 +141,7 @@ impl Source {
 
     /// Path of the file or device that is opened; what cannot be made is one.
     pub(crate) fn path(&self) -> Option<&Path> {
-        let is_path = !self.is_made_up() && !self.is_remote();
+        let is_path = !self.is_made_up() && !self.is_remote() && self.object().is_none();
         is_path.then(|| Path::new(&self.typed))
     }
 

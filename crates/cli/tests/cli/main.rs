@@ -31,6 +31,12 @@ mod load;
 mod mkfs;
 mod moving;
 mod moving_interrupted;
+#[cfg(feature = "cloud")]
+#[path = "../../../cloud/tests/cloud/server.rs"]
+#[allow(dead_code, reason = "the tests of the crate itself serve memory too")]
+mod object_server;
+#[cfg(feature = "cloud")]
+mod objects;
 mod part;
 mod plan;
 #[path = "../disks/recipe.rs"]

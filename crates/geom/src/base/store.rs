@@ -107,11 +107,13 @@ pub struct Properties {
     pub write_back: bool,
     /// No request ever waits for a device: a server does everything at once.
     pub non_blocking: bool,
+    /// Each read is a round trip to a server that bills it: tasting reads less.
+    pub is_far: bool,
 }
 
 impl Default for Properties {
     fn default() -> Properties {
-        Properties { unit: 1, depth: 16, write_back: false, non_blocking: false }
+        Properties { unit: 1, depth: 16, write_back: false, non_blocking: false, is_far: false }
     }
 }
 

@@ -98,6 +98,8 @@ pub enum Home {
 
 /// Runs of blocks that are looked at of a table, evenly apart.
 const RUNS: u64 = 32;
+/// Such runs where each page is a round trip to a server.
+const FAR_RUNS: u64 = 4;
 /// Blocks of such a run.
 const RUN: u64 = 512;
 /// Pages that are read of a table that is looked at: 512 KiB.
@@ -113,8 +115,9 @@ pub(super) fn looked_at(
     let (block, cache) = (table.block(), PageCache::new());
     let (mut found, mut pages_left) = (Vec::new(), MOST_PAGES);
     let count = length.div_ceil(block);
-    let apart = (count / RUNS).max(RUN);
-    for run in 0..count.div_ceil(apart) {
+    let runs = if probe.is_far() { FAR_RUNS } else { RUNS };
+    let apart = (count / runs).max(RUN);
+    'runs: for run in 0..count.div_ceil(apart) {
         for nth in run * apart..count.min(run * apart + RUN) {
             let mut here = Vec::new();
             let place = loop {
@@ -126,8 +129,9 @@ pub(super) fn looked_at(
                         pages_left -= 1;
                         let rest = probe.length().saturating_sub(page).min(PAGE);
                         let mut bytes = vec![0; usize::try_from(rest).unwrap_or_default()];
+                        // A page that fails takes its run with it, not those behind.
                         if rest > 0 && probe.map(page, &mut bytes).is_err() {
-                            return found;
+                            continue 'runs;
                         }
                         let page = Page { key: (FILE, page), bytes: bytes.into() };
                         cache.keep(page.clone());

@@ -307,7 +307,9 @@ impl Known {
         let mut places = self
             .magics
             .iter()
-            .filter_map(|(at, magic)| at.byte(probe.length()).filter(|&at| probe.has(at, magic)));
+            .filter_map(|(at, magic)| Some((at.byte(probe.length())?, magic)))
+            .filter(|&(at, magic)| probe.reaches(at) && probe.has(at, magic))
+            .map(|(at, _)| at);
         places.find(|&at| (self.check)(probe, at))
     }
 

@@ -55,6 +55,7 @@ const SBLOCKSEARCH: [u64; 4] = [SBLOCK_UFS2, SBLOCK_UFS1, 0, 262_144];
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     SBLOCKSEARCH
         .into_iter()
+        .filter(|&at| probe.reaches(at))
         .find_map(|at| superblock::<LE>(probe, at).or_else(|| superblock::<BE>(probe, at)))
 }
 

@@ -55,7 +55,10 @@ const TYPE_NVLIST: u32 = 19;
 const XDR: [[u8; 4]; 2] = [[1, 1, 0, 0], [1, 0, 0, 0]];
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    [NVLIST, LABEL + NVLIST].into_iter().find_map(|at| label(probe, at))
+    [NVLIST, LABEL + NVLIST]
+        .into_iter()
+        .filter(|&at| probe.reaches(at))
+        .find_map(|at| label(probe, at))
 }
 
 fn label(probe: &Probe<'_>, at: u64) -> Option<Sign> {

@@ -79,6 +79,11 @@ impl Found {
             // What said so is a slice's.
             found.member = None;
         }
+        if found.is_nothing() && probe.is_far() && probe.blind().is_none() {
+            probe.look_far();
+            let signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
+            found.signs.extend(signs.filter(|sign| is_said(sign.kind.name) || !shows(sign)));
+        }
         if found.is_nothing() {
             found.signs.extend(LAST.recognise(probe));
         }

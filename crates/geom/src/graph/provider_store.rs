@@ -41,6 +41,7 @@ impl Through {
             depth: own().map(|store| store.depth).max().unwrap_or(1),
             write_back: own().all(|store| store.write_back),
             non_blocking: own().all(|store| store.non_blocking),
+            is_far: own().any(|store| store.is_far),
         };
         Through { used: used.into(), properties, stores, route }
     }

@@ -87,7 +87,8 @@ impl Store for Spy {
     }
 
     fn properties(&self) -> Properties {
-        Properties { unit: self.unit, depth: 7, write_back: true, non_blocking: true }
+        let own = Properties { unit: self.unit, depth: 7, ..Properties::default() };
+        Properties { write_back: true, non_blocking: true, ..own }
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -402,10 +403,7 @@ fn every_request_takes_the_time_of_its_drive() {
         assert_eq!(spy.noted().is_empty(), done == Ok(false), "{method}");
     }
     let properties = emulated(&Spy::new(1)).0.properties();
-    assert_eq!(
-        properties,
-        Properties { unit: 1, depth: 32, write_back: false, non_blocking: false }
-    );
+    assert_eq!(properties, Properties { depth: 32, ..Properties::default() });
 }
 
 /// Sectors of 512 bytes on a disk of 4096: whatever is asked, the disk is asked for whole sectors

@@ -23,6 +23,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check --recursive images --strict
   find /vm -name '*.qcow2' -print0 | trueline check --from - --rows > vm.jsonl
   trueline check -r /vm --follow --jsonl --into vm.jsonl --html vm.html
+  trueline check -r s3://images/ --rows --into images.jsonl
   trueline check -r /vm --shard 0/8 --rows > part-0.jsonl
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
 
@@ -62,7 +63,8 @@ pub(crate) struct Check {
     /// Exit with 3, instead of 0, if a target is `unknown`; for CI
     #[arg(long)]
     pub strict: bool,
-    /// Also the images in this directory and in those beneath it
+    /// Also the images in this directory and in those beneath it, or the objects whose names begin
+    /// so: s3://BUCKET/PREFIX
     #[arg(long, short, value_name = "DIR")]
     pub recursive: Vec<PathBuf>,
     /// Print only what could not be read; the exit status gives the verdict

@@ -14,19 +14,25 @@ use crate::render::report::rows::{self, State};
 use crate::render::report::{json, page};
 use crate::report::{CHECK, Report, Target};
 use crate::tally::{Seen, Tally};
+use crate::target::object::{self, Requests};
 use crate::target::{self, DiskOverrides, Named};
 use crate::words;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Targets up to which a page has all of each; with more it is that of a fleet.
 pub(super) const PAGE: usize = 100;
 
+/// Targets that are waited for at one time, where servers have them.
+pub(super) const IN_FLIGHT: usize = 64;
+
 /// Fate of a target.
 enum Outcome {
-    /// Its lines, and what is counted of it.
-    Checked(Vec<u8>, Box<Target>),
+    /// Its lines, what is counted of it, and the requests that it took.
+    Checked(Vec<u8>, Box<Target>, Requests),
     /// The name, the class of the error, and the error.
     Unread(String, &'static str, String),
     /// A file that holds nothing known.
@@ -41,6 +47,7 @@ pub(super) fn run(
     overrides: &DiskOverrides,
     names: impl Iterator<Item = Item> + Send,
     total: Option<u64>,
+    threads: usize,
 ) -> Result<Tally, Failure> {
     let (out, mut done) = match &args.into {
         Some(path) => {
@@ -50,8 +57,12 @@ pub(super) fn run(
                     "--html of --into needs --jsonl: rows have no messages".into(),
                 ));
             }
-            let (file, done) =
-                into::open(path, is_rows, |name| state(&target::Target::parse(name), args).etag)?;
+            let objects = objects_of(path, args);
+            let now = |name: &str| match objects.get(name) {
+                Some(etag) => etag.clone(),
+                None => state(&target::Target::parse(name), args).etag,
+            };
+            let (file, done) = into::open(path, is_rows, now)?;
             (Some(file), done)
         }
         None => (None, Done::nothing()),
@@ -61,7 +72,7 @@ pub(super) fn run(
     let mut sink = Sink::new(args, out, counted);
     let mut failed = None;
     let work = |item| check(item, args, overrides, &done);
-    in_order(names, work, |outcome, is_more| {
+    in_order(threads, names, work, |outcome, is_more| {
         // Where nothing follows at once, a reader gets what is there.
         let written = sink.take(outcome).and_then(|()| match is_more {
             true => Ok(()),
@@ -101,7 +112,10 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
                 _ => json::write_line(CHECK, &target, &state, &mut lines),
             };
             match written {
-                Ok(()) => Outcome::Checked(lines, Box::new(target)),
+                Ok(()) => {
+                    let requests = name.as_ref().map(Requests::of).unwrap_or_default();
+                    Outcome::Checked(lines, Box::new(target), requests)
+                }
                 Err(e) => Outcome::Unread(target.target, "unreadable", words::os(&e)),
             }
         }
@@ -112,26 +126,63 @@ fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Ou
     }
 }
 
-/// The state of a target that is one file, as it is judged: by the file, and by what was said of
-/// the disk.
+/// The states of the objects of which the file at `path` has lines: of those that are listed, as
+/// they are listed; of others, as their stores say it, which is asked of many at a time.
+fn objects_of(path: &Path, args: &Check) -> HashMap<String, String> {
+    let named: HashSet<String> = into::names(path).filter(|name| object::is_meant(name)).collect();
+    let mut states = HashMap::new();
+    if named.is_empty() {
+        return states;
+    }
+    let prefixes = args.recursive.iter().filter_map(|directory| directory.to_str());
+    for found in prefixes.filter(|prefix| object::is_meant(prefix)).flat_map(object::list) {
+        // One that cannot be listed is said when it is listed for its objects.
+        let Ok((target, _)) = found else { break };
+        if named.contains(target.typed()) {
+            let etag = state(&target, args).etag;
+            states.insert(target.typed().to_owned(), etag);
+        }
+    }
+    let left: Vec<String> = named.into_iter().filter(|name| !states.contains_key(name)).collect();
+    let ask = |name: String| {
+        let target = target::Target::parse(&name);
+        let etag = target.only_object().map_or_else(String::new, object::Spelling::current_state);
+        (name, judged(etag, args))
+    };
+    in_order(IN_FLIGHT, left.into_iter(), ask, |(name, etag), _| {
+        states.insert(name, etag);
+        true
+    });
+    states
+}
+
+/// The word for the state of a target, with what was said of its disk; empty for no state.
+fn judged(etag: String, args: &Check) -> String {
+    let words = args.disk.words().join(" ");
+    let said = if words.is_empty() { 0 } else { shard::fnv1a(words.as_bytes()) };
+    if etag.is_empty() { etag } else { format!("{etag}-{said:x}") }
+}
+
+/// The state of a target that is one file or object, as it is judged: by the file, and by what was
+/// said of the disk.
 fn state(name: &target::Target, args: &Check) -> State {
+    if let Some(object) = name.only_object() {
+        let (size, etag) = object.state();
+        return State { size, etag: judged(etag, args) };
+    }
     let known = name.only_path().and_then(|path| fs::metadata(path).ok());
     known.filter(fs::Metadata::is_file).map_or_else(State::default, |file| {
-        let words = args.disk.words().join(" ");
-        let said = if words.is_empty() { 0 } else { shard::fnv1a(words.as_bytes()) };
         let times = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
-        State {
-            size: file.len(),
-            etag: format!(
-                "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}-{said:x}",
-                times.0,
-                times.1,
-                times.2,
-                times.3,
-                file.ino(),
-                file.len()
-            ),
-        }
+        let etag = format!(
+            "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}",
+            times.0,
+            times.1,
+            times.2,
+            times.3,
+            file.ino(),
+            file.len()
+        );
+        State { size: file.len(), etag: judged(etag, args) }
     })
 }
 
@@ -139,6 +190,9 @@ fn state(name: &target::Target, args: &Check) -> State {
 /// a pipe would wait for a writer.
 fn class(name: &Named) -> &'static str {
     let Ok(name) = name else { return "name" };
+    if let Some(class) = name.object_error() {
+        return class;
+    }
     if name.is_remote() {
         return "remote";
     }
@@ -159,6 +213,7 @@ struct Sink {
     out: Box<dyn Write>,
     is_rows: bool,
     tally: Tally,
+    requests: Requests,
     /// Names of files that hold nothing known: how many, and the first few.
     others: (usize, Vec<String>),
     /// Reports for a page of all of each, as long as they are few.
@@ -177,6 +232,7 @@ impl Sink {
             out,
             is_rows: args.output.form() == Form::Rows,
             tally,
+            requests: Requests::default(),
             others: (0, Vec::new()),
             kept: (args.output.html.is_some() && is_new)
                 .then(|| Report::new(CHECK, Vec::new(), Vec::new())),
@@ -193,7 +249,8 @@ impl Sink {
                     first.push(name);
                 }
             }
-            Outcome::Checked(lines, target) => {
+            Outcome::Checked(lines, target, requests) => {
+                self.requests += requests;
                 self.tally.add(&Seen::from(&*target));
                 if let Some(kept) = &mut self.kept {
                     kept.targets.push(*target);
@@ -233,6 +290,9 @@ impl Sink {
         let (count, first) = &self.others;
         if *count > 0 && !args.quiet {
             complain(&walk::passed_over(None, *count, first));
+        }
+        if let Some(sentence) = self.requests.sentence().filter(|_| !args.quiet) {
+            complain(&sentence);
         }
         if let Some(path) = &args.output.html {
             let (tally, made) = (&self.tally, Made::now());

@@ -53,10 +53,16 @@ impl<I: Iterator> Drop for Leaves<'_, I> {
     }
 }
 
-/// Does `work` with every one of `things`, on all processors, and gives `take` the results in their
-/// order, with whether more are ready behind it, until that says no more are wanted. At most
+/// Number of processors of this host.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does `work` with every one of `things`, in so many threads, and gives `take` the results in
+/// their order, with whether more are ready behind it, until that says no more are wanted. At most
 /// [`WINDOW`] results wait. A panic of the work is one of the caller.
 pub(super) fn in_order<T: Send, R: Send>(
+    threads: usize,
     things: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,
     mut take: impl FnMut(R, bool) -> bool,
@@ -64,7 +70,6 @@ pub(super) fn in_order<T: Send, R: Send>(
     let state = QueueState { things, begun: 0, taken: 0, ended: false };
     let queue = Queue { state: Mutex::new(state), moved: Condvar::new() };
     let (send, receive) = channel();
-    let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             let (send, queue, work) = (send.clone(), &queue, &work);
@@ -109,7 +114,7 @@ mod tests {
             thread::sleep(Duration::from_millis(if n == 0 { 50 } else { 0 }));
             n
         };
-        in_order(0..5000, work, |n, _| {
+        in_order(2, 0..5000, work, |n, _| {
             assert_eq!(n, taken);
             taken += 1;
             assert!(begun.load(Ordering::Relaxed) <= taken + WINDOW);
@@ -123,7 +128,7 @@ mod tests {
         let begun = AtomicU64::new(0);
         let work = |_| begun.fetch_add(1, Ordering::Relaxed);
         let mut taken = 0;
-        in_order(0..1_000_000, work, |_, _| {
+        in_order(2, 0..1_000_000, work, |_, _| {
             taken += 1;
             taken < 10
         });
@@ -135,7 +140,7 @@ mod tests {
     #[test]
     fn a_panic_ends_all() {
         let work = |n: u64| assert_ne!(n, 3, "the third");
-        let ended = catch_unwind(AssertUnwindSafe(|| in_order(0..100_000, work, |(), _| true)));
+        let ended = catch_unwind(AssertUnwindSafe(|| in_order(2, 0..100_000, work, |(), _| true)));
         assert!(ended.is_err());
     }
 }

@@ -183,6 +183,19 @@ pub(super) fn open(
     kept.map(|file| (file, done)).map_err(failed)
 }
 
+/// The names of the targets that a file has lines of, as far as it can be read.
+pub(super) fn names(path: &Path) -> impl Iterator<Item = String> {
+    let file =
+        File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
+    let mut lines = file.map(BufReader::new);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        lines.as_mut()?.take(LONGEST).read_until(b'\n', &mut line).ok()?;
+        (!line.is_empty()).then_some(line)
+    })
+    .filter_map(|line| Some(serde_json::from_slice::<Line>(&line).ok()?.target))
+}
+
 /// The worse of two words for a severity, as a row has them.
 fn worse(a: String, b: String) -> String {
     let rank = |word: &str| ["note", "warning", "error"].iter().position(|known| *known == word);

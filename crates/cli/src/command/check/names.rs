@@ -2,7 +2,8 @@
 
 use super::shard::Shard;
 use super::walk;
-use crate::target::{self, Named};
+use crate::failure::Reason;
+use crate::target::{self, Named, object};
 use crate::this_host::Listing;
 use crate::words;
 use std::ffi::OsString;
@@ -57,6 +58,11 @@ impl Given {
     }
 }
 
+/// True if a directory is the begin of the names of objects.
+pub(super) fn is_prefix(directory: &Path) -> bool {
+    directory.to_str().is_some_and(object::is_meant)
+}
+
 /// The targets of the command line, those of `directories` and those of `lists`, of which a share
 /// may be wanted alone.
 pub(super) fn all(
@@ -65,10 +71,17 @@ pub(super) fn all(
     lists: Vec<Box<dyn BufRead + Send>>,
     shard: Option<Shard>,
 ) -> impl Iterator<Item = Item> + Send {
-    let found = directories.into_iter().flat_map(|directory| {
-        let (names, unread) = walk::files(&directory);
-        names.into_iter().map(Item::Found).chain(unread.into_iter().map(Item::Unread))
-    });
+    let found =
+        directories.into_iter().flat_map(|directory| -> Box<dyn Iterator<Item = Item> + Send> {
+            if let Some(prefix) = directory.to_str().filter(|prefix| object::is_meant(prefix)) {
+                return Box::new(walk::objects(prefix).map(|found| match found {
+                    Ok(target) => Item::Found(Ok(target)),
+                    Err(Reason(why)) => Item::Unread(why),
+                }));
+            }
+            let (names, unread) = walk::files(&directory);
+            Box::new(names.into_iter().map(Item::Found).chain(unread.into_iter().map(Item::Unread)))
+        });
     let listed = lists.into_iter().flat_map(|lines| Lines { lines, end: None, is_over: false });
     let all = targets.into_iter().map(Item::Named).chain(found).chain(listed);
     all.filter(move |item| match (shard, item) {

@@ -1,7 +1,8 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
+use crate::failure::Reason;
 use crate::report::{Provider, Target};
-use crate::target::{self, Named};
+use crate::target::{self, Named, Target as Name, object};
 use crate::words::{self, escape};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -49,6 +50,21 @@ pub(super) fn files(directory: &Path) -> (Vec<Named>, Vec<String>) {
     }
     found.sort();
     (found.iter().map(|path| target::found(path.as_os_str())).collect(), failures)
+}
+
+/// The objects whose names begin with `prefix`, of which the same are left out as of files: those
+/// without a sector and an image's name, and those in or beneath what begins with a dot. An error
+/// is the last.
+pub(super) fn objects(prefix: &str) -> impl Iterator<Item = Result<Name, Reason>> + Send + use<> {
+    object::list(prefix).filter_map(|found| match found {
+        Ok((target, length)) => {
+            let (_, name) = target.typed().split_once("://").unwrap_or_default();
+            let is_hidden = name.split('/').skip(1).any(|part| part.starts_with('.'));
+            let is_one = length >= SECTOR || is_named(Path::new(target.typed()));
+            (is_one && !is_hidden).then_some(Ok(target))
+        }
+        Err(e) => Some(Err(e)),
+    })
 }
 
 /// Names of files that were passed over, in the note of them.

@@ -214,7 +214,7 @@ mod tests {
         }
 
         fn properties(&self) -> Properties {
-            Properties { unit: 2, depth: 3, write_back: true, non_blocking: true }
+            Properties { unit: 2, depth: 3, write_back: true, non_blocking: true, is_far: true }
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(least.try_zero(0, 8, false), Err(Errno::Unsupported));
         assert_eq!(
             least.properties(),
-            Properties { unit: 2, depth: 3, write_back: false, non_blocking: false }
+            Properties { unit: 2, depth: 3, write_back: false, non_blocking: false, is_far: true }
         );
         assert_eq!(seen(), []);
         // Zeros are writes then, and are seen.

@@ -2,7 +2,7 @@
 
 use super::super::container::NotFollowed;
 use super::log::Overlay;
-use super::metadata::Disk;
+use super::metadata::{self, Disk};
 use super::{CRC32C, MIB};
 use crate::base::ondisk::{Guid, on_disk};
 use crate::base::topology::is_whole;
@@ -54,6 +54,8 @@ on_disk! {
     }
 }
 
+/// Bytes at the begin of a region that are asked for ahead.
+const ASKED: usize = 4096;
 /// Region of the metadata: 8B7CA206-4790-4B9A-B8FE-575F050F886E.
 const METADATA: Guid = guid(0x8b7c_a206, 0x4790, 0x4b9a, 0xb8fe_575f_050f_886e);
 /// Region of the block allocation table: 2DC27766-F623-4200-9D64-115E9BFD4A08.
@@ -88,6 +90,13 @@ impl Layout {
         let (header, torn) = header(probe)?;
         let (bat, metadata, copy) = regions(probe)?;
         let overlay = Overlay::read(probe, &header)?;
+        if probe.is_far() {
+            // What is needed next is asked for at once; that it is read again is no error yet.
+            let (bat, metadata) = (bat.file_offset.get(), metadata.file_offset.get());
+            for at in [bat, metadata, metadata.saturating_add(u64::from(metadata::ITEMS))] {
+                let _ = probe.bytes(at, ASKED);
+            }
+        }
         let disk = Disk::read(probe, &metadata, &overlay)?;
         if disk.entries().saturating_mul(8) > u64::from(bat.length.get()) {
             return Err(NotFollowed("its block allocation table is too small for its size"));

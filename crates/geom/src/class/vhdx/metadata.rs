@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 
 /// Bytes of the table, before which no item stands (2.6.1).
-const TABLE: u32 = 64 << 10;
+pub(super) const ITEMS: u32 = 64 << 10;
 /// Items that are looked at: an image has 5 or 6, the table has room for 2047.
 const MOST_ITEMS: u16 = 64;
 /// Largest disk (2.6.2.2): 64 TiB.
@@ -205,7 +205,7 @@ impl<'a> Items<'a> {
         let item = self.items.iter().find(|item| item.item_id == id)?;
         let (offset, length) = (item.offset.get(), item.length.get());
         let end = offset.checked_add(length)?;
-        let is_inside = offset >= TABLE && end <= self.region.length.get();
+        let is_inside = offset >= ITEMS && end <= self.region.length.get();
         is_inside.then_some((self.region.file_offset.get() + u64::from(offset), length))
     }
 

@@ -1,0 +1,238 @@
+//! Objects of a store: the same answers as of files, in few requests; what a store refuses, and
+//! runs that go on.
+
+use crate::object_server::{Contents, Faults, Server};
+use crate::recipe::{Recipe, Scratch};
+use crate::{Ran, lay, program, run, scratch};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A server of the files in `directory`.
+fn served(directory: &Path, faults: Faults) -> Server {
+    Server::start(Contents::Directory(directory.to_path_buf()), faults)
+}
+
+/// A run whose S3 is the server.
+fn with_bucket(here: &Path, server: &Server, arguments: &str) -> Ran {
+    let mut program = program(here);
+    program
+        .args(arguments.split_whitespace())
+        .envs([("AWS_ENDPOINT", server.url.as_str()), ("AWS_ALLOW_HTTP", "true")])
+        .envs([("AWS_SKIP_SIGNATURE", "true"), ("AWS_REGION", "us-east-1")]);
+    Ran::of(&program.stdin(Stdio::null()).output().expect("the program can be run"))
+}
+
+/// Every golden disk, a file each, in `directory`.
+fn lay_all(directory: &Path) {
+    fs::create_dir(directory).expect("a directory");
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks");
+    for entry in fs::read_dir(goldens).expect("the golden disks").flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "hex") {
+            continue;
+        }
+        let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let recipe = Recipe::read(path).unwrap_or_else(|e| panic!("{stem}: {e}"));
+        let apart = directory.join(&stem);
+        fs::create_dir(&apart).expect("a directory");
+        for name in lay::lay(&recipe, &apart).unwrap_or_else(|e| panic!("{stem}: {e}")) {
+            fs::rename(apart.join(&name), directory.join(format!("{stem}.{name}.img")))
+                .expect("a file");
+        }
+        fs::remove_dir(&apart).expect("an empty directory");
+    }
+}
+
+/// Lines by the last part of their targets' names, without what differs between a file and an
+/// object.
+fn by_name(ran: &Ran) -> BTreeMap<String, Value> {
+    let line = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let typed = value["target"].as_str().expect("a target").to_owned();
+        let name = typed.rsplit('/').next().expect("a name").to_owned();
+        value.as_object_mut().expect("an object").remove("image");
+        // A cure is a command for a file.
+        for finding in value["findings"].as_array_mut().expect("findings") {
+            for key in ["fix", "commands"] {
+                finding.as_object_mut().expect("an object").remove(key);
+            }
+        }
+        let text = value.to_string().replace(&typed, &name);
+        (name, serde_json::from_str(&text).expect("JSON"))
+    };
+    ran.stdout.lines().map(line).collect()
+}
+
+/// A table of which fewer blocks are looked at, where each page of it is a request.
+const FEWER: [&str; 1] = ["image-vmdk-cowd.disk.img"];
+
+#[test]
+fn every_golden_disk_is_judged_as_an_object_as_it_is_as_a_file() {
+    let here = scratch();
+    let directory = here.path().join("all");
+    lay_all(&directory);
+    let server = served(&directory, Faults::default());
+    let files = run(here.path(), "check -r all --jsonl");
+    let objects = with_bucket(here.path(), &server, "check -r s3://bucket/ --jsonl");
+    assert_eq!(files.code, objects.code, "{}", objects.stderr);
+    let (files, found) = (by_name(&files), by_name(&objects));
+    assert!(found.len() > 170, "{}", found.len());
+    let names = |lines: &BTreeMap<String, Value>| lines.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&files), names(&found));
+    let differs: Vec<&String> = files
+        .iter()
+        .filter(|(name, line)| !FEWER.contains(&name.as_str()) && found[*name] != **line)
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(differs, [] as [&String; 0]);
+    assert!(objects.stderr.contains("note: requests per object: "), "{}", objects.stderr);
+}
+
+/// The bounds on what one image costs.
+#[test]
+fn an_image_takes_few_requests() {
+    let here = scratch();
+    let directory = here.path().join("all");
+    fs::create_dir(&directory).expect("a directory");
+    for (golden, most) in [
+        ("ext-ext3-at-63", (12, 256, 3)),
+        ("qcow2-63", (16, 512, 5)),
+        ("image-vhd", (16, 512, 5)),
+        // Nothing is known in its partition, so that places far from its ends are asked for too.
+        ("image-vhdx", (16, 512, 6)),
+        ("image-vmdk", (16, 512, 5)),
+        ("image-vdi-1g", (16, 512, 5)),
+    ] {
+        for name in crate::lay_golden(golden, here.path()) {
+            fs::rename(here.path().join(&name), directory.join(golden)).expect("a file");
+        }
+        let server = served(&directory, Faults::default());
+        let uri = format!("s3://bucket/{golden}");
+        let ran = with_bucket(here.path(), &server, &format!("check --jsonl -r {uri}"));
+        let all = with_bucket(here.path(), &server, &format!("check --jsonl {uri}"));
+        assert_eq!(ran.stdout, "", "a prefix is no object");
+        let numbers: Vec<u64> = all
+            .stderr
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        // Each as its mean, with a tenth, and its most.
+        let (requests, kib, rounds) = (numbers[2], numbers[5], numbers[8]);
+        assert!(
+            requests <= most.0 && kib <= most.1 && rounds <= most.2,
+            "{golden}: {}",
+            all.stderr
+        );
+    }
+}
+
+fn two() -> (Scratch, std::path::PathBuf) {
+    let here = scratch();
+    let directory = here.path().join("images");
+    fs::create_dir(&directory).expect("a directory");
+    for (golden, name) in
+        [("qcow2-63", "a.qcow2"), ("image-vhd", "b.vhd"), ("image-vdi-1g", "c.vdi")]
+    {
+        for laid in crate::lay_golden(golden, here.path()) {
+            fs::rename(here.path().join(laid), directory.join(name)).expect("a file");
+        }
+    }
+    (here, directory)
+}
+
+/// A run that was stopped goes on, whatever it was stopped in, and says in the end what a whole one
+/// says. An object that was written since is checked again.
+#[test]
+fn a_run_over_objects_goes_on() {
+    let (here, directory) = two();
+    let server = served(&directory, Faults::default());
+    let command = "check -r s3://bucket/ --jsonl --into out.jsonl";
+    let out = here.path().join("out.jsonl");
+    assert_eq!(with_bucket(here.path(), &server, command).code, Some(1));
+    let whole = fs::read(&out).expect("the lines");
+    for length in (0..whole.len()).step_by(whole.len() / 7) {
+        fs::write(&out, &whole[..length]).expect("a file");
+        let ran = with_bucket(here.path(), &server, command);
+        assert_eq!(ran.code, Some(1), "{length}: {}", ran.stderr);
+        assert!(fs::read(&out).expect("the lines") == whole, "{length}");
+    }
+    // All are done: nothing but the listing is asked for.
+    let before = server.requests().len();
+    with_bucket(here.path(), &server, command);
+    let asked = server.requests().split_off(before);
+    assert!(asked.iter().all(|line| line.contains("list-type=2")), "{asked:?}");
+    // Named one by one, each is asked for its state alone.
+    let named =
+        "check s3://bucket/a.qcow2 s3://bucket/b.vhd s3://bucket/c.vdi --jsonl --into out.jsonl";
+    with_bucket(here.path(), &server, named);
+    assert!(fs::read(&out).expect("the lines") == whole);
+    let written = fs::read(directory.join("c.vdi")).expect("an image");
+    fs::remove_file(directory.join("b.vhd")).expect("an image");
+    fs::write(directory.join("b.vhd"), written).expect("an image");
+    with_bucket(here.path(), &server, command);
+    let text = fs::read_to_string(&out).expect("the lines");
+    let kinds: Vec<&str> =
+        text.lines().map(|line| if line.contains("\"vdi\"") { "vdi" } else { "other" }).collect();
+    assert_eq!(kinds, ["other", "vdi", "vdi"]);
+}
+
+#[test]
+fn what_a_store_refuses_is_a_line_and_the_rest_goes_on() {
+    let (here, directory) = two();
+    let faults = Faults { denied: "b.vhd".into(), busy: 2, ..Faults::default() };
+    let server = served(&directory, faults);
+    let ran = with_bucket(here.path(), &server, "check -r s3://bucket/ s3://bucket/none --jsonl");
+    assert_eq!(ran.code, Some(2));
+    let lines: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let classes: Vec<&str> =
+        lines.iter().map(|line| line["error_class"].as_str().unwrap_or("")).collect();
+    assert_eq!(classes, ["not found", "", "denied", ""]);
+    let stopped = served(&directory, Faults { written_after: Some(4), ..Faults::default() });
+    let ran = with_bucket(here.path(), &stopped, "check -r s3://bucket/ --jsonl");
+    assert!(ran.stdout.contains("\"error_class\":\"changed\""), "{}", ran.stdout);
+    let ran = run(here.path(), "check http://127.0.0.1:1/disk.img");
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.starts_with("trueline: open http://127.0.0.1:1/disk.img: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// What is written is refused; what is read is the object's.
+#[test]
+fn objects_are_read_by_other_commands() {
+    let (here, directory) = two();
+    let server =
+        served(&directory, Faults { latency: Duration::from_millis(2), ..Faults::default() });
+    let object = "s3://bucket/a.qcow2";
+    let shown = with_bucket(here.path(), &server, &format!("show {object}"));
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let info = with_bucket(here.path(), &server, &format!("info {object}#s1"));
+    assert_eq!(info.code, Some(0), "{}", info.stderr);
+    let written = with_bucket(here.path(), &server, &format!("part add -t linux-data {object}"));
+    assert_ne!(written.code, Some(0));
+    assert!(written.stderr.contains("read, not written"), "{}", written.stderr);
+    if !crate::counters::here(&["nbdcopy", "qemu-img"]) {
+        return;
+    }
+    let copy = "nbdcopy \"$uri\" out.raw";
+    let mut serve = program(here.path());
+    serve
+        .args(["serve", "--read-only", object, "--run", copy])
+        .envs([("AWS_ENDPOINT", server.url.as_str()), ("AWS_ALLOW_HTTP", "true")])
+        .envs([("AWS_SKIP_SIGNATURE", "true"), ("AWS_REGION", "us-east-1")]);
+    let ran = Ran::of(&serve.output().expect("the program can be run"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let compared = std::process::Command::new("qemu-img")
+        .args(["compare", "images/a.qcow2", "out.raw"])
+        .current_dir(here.path())
+        .output()
+        .expect("qemu-img can be run");
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
+}

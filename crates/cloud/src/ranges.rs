@@ -1,0 +1,69 @@
+//! Requests for what is missing: few, and not much more than that.
+
+use std::ops::Range;
+
+/// Bytes between two ranges that are always fetched with them.
+const GAP: u64 = 4 << 10;
+/// Requests of one round beyond which the closest are joined.
+const MOST: usize = 8;
+/// Largest gap that is fetched to save a request.
+const MOST_GAP: u64 = 128 << 10;
+
+/// The ranges to fetch for `wanted`, in order. The two that are closest are one as long as what
+/// lies between them is at most `spare` bytes in all, or while there are more than [`MOST`].
+pub(crate) fn requests(mut wanted: Vec<Range<u64>>, mut spare: u64) -> Vec<Range<u64>> {
+    wanted.sort_unstable_by_key(|range| range.start);
+    let mut all: Vec<Range<u64>> = Vec::new();
+    for range in wanted.into_iter().filter(|range| range.start < range.end) {
+        match all.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(GAP) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => all.push(range),
+        }
+    }
+    spare = spare.saturating_sub(all.iter().map(|range| range.end - range.start).sum());
+    loop {
+        let gap = |at: usize| all[at].start - all[at - 1].end;
+        let Some(closest) = (1..all.len()).min_by_key(|&at| gap(at)) else { return all };
+        let bytes = gap(closest);
+        if bytes > MOST_GAP || bytes > spare && all.len() <= MOST {
+            return all;
+        }
+        spare = spare.saturating_sub(bytes);
+        all[closest - 1].end = all[closest].end;
+        all.remove(closest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1 << 10;
+
+    #[test]
+    fn what_is_near_is_fetched_at_once() {
+        assert_eq!(requests(vec![], 9), []);
+        assert_eq!(requests(vec![5..5, 9..9], 9), []);
+        let near = vec![100 * K..101 * K, 0..K, 5 * K..6 * K, 0..512];
+        assert_eq!(requests(near, 0), [0..6 * K, 100 * K..101 * K]);
+        assert_eq!(requests(vec![0..K, GAP + K..GAP + 2 * K], 0).len(), 1);
+        assert_eq!(requests(vec![0..K, GAP + K + 1..GAP + 2 * K], 0).len(), 2);
+    }
+
+    #[test]
+    fn requests_are_saved_with_bytes_to_spare() {
+        let apart = |gap: u64, count: u64| -> Vec<Range<u64>> {
+            (0..count).map(|n| n * (gap + K)..n * (gap + K) + K).collect()
+        };
+        // Four of them, and what is between two.
+        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K).len(), 3);
+        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K - 1).len(), 4);
+        assert_eq!(requests(apart(30 * K, 4), u64::MAX).len(), 1);
+        assert_eq!(requests(apart(MOST_GAP + 1, 4), u64::MAX).len(), 4);
+        // Many are joined whatever it takes.
+        assert_eq!(requests(apart(MOST_GAP, 20), 0).len(), MOST);
+        assert_eq!(requests(apart(MOST_GAP + 1, 20), 0).len(), 20);
+    }
+}
