@@ -37,6 +37,7 @@ pub mod qed;
 pub mod rdb;
 pub mod sgi;
 pub mod solaris;
+pub mod sparseimage;
 pub mod stripe;
 pub mod tar;
 pub mod unixware;

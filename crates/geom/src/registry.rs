@@ -47,6 +47,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::vdi::Vdi,
     &class::parallels::Parallels,
     &class::vmdk::Vmdk,
+    &class::sparseimage::SparseImage,
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
     &class::tar::Tar,
@@ -69,6 +70,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::vhd::Vhd,
     &class::vhdx::Vhdx,
     &class::vdi::Vdi,
+    &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
     &class::tar::Tar,
     &format::md::Md,

@@ -41,6 +41,8 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("image-qcow2", "sfdisk", CONTAINER),
     ("image-qed", " TYPE", CONTAINER),
     ("image-qed", "sfdisk", CONTAINER),
+    ("image-sparseimage", " TYPE", CONTAINER),
+    ("image-sparseimage", "sfdisk", CONTAINER),
     ("image-tar-sparse", " TYPE", CONTAINER),
     ("image-tar-sparse", "sfdisk", CONTAINER),
     ("image-vdi", " TYPE", CONTAINER),
