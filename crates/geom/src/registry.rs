@@ -50,6 +50,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::sparseimage::SparseImage,
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
+    &class::ewf::Ewf,
     &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
     &class::packed::Gzip,
@@ -72,6 +73,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::vdi::Vdi,
     &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
+    &class::ewf::Ewf,
     &class::tar::Tar,
     &format::md::Md,
     &format::lvm2::Lvm2,

@@ -60,7 +60,7 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                 continue;
             }
             let opened = if disks.len() - named < MOST {
-                allowed(&from, &reference.name).and_then(|path| {
+                allowed(&from, &beside(&from, &reference.name)).and_then(|path| {
                     match Some(&path) == places[at].as_ref() {
                         true => Err(Reason("it is the file itself".into())),
                         false => open(path, &reference, overrides),
@@ -109,7 +109,8 @@ fn known(
     signs: &[Option<Sign>],
 ) -> Option<usize> {
     let others = || (0..places.len()).filter(|&other| other != at);
-    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(&reference.name)));
+    let name = beside(from, &reference.name);
+    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(name)));
     let exact = meant.and_then(|meant| others().find(|&n| places[n].as_ref() == Some(&meant)));
     // One that has no name is known by its identity alone.
     let by_identity = || {
@@ -128,6 +129,20 @@ fn known(
         same.next().filter(|_| same.next().is_none())
     };
     exact.or_else(by_identity).or_else(by_last_part)
+}
+
+/// The name that a reference of the file `from` means. `*.E02` is a file with the same stem and
+/// that ending, in the case and with the first letter that its own ending has.
+fn beside(from: &Path, name: &str) -> String {
+    let parts = || {
+        let ending = name.strip_prefix("*.")?;
+        let own = from.extension()?.to_str()?;
+        let (first, rest) = (own.get(..1)?, ending.get(1..)?);
+        let is_lower = first.chars().all(|letter| letter.is_ascii_lowercase());
+        let rest = if is_lower { rest.to_ascii_lowercase() } else { rest.to_ascii_uppercase() };
+        Some(format!("{}.{first}{rest}", from.file_stem()?.to_str()?))
+    };
+    parts().unwrap_or_else(|| name.to_owned())
 }
 
 /// The name here of a format as QEMU calls it.
@@ -198,6 +213,23 @@ fn open(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn an_ending_means_the_file_beside() {
+        for (from, name, meant) in [
+            ("images/disk.E01", "*.E02", "disk.E02"),
+            ("disk.e98", "*.E99", "disk.e99"),
+            ("disk.e99", "*.EAA", "disk.eaa"),
+            ("disk.L01", "*.E02", "disk.L02"),
+            ("a.b.s01", "*.s02", "a.b.s02"),
+            ("disk", "*.E02", "*.E02"),
+            ("disk.E01", "disk.E02", "disk.E02"),
+            ("disk.E01", "*.", "*."),
+            ("disk.\u{e9}01", "*.E02", "*.E02"),
+        ] {
+            assert_eq!(beside(Path::new(from), name), meant, "{from} {name}");
+        }
+    }
 
     #[test]
     fn a_name_leads_to_no_other_place() {

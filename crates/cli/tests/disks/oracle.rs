@@ -27,6 +27,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "it finds no GPT where the disk ends too early; we show what is left of it",
     ),
     ("image-android-sparse", " TYPE", CONTAINER),
+    ("image-ewf", " TYPE", CONTAINER),
     ("image-gz", " TYPE", CONTAINER),
     ("image-gz", "sfdisk", CONTAINER),
     ("image-ova", " TYPE", CONTAINER),

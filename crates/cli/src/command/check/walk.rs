@@ -10,7 +10,7 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::format::by_magic::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const IMAGES: [&str; 16] = [
+const IMAGES: [&str; 19] = [
     "img",
     "raw",
     "iso",
@@ -27,6 +27,9 @@ const IMAGES: [&str; 16] = [
     "wic",
     "bin",
     "sparseimage",
+    "e01",
+    "s01",
+    "ex01",
 ];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
