@@ -18,6 +18,7 @@ pub mod bsd;
 pub mod bsd64;
 pub mod concat;
 pub mod container;
+pub mod dmg;
 pub mod ewf;
 pub mod gpt;
 pub mod imsm;

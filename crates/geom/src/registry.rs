@@ -51,6 +51,7 @@ pub static CLASSES: &[&dyn Class] = &[
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::dmg::Dmg,
     &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
     &class::packed::Gzip,
@@ -74,6 +75,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::dmg::Dmg,
     &class::tar::Tar,
     &format::md::Md,
     &format::lvm2::Lvm2,

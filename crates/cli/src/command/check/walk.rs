@@ -10,7 +10,7 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::format::by_magic::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const IMAGES: [&str; 19] = [
+const IMAGES: [&str; 20] = [
     "img",
     "raw",
     "iso",
@@ -27,6 +27,7 @@ const IMAGES: [&str; 19] = [
     "wic",
     "bin",
     "sparseimage",
+    "dmg",
     "e01",
     "s01",
     "ex01",
