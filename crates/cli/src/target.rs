@@ -7,6 +7,7 @@ mod follow;
 mod memory;
 pub(crate) mod open;
 mod overrides;
+mod parts;
 mod remote;
 pub(crate) mod serving;
 pub(crate) mod simulated;

@@ -32,6 +32,7 @@ mod mkfs;
 mod moving;
 mod moving_interrupted;
 mod part;
+mod parts;
 mod plan;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
