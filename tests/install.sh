@@ -57,6 +57,7 @@ kmod                modprobe
 xz-utils            xz
 zstd                zstd
 android-sdk-libsparse-utils img2simg
+ewf-tools           ewfacquire ewfexport
 chromium            chromium
 '
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.

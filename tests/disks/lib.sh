@@ -70,6 +70,15 @@ gpt_seal() {
     put "$1" $(($2 + 16)) "$(bytes "$1" "$2" 92 | crc32)"
 }
 
+# zlib FILE: on stdout as a zlib stream (RFC 1950): what gzip makes of it, with another head and sum.
+zlib() {
+    printf '\170\234'
+    gzip -nc "$1" | tail -c +11 | head -c -8
+    printf %b "$(od -An -v -tu1 "$1" | awk 'BEGIN { a = 1 }
+        { for (i = 1; i <= NF; i++) { a = (a + $i) % 65521; b = (b + a) % 65521 } }
+        END { printf "\\0%03o\\0%03o\\0%03o\\0%03o", int(b / 256), b % 256, int(a / 256), a % 256 }')"
+}
+
 # mbr FILE OFFSET [BOOT TYPE START SIZE]...: an MBR or EBR with up to four entries in sectors; BOOT and TYPE hexadecimal.
 # The cylinder addresses are all ones, as for what lies past cylinder 1023.
 mbr() {

@@ -12,6 +12,7 @@ pub(crate) mod object;
 pub(crate) mod object;
 pub(crate) mod open;
 mod overrides;
+mod parts;
 mod remote;
 pub(crate) mod serving;
 pub(crate) mod simulated;

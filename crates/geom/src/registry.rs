@@ -47,8 +47,11 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::vdi::Vdi,
     &class::parallels::Parallels,
     &class::vmdk::Vmdk,
+    &class::sparseimage::SparseImage,
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
+    &class::ewf::Ewf,
+    &class::dmg::Dmg,
     &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
     &class::packed::Gzip,
@@ -69,7 +72,10 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::vhd::Vhd,
     &class::vhdx::Vhdx,
     &class::vdi::Vdi,
+    &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
+    &class::ewf::Ewf,
+    &class::dmg::Dmg,
     &class::tar::Tar,
     &format::md::Md,
     &format::lvm2::Lvm2,

@@ -6,11 +6,14 @@
 //! protocol.
 
 use super::open::{image, stem};
+use super::parts::{Joined, Parts};
 use super::{DiskOverrides, Target};
 use crate::failure::Reason;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::format::{Reference, Sign};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_geom::mapping::route::Route;
@@ -29,13 +32,21 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
     let mut paths: Vec<Option<PathBuf>> =
         target.sources().iter().map(|source| source.path().map(Path::to_owned)).collect();
     let named = disks.len();
+    let mut places: Vec<Option<PathBuf>> =
+        paths.iter().map(|path| place(path.as_deref())).collect();
+    for (path, disk) in paths.iter().zip(&mut *disks) {
+        let parts = path.as_deref().and_then(Parts::of);
+        // Several that are named are looked at each by itself.
+        let apart = |parts: &Parts| !places.iter().flatten().any(|place| parts.include(place));
+        if let (Some(path), Some(parts)) = (path, parts.filter(apart)) {
+            join(path, &parts, disk, overrides);
+        }
+    }
     let mut signs: Vec<Option<Sign>> = paths
         .iter()
         .zip(&mut *disks)
         .map(|(path, disk)| sign(disk).filter(|_| path.is_some()))
         .collect();
-    let mut places: Vec<Option<PathBuf>> =
-        paths.iter().map(|path| place(path.as_deref())).collect();
     let mut at = 0;
     while at < disks.len() {
         let mut references = signs[at].as_ref().map_or(Vec::new(), |sign| sign.references.clone());
@@ -60,7 +71,7 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                 continue;
             }
             let opened = if disks.len() - named < MOST {
-                allowed(&from, &reference.name).and_then(|path| {
+                allowed(&from, &beside(&from, &reference.name)).and_then(|path| {
                     match Some(&path) == places[at].as_ref() {
                         true => Err(Reason("it is the file itself".into())),
                         false => open(path, &reference, overrides),
@@ -94,6 +105,38 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
     }
 }
 
+/// Makes `disk`, the part of a disk at `from`, the whole of it where references are followed, or
+/// notes that it is a part.
+fn join(from: &Path, parts: &Parts, disk: &mut Disk, overrides: &DiskOverrides) {
+    let followed = parts.others().filter(|_| overrides.follow);
+    let Some(others) = followed else {
+        disk.findings.extend(parts.are_even().then(|| parts.alone()));
+        return;
+    };
+    if let Some(uneven) = parts.uneven() {
+        disk.findings.push(uneven);
+        return;
+    }
+    let mut stores: Vec<Box<dyn Store>> = Vec::new();
+    for other in others {
+        let name = other.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let opened = allowed(from, name).and_then(|path| Ok(file::open_for(&path, Access::Read)?));
+        match opened {
+            Ok(opened) => stores.push(Box::new(opened.store)),
+            Err(Reason(why)) => {
+                let message = format!("its part '{name}' is not followed: {why}");
+                disk.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message));
+                return;
+            }
+        }
+    }
+    let Bytes::Store(own) = &mut disk.bytes else { return };
+    stores.insert(0, std::mem::replace(own, Box::new(Sparse::new(0))));
+    let whole = image(std::mem::take(&mut disk.name), Box::new(Joined::new(stores)), overrides);
+    let (findings, format) = (std::mem::take(&mut disk.findings), disk.format.take());
+    *disk = Disk { findings, format, ..whole };
+}
+
 /// The file at a path, whatever leads there.
 fn place(path: Option<&Path>) -> Option<PathBuf> {
     path?.canonicalize().ok()
@@ -109,7 +152,8 @@ fn known(
     signs: &[Option<Sign>],
 ) -> Option<usize> {
     let others = || (0..places.len()).filter(|&other| other != at);
-    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(&reference.name)));
+    let name = beside(from, &reference.name);
+    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(name)));
     let exact = meant.and_then(|meant| others().find(|&n| places[n].as_ref() == Some(&meant)));
     // One that has no name is known by its identity alone.
     let by_identity = || {
@@ -128,6 +172,20 @@ fn known(
         same.next().filter(|_| same.next().is_none())
     };
     exact.or_else(by_identity).or_else(by_last_part)
+}
+
+/// The name that a reference of the file `from` means. `*.E02` is a file with the same stem and
+/// that ending, in the case and with the first letter that its own ending has.
+fn beside(from: &Path, name: &str) -> String {
+    let parts = || {
+        let ending = name.strip_prefix("*.")?;
+        let own = from.extension()?.to_str()?;
+        let (first, rest) = (own.get(..1)?, ending.get(1..)?);
+        let is_lower = first.chars().all(|letter| letter.is_ascii_lowercase());
+        let rest = if is_lower { rest.to_ascii_lowercase() } else { rest.to_ascii_uppercase() };
+        Some(format!("{}.{first}{rest}", from.file_stem()?.to_str()?))
+    };
+    parts().unwrap_or_else(|| name.to_owned())
 }
 
 /// The name here of a format as QEMU calls it.
@@ -149,7 +207,7 @@ fn refused(Reference { role, name, .. }: &Reference, why: &str) -> Finding {
 /// The sign of the container that a disk is.
 fn sign(disk: &mut Disk) -> Option<Sign> {
     let Bytes::Store(store) = &mut disk.bytes else { return None };
-    let empty = Box::new(trueline_geom::base::store::Sparse::new(0));
+    let empty = Box::new(Sparse::new(0));
     let stores = [std::mem::replace(store, empty)];
     let route = Route::store(0, stores[0].length());
     let budget = Budget::new(Limits::default());
@@ -198,6 +256,23 @@ fn open(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn an_ending_means_the_file_beside() {
+        for (from, name, meant) in [
+            ("images/disk.E01", "*.E02", "disk.E02"),
+            ("disk.e98", "*.E99", "disk.e99"),
+            ("disk.e99", "*.EAA", "disk.eaa"),
+            ("disk.L01", "*.E02", "disk.L02"),
+            ("a.b.s01", "*.s02", "a.b.s02"),
+            ("disk", "*.E02", "*.E02"),
+            ("disk.E01", "disk.E02", "disk.E02"),
+            ("disk.E01", "*.", "*."),
+            ("disk.\u{e9}01", "*.E02", "*.E02"),
+        ] {
+            assert_eq!(beside(Path::new(from), name), meant, "{from} {name}");
+        }
+    }
 
     #[test]
     fn a_name_leads_to_no_other_place() {

@@ -427,3 +427,55 @@ fn a_bare_extent_is_bare_however_it_begins() {
         assert!(!names.iter().any(|name| name.starts_with("vm-flat.")), "{arguments}: {names:?}");
     }
 }
+
+/// Evidence in segments is one disk where all of them are there, however it was acquired.
+#[test]
+fn segments_of_evidence_are_one_disk() {
+    let script = "command -v ewfacquire >/dev/null || exit 77; ln raw disk.raw
+        dd if=/dev/urandom of=raw bs=1M seek=3 count=5 conv=notrunc status=none
+        for format in encase2 encase6 ftk linen7 smart; do
+            for level in none fast; do
+                mkdir $format-$level
+                vm=$format-$level/vm
+                ewfacquire -u -q -f $format -c $level -S 1MiB -t $vm disk.raw >/dev/null
+            done
+        done
+        mkdir alone upper; cp encase6-none/vm.E01 alone; cp encase6-none/vm.E02 upper
+        cp encase6-fast/vm.E01 upper";
+    let Some(here) = made(script) else { return };
+    for kind in ["encase2", "encase6", "ftk", "linen7"] {
+        for level in ["none", "fast"] {
+            let images = here.path().join(format!("{kind}-{level}"));
+            let alone = run(&images, "check --json vm.E01").json();
+            assert_eq!(alone["verdict"], "unknown", "{kind}: {alone}");
+            let told = run(&images, "check --json --follow vm.E01").json();
+            assert_eq!(told["verdict"], "aligned", "{kind} {level}: {told}");
+            let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+                .args(["serve", "--follow", "vm.E01", "--run"])
+                .arg("qemu-img compare -f raw -F raw ../raw \"$uri\"")
+                .current_dir(&images)
+                .output()
+                .expect("trueline");
+            let said = String::from_utf8_lossy(&done.stdout);
+            assert!(said.contains("Images are identical"), "{kind} {level}: {said}");
+        }
+    }
+    // Named, each of them.
+    let images = here.path().join("encase6-fast");
+    let mut names: Vec<String> = fs::read_dir(&images)
+        .expect("segments")
+        .map(|entry| entry.expect("a name").file_name().into_string().expect("plain names"))
+        .filter(|name| name.contains(".E"))
+        .collect();
+    names.sort();
+    assert!(names.len() > 4, "{names:?}");
+    let told = run(&images, &format!("check --json {}", names.join(","))).json();
+    assert_eq!(told["verdict"], "aligned", "{told}");
+    // One that is missing, one of another acquisition, and SMART's, which do not say their chunks.
+    let told = run(here.path(), "check --follow alone/vm.E01");
+    assert!(told.stdout.contains("next segment '*.E02' is not followed"), "{}", told.stdout);
+    for target in ["alone/vm.E01", "upper/vm.E01", "encase6-none/vm.E02", "smart-none/vm.s01"] {
+        let told = run(here.path(), &format!("check --json --follow {target}")).json();
+        assert_eq!(told["verdict"], "unknown", "{target}: {told}");
+    }
+}

@@ -38,6 +38,7 @@ mod object_server;
 #[cfg(feature = "cloud")]
 mod objects;
 mod part;
+mod parts;
 mod plan;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]

@@ -14,6 +14,8 @@ use trueline_geom::mapping::geom::Op;
 use trueline_geom::mapping::route::Piece;
 use trueline_geom::probe::Limits;
 
+mod dmg;
+mod ewf;
 mod formats;
 mod vhd;
 mod vhdx;

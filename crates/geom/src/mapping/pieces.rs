@@ -2,7 +2,7 @@
 //!
 //! Pieces have any length and lie anywhere, so that nothing in such a file is off or need be.
 
-use super::geom::{Extent, Geom, Op, ReadConsumer, Slot};
+use super::geom::{Extent, Geom, Op, Packed, ReadConsumer, Slot};
 use crate::base::error::Errno;
 use crate::base::topology::{Topology, Translation};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub enum Stored {
     Here(Arc<[u8]>),
     /// Four bytes, over and over.
     Fill([u8; 4]),
+    /// A compressed block, which has all of it.
+    Packed(Packed),
     /// None: the rest of a list, or of a stream, that is longer than is read.
     Unread,
 }
@@ -100,6 +102,9 @@ impl Geom for Pieces {
                     _ => Extent::Fail { length },
                 }
             }
+            Stored::Packed(block) => {
+                Extent::Packed { consumer: 0, block: *block, within: offset - first, length }
+            }
             Stored::Fill([0, 0, 0, 0]) => Extent::Zero { length },
             Stored::Here(_) | Stored::Fill(_) | Stored::Unread => Extent::Rebuilt { length },
         }
@@ -129,7 +134,7 @@ impl Geom for Pieces {
                 buffer.iter_mut().zip(turned).for_each(|(byte, &filled)| *byte = filled);
                 Ok(())
             }
-            Stored::At(_) | Stored::Unread => Err(Errno::Packed),
+            Stored::At(_) | Stored::Packed(_) | Stored::Unread => Err(Errno::Packed),
         }
     }
 

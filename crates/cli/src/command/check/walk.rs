@@ -11,9 +11,27 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::format::by_magic::ENDINGS;
 
 /// Extensions of file names that say "image", whatever the file holds.
-const IMAGES: [&str; 15] = [
-    "img", "raw", "iso", "qcow2", "qcow", "qed", "vmdk", "vhd", "vhdx", "vdi", "hdd", "hds", "dd",
-    "wic", "bin",
+const IMAGES: [&str; 20] = [
+    "img",
+    "raw",
+    "iso",
+    "qcow2",
+    "qcow",
+    "qed",
+    "vmdk",
+    "vhd",
+    "vhdx",
+    "vdi",
+    "hdd",
+    "hds",
+    "dd",
+    "wic",
+    "bin",
+    "sparseimage",
+    "dmg",
+    "e01",
+    "s01",
+    "ex01",
 ];
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
