@@ -141,7 +141,7 @@ fn a_list_may_name_anything() {
         b"absent.img",
         b"a b.img",
         b"\xff\xfe.img",
-        b"s3://bucket/key",
+        b"ftp://host/key",
         b"fleet/3/disk",
     ];
     for (end, separator) in [(&b"\n"[..], "a line"), (b"\0", "a NUL")] {
