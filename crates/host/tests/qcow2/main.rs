@@ -143,3 +143,61 @@ fn qemu_reads_what_was_written_and_the_other_way_round() {
         }
     }
 }
+
+/// Threads that write sectors of the same clusters, each its own ones, with flushes between.
+#[test]
+fn threads_that_share_clusters_lose_nothing() {
+    const THREADS: usize = 4;
+    for (command, base) in MADE {
+        let Some(here) = made_in(base) else { return };
+        let (code, said) = run(&here.0, command);
+        assert_eq!(code, Some(0), "{command}: {said}");
+        let file = File::new(fs::read(here.0.join("i")).unwrap(), usize::MAX);
+        let store = open(&file, parent(command, base)).unwrap();
+        let first = all(&store);
+        let sectors = first.len() / 512;
+        let worker = |own: usize| {
+            let (store, first) = (&store, &first);
+            move || {
+                let mut random = Random(own as u64 * 77 + 1);
+                let mut model: Vec<Vec<u8>> = first.chunks(512).map(<[u8]>::to_vec).collect();
+                for nth in 0..400 {
+                    let sector = random.below(sectors / THREADS) * THREADS + own;
+                    let at = sector as u64 * 512;
+                    let byte = u8::try_from(nth % 250).unwrap() + 1;
+                    match random.below(20) {
+                        0 => store.flush().unwrap(),
+                        1..4 => {
+                            store.zero(at, 512).unwrap();
+                            model[sector].fill(0);
+                        }
+                        4..8 => {
+                            let mut found = [9; 512];
+                            store.read_at(&mut found, at).unwrap();
+                            assert!(found[..] == model[sector][..], "{own} {sector}");
+                        }
+                        _ => {
+                            store.write_at(&[byte; 512], at).unwrap();
+                            model[sector].fill(byte);
+                        }
+                    }
+                }
+                model
+            }
+        };
+        let models: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|own| scope.spawn(worker(own))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let found = all(&store);
+        for (nth, sector) in found.chunks(512).enumerate() {
+            assert!(sector == models[nth % THREADS][nth], "{command} {nth}");
+        }
+        store.flush().unwrap();
+        fs::write(here.0.join("i"), &file.tape().bytes).unwrap();
+        fs::write(here.0.join("model"), &found).unwrap();
+        let check = "qemu-img check -f qcow2 i; qemu-img compare -f raw -F qcow2 model i";
+        let (code, said) = run(&here.0, check);
+        assert_eq!(code, Some(0), "{command}: {said}");
+    }
+}
