@@ -219,6 +219,59 @@ fn a_server_that_is_killed_loses_nothing_that_was_flushed() {
     assert!(requests > 0);
 }
 
+/// A client that goes on writing after errors, and keeps what was done in a file beside.
+const STUBBORN: &str = r#"
+import random
+random.seed(5)
+model = open("model", "r+b")
+failed = []
+for nth in range(600):
+    at = random.randrange(64 * 16) * 65536
+    bytes_ = bytes([nth % 255 + 1]) * random.choice([4096, 65536])
+    try:
+        h.pwrite(bytes_, at)
+        model.seek(at)
+        model.write(bytes_)
+    except nbd.Error:
+        failed.append((at, len(bytes_)))
+h.flush()
+# A write that failed may have been done in part.
+for at, length in failed:
+    model.seek(at)
+    model.write(h.pread(length, at))
+model.close()
+print("failed:", len(failed) > 50)
+"#;
+
+#[test]
+fn on_a_full_file_system_what_was_done_can_be_flushed() {
+    if !here(&["qemu-img", "nbdsh", "mount"]) {
+        return;
+    }
+    if !mounts() {
+        return skip("mounting needs root and leave to mount");
+    }
+    let here = scratch();
+    fs::write(here.path().join("client.py"), STUBBORN).expect("a file");
+    let said = shell(
+        here.path(),
+        "mkdir small; mount -t tmpfs -o size=12M none small
+        trap 'umount small' EXIT
+        for option in compat=v3 cluster_size=4k; do
+            rm -f model; truncate -s 64M model
+            qemu-img create -q -f qcow2 -o $option small/vm.qcow2 64M
+            $TRUELINE serve small/vm.qcow2 --run 'nbdsh -u \"$uri\" -c \
+                \"exec(open(\\\"client.py\\\").read())\"'
+            qemu-img check small/vm.qcow2
+            qemu-img compare -f raw -F qcow2 model small/vm.qcow2
+            rm small/vm.qcow2
+        done",
+    );
+    assert_eq!(said.matches("failed: True").count(), 2, "{said}");
+    assert_eq!(said.matches("No errors were found").count(), 2, "{said}");
+    assert_eq!(said.matches("Images are identical").count(), 2, "{said}");
+}
+
 #[test]
 fn a_file_system_is_made_in_it() {
     if !here(&["qemu-img", "mkfs.ext4", "e2fsck", "mount"]) {

@@ -119,20 +119,29 @@ impl ImageStore {
         self.stores.get(self.file).map(|store| &**store).ok_or(Errno::NoDevice)
     }
 
-    /// The answer of the image, after reading the pages that it wants.
+    /// The answer of the image, after the pages that it wants were read.
     fn ask<T>(&self, mut question: impl FnMut(&mut Image) -> Result<T, Halt>) -> Result<T, Errno> {
         for _ in 0..MOST_ASKED {
-            let (at, size, sweeps) = {
+            let (halt, size, sweeps) = {
                 let mut image = lock(&self.image);
                 match question(&mut image) {
                     Ok(answer) => return Ok(answer),
-                    Err(Halt::Failed(errno)) => return Err(errno),
-                    Err(Halt::Page(at)) => (at, image.page_size(), image.sweeps()),
+                    Err(halt) => (halt, image.page_size(), image.sweeps()),
                 }
             };
             let mut bytes = vec![0; index(size)?];
-            read_padded(self.file()?, &mut bytes, at)?;
-            lock(&self.image).insert(at, bytes, sweeps);
+            match halt {
+                Halt::Failed(errno) => return Err(errno),
+                Halt::Page(at) => {
+                    read_padded(self.file()?, &mut bytes, at)?;
+                    lock(&self.image).insert(at, bytes, sweeps);
+                }
+                Halt::Hole(at) => {
+                    self.reach(at, at + size)?;
+                    self.file()?.write_at(&bytes, at)?;
+                    lock(&self.image).fill_hole(at);
+                }
+            }
         }
         Err(Errno::Io)
     }

@@ -1,9 +1,9 @@
 //! Tables of a qcow2 as they are while it is written, and what a write changes in them.
 //!
 //! Nothing here does I/O: a question is answered by the pages that are here, or with the one that
-//! is missing ([`Halt::Page`]). Until it has its answer a question changes nothing, so it can be
-//! asked again. Clusters are taken behind everything that the file has, and none is taken twice:
-//! wrong refcounts do not lead to data that is written over.
+//! is missing ([`Halt::Page`]). Until it has its answer a question changes nothing that it would
+//! not change again, so it can be asked again. Clusters are taken behind everything that the file
+//! has, and none is taken twice: wrong refcounts do not lead to data that is written over.
 
 use super::pages::{Halt, Pages, Rank};
 use super::writing::{Layout, MOST_TABLE};
@@ -457,6 +457,11 @@ impl Image {
     /// Keeps a page that was read when pages had been dropped `sweeps` times.
     pub(crate) fn insert(&mut self, at: u64, bytes: Vec<u8>, sweeps: u64) {
         self.pages.insert(at, bytes, sweeps);
+    }
+
+    /// Notes that the file has room for a page ([`Halt::Hole`]).
+    pub(crate) fn fill_hole(&mut self, at: u64) {
+        self.pages.fill_hole(at);
     }
 
     /// Number of times that pages were dropped.

@@ -16,6 +16,9 @@ const MANY_CHANGED: usize = 1024;
 pub(crate) enum Halt {
     /// The page at this byte of the file is not here: read it, and ask again.
     Page(u64),
+    /// The page at this byte of the file is zero and may be a hole: write it as it is, so that its
+    /// room is there when it is changed, and ask again.
+    Hole(u64),
     /// A failure of the request itself.
     Failed(Errno),
 }
@@ -35,6 +38,8 @@ pub(crate) enum Rank {
 struct Page {
     bytes: Vec<u8>,
     rank: Option<Rank>,
+    /// True if the file may have no room for it.
+    may_be_hole: bool,
     /// True if it was used since the last sweep.
     used: bool,
 }
@@ -79,9 +84,14 @@ impl Pages {
         bytes.copied().ok_or(Halt::Failed(Errno::Io))
     }
 
-    /// Puts bytes at `at`, all in one page, to be written as `rank`.
+    /// Puts bytes at `at`, all in one page, to be written as `rank`. Where the file may have no
+    /// room for the page it halts: a flush must not fail for want of some.
     pub(super) fn put(&mut self, at: u64, bytes: &[u8], rank: Rank) -> Result<(), Halt> {
+        let first = round_down(at, self.size);
         let (page, from) = self.page(at)?;
+        if page.may_be_hole {
+            return Err(Halt::Hole(first));
+        }
         let into = from.checked_add(bytes.len()).and_then(|end| page.bytes.get_mut(from..end));
         into.ok_or(Halt::Failed(Errno::Io))?.copy_from_slice(bytes);
         let was_clean = page.rank.replace(rank).is_none();
@@ -98,7 +108,15 @@ impl Pages {
         if self.pages.len() >= MOST {
             self.sweep();
         }
-        self.pages.insert(at, Page { bytes, rank: None, used: true });
+        let may_be_hole = bytes.iter().all(|&byte| byte == 0);
+        self.pages.insert(at, Page { bytes, rank: None, may_be_hole, used: true });
+    }
+
+    /// Notes that the file has room for the page at a byte.
+    pub(super) fn fill_hole(&mut self, at: u64) {
+        if let Some(page) = self.pages.get_mut(&at) {
+            page.may_be_hole = false;
+        }
     }
 
     /// Drops pages that were not used since the last sweep, or all but changed ones if that is not

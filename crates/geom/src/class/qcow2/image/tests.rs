@@ -59,6 +59,10 @@ fn ask<T>(
                 wanted.push(at);
                 image.insert(at, page(at), image.sweeps());
             }
+            Err(Halt::Hole(at)) => {
+                assert!(page(at).iter().all(|&byte| byte == 0));
+                image.fill_hole(at);
+            }
         }
     }
 }
