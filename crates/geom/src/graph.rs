@@ -19,6 +19,7 @@ use std::sync::Arc;
 mod assembly;
 mod containers;
 mod found;
+pub mod image_store;
 mod incomplete;
 pub mod occupant;
 mod provider;

@@ -37,6 +37,7 @@ mod emulate;
 pub(crate) mod emulated_text;
 mod ending;
 mod final_flush;
+mod image;
 mod live;
 pub(crate) mod metrics;
 mod notes;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     }
     let notices = Arc::new(Notices::default());
     let tell = tell(&notices, &args.target);
-    let Opened { graph, said, id, models, overlays } = open(args, &tell)?;
+    let Opened { graph, said, id, models, overlays, note } = open(args, &tell)?;
     if !args.read_only && args.overlay.is_none() {
         warn_of_move(&args.target, &graph, id);
     }
@@ -78,9 +79,11 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let top = telemetry.as_ref().filter(|_| args.top);
     let top =
         top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
+    let read_only = notes::read_only(&graph, id).filter(|_| !args.read_only && note.is_none());
     let notes = notes::containers(&graph)
         .chain(notes::members(&graph))
-        .chain(notes::read_only(&graph, id).filter(|_| !args.read_only))
+        .chain(note.clone())
+        .chain(read_only)
         .chain(notes::unsaid(&exports));
     notes.for_each(|note| complain(&note));
     layers.begin()?;
@@ -159,6 +162,8 @@ struct Opened {
     models: Vec<Model>,
     /// Overlays of the target's disks.
     overlays: Option<Overlays>,
+    /// A note on how the disk in a container is written, or why it is not.
+    note: Option<String>,
 }
 
 /// The access to the disks; beneath an overlay they are only read.
@@ -205,7 +210,12 @@ fn open(args: &Serve, tell: &Arc<Tell>) -> Result<Opened, Failure> {
         }
         None => graph.disk(0),
     };
-    Ok(Opened { graph, said, id, models, overlays })
+    let (graph, id, note) = if args.read_only || overlays.is_some() || !models.is_empty() {
+        (graph, id, None)
+    } else {
+        image::for_writing(graph, id, said.keys(), args.allow_busy)
+    };
+    Ok(Opened { graph, said, id, models, overlays, note })
 }
 
 /// The disks of a set: `tell` takes reads of them that fail, because another may answer for one.

@@ -66,6 +66,7 @@ mod targets;
 mod terminal;
 mod ublk;
 mod widths;
+mod written;
 
 use recipe::Scratch;
 use serde_json::Value;

@@ -14,7 +14,7 @@ pub mod filter;
 /// same store: slower, and never past it. What is a hint and is left out is not taken. A layer that
 /// sees requests at the addresses of the store beneath is a [`Filter`](filter::Filter) instead.
 pub trait Store: Send + Sync {
-    /// The length in bytes.
+    /// The length in bytes, which [`Store::grow`] alone changes.
     fn length(&self) -> u64;
 
     /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is
@@ -41,6 +41,13 @@ pub trait Store: Send + Sync {
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.write_at(bytes, offset)?;
         self.flush()
+    }
+
+    /// Makes the store at least `length` bytes long, with zeros behind what was its end.
+    /// [`Errno::NoSpace`] where it has the length that it has.
+    fn grow(&self, length: u64) -> Result<(), Errno> {
+        let _ = length;
+        Err(Errno::NoSpace)
     }
 
     /// Makes `length` bytes from `offset` zero, without writing them where that can be had.

@@ -13,8 +13,9 @@
 //! # Limits
 //! Internal snapshots are passed over: the active table counts. Encrypted images and those marked
 //! corrupt are `unknown`. A data file is looked for beside the image, where QEMU takes its own
-//! working directory. Limits are QEMU's: clusters of 512
-//! bytes to 2 MiB, an L1 table of 32 MiB.
+//! working directory. Limits are QEMU's: clusters of 512 bytes to 2 MiB, an L1 table of 32 MiB.
+//! An image is written where nothing of it is shared, compressed clusters aside: `writing.rs` says
+//! which are.
 //!
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused.
@@ -29,6 +30,12 @@ use crate::mapping::tables::Tables;
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::big_endian::{U32, U64};
+
+pub(crate) mod check;
+pub(crate) mod image;
+pub(crate) mod pages;
+mod refcounts;
+pub mod writing;
 
 /// The class and format, for the registry.
 pub struct Qcow2;
@@ -205,17 +212,8 @@ impl Container for Qcow2 {
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
         let Some(Found { header, reason: None }) = found(probe) else { return Taste::No };
-        let extended = header.incompatible_features.get() & EXTENDED_L2 != 0;
-        let packing = if header.compression_type == 1 { Packing::Zstd } else { Packing::Deflate };
         let bits = header.cluster_bits.get();
-        let table = Clusters {
-            bits,
-            l1: header.l1_table_offset.get(),
-            extended,
-            zeroes: header.version.get() >= 3,
-            packing,
-            elsewhere: has_data_file(&header),
-        };
+        let table = Clusters::of(&header);
         let is_overlay = header.backing_file_offset.get() != 0;
         let contents = Contents {
             table,
@@ -247,6 +245,19 @@ struct Clusters {
 }
 
 impl Clusters {
+    /// The tables that a header leads to.
+    fn of(header: &Header) -> Clusters {
+        let packing = if header.compression_type == 1 { Packing::Zstd } else { Packing::Deflate };
+        Clusters {
+            bits: header.cluster_bits.get(),
+            l1: header.l1_table_offset.get(),
+            extended: header.incompatible_features.get() & EXTENDED_L2 != 0,
+            zeroes: header.version.get() >= 3,
+            packing,
+            elsewhere: has_data_file(header),
+        }
+    }
+
     /// Place of a compressed cluster: its first byte, and the sectors that it reaches into.
     fn packed(&self, entry: u64) -> Packed {
         let split = 62 - (self.bits - 8);

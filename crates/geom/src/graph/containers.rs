@@ -235,6 +235,16 @@ impl Graph {
         contents.map_or(id, |contents| self.disk(contents))
     }
 
+    /// Id of the disk in a container that `id` is, or is a range of.
+    pub fn contents_beneath(&self, id: Id) -> Option<Id> {
+        let route = self.providers[id].route();
+        let holds = |&other: &Id| {
+            let provider = &self.providers[other];
+            provider.is_contents && route.place_in(provider.route()).is_some()
+        };
+        (0..=id).rev().find(holds)
+    }
+
     /// Number of containers that `id` lies in.
     fn containers_beneath(&self, id: Id) -> usize {
         // A provider comes after what it stands on.

@@ -24,7 +24,7 @@ impl Packing {
     ///
     /// Errors: [`Errno::Io`] for a stream that is damaged or yields fewer bytes. What would be more
     /// than the block is never made.
-    pub(super) fn unpack(self, stored: &[u8], block: &mut [u8]) -> Result<(), Errno> {
+    pub(crate) fn unpack(self, stored: &[u8], block: &mut [u8]) -> Result<(), Errno> {
         match self {
             Packing::Deflate => inflate(Decompress::new(false), stored, block),
             Packing::Zlib => inflate(Decompress::new(true), stored, block),

@@ -27,6 +27,7 @@ use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{self, Content, Properties, Run, Store};
 
@@ -62,7 +63,8 @@ pub struct Io {
 #[derive(Debug)]
 pub struct Medium {
     fd: OwnedFd,
-    length: u64,
+    /// Read at every request, and changed by growth alone.
+    length: AtomicU64,
     /// The major and minor number of a block device; `None` for a file.
     number: Option<(u32, u32)>,
     /// The flags with which the file system or driver zeros a range without a transfer of zeros.
@@ -168,21 +170,15 @@ impl Medium {
         let system =
             rustix::fs::fstatfs(&fd).ok().and_then(|found| u64::try_from(found.f_type).ok());
         let in_memory = !block && system == Some(TMPFS);
-        Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
-    }
-
-    /// Extends a file with a hole to `length` bytes.
-    pub fn grow(&mut self, length: u64) -> io::Result<()> {
-        io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
-        self.length = length;
-        Ok(())
+        let (zeros, length) = (zeros | FallocateFlags::KEEP_SIZE, AtomicU64::new(length));
+        Medium { fd, length, number, zeros, in_memory }
     }
 
     /// Bytes of a file that were never written: holes, and preallocated ones (fallocate(2)),
     /// whether or not they are in the page cache. Dirty pages are written first. `None` for a
     /// device, or if the file system does not report extents.
     pub fn never_written(&self) -> Option<u64> {
-        self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
+        self.number.is_none().then(|| extents::never_written(&self.fd, self.length())).flatten()
     }
 
     /// The run that the kernel reports as a hole. Past the end of a file that has shrunk it is
@@ -292,12 +288,24 @@ pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
 
 impl Store for Medium {
     fn length(&self) -> u64 {
-        self.length
+        self.length.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, length: u64) -> Result<(), Errno> {
+        if self.number.is_some() {
+            return Err(Errno::NoSpace);
+        }
+        // Never shorter, whatever became of the file meanwhile.
+        let longer = length.max(self.length());
+        io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, longer))
+            .map_err(errno::from_kernel)?;
+        self.length.fetch_max(longer, Ordering::Relaxed);
+        Ok(())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let end = u64::try_from(buffer.len()).ok().and_then(|length| offset.checked_add(length));
-        if end.is_none_or(|end| end > self.length) {
+        if end.is_none_or(|end| end > self.length()) {
             return Err(Errno::Range);
         }
         let (mut done, mut at) = (0, offset);
@@ -315,7 +323,7 @@ impl Store for Medium {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         let end = u64::try_from(bytes.len()).ok().and_then(|length| offset.checked_add(length));
-        if end.is_none_or(|end| end > self.length) {
+        if end.is_none_or(|end| end > self.length()) {
             return Err(Errno::Range);
         }
         let (mut rest, mut at) = (bytes, offset);
@@ -334,7 +342,7 @@ impl Store for Medium {
     }
 
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+        if offset.checked_add(length).is_none_or(|end| end > self.length()) {
             return Err(Errno::Range);
         }
         if length == 0
@@ -356,7 +364,7 @@ impl Store for Medium {
         if u64::try_from(length)
             .ok()
             .and_then(|length| offset.checked_add(length))
-            .is_none_or(|end| end > self.length)
+            .is_none_or(|end| end > self.length())
         {
             return Err(Errno::Range);
         }
@@ -379,7 +387,7 @@ impl Store for Medium {
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+        if offset.checked_add(length).is_none_or(|end| end > self.length()) {
             return Err(Errno::Range);
         }
         // To zero a range of a device keeps its space, and sends zeros if the device has no command
@@ -405,7 +413,7 @@ impl Store for Medium {
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let end =
-            offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+            offset.checked_add(length).filter(|&end| end <= self.length()).ok_or(Errno::Range)?;
         // ENXIO: only a hole from here on. A block device is all data.
         let data = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(data) => data.clamp(offset, end),

@@ -124,6 +124,10 @@ impl<F: Filter> Store for F {
         self.pass_write(bytes, offset, true)
     }
 
+    fn grow(&self, length: u64) -> Result<(), Errno> {
+        self.inner().grow(length)
+    }
+
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let tried = self.attempt(&Request::new(Action::Zero, offset, length), || {
             match self.inner().try_zero(offset, length, keep) {

@@ -90,11 +90,11 @@ pub(super) fn open(
     if opened.block {
         return Err(not("it is a device".into(), "name a file"));
     }
-    let mut medium = opened.store;
+    let medium = opened.store;
     let own = bases.iter().map(identity).collect::<Result<Vec<_>, _>>()?;
     let asked = |e: Errno| not(e.to_string(), "");
     if medium.length() == 0 && writes {
-        medium.grow(HEADER as u64).map_err(|e| Error::os("keep an overlay in", path, e))?;
+        medium.grow(HEADER as u64).map_err(asked)?;
         medium.write_through(&header(&own), 0).map_err(asked)?;
     }
     let mut head = [0; HEADER];
@@ -109,7 +109,7 @@ pub(super) fn open(
     let (places, length) =
         places(&own).ok_or_else(|| not("the disks are too long".into(), "serve fewer"))?;
     if writes && medium.length() < length {
-        medium.grow(length).map_err(|e| Error::os("keep an overlay in", path, e))?;
+        medium.grow(length).map_err(asked)?;
     }
     let parts: Vec<(Part, u64)> = own
         .iter()
