@@ -113,7 +113,12 @@ fn memory_and_zeroes_are_disks() {
 #[test]
 fn what_is_not_a_disk_is_refused_in_words() {
     let scratch = golden("gpt-sfdisk");
+    #[cfg(not(feature = "cloud"))]
     for target in ["s3://bucket/key", "https://host/disk.img"] {
+        let ran = run(scratch.path(), &format!("check {target}"));
+        assert!(ran.refused().contains("this build reads no objects"), "{}", ran.stderr);
+    }
+    for target in ["ftp://host/key", "sftp://host/disk.img"] {
         let ran = run(scratch.path(), &format!("check {target}"));
         assert!(
             ran.refused().contains("this version reads image files and block devices"),
