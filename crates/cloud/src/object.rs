@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use object_store::{GetOptions, GetRange, ObjectMeta};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -33,11 +34,16 @@ const CHAIN: u64 = 192 << 10;
 const MOST_ROUNDS: u64 = 8;
 /// Bytes that are kept of one object while it is tasted; reads beyond that are fetched as they
 /// come.
-const MOST_KEPT: u64 = 8 << 20;
+const MOST_KEPT: u64 = 3 << 20;
+/// Bytes that one round fetches: what is missed beyond that is fetched as it is read, so that an
+/// object cannot say how much memory it takes.
+const MOST_MISSED: u64 = 2 << 20;
+/// Requests for one object that is tasted: more than any disk takes.
+const MOST_REQUESTS: u64 = 256;
 /// Unit in which an object is read by a program that is not tasting, in bytes.
 const UNIT: u64 = 256 << 10;
 /// Units that are kept of an object which is read so.
-const UNITS: usize = 16;
+const UNITS: usize = 8;
 
 /// State of an object as a listing has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,9 +89,15 @@ pub struct Object {
 #[derive(Default)]
 struct State {
     known: Known,
-    missing: Vec<Range<u64>>,
+    /// First byte and end of each, once: every format asks for the same head.
+    missing: HashSet<(u64, u64)>,
+    missing_bytes: u64,
+    /// True if a read has failed since the last round: what was tasted then does not count.
+    has_missed: bool,
     /// True once reads are fetched as they come.
     is_direct: bool,
+    /// True if a program reads it that may read all of it.
+    is_unbounded: bool,
     /// Units that were read last, by their number; the last one first.
     units: Vec<(u64, Arc<[u8]>)>,
     /// First error of a request behind the first round.
@@ -144,16 +156,19 @@ impl Object {
     /// Errors: the first request that failed.
     pub fn fetch_missing(&self) -> Result<bool, ObjectError> {
         let (location, opened) = self.connection()?;
-        let missing = {
+        let (missing, has_missed) = {
             let mut state = self.state();
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            std::mem::take(&mut state.missing)
+            state.missing_bytes = 0;
+            let has_missed = std::mem::take(&mut state.has_missed);
+            (std::mem::take(&mut state.missing), has_missed)
         };
+        let missing: Vec<Range<u64>> = missing.into_iter().map(|(from, to)| from..to).collect();
         if missing.is_empty() {
             self.state().is_direct = true;
-            return Ok(false);
+            return Ok(has_missed);
         }
         let (counts, mut ranges) = (self.counts(), Vec::new());
         let most = if counts.rounds > 2 { MOST_BYTES_LATER } else { MOST_BYTES };
@@ -189,7 +204,8 @@ impl Object {
     /// Has reads fetched as they come from now on. Errors: as [`Object::connect`].
     pub fn read_as_asked(&self) -> Result<(), ObjectError> {
         self.connect()?;
-        self.state().is_direct = true;
+        let mut state = self.state();
+        (state.is_direct, state.is_unbounded) = (true, true);
         Ok(())
     }
 
@@ -300,6 +316,10 @@ impl Object {
     ) -> Result<Vec<Bytes>, ObjectError> {
         if ranges.is_empty() {
             return Ok(Vec::new());
+        }
+        let asked = self.requests.load(Ordering::Relaxed).saturating_add(ranges.len() as u64);
+        if asked > MOST_REQUESTS && !self.state().is_unbounded {
+            return Err(self.error(ErrorClass::Refused, "it takes more requests than a disk does"));
         }
         self.rounds.fetch_add(1, Ordering::Relaxed);
         let gets = ranges.iter().map(|range| async {
@@ -413,9 +433,18 @@ impl Store for ObjectStore {
             return Ok(());
         }
         if !state.is_direct {
-            let missing = state.known.missing(offset..end);
-            state.missing.extend(missing);
-            return Err(Errno::Io);
+            for part in state.known.missing(offset..end) {
+                if state.missing.insert((part.start, part.end)) {
+                    state.missing_bytes += part.end - part.start;
+                }
+            }
+            if state.missing_bytes <= MOST_MISSED {
+                state.has_missed = true;
+                return Err(Errno::Io);
+            }
+            // From here on nothing is kept but the last units.
+            state.is_direct = true;
+            state.missing.clear();
         }
         drop(state);
         self.object.read_units(buffer, offset)

@@ -8,9 +8,12 @@ const GAP: u64 = 4 << 10;
 const MOST: usize = 8;
 /// Largest gap that is fetched to save a request.
 const MOST_GAP: u64 = 128 << 10;
+/// Bytes of gaps that are fetched where there is nothing to spare.
+const MOST_GAPS: u64 = 1 << 20;
 
 /// The ranges to fetch for `wanted`, in order. The two that are closest are one as long as what
-/// lies between them is at most `spare` bytes in all, or while there are more than [`MOST`].
+/// lies between them is at most `spare` bytes in all, or, up to [`MOST_GAPS`], while there are more
+/// than [`MOST`].
 pub(crate) fn requests(mut wanted: Vec<Range<u64>>, mut spare: u64) -> Vec<Range<u64>> {
     wanted.sort_unstable_by_key(|range| range.start);
     let mut all: Vec<Range<u64>> = Vec::new();
@@ -23,14 +26,19 @@ pub(crate) fn requests(mut wanted: Vec<Range<u64>>, mut spare: u64) -> Vec<Range
         }
     }
     spare = spare.saturating_sub(all.iter().map(|range| range.end - range.start).sum());
+    let mut gaps = MOST_GAPS;
     loop {
         let gap = |at: usize| all[at].start - all[at - 1].end;
         let Some(closest) = (1..all.len()).min_by_key(|&at| gap(at)) else { return all };
         let bytes = gap(closest);
-        if bytes > MOST_GAP || bytes > spare && all.len() <= MOST {
+        let is_spare = bytes <= spare;
+        if bytes > MOST_GAP || !is_spare && (all.len() <= MOST || bytes > gaps) {
             return all;
         }
-        spare = spare.saturating_sub(bytes);
+        match is_spare {
+            true => spare -= bytes,
+            false => gaps -= bytes,
+        }
         all[closest - 1].end = all[closest].end;
         all.remove(closest);
     }
@@ -62,8 +70,9 @@ mod tests {
         assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K - 1).len(), 4);
         assert_eq!(requests(apart(30 * K, 4), u64::MAX).len(), 1);
         assert_eq!(requests(apart(MOST_GAP + 1, 4), u64::MAX).len(), 4);
-        // Many are joined whatever it takes.
-        assert_eq!(requests(apart(MOST_GAP, 20), 0).len(), MOST);
+        // Many are joined, as far as that takes no more than a bound.
+        assert_eq!(requests(apart(MOST_GAP, 12), 0).len(), MOST);
+        assert_eq!(requests(apart(MOST_GAP, 40), 0).len(), 32);
         assert_eq!(requests(apart(MOST_GAP + 1, 20), 0).len(), 20);
     }
 }

@@ -76,6 +76,55 @@ fn what_is_missing_comes_in_one_round() {
     assert_eq!(counts.bytes, 69632 + 40960 + 4096 + 16384 + 512);
 }
 
+/// Much is not fetched at once, however much is asked for: it goes through a few units.
+#[test]
+fn what_is_missing_is_bounded() {
+    let server = start(Faults::default());
+    let object = object(&server);
+    let (store, all) = (object.store().unwrap(), bytes());
+    assert_eq!(store.read_at(&mut [0; 4096], 1 << 20), Err(Errno::Io));
+    let mut large = vec![0; 4 << 20];
+    store.read_at(&mut large, 2 << 20).unwrap();
+    assert!(large == all[2 << 20..6 << 20]);
+    // What was missed before is read as it is asked for, too, and tasting begins anew for it.
+    assert_eq!(object.fetch_missing(), Ok(true));
+    assert_eq!(object.fetch_missing(), Ok(false));
+    let mut small = [0; 4096];
+    store.read_at(&mut small, 1 << 20).unwrap();
+    assert!(small == all[1 << 20..(1 << 20) + 4096]);
+    let asked = server.requests();
+    let longest = asked.iter().filter_map(|line| {
+        let (from, to) = line.split_once("bytes=")?.1.split_once('-')?;
+        Some(to.split(' ').next()?.parse::<u64>().ok()? - from.parse::<u64>().ok()?)
+    });
+    assert!(longest.max().unwrap() < 256 << 10);
+}
+
+/// An object cannot have itself read without end.
+#[test]
+fn requests_are_bounded() {
+    let server = start(Faults::default());
+    let hostile = object(&server);
+    let mut outcome = Ok(());
+    for step in 0..40 {
+        let some: Vec<_> = (0..50).map(|n| (n * 139_264 + 65536 + step * 1536, 512)).collect();
+        outcome = outcome.and(taste(&hostile, &some));
+    }
+    assert_eq!(outcome.map_err(|e| e.class), Err(ErrorClass::Refused));
+    assert!(server.requests().len() <= 256);
+}
+
+/// A signature behind the name of an object is in every request.
+#[test]
+fn a_url_keeps_its_query() {
+    let server = start(Faults::default());
+    let uri = format!("{}/b/disk.img?sig=a%2Fb&expires=1", server.url);
+    taste(&Arc::new(Object::new(&uri, None)), &[(1 << 20, 4096)]).unwrap();
+    let asked = server.requests();
+    let wanted = "GET /b/disk.img?sig=a%2Fb&expires=1 ";
+    assert!(asked.len() == 3 && asked.iter().all(|line| line.starts_with(wanted)), "{asked:?}");
+}
+
 /// A listing says length and ETag: every request demands that state.
 #[test]
 fn an_object_that_was_listed_is_asked_for_as_it_was() {
