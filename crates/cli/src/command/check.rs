@@ -29,6 +29,7 @@ mod fleet;
 mod in_order;
 mod into;
 mod names;
+mod permits;
 mod shard;
 mod walk;
 

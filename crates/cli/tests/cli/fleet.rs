@@ -42,13 +42,13 @@ fn with_list(here: &Scratch, arguments: &str, names: &[u8]) -> Ran {
 }
 
 /// Schema of a file of `docs/schema`.
-fn schema(name: &str) -> Value {
+pub(crate) fn schema(name: &str) -> Value {
     let path = format!("{}/../../docs/schema/{name}", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&fs::read_to_string(path).expect("a schema")).expect("JSON")
 }
 
 /// Checks a value against a schema, as far as those of `docs/schema` go.
-fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
+pub(crate) fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("{why}: {value} by {schema}"));
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/$defs/").expect("a definition");

@@ -3,7 +3,7 @@
 
 use crate::object_server::{Contents, Faults, Server};
 use crate::recipe::{Recipe, Scratch};
-use crate::{Ran, lay, program, run, scratch};
+use crate::{Ran, fleet, lay, program, run, scratch};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -193,7 +193,15 @@ fn what_a_store_refuses_is_a_line_and_the_rest_goes_on() {
         lines.iter().map(|line| line["error_class"].as_str().unwrap_or("")).collect();
     assert_eq!(classes, ["not found", "", "denied", ""]);
     let stopped = served(&directory, Faults { written_after: Some(4), ..Faults::default() });
+    let rows = with_bucket(here.path(), &server, "check -r s3://bucket/ s3://bucket/none --rows");
     let ran = with_bucket(here.path(), &stopped, "check -r s3://bucket/ --jsonl");
+    for (lines, name) in [(&ran.stdout, "jsonl.schema.json"), (&rows.stdout, "rows.schema.json")] {
+        let schema = fleet::schema(name);
+        for line in lines.lines() {
+            let value = serde_json::from_str(line).expect("JSON");
+            fleet::fits(&value, &schema, &schema).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
     assert!(ran.stdout.contains("\"error_class\":\"changed\""), "{}", ran.stdout);
     let ran = run(here.path(), "check http://127.0.0.1:1/disk.img");
     assert_eq!(ran.code, Some(2));
@@ -202,6 +210,23 @@ fn what_a_store_refuses_is_a_line_and_the_rest_goes_on() {
         "{}",
         ran.stderr
     );
+}
+
+/// What begins with a dot is left out, as it is of a directory.
+#[test]
+fn a_prefix_is_a_directory() {
+    let here = scratch();
+    let directory = here.path().join("images");
+    fs::create_dir(&directory).expect("a directory");
+    for name in ["a.img", ".b.img"] {
+        fs::write(directory.join(name), [0; 4096]).expect("a file");
+    }
+    let server = served(&directory, Faults::default());
+    let names = |prefix: &str| -> Vec<String> {
+        let ran = with_bucket(here.path(), &server, &format!("check --jsonl -r {prefix}"));
+        by_name(&ran).into_keys().collect()
+    };
+    assert_eq!(names("s3://bucket/"), ["a.img"]);
 }
 
 /// What is written is refused; what is read is the object's.

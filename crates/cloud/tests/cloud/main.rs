@@ -175,6 +175,15 @@ fn faults_have_classes() {
     assert_eq!(outcome(written).0, Err(ErrorClass::Changed));
     let long = Faults { is_long: true, ..Faults::default() };
     assert_eq!(outcome(long).0, Err(ErrorClass::Truncated));
+    // Of a reply that goes on and on, no more is taken than was asked for and one part.
+    let server = start(Faults { is_long: true, ..Faults::default() });
+    let endless = object(&server);
+    assert!(endless.connect().is_err());
+    assert!(endless.counts().bytes < 2 << 20, "{:?}", endless.counts());
+    // The tail is of another state than the head.
+    let server = start(Faults { written_after: Some(1), ..Faults::default() });
+    let torn = object(&server).connect().map(|opened| opened.length).map_err(|e| e.class);
+    assert_eq!(torn, Err(ErrorClass::Changed));
     let no_ranges = Faults { has_no_ranges: true, ..Faults::default() };
     assert_eq!(outcome(no_ranges).0, Err(ErrorClass::Refused));
 }

@@ -2,9 +2,10 @@
 //! any size takes the same memory.
 
 use super::args::{Check, Form};
-use super::in_order::in_order;
+use super::in_order::{in_order, processors};
 use super::into::{self, Done};
 use super::names::Item;
+use super::permits::Permits;
 use super::{shard, survey_one, walk};
 use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
@@ -71,7 +72,9 @@ pub(super) fn run(
     let bar = progress::of_fleet(total, args.quiet);
     let mut sink = Sink::new(args, out, counted);
     let mut failed = None;
-    let work = |item| check(item, args, overrides, &done);
+    // Threads that wait for servers are many; files are read by as many as there are processors.
+    let permits = Permits::new(processors());
+    let work = |item| check(item, args, overrides, &done, &permits);
     in_order(threads, names, work, |outcome, is_more| {
         // Where nothing follows at once, a reader gets what is there.
         let written = sink.take(outcome).and_then(|()| match is_more {
@@ -93,12 +96,20 @@ pub(super) fn run(
 }
 
 /// Checks one target, unless it is done with.
-fn check(item: Item, args: &Check, overrides: &DiskOverrides, done: &Done) -> Outcome {
+fn check(
+    item: Item,
+    args: &Check,
+    overrides: &DiskOverrides,
+    done: &Done,
+    permits: &Permits,
+) -> Outcome {
     let (name, is_found) = match item {
         Item::Named(name) => (name, false),
         Item::Found(name) => (name, true),
         Item::Unread(why) => return Outcome::Unread(String::new(), "unreadable", why),
     };
+    let is_here = name.as_ref().is_ok_and(|name| !name.is_remote());
+    let _permit = is_here.then(|| permits.take());
     let state = name.as_ref().map(|name| state(name, args)).unwrap_or_default();
     if name.as_ref().is_ok_and(|name| done.has(name.typed(), &state.etag)) {
         return Outcome::Done;

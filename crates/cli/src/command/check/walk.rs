@@ -74,10 +74,12 @@ pub(super) fn files(directory: &Path) -> (Vec<Named>, Vec<String>) {
 /// without a sector and an image's name, and those in or beneath what begins with a dot. An error
 /// is the last.
 pub(super) fn objects(prefix: &str) -> impl Iterator<Item = Result<Name, Reason>> + Send + use<> {
-    object::list(prefix).filter_map(|found| match found {
+    let begin = prefix.to_owned();
+    object::list(prefix).filter_map(move |found| match found {
         Ok((target, length)) => {
-            let (_, name) = target.typed().split_once("://").unwrap_or_default();
-            let is_hidden = name.split('/').skip(1).any(|part| part.starts_with('.'));
+            // What was named itself is looked into, as a directory is.
+            let name = target.typed().strip_prefix(&begin).unwrap_or_default();
+            let is_hidden = name.split('/').any(|part| part.starts_with('.'));
             let is_one = length >= SECTOR || is_named(Path::new(target.typed()));
             (is_one && !is_hidden).then_some(Ok(target))
         }
