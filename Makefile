@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH):/usr/sbin:/sbin
 FEATURES := --features trueline/cloud
 SKIPPED := $(CURDIR)/target/skipped.txt
 
-.PHONY: demo test fmt lint docs unit fuzz bench goldens
+.PHONY: demo test fmt lint docs unit python fuzz bench goldens
 
 # The main job on the disks of the five documents: no arguments, no root, no network but for crates.
 demo:
@@ -22,7 +22,7 @@ demo:
 test:
 	sh tests/install.sh
 	@mkdir -p target && : > "$(SKIPPED)"
-	TRUELINE_SKIPPED="$(SKIPPED)" $(MAKE) fmt lint docs unit fuzz
+	TRUELINE_SKIPPED="$(SKIPPED)" $(MAKE) fmt lint docs unit python fuzz
 	@sh tests/skipped.sh "$(SKIPPED)"
 
 fmt:
@@ -39,6 +39,9 @@ docs:
 
 unit:
 	$(CARGO) test --workspace $(FEATURES) --locked
+
+python:
+	sh tests/python.sh
 
 fuzz:
 	sh fuzz/run.sh $(FUZZ_SECONDS)

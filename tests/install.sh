@@ -107,3 +107,11 @@ if cargo +nightly --version >/dev/null 2>&1 && ! cargo +nightly fuzz --version >
     echo "install.sh: cargo-fuzz is built into target/tools, which takes a minute"
     cargo install --quiet --locked --root target/tools cargo-fuzz || echo "install.sh: cargo-fuzz cannot be installed; fuzzing is skipped"
 fi
+
+# The Python package is tested in an environment of its own, which is a folder too.
+modules='maturin pyarrow dask ray mypy'
+if [ ! -x target/python/bin/maturin ] && may_install; then
+    echo "install.sh: into target/python: $modules"
+    { python3 -m venv target/python && target/python/bin/pip --quiet --disable-pip-version-check install $modules; } ||
+        echo "install.sh: not all of them can be installed; the Python package is not tested"
+fi

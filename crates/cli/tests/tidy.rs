@@ -97,12 +97,14 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "this_host",
             "command",
             "args",
+            "checker",
         ],
     ),
 ];
 
 /// Crates, the lowest first: each imports those before it.
-const CRATES: [&str; 8] = ["geom", "unlock", "sim", "host", "cloud", "lab", "serve", "cli"];
+const CRATES: [&str; 9] =
+    ["geom", "unlock", "sim", "host", "cloud", "lab", "serve", "cli", "python"];
 
 /// Imports that go up, and why each may: crate, importer, imported.
 const UP: [(&str, &str, &str, &str); 4] = [

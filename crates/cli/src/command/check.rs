@@ -25,12 +25,14 @@ use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
 pub(crate) mod args;
+pub(crate) mod checker;
 mod fleet;
 mod in_order;
 mod into;
 mod names;
 mod permits;
 mod shard;
+mod single;
 mod walk;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {

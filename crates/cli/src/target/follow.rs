@@ -27,8 +27,14 @@ const MOST: usize = 256;
 const SAID: usize = 8;
 
 /// Links the disks of `target` to what containers among them name, and opens further disks for
-/// names that are followed. A name that is not is a finding about its disk.
-pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOverrides) {
+/// names that are followed. A name that is not is a finding about its disk. Returns the paths of
+/// those names, whether or not a file is there.
+pub(super) fn follow(
+    target: &Target,
+    disks: &mut Vec<Disk>,
+    overrides: &DiskOverrides,
+) -> Vec<PathBuf> {
+    let mut tried = Vec::new();
     let mut paths: Vec<Option<PathBuf>> =
         target.sources().iter().map(|source| source.path().map(Path::to_owned)).collect();
     let named = disks.len();
@@ -39,6 +45,8 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
         // Several that are named are looked at each by itself.
         let apart = |parts: &Parts| !places.iter().flatten().any(|place| parts.include(place));
         if let (Some(path), Some(parts)) = (path, parts.filter(apart)) {
+            let others = parts.others().filter(|_| overrides.follow);
+            tried.extend(others.into_iter().flatten().map(Path::to_owned));
             join(path, &parts, disk, overrides);
         }
     }
@@ -71,11 +79,11 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
                 continue;
             }
             let opened = if disks.len() - named < MOST {
-                allowed(&from, &beside(&from, &reference.name)).and_then(|path| {
-                    match Some(&path) == places[at].as_ref() {
-                        true => Err(Reason("it is the file itself".into())),
-                        false => open(path, &reference, overrides),
-                    }
+                let name = beside(&from, &reference.name);
+                tried.extend(is_plain(&name).then(|| from.with_file_name(&name)));
+                allowed(&from, &name).and_then(|path| match Some(&path) == places[at].as_ref() {
+                    true => Err(Reason("it is the file itself".into())),
+                    false => open(path, &reference, overrides),
                 })
             } else {
                 Err(Reason(format!("{MOST} files were followed already")))
@@ -103,6 +111,7 @@ pub(super) fn follow(target: &Target, disks: &mut Vec<Disk>, overrides: &DiskOve
         }
         at += 1;
     }
+    tried
 }
 
 /// Makes `disk`, the part of a disk at `from`, the whole of it where references are followed, or
@@ -224,8 +233,7 @@ fn allowed(from: &Path, name: &str) -> Result<PathBuf, Reason> {
     if name.contains(':') {
         return refuse("it names a protocol, or has a colon");
     }
-    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    if !plain || name.is_empty() || name.contains('\0') {
+    if !is_plain(name) {
         return refuse("it leads out of the image's directory");
     }
     let directory = from.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -238,6 +246,12 @@ fn allowed(from: &Path, name: &str) -> Result<PathBuf, Reason> {
         return refuse("it is not a regular file");
     }
     Ok(path)
+}
+
+/// True if a name is that of a file beside another one, or below.
+fn is_plain(name: &str) -> bool {
+    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    plain && !name.is_empty() && !name.contains('\0')
 }
 
 /// Opens a file that a container names, for reading.

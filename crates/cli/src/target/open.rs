@@ -7,7 +7,7 @@ use crate::failure::{Reason, without_direct};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trueline_geom::audit::profile;
 use trueline_geom::base::size;
@@ -46,20 +46,40 @@ pub(crate) fn open_for(
         overrides.refuse_model_keys(&format!("open {target}"))?;
     }
     loop {
-        let mut opened: Vec<Disk> = target
-            .sources()
-            .iter()
-            .zip(names(target.sources()))
-            .map(|(source, name)| open_disk(source, name, overrides, access))
-            .collect::<Result<_, _>>()?;
-        overrides.state_format(&mut opened);
-        follow(target, &mut opened, overrides);
+        let (opened, _) = disks(target, overrides, access)?;
         let graph = Graph::taste_with(opened, Limits::default(), overrides.keys());
         // What is not here of an object is fetched, and the whole is tasted again.
         if !object::fetch_missing(target)? {
             return Ok(graph);
         }
     }
+}
+
+/// The disks of a target and those that they lead to, and the paths of all that names in them may
+/// lead to.
+fn disks(
+    target: &Target,
+    overrides: &DiskOverrides,
+    access: Access,
+) -> Result<(Vec<Disk>, Vec<PathBuf>), Reason> {
+    let mut opened: Vec<Disk> = target
+        .sources()
+        .iter()
+        .zip(names(target.sources()))
+        .map(|(source, name)| open_disk(source, name, overrides, access))
+        .collect::<Result<_, _>>()?;
+    overrides.state_format(&mut opened);
+    let followed = follow(target, &mut opened, overrides);
+    Ok((opened, followed))
+}
+
+/// Paths that the images of a target lead to where names in them are followed, whether or not a
+/// file is there; none of a target that cannot be opened.
+pub(crate) fn followed(target: &Target, overrides: &DiskOverrides) -> Vec<PathBuf> {
+    if !overrides.follow {
+        return Vec::new();
+    }
+    disks(target, overrides, Access::Read).map_or_else(|_| Vec::new(), |(_, followed)| followed)
 }
 
 /// Refuses a target with a disk that has no name, or with one that is named twice.

@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// A directory after a script of qemu-img and its like; `None`, and the test is skipped, without
 /// them.
-fn made(script: &str) -> Option<Scratch> {
+pub(crate) fn made(script: &str) -> Option<Scratch> {
     let scratch = scratch();
     let script = format!(
         "command -v qemu-img qemu-io sfdisk mke2fs >/dev/null || exit 77
@@ -30,7 +30,7 @@ fn made(script: &str) -> Option<Scratch> {
 }
 
 /// Three images, each on the one before, and the disk that QEMU has of them.
-const CHAIN: &str = "mkdir images; cd images
+pub(crate) const CHAIN: &str = "mkdir images; cd images
     qemu-img convert -O qcow2 ../raw base.qcow2
     qemu-img create -q -f qcow2 -b base.qcow2 -F qcow2 mid.qcow2
     qemu-io -f qcow2 -c 'write -P 7 22M 64k' mid.qcow2 >/dev/null

@@ -1,6 +1,7 @@
 //! Fleets: lists of targets, shares of them, lines that are written one after another and gone on
 //! with, and the page of many.
 
+use crate::containers::{CHAIN, made};
 use crate::recipe::Scratch;
 use crate::{Ran, lay_golden, list, program, run, scratch};
 use serde_json::Value;
@@ -235,6 +236,40 @@ fn an_interrupted_run_goes_on() {
     }
     let quiet = run(here.path(), "check --quiet --rows fleet/0/disk --into rows");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(1), "", ""));
+}
+
+/// What an image says depends on its backing files: a run goes on with it when one of them was
+/// written since, has gone, or is back.
+#[test]
+fn an_image_is_checked_again_when_a_file_behind_it_changes() {
+    let Some(here) = made(CHAIN) else { return };
+    let images = here.path().join("images");
+    let lines = |options: &str| {
+        let ran = run(&images, &format!("check --rows {options} top.qcow2 --into out"));
+        assert_eq!(ran.stdout, "");
+        let text = fs::read_to_string(images.join("out")).expect("lines");
+        fs::remove_file(images.join("out")).expect("a file");
+        text
+    };
+    let first = lines("--follow");
+    let etag = |text: &str| {
+        let row: Value = serde_json::from_str(text.lines().next().expect("a row")).expect("JSON");
+        row["etag"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(etag(&lines("--follow")), etag(&first));
+    let base = images.join("base.qcow2");
+    let kept = fs::read(&base).expect("a file");
+    fs::write(&base, &kept).expect("a file");
+    let written = lines("--follow");
+    assert_ne!(etag(&written), etag(&first));
+    fs::remove_file(&base).expect("a file");
+    let gone = lines("--follow");
+    assert_ne!(etag(&gone), etag(&written));
+    // Where nothing is followed the image alone counts.
+    let alone = lines("");
+    fs::write(&base, &kept).expect("a file");
+    assert_eq!(lines(""), alone);
+    assert_ne!(etag(&lines("--follow")), etag(&gone));
 }
 
 /// As for text: nothing found is no success, and what a reader has seen has its status.

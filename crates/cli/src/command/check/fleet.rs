@@ -6,22 +6,20 @@ use super::in_order::{in_order, processors};
 use super::into::{self, Done};
 use super::names::Item;
 use super::permits::Permits;
-use super::{shard, survey_one, walk};
-use crate::failure::{Failure, Reason, complain};
+use super::single::{Manner, Outcome, judged, state, write_error};
+use super::walk;
+use crate::failure::{Failure, complain};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
-use crate::render::report::rows::{self, State};
-use crate::render::report::{json, page};
-use crate::report::{CHECK, Report, Target};
+use crate::render::report::page;
+use crate::report::{CHECK, Report};
 use crate::tally::{Seen, Tally};
 use crate::target::object::{self, Requests};
-use crate::target::{self, DiskOverrides, Named};
-use crate::words;
+use crate::target::{self, DiskOverrides};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Targets up to which a page has all of each; with more it is that of a fleet.
@@ -29,18 +27,6 @@ pub(super) const PAGE: usize = 100;
 
 /// Targets that are waited for at one time, where servers have them.
 pub(super) const IN_FLIGHT: usize = 64;
-
-/// Fate of a target.
-enum Outcome {
-    /// Its lines, what is counted of it, and the requests that it took.
-    Checked(Vec<u8>, Box<Target>, Requests),
-    /// The name, the class of the error, and the error.
-    Unread(String, &'static str, String),
-    /// A file that holds nothing known.
-    Other(String),
-    /// Lines of it are there already.
-    Done,
-}
 
 /// Checks what `names` has, and writes the lines of each in that order.
 pub(super) fn run(
@@ -58,10 +44,10 @@ pub(super) fn run(
                     "--html of --into needs --jsonl: rows have no messages".into(),
                 ));
             }
-            let objects = objects_of(path, args);
+            let objects = objects_of(path, args, overrides);
             let now = |name: &str| match objects.get(name) {
                 Some(etag) => etag.clone(),
-                None => state(&target::Target::parse(name), args).etag,
+                None => state(&target::Target::parse(name), &args.disk, overrides).etag,
             };
             let (file, done) = into::open(path, is_rows, now)?;
             (Some(file), done)
@@ -72,9 +58,10 @@ pub(super) fn run(
     let bar = progress::of_fleet(total, args.quiet);
     let mut sink = Sink::new(args, out, counted);
     let mut failed = None;
-    // Threads that wait for servers are many; files are read by as many as there are processors.
     let permits = Permits::new(processors());
-    let work = |item| check(item, args, overrides, &done, &permits);
+    let manner =
+        Manner { disk: &args.disk, overrides, form: args.output.form(), permits: &permits };
+    let work = |item| manner.check(item, |name, etag| done.has(name, etag));
     in_order(threads, names, work, |outcome, is_more| {
         // Where nothing follows at once, a reader gets what is there.
         let written = sink.take(outcome).and_then(|()| match is_more {
@@ -95,51 +82,9 @@ pub(super) fn run(
     }
 }
 
-/// Checks one target, unless it is done with.
-fn check(
-    item: Item,
-    args: &Check,
-    overrides: &DiskOverrides,
-    done: &Done,
-    permits: &Permits,
-) -> Outcome {
-    let (name, is_found) = match item {
-        Item::Named(name) => (name, false),
-        Item::Found(name) => (name, true),
-        Item::Unread(why) => return Outcome::Unread(String::new(), "unreadable", why),
-    };
-    let is_here = name.as_ref().is_ok_and(|name| !name.is_remote());
-    let _permit = is_here.then(|| permits.take());
-    let state = name.as_ref().map(|name| state(name, args)).unwrap_or_default();
-    if name.as_ref().is_ok_and(|name| done.has(name.typed(), &state.etag)) {
-        return Outcome::Done;
-    }
-    match survey_one(&name, overrides) {
-        Ok(target) if is_found && !walk::is_image(&target) => Outcome::Other(target.target),
-        Ok(target) => {
-            let mut lines = Vec::new();
-            let written = match args.output.form() {
-                Form::Rows => rows::write(&target, &state, &mut lines),
-                _ => json::write_line(CHECK, &target, &state, &mut lines),
-            };
-            match written {
-                Ok(()) => {
-                    let requests = name.as_ref().map(Requests::of).unwrap_or_default();
-                    Outcome::Checked(lines, Box::new(target), requests)
-                }
-                Err(e) => Outcome::Unread(target.target, "unreadable", words::os(&e)),
-            }
-        }
-        Err(Reason(why)) => {
-            let typed = name.as_ref().map_or(String::new(), |name| name.typed().to_owned());
-            Outcome::Unread(typed, class(&name), why)
-        }
-    }
-}
-
 /// The states of the objects of which the file at `path` has lines: of those that are listed, as
 /// they are listed; of others, as their stores say it, which is asked of many at a time.
-fn objects_of(path: &Path, args: &Check) -> HashMap<String, String> {
+fn objects_of(path: &Path, args: &Check, overrides: &DiskOverrides) -> HashMap<String, String> {
     let named: HashSet<String> = into::names(path).filter(|name| object::is_meant(name)).collect();
     let mut states = HashMap::new();
     if named.is_empty() {
@@ -150,7 +95,7 @@ fn objects_of(path: &Path, args: &Check) -> HashMap<String, String> {
         // One that cannot be listed is said when it is listed for its objects.
         let Ok((target, _)) = found else { break };
         if named.contains(target.typed()) {
-            let etag = state(&target, args).etag;
+            let etag = state(&target, &args.disk, overrides).etag;
             states.insert(target.typed().to_owned(), etag);
         }
     }
@@ -158,7 +103,7 @@ fn objects_of(path: &Path, args: &Check) -> HashMap<String, String> {
     let ask = |name: String| {
         let target = target::Target::parse(&name);
         let etag = target.only_object().map_or_else(String::new, object::Spelling::current_state);
-        (name, judged(etag, args))
+        (name, judged(etag, &args.disk))
     };
     in_order(IN_FLIGHT, left.into_iter(), ask, |(name, etag), _| {
         states.insert(name, etag);
@@ -167,62 +112,10 @@ fn objects_of(path: &Path, args: &Check) -> HashMap<String, String> {
     states
 }
 
-/// The word for the state of a target, with what was said of its disk; empty for no state.
-fn judged(etag: String, args: &Check) -> String {
-    let words = args.disk.words().join(" ");
-    let said = if words.is_empty() { 0 } else { shard::fnv1a(words.as_bytes()) };
-    if etag.is_empty() { etag } else { format!("{etag}-{said:x}") }
-}
-
-/// The state of a target that is one file or object, as it is judged: by the file, and by what was
-/// said of the disk.
-fn state(name: &target::Target, args: &Check) -> State {
-    if let Some(object) = name.only_object() {
-        let (size, etag) = object.state();
-        return State { size, etag: judged(etag, args) };
-    }
-    let known = name.only_path().and_then(|path| fs::metadata(path).ok());
-    known.filter(fs::Metadata::is_file).map_or_else(State::default, |file| {
-        let times = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
-        let etag = format!(
-            "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}",
-            times.0,
-            times.1,
-            times.2,
-            times.3,
-            file.ino(),
-            file.len()
-        );
-        State { size: file.len(), etag: judged(etag, args) }
-    })
-}
-
-/// The class of the error of a target that could not be read. Only a regular file is opened again:
-/// a pipe would wait for a writer.
-fn class(name: &Named) -> &'static str {
-    let Ok(name) = name else { return "name" };
-    if let Some(class) = name.object_error() {
-        return class;
-    }
-    if name.is_remote() {
-        return "remote";
-    }
-    let opened = |path| match fs::metadata(path) {
-        Ok(found) if found.is_file() => File::open(path).err(),
-        found => found.err(),
-    };
-    match name.paths().into_iter().find_map(opened).map(|e| e.kind()) {
-        Some(ErrorKind::NotFound) => "not found",
-        Some(ErrorKind::PermissionDenied) => "denied",
-        Some(_) => "unreadable",
-        None => "refused",
-    }
-}
-
 /// Place that lines go to, and what is counted of them.
 struct Sink {
     out: Box<dyn Write>,
-    is_rows: bool,
+    form: Form,
     tally: Tally,
     requests: Requests,
     /// Names of files that hold nothing known: how many, and the first few.
@@ -241,7 +134,7 @@ impl Sink {
         };
         Sink {
             out,
-            is_rows: args.output.form() == Form::Rows,
+            form: args.output.form(),
             tally,
             requests: Requests::default(),
             others: (0, Vec::new()),
@@ -280,10 +173,7 @@ impl Sink {
                         self.kept = None;
                     }
                 }
-                match self.is_rows {
-                    true => rows::write_error(&name, class, &why, &mut self.out)?,
-                    false => json::write_error(CHECK, &name, class, &why, &mut self.out)?,
-                }
+                write_error(self.form, (&name, class, &why), &mut self.out)?;
             }
         }
         Ok(())

@@ -1,0 +1,163 @@
+"""Check of how disk images are laid out: what `trueline check` says, as values.
+
+    >>> import trueline
+    >>> trueline.check("vm.qcow2", for_="ssd-16k", follow=True)["verdict"]
+    'misaligned'
+
+`rows`, `batches`, `write_parquet` and `SCHEMA` need pyarrow: pip install 'trueline[arrow]'.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._native import Checker
+from ._report import Container, Finding, Grain, Image, Options, Provider, Report, Table, Unread
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .arrow import SCHEMA, batches, rows, write_parquet
+
+    Target = str | os.PathLike[str]
+
+__all__ = [
+    "Container",
+    "Error",
+    "Finding",
+    "Grain",
+    "Image",
+    "Options",
+    "Provider",
+    "Report",
+    "SCHEMA",
+    "Table",
+    "Unread",
+    "batches",
+    "check",
+    "check_many",
+    "rows",
+    "write_parquet",
+]
+
+# Threads that wait for servers; files are read by as many as there are processors.
+THREADS = 64
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Error(Exception):
+    """Reason for which a target could not be read: `target`, `error_class`, and the text."""
+
+    def __init__(self, target: str, error_class: str, text: str) -> None:
+        super().__init__(target, error_class, text)
+        self.target = target
+        self.error_class = error_class
+
+    def __str__(self) -> str:
+        return str(self.args[2])
+
+
+def check(target: Target, **options: Unpack[Options]) -> Report:
+    """Report on a disk, image or object, as a line of `trueline check --jsonl`.
+
+    Options are those of `trueline check` that say what a disk is: `for_="ssd-16k"`,
+    `physical="4096+3584"`, `grain=["chunk=64k"]`, `follow=True`.
+
+    Raises `Error` where the target cannot be read, `ValueError` for a wrong option.
+    """
+    line: Any = json.loads(checker(options).line(target))
+    if "error" in line:
+        raise Error(line["target"], line["error_class"], line["error"])
+    report: Report = line
+    return report
+
+
+def check_many(
+    targets: Iterable[Target], *, threads: int = THREADS, **options: Unpack[Options]
+) -> Iterator[Report | Unread]:
+    """Reports on targets, in their order, each as soon as it and those before it are there.
+
+    A target that cannot be read has one too, with the keys `error_class` and `error`. Targets
+    are taken as they are wanted, so that a list may have any length.
+
+    Raises `ValueError` for a wrong option.
+    """
+    line = checker(options).line
+    return in_order(lambda target: json.loads(line(target)), targets, threads)
+
+
+def checker(options: Options) -> Checker:
+    """Checker with these options, the last few of which are kept."""
+    made: Callable[[tuple[str, ...]], Checker] = _checker
+    if options.get("key_file"):
+        # A passphrase is not kept for longer than it is needed, and is read anew.
+        made = _checker.__wrapped__
+    return made(_words(options))
+
+
+@lru_cache(maxsize=16)
+def _checker(words: tuple[str, ...]) -> Checker:
+    return Checker(words)
+
+
+# Threads that a checker waits for do not exist in a process that was forked.
+os.register_at_fork(after_in_child=_checker.cache_clear)
+
+
+def _words(options: Options) -> tuple[str, ...]:
+    """The options as words of a command line."""
+    words: list[str] = []
+    for name, value in options.items():
+        option = "--" + name.rstrip("_").replace("_", "-")
+        values: Any = value if isinstance(value, (list, tuple)) else [value]
+        for one in values:
+            if one is True:
+                words.append(option)
+            elif one is not None and one is not False:
+                words.append(f"{option}={os.fspath(one) if isinstance(one, os.PathLike) else one}")
+    return tuple(words)
+
+
+def in_order(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int
+) -> Iterator[_Result]:
+    """Results of `work`, done by `threads` at a time, in the order of the items."""
+    if isinstance(items, (str, bytes, os.PathLike)):
+        raise TypeError(f"{items!r} is one target: give a list of them, or call check")
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, and are {threads}")
+    return _in_order(work, items, threads)
+
+
+def _in_order(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int
+) -> Iterator[_Result]:
+    ahead: deque[Future[_Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                ahead.append(pool.submit(work, item))
+                # One that takes long holds up those behind it, up to so many.
+                if len(ahead) >= 4 * threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for left in ahead:
+                left.cancel()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("SCHEMA", "batches", "rows", "write_parquet"):
+        from . import arrow
+
+        return getattr(arrow, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

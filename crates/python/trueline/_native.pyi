@@ -1,0 +1,9 @@
+import os
+from collections.abc import Sequence
+
+class Checker:
+    """Checker of targets with one set of options, as words of a command line."""
+
+    def __init__(self, words: Sequence[str]) -> None: ...
+    def line(self, target: str | os.PathLike[str]) -> bytes: ...
+    def rows(self, target: str | os.PathLike[str]) -> bytes: ...
