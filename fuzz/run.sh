@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members unlock newfs model trace journal nbd_haggle nbd_transmit
+[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members unlock newfs model trace journal qcow2 nbd_haggle nbd_transmit
 
 # Ends with a line on stderr and in the list that `make test` prints at its end.
 skip() {
@@ -57,6 +57,7 @@ for target; do
         hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/base/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
         trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
+        qcow2) echo "fuzz: make it a case of crates/geom/tests/qcow2/hostile.rs" >&2 ;;
         journal) echo "fuzz: make it a case of crates/geom/tests/moves/main.rs" >&2 ;;
         nbd_*) echo "fuzz: make it a case of crates/serve/tests/serve/nbd/hostile.rs" >&2 ;;
         unlock) echo "fuzz: make it a case of crates/unlock/tests/hostile/main.rs" >&2 ;;

@@ -1,10 +1,21 @@
 //! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, encrypted
-//! volumes, models and the network block device server. What must hold is said once, in the
-//! `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and `crates/serve`.
+//! volumes, models, images that are written and the network block device server. What must hold is said once, in the
+//! `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and `crates/serve`, and in
+//! `crates/geom/tests/qcow2/hostile.rs`.
 
 #![forbid(unsafe_code)]
 
 pub mod input;
+
+// Images to write to, in memory.
+#[path = "../../crates/geom/tests/qcow2/blank.rs"]
+mod blank;
+#[path = "../../crates/geom/tests/qcow2/guest.rs"]
+mod guest;
+#[path = "../../crates/geom/tests/qcow2/hostile.rs"]
+pub mod qcow2;
+#[path = "../../crates/geom/tests/qcow2/tape.rs"]
+mod tape;
 
 #[path = "../../crates/geom/tests/hostile/cases.rs"]
 pub mod cases;

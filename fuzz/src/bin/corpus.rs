@@ -3,7 +3,7 @@
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
 //! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; volumes
-//! of LUKS under DIR/unlock; and the models under DIR/model. `corpus show taste|parser|edit FILE`
+//! of LUKS under DIR/unlock; images under DIR/qcow2; and the models under DIR/model. `corpus show taste|parser|edit FILE`
 //! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
@@ -34,7 +34,7 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     for target in
         ["taste", "parser", "hexdump", "edit", "texts", "volumes", "members", "newfs", "model"]
             .into_iter()
-            .chain(["unlock"])
+            .chain(["unlock", "qcow2"])
     {
         std::fs::create_dir_all(into.join(target))?;
     }
@@ -52,6 +52,9 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
             std::fs::write(into.join("members").join(name), [3, version, level, layout, 15])?;
         }
     }
+    // A plain image and one of everything, with twenty requests each.
+    std::fs::write(into.join("qcow2").join("plain"), [1, 2, 4, 0, 20, 9])?;
+    std::fs::write(into.join("qcow2").join("all"), [3, 3, 4, 3, 20, 7])?;
     let group = [volumes::TEXT.as_bytes(), &[0], &volumes::thin_pool()].concat();
     std::fs::write(into.join("volumes").join("every-kind"), group)?;
     for (nth, text) in TEXTS.iter().enumerate() {

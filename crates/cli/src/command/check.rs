@@ -5,7 +5,7 @@ use crate::failure::{Failure, Reason, complain};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
-use crate::render::report::{json, list, page, prometheus, rows, sarif, text};
+use crate::render::report::{alignment, json, list, page, prometheus, rows, sarif, text};
 use crate::report::{self, Report, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
@@ -82,20 +82,21 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(status));
     }
     if !report.targets.is_empty() || report.errors.is_empty() || args.output.is_for_programs() {
-        match print_as(&report, &args.output, &args.list) {
+        let heading = args.alignment.then_some(!args.list.no_header);
+        match print_as(&report, &args.output, &args.list, heading) {
             // The reader has read what it wanted; the caller still waits for the status.
             Ok(()) | Err(Failure::Pipe) => {}
             Err(failure) => return Err(failure),
         }
     }
-    if !args.output.is_for_programs() && !args.list.is_wanted() && !is_host {
+    if !args.output.is_for_programs() && !args.prints_list() && !is_host {
         for hint in scattered(&report) {
             // As above: a reader that has gone is no error.
             let _ = words::say(&hint);
         }
     }
     let unknown = unknown(&report);
-    if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
+    if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.prints_list() {
         let are = if unknown == 1 {
             "1 target is unknown".into()
         } else {
@@ -319,11 +320,17 @@ pub(crate) fn announce(report: &Report) {
 
 /// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
-    print_as(report, output, &List::default())
+    print_as(report, output, &List::default(), None)
 }
 
-/// Prints `report` in the form of the options; a list replaces the text.
-fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
+/// Prints `report` in the form of the options; a list replaces the text, and one of the alignments
+/// of VHDs, with a heading or without, that list.
+fn print_as(
+    report: &Report,
+    output: &Output,
+    list: &List,
+    heading: Option<bool>,
+) -> Result<(), Failure> {
     if let Some(path) = &output.html {
         write_file(path, |file| match report.targets.len() {
             ..=fleet::PAGE => page::write(report, &Made::now(), file),
@@ -343,6 +350,9 @@ fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure
     } else if output.prometheus {
         announce(report);
         prometheus::write(report, &mut stdout)?;
+    } else if let Some(header) = heading {
+        announce(report);
+        alignment::write(report, header, &mut stdout)?;
     } else if list.is_wanted() {
         announce(report);
         list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;

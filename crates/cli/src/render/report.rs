@@ -1,5 +1,6 @@
 //! A report in each of its forms: text, JSON, SARIF, Prometheus, a page, a list.
 
+pub(crate) mod alignment;
 pub(crate) mod group;
 pub(crate) mod json;
 pub(crate) mod list;

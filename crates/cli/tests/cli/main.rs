@@ -65,6 +65,7 @@ mod status;
 mod targets;
 mod terminal;
 mod ublk;
+mod vhd_alignment;
 mod widths;
 mod written;
 

@@ -1,6 +1,7 @@
 //! A guest that does what it likes, and a plain model of its disk.
 
 use super::tape::File;
+use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::class::qcow2::writing::NotWritable;
@@ -26,8 +27,8 @@ pub(crate) fn of_base(at: usize) -> u8 {
     u8::try_from(at / 256 % 251).unwrap() | 1
 }
 
-/// The disk in an image, over a backing file of `base` bytes if that is not 0.
-pub(crate) fn open(file: &File, base: usize) -> Result<ImageStore, NotWritable> {
+/// The file of an image, and a backing file of `base` bytes if that is not 0.
+pub(crate) fn disks(file: &File, base: usize) -> Vec<Disk> {
     let disk = |name: &str, file: &File| {
         let topology = Topology::new(512, file.length());
         Disk::new(name, Box::new(file.clone()), topology)
@@ -39,7 +40,12 @@ pub(crate) fn open(file: &File, base: usize) -> Result<ImageStore, NotWritable> 
         disks[0].references = vec![("base".into(), 1)];
         disks[1].format = Some("raw".into());
     }
-    let graph = Graph::taste(disks, Limits::default());
+    disks
+}
+
+/// The disk in an image, over a backing file of `base` bytes if that is not 0.
+pub(crate) fn open(file: &File, base: usize) -> Result<ImageStore, NotWritable> {
+    let graph = Graph::taste(disks(file, base), Limits::default());
     let contents = graph.find(".disk").expect("a disk in it");
     ImageStore::open(&graph, contents)
 }
@@ -72,15 +78,19 @@ impl Asked {
         }
     }
 
-    /// Does it to a store.
+    /// Does it to a store, which takes it.
     pub(crate) fn run(self, store: &impl Store) {
-        let done = match self {
+        assert_eq!(self.try_run(store), Ok(()), "{self:?}");
+    }
+
+    /// Does it to a store, which may refuse it.
+    pub(crate) fn try_run(self, store: &impl Store) -> Result<(), Errno> {
+        match self {
             Asked::Write(at, length, byte) => store.write_at(&vec![byte; length], at as u64),
             Asked::Through(at, length, byte) => store.write_through(&vec![byte; length], at as u64),
             Asked::Zero(at, length) => store.zero(at as u64, length as u64),
             Asked::Flush => store.flush(),
-        };
-        assert_eq!(done, Ok(()), "{self:?}");
+        }
     }
 
     /// The range that it changes, and the byte that is there afterwards.

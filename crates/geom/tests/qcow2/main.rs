@@ -5,6 +5,7 @@
 mod blank;
 mod crash;
 mod guest;
+mod hostile;
 mod model;
 mod recording;
 mod refusals;

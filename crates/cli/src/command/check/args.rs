@@ -26,6 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check -r s3://images/ --rows --into images.jsonl
   trueline check -r /vm --shard 0/8 --rows > part-0.jsonl
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
+  trueline check --alignment -r /vm
 
 Exit status:
   0  nothing at or above --fail-on
@@ -76,8 +77,22 @@ pub(crate) struct Check {
     pub quiet: bool,
     #[command(flatten)]
     pub list: List,
+    /// Print 1 or 0 for each VHD and VHDX, as Get-VHD's Alignment is
+    #[arg(
+        long,
+        conflicts_with_all =
+            ["json", "jsonl", "rows", "sarif", "prometheus", "columns", "bytes", "quiet"],
+    )]
+    pub alignment: bool,
     #[command(flatten)]
     pub output: Output,
+}
+
+impl Check {
+    /// True if a list is printed in place of text.
+    pub(crate) fn prints_list(&self) -> bool {
+        self.alignment || self.list.is_wanted()
+    }
 }
 
 /// Form in which a report is printed.
