@@ -3,8 +3,9 @@
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
 //! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; volumes
-//! of LUKS under DIR/unlock; images under DIR/qcow2; and the models under DIR/model. `corpus show taste|parser|edit FILE`
-//! prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
+//! of LUKS under DIR/unlock; images under DIR/qcow2; and the models under DIR/model. `corpus show
+//! taste|parser|edit FILE` prints the disks of one input as hexdump text: what a crash leaves, as
+//! golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;
