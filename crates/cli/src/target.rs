@@ -4,6 +4,7 @@
 //! like a kind of disk may be a file: the files that exist at that moment decide.
 
 mod follow;
+mod home;
 mod memory;
 #[cfg(feature = "cloud")]
 pub(crate) mod object;

@@ -209,6 +209,11 @@ impl Object {
         Ok(())
     }
 
+    /// True if reads are fetched as they come because a program reads it.
+    pub fn reads_as_asked(&self) -> bool {
+        self.state().is_unbounded
+    }
+
     /// Requests that it took so far.
     pub fn counts(&self) -> Counts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -5,13 +5,14 @@
 //! image's own directory or below; never to a device, through a link out of there, or to another
 //! protocol.
 
-use super::open::{image, stem};
+use super::home::{Home, allowed, is_plain};
+use super::open::image;
 use super::parts::{Joined, Parts};
 use super::{DiskOverrides, Target};
 use crate::failure::Reason;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::format::{Reference, Sign};
@@ -21,8 +22,6 @@ use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry;
 use trueline_host::disk::file::{self, Access};
 
-/// Files that are followed to from the disks of one target.
-const MOST: usize = 256;
 /// Names that are not followed, and said, of one file.
 const SAID: usize = 8;
 
@@ -35,13 +34,12 @@ pub(super) fn follow(
     overrides: &DiskOverrides,
 ) -> Vec<PathBuf> {
     let mut tried = Vec::new();
-    let mut paths: Vec<Option<PathBuf>> =
-        target.sources().iter().map(|source| source.path().map(Path::to_owned)).collect();
+    let mut homes: Vec<Home> = target.sources().iter().map(Home::of).collect();
     let named = disks.len();
-    let mut places: Vec<Option<PathBuf>> =
-        paths.iter().map(|path| place(path.as_deref())).collect();
-    for (path, disk) in paths.iter().zip(&mut *disks) {
-        let parts = path.as_deref().and_then(Parts::of);
+    let mut places: Vec<Option<PathBuf>> = homes.iter().map(Home::place).collect();
+    for (home, disk) in homes.iter().zip(&mut *disks) {
+        let path = home.file();
+        let parts = path.and_then(Parts::of);
         // Several that are named are looked at each by itself.
         let apart = |parts: &Parts| !places.iter().flatten().any(|place| parts.include(place));
         if let (Some(path), Some(parts)) = (path, parts.filter(apart)) {
@@ -50,10 +48,10 @@ pub(super) fn follow(
             join(path, &parts, disk, overrides);
         }
     }
-    let mut signs: Vec<Option<Sign>> = paths
+    let mut signs: Vec<Option<Sign>> = homes
         .iter()
         .zip(&mut *disks)
-        .map(|(path, disk)| sign(disk).filter(|_| path.is_some()))
+        .map(|(home, disk)| if home.is_none() { None } else { sign(disk) })
         .collect();
     let mut at = 0;
     while at < disks.len() {
@@ -63,8 +61,9 @@ pub(super) fn follow(
         references.retain(|reference| names.insert(reference.name.clone()));
         let mut wrong = 0;
         for reference in references {
-            let Some(from) = paths[at].clone() else { continue };
-            let known = known(&reference, &from, at, &places, &signs);
+            let from = homes[at].clone();
+            let Some(path) = from.path() else { continue };
+            let known = known(&reference, (&from, &path), at, &places, &signs);
             if let Some(known) = known {
                 // The name says what the bytes are, and not the bytes themselves.
                 let format = reference.format.as_deref().map(format_of);
@@ -78,18 +77,20 @@ pub(super) fn follow(
             if !overrides.follow {
                 continue;
             }
-            let opened = if disks.len() - named < MOST {
-                let name = beside(&from, &reference.name);
-                tried.extend(is_plain(&name).then(|| from.with_file_name(&name)));
-                allowed(&from, &name).and_then(|path| match Some(&path) == places[at].as_ref() {
+            let most = from.most();
+            let opened = if disks.len() - named < most {
+                let name = beside(&path, &reference.name);
+                let is_tried = from.file().is_some() && is_plain(&name);
+                tried.extend(is_tried.then(|| path.with_file_name(&name)));
+                from.allowed(&name).and_then(|home| match home.place() == places[at] {
                     true => Err(Reason("it is the file itself".into())),
-                    false => open(path, &reference, overrides),
+                    false => open(home, &reference, overrides),
                 })
             } else {
-                Err(Reason(format!("{MOST} files were followed already")))
+                Err(Reason(format!("{most} files were followed already")))
             };
             match opened {
-                Ok((path, mut disk)) => {
+                Ok((home, mut disk)) => {
                     let taken = disks.iter().any(|other| other.name == disk.name);
                     if taken || disk.name.is_empty() {
                         disk.name = format!("{}-{}", disk.name, disks.len());
@@ -98,8 +99,8 @@ pub(super) fn follow(
                     disks[at].references.push((reference.name, next));
                     signs.push(sign(&mut disk));
                     disks.push(disk);
-                    places.push(Some(path.clone()));
-                    paths.push(Some(path));
+                    places.push(home.place());
+                    homes.push(home);
                 }
                 Err(Reason(why)) => {
                     wrong += 1;
@@ -146,23 +147,18 @@ fn join(from: &Path, parts: &Parts, disk: &mut Disk, overrides: &DiskOverrides) 
     *disk = Disk { findings, format, ..whole };
 }
 
-/// The file at a path, whatever leads there.
-fn place(path: Option<&Path>) -> Option<PathBuf> {
-    path?.canonicalize().ok()
-}
-
 /// The disk of the target that a reference in number `at`, the file `from`, means: by its path;
 /// else by its identity, or by the last part of its name if one disk alone has that.
 fn known(
     reference: &Reference,
-    from: &Path,
+    (home, from): (&Home, &Path),
     at: usize,
     places: &[Option<PathBuf>],
     signs: &[Option<Sign>],
 ) -> Option<usize> {
     let others = || (0..places.len()).filter(|&other| other != at);
     let name = beside(from, &reference.name);
-    let meant = place(Some(&from.parent().unwrap_or(Path::new("")).join(name)));
+    let meant = home.place_of(from.parent().unwrap_or(Path::new("")).join(name));
     let exact = meant.and_then(|meant| others().find(|&n| places[n].as_ref() == Some(&meant)));
     // One that has no name is known by its identity alone.
     let by_identity = || {
@@ -226,44 +222,15 @@ fn sign(disk: &mut Disk) -> Option<Sign> {
     found
 }
 
-/// The file that `name`, in the container `from`, may lead to. Errors: the reason for which it may
-/// not.
-fn allowed(from: &Path, name: &str) -> Result<PathBuf, Reason> {
-    let refuse = |why: &str| Err(Reason(why.into()));
-    if name.contains(':') {
-        return refuse("it names a protocol, or has a colon");
-    }
-    if !is_plain(name) {
-        return refuse("it leads out of the image's directory");
-    }
-    let directory = from.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new(".")).canonicalize()?;
-    let path = directory.join(name).canonicalize()?;
-    if !path.starts_with(&directory) {
-        return refuse("it is a link that leads out of the image's directory");
-    }
-    if !path.metadata()?.is_file() {
-        return refuse("it is not a regular file");
-    }
-    Ok(path)
-}
-
-/// True if a name is that of a file beside another one, or below.
-fn is_plain(name: &str) -> bool {
-    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    plain && !name.is_empty() && !name.contains('\0')
-}
-
-/// Opens a file that a container names, for reading.
+/// Opens a file or object that a container names, for reading.
 fn open(
-    path: PathBuf,
+    home: Home,
     reference: &Reference,
     overrides: &DiskOverrides,
-) -> Result<(PathBuf, Disk), Reason> {
-    let opened = file::open_for(&path, Access::Read)?;
-    let disk = image(stem(&path), Box::new(opened.store), overrides);
+) -> Result<(Home, Disk), Reason> {
+    let disk = home.open(overrides)?;
     let format = reference.format.as_deref().map(format_of);
-    Ok((path, Disk { format, ..disk }))
+    Ok((home, Disk { format, ..disk }))
 }
 
 #[cfg(test)]

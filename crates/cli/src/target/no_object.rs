@@ -28,6 +28,18 @@ impl Spelling {
         None
     }
 
+    pub(super) fn uri(&self) -> &str {
+        match self.0 {}
+    }
+
+    pub(super) fn beside(&self, _: &str) -> Result<Spelling, Reason> {
+        match self.0 {}
+    }
+
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn open(&self, _: String, _: &DiskOverrides, _: Access) -> Result<Disk, Reason> {
         match self.0 {}
     }

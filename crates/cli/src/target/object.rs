@@ -4,19 +4,25 @@
 use super::open::image;
 use super::{DiskOverrides, Source, Target};
 use crate::failure::Reason;
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
-use std::sync::Arc;
-use trueline_cloud::{Counts, Listed, ListedObject, Object, ObjectError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use trueline_cloud::{Counts, ErrorClass, Listed, ListedObject, Object, ObjectError};
 use trueline_geom::graph::Disk;
 use trueline_host::disk::file::Access;
 
 /// Object as typed, or as a listing has it.
 #[derive(Clone, Debug)]
-pub(crate) struct Spelling(Arc<Object>);
+pub(crate) struct Spelling {
+    object: Arc<Object>,
+    /// Objects that names in it led to, by those names: what was fetched of them is kept while it
+    /// is tasted again.
+    others: Arc<Mutex<BTreeMap<String, Spelling>>>,
+}
 
 impl PartialEq for Spelling {
     fn eq(&self, other: &Spelling) -> bool {
-        self.0.uri() == other.0.uri()
+        self.uri() == other.uri()
     }
 }
 
@@ -38,7 +44,62 @@ impl Spelling {
     /// by a listing alone.
     pub(super) fn parse(text: &str) -> Option<Spelling> {
         let is_whole = is_meant(text) && !text.contains(['#', ',']);
-        is_whole.then(|| Spelling(Arc::new(Object::new(text, None))))
+        is_whole.then(|| Spelling::new(Object::new(text, None)))
+    }
+
+    fn new(object: Object) -> Spelling {
+        Spelling { object: Arc::new(object), others: Arc::default() }
+    }
+
+    /// URI that it was given.
+    pub(super) fn uri(&self) -> &str {
+        self.object.uri()
+    }
+
+    /// The object that `name`, in this one, leads to: one beside it, or below.
+    ///
+    /// Errors: a URI with a query, which is a signature of this object alone.
+    pub(super) fn beside(&self, name: &str) -> Result<Spelling, Reason> {
+        let uri = self.uri();
+        if uri.contains('?') || name.contains(['?', '%']) {
+            return Err(Reason("its URI has a query, or would have one".into()));
+        }
+        let mut others = self.others();
+        if let Some(other) = others.get(name) {
+            return Ok(other.clone());
+        }
+        let directory = uri.rsplit_once('/').map_or(uri, |(directory, _)| directory);
+        let other = Spelling::new(Object::new(&format!("{directory}/{name}"), None));
+        if self.object.reads_as_asked() {
+            other.object.read_as_asked()?;
+        }
+        others.insert(name.into(), other.clone());
+        Ok(other)
+    }
+
+    /// True if names in it led to other objects, of which its state says nothing.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        !self.others().is_empty()
+    }
+
+    fn others(&self) -> MutexGuard<'_, BTreeMap<String, Spelling>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This object, then those that it led to, but for any that a store does not have or give: that
+    /// is a finding about this one.
+    fn all(&self) -> Vec<Spelling> {
+        let others: Vec<Spelling> = self.others().values().cloned().collect();
+        let is_there = |other: &&Spelling| {
+            let class = other.object.failure().map(|failure| failure.class);
+            let is_away = |class| {
+                use ErrorClass::{Denied, Name, NotFound, Refused};
+                matches!(class, Name | NotFound | Denied | Refused)
+            };
+            !class.is_some_and(is_away)
+        };
+        let others = others.iter().filter(is_there).flat_map(Spelling::all);
+        std::iter::once(self.clone()).chain(others).collect()
     }
 
     /// Opens the object as a disk called `name`.
@@ -49,32 +110,32 @@ impl Spelling {
         access: Access,
     ) -> Result<Disk, Reason> {
         if access.writes() {
-            let uri = self.0.uri();
+            let uri = self.uri();
             return Err(Reason(format!(
                 "open {uri}: objects are read, not written: copy it to a file"
             )));
         }
-        Ok(image(name, Box::new(self.0.store()?), overrides))
+        Ok(image(name, Box::new(self.object.store()?), overrides))
     }
 
     /// State of the object: length in bytes, and a word that changes whenever it is written. Asks
     /// for it unless it was listed or opened; empty for one that cannot be opened.
     pub(crate) fn state(&self) -> (u64, String) {
-        if let Some(Listed { size, etag }) = self.0.listed() {
+        if let Some(Listed { size, etag }) = self.object.listed() {
             return (*size, etag.clone());
         }
-        self.0.connect().map(|opened| (opened.length, opened.etag.clone())).unwrap_or_default()
+        self.object.connect().map(|opened| (opened.length, opened.etag.clone())).unwrap_or_default()
     }
 
     /// The word of [`Spelling::state`] as the store has it now, by the cheapest request; empty for
     /// one that cannot be read.
     pub(crate) fn current_state(&self) -> String {
-        self.0.peek().map(|opened| opened.etag).unwrap_or_default()
+        self.object.peek().map(|opened| opened.etag).unwrap_or_default()
     }
 
     /// Class of the error that ended its reading, if one did.
     pub(crate) fn error_class(&self) -> Option<&'static str> {
-        self.0.failure().map(|failure| failure.class.name())
+        self.all().iter().find_map(|object| object.object.failure()).map(|e| e.class.name())
     }
 }
 
@@ -82,18 +143,20 @@ impl Spelling {
 pub(super) fn fetch_missing(target: &Target) -> Result<bool, Reason> {
     let mut has_missed = false;
     for object in objects(target) {
-        has_missed |= object.0.fetch_missing()?;
+        has_missed |= object.fetch_missing()?;
     }
     Ok(has_missed)
 }
 
 /// Has what is read of the objects of `target` fetched as it is read.
 pub(super) fn read_as_asked(target: &Target) -> Result<(), Reason> {
-    objects(target).try_for_each(|object| object.0.read_as_asked().map_err(Reason::from))
+    objects(target).try_for_each(|object| object.read_as_asked().map_err(Reason::from))
 }
 
-fn objects(target: &Target) -> impl Iterator<Item = &Spelling> {
-    target.sources().iter().filter_map(Source::object)
+/// The objects of a target, each before those that it led to.
+fn objects(target: &Target) -> impl Iterator<Item = Arc<Object>> {
+    let named = target.sources().iter().filter_map(Source::object);
+    named.flat_map(Spelling::all).map(|object| object.object)
 }
 
 /// The objects whose names begin with `prefix`, as targets with their length in bytes, in the order
@@ -104,7 +167,7 @@ pub(crate) fn list(
     trueline_cloud::list(prefix).map(|entry| {
         let ListedObject { uri, listed } = entry?;
         let length = listed.size;
-        let object = Spelling(Arc::new(Object::new(&uri, Some(listed))));
+        let object = Spelling::new(Object::new(&uri, Some(listed)));
         Ok((Target::from_sources(vec![Source::of_object(&uri, object)], None), length))
     })
 }
@@ -122,7 +185,7 @@ impl Requests {
     pub(crate) fn of(target: &Target) -> Requests {
         let mut requests = Requests::default();
         for object in objects(target) {
-            let counts = object.0.counts();
+            let counts = object.counts();
             requests += Requests { objects: 1, all: counts, most: counts };
         }
         requests

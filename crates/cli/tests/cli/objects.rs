@@ -3,7 +3,7 @@
 
 use crate::object_server::{Contents, Faults, Server};
 use crate::recipe::{Recipe, Scratch};
-use crate::{Ran, fleet, lay, program, run, scratch};
+use crate::{Ran, containers, fleet, lay, program, run, scratch};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -260,4 +260,77 @@ fn objects_are_read_by_other_commands() {
         .output()
         .expect("qemu-img can be run");
     assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
+}
+
+/// A chain of images in a bucket is as one in a directory: followed where that is said, beside the
+/// image alone; and checked again whenever it is met, since its own state knows nothing of the rest.
+#[test]
+fn names_in_an_object_lead_to_objects_beside_it() {
+    let Some(here) = containers::made(containers::CHAIN) else { return };
+    let directory = here.path().join("images");
+    let script = "mkdir below
+        for n in ../base.qcow2 /base.qcow2 https://127.0.0.1/x base.qcow2?x=1; do
+            nth=$((nth + 1)); qemu-img create -q -u -f qcow2 -b \"$n\" -F qcow2 hostile-$nth.qcow2 32M
+        done
+        qemu-img create -q -u -f qcow2 -b absent.qcow2 -F qcow2 absent-1.qcow2 32M
+        qemu-img create -q -u -f qcow2 -b top.qcow2 -F qcow2 circle.qcow2 32M
+        qemu-img create -q -u -f qcow2 -b circle.qcow2 -F qcow2 around.qcow2 32M
+        qemu-img rebase -u -b around.qcow2 -F qcow2 circle.qcow2
+        cp mid.qcow2 below/mid.qcow2; cp base.qcow2 below/base.qcow2
+        qemu-img create -q -u -f qcow2 -b below/mid.qcow2 -F qcow2 above.qcow2 32M";
+    let done = std::process::Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(&directory)
+        .status()
+        .expect("a shell");
+    assert!(done.success());
+    let server = served(&directory, Faults::default());
+    let check = |options: &str, name: &str| {
+        let file = run(&directory, &format!("check --jsonl {options} {name}"));
+        let object = format!("check --jsonl {options} s3://bucket/{name}");
+        let object = with_bucket(here.path(), &server, &object);
+        (by_name(&file).remove(name), by_name(&object).remove(name))
+    };
+    for name in ["top.qcow2", "mid.qcow2", "above.qcow2"] {
+        for options in ["", "--follow", "--follow --for ssd-16k"] {
+            let (file, object) = check(options, name);
+            assert_eq!(file, object, "{options} {name}");
+            let verdict = if options.is_empty() { "unknown" } else { "aligned" };
+            assert_eq!(object.expect("a line")["verdict"], verdict, "{options} {name}");
+        }
+    }
+    for name in ["hostile-1", "hostile-2", "hostile-3", "hostile-4", "absent-1", "circle"] {
+        let before = server.requests().len();
+        let (_, object) = check("--follow", &format!("{name}.qcow2"));
+        let line = object.expect("a line").to_string();
+        assert!(line.contains("\"verdict\":\"unknown\""), "{name}: {line}");
+        assert_eq!(line.contains("is not followed: "), name != "circle", "{name}: {line}");
+        let asked = server.requests().split_off(before);
+        let wanted = |line: &&String| name == "circle" || !line.contains(&format!("{name}.qcow2"));
+        let others = asked.iter().filter(wanted).count();
+        assert!(others <= if name == "circle" { 40 } else { 2 }, "{name}: {asked:?}");
+    }
+    // Both states of a file behind it.
+    let command = "check --follow --rows s3://bucket/top.qcow2 --into out";
+    let lines = || {
+        with_bucket(here.path(), &server, command);
+        fs::read_to_string(here.path().join("out")).expect("lines")
+    };
+    let first = lines();
+    assert!(first.contains("\"etag\":\"\"") && first.contains("\"p1\""), "{first}");
+    fs::remove_file(directory.join("base.qcow2")).expect("a file");
+    assert!(!lines().contains("\"p1\""));
+    fs::copy(directory.join("below/base.qcow2"), directory.join("base.qcow2")).expect("a file");
+    assert_eq!(lines(), first);
+    if !crate::counters::here(&["nbdcopy", "qemu-img"]) {
+        return;
+    }
+    let compare = "qemu-img compare -f raw -F raw images/whole \"$uri\"";
+    let mut serve = program(here.path());
+    serve
+        .args(["serve", "--read-only", "--follow", "s3://bucket/top.qcow2", "--run", compare])
+        .envs([("AWS_ENDPOINT", server.url.as_str()), ("AWS_ALLOW_HTTP", "true")])
+        .envs([("AWS_SKIP_SIGNATURE", "true"), ("AWS_REGION", "us-east-1")]);
+    let ran = Ran::of(&serve.output().expect("the program can be run"));
+    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
 }

@@ -9,7 +9,7 @@ use crate::failure::Reason;
 use crate::render::report::json;
 use crate::render::report::rows::{self, State};
 use crate::report::{CHECK, Target};
-use crate::target::object::Requests;
+use crate::target::object::{self, Requests};
 use crate::target::open::followed;
 use crate::target::{self, DiskOverrides, Named};
 use crate::words;
@@ -49,7 +49,7 @@ impl Manner<'_> {
         };
         let is_here = name.as_ref().is_ok_and(|name| !name.is_remote());
         let _permit = is_here.then(|| self.permits.take());
-        let state =
+        let mut state =
             name.as_ref().map(|name| state(name, self.disk, self.overrides)).unwrap_or_default();
         if name.as_ref().is_ok_and(|name| is_done(name.typed(), &state.etag)) {
             return Outcome::Done;
@@ -57,6 +57,11 @@ impl Manner<'_> {
         match survey_one(&name, self.overrides) {
             Ok(target) if is_found && !walk::is_image(&target) => Outcome::Other(target.target),
             Ok(target) => {
+                let object = name.as_ref().ok().and_then(target::Target::only_object);
+                if object.is_some_and(object::Spelling::leads_elsewhere) {
+                    // What it says depends on objects that its own state does not know.
+                    state.etag.clear();
+                }
                 let mut lines = Vec::new();
                 let written = match self.form {
                     Form::Rows => rows::write(&target, &state, &mut lines),
