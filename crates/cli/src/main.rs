@@ -1,9 +1,11 @@
 //! The command `trueline`: the only crate that prints.
 
+mod appended;
 mod args;
 mod command;
 mod disk_options;
 mod failure;
+mod in_order;
 mod input_text;
 mod key_file;
 mod move_journal;
@@ -14,6 +16,7 @@ mod progress;
 mod remembered;
 mod render;
 mod report;
+mod shard;
 mod style;
 mod survey;
 mod tally;

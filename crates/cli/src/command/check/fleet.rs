@@ -2,18 +2,19 @@
 //! any size takes the same memory.
 
 use super::args::{Check, Form};
-use super::in_order::{in_order, processors};
 use super::into::{self, Done};
 use super::names::Item;
 use super::permits::Permits;
-use super::{shard, survey_one, walk};
+use super::{survey_one, walk};
 use crate::failure::{Failure, Reason, complain};
+use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
 use crate::render::report::rows::{self, State};
 use crate::render::report::{json, page};
 use crate::report::{CHECK, Report, Target};
+use crate::shard;
 use crate::tally::{Seen, Tally};
 use crate::target::object::{self, Requests};
 use crate::target::{self, DiskOverrides, Named};
