@@ -93,6 +93,9 @@ pub(crate) fn worded_lab(error: &LabFailure) -> String {
         Some(LabRemedy::NameTrace) => format!("{message}: name one with --trace FILE"),
         Some(LabRemedy::Wrap) => format!("{message}: --wrap folds them into it"),
         Some(LabRemedy::FewerRows) => format!("{message}: run fewer rows at a time with --row"),
+        Some(LabRemedy::SmallerShare) => {
+            format!("{message}: fewer --points, or a smaller --shard; --unlimited lifts the limit")
+        }
         Some(LabRemedy::FewerRowsOrPoints) => {
             format!("{message}: run fewer rows at a time with --row, or fewer points with --sweep")
         }

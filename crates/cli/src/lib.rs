@@ -1,11 +1,13 @@
 //! The command `trueline`: the only crate that prints; and [`checker`], by which other programs
 //! have what `check` says of a target.
 
+mod appended;
 mod args;
 pub mod checker;
 mod command;
 mod disk_options;
 mod failure;
+mod in_order;
 mod input_text;
 mod key_file;
 mod move_journal;
@@ -16,6 +18,7 @@ mod progress;
 mod remembered;
 mod render;
 mod report;
+mod shard;
 mod style;
 mod survey;
 mod tally;

@@ -86,14 +86,25 @@ pub(crate) fn of_fleet(total: Option<u64>, quiet: bool) -> ProgressBar {
     /// Least number of targets for a bar.
     const MANY: u64 = 32;
     let is_few = total.is_some_and(|total| total < MANY);
-    if quiet || is_few || !io::stderr().is_terminal() {
+    if quiet || is_few { ProgressBar::hidden() } else { of_things("check", total) }
+}
+
+/// A bar of the points of a sweep.
+pub(crate) fn of_points(total: u64) -> ProgressBar {
+    of_things("sweep", Some(total))
+}
+
+/// A bar with the mean pace, and the time left where `total` is known; none where stderr is no
+/// terminal.
+fn of_things(command: &str, total: Option<u64>) -> ProgressBar {
+    if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
     let pace = if roomy { " {pace}" } else { "" };
     let template = match total {
-        Some(_) => format!("check {{bar:16}} {{pos}}/{{len}}{pace} {{left}} {{wide_msg}}"),
-        None => format!("check {{pos}}{pace} {{elapsed}} {{wide_msg}}"),
+        Some(_) => format!("{command} {{bar:16}} {{pos}}/{{len}}{pace} {{left}} {{wide_msg}}"),
+        None => format!("{command} {{pos}}{pace} {{elapsed}} {{wide_msg}}"),
     };
     let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
     bar.with_style(style(&template))

@@ -26,6 +26,8 @@ pub enum Remedy {
     FewerRows,
     /// Fewer rows at a time, or fewer points of a sweep.
     FewerRowsOrPoints,
+    /// Fewer rows or points of a sweep at a time, or a smaller share of them.
+    SmallerShare,
 }
 
 impl fmt::Display for Remedy {
@@ -34,6 +36,7 @@ impl fmt::Display for Remedy {
             Remedy::NameTrace => "name one",
             Remedy::Wrap => "fold them into it (wrap)",
             Remedy::FewerRows => "run fewer rows at a time",
+            Remedy::SmallerShare => "sweep fewer rows or points at a time, or a smaller share",
             Remedy::FewerRowsOrPoints => "run fewer rows at a time, or sweep fewer points",
         })
     }

@@ -34,11 +34,13 @@ mod ready;
 mod real;
 mod rows;
 mod scene;
+mod swept;
 mod workload;
 
 pub use built_in::{BUILT_IN, BuiltIn};
 pub use error::LabError;
 pub use rows::{Failure, Progress, Selection, Step, run};
+pub use swept::{PointFate, PointJob, PointKey, PointValues, SweepSelection, SweptRows};
 
 /// The texts that a lab names: hexdumps and model files, by name.
 pub trait Texts: Send + Sync {
@@ -72,8 +74,9 @@ pub struct Lab {
     form: Form,
     text: String,
     texts: Box<dyn Texts>,
-    /// True if the lab comes with the program, and so is trusted.
-    built_in: bool,
+    /// True if the work of all its rows together has no bounds: the lab comes with the program, or
+    /// the user lifted them.
+    unbounded: bool,
     /// Bytes of texts read for its rows so far.
     texts_read: AtomicU64,
     /// Requests made so far by rows that only time ends.
@@ -100,12 +103,18 @@ impl Lab {
             form,
             text: text.to_owned(),
             texts,
-            built_in: false,
+            unbounded: false,
             texts_read: AtomicU64::new(0),
             by_time: Arc::default(),
         };
         lab.check()?;
         Ok(lab)
+    }
+
+    /// The lab without bounds on the work of all its rows together.
+    #[must_use]
+    pub fn unbounded(self) -> Lab {
+        Lab { unbounded: true, ..self }
     }
 
     /// The name of the lab.

@@ -13,10 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, thread};
 use toml::{Table, Value};
 use trueline_sim::model::{Model, ModelRefusal, Range};
-use trueline_sim::random::Random;
+
+mod hypercube;
+
+pub(crate) use hypercube::Hypercube;
+pub use hypercube::Share;
 
 /// The most points of a sweep.
-const MOST: usize = 1 << 16;
+const MOST: u32 = 1 << 16;
 
 /// Model keys with overriding values, as [`Model::parse_with`] takes them.
 pub type Set = Vec<(String, Value)>;
@@ -105,23 +109,18 @@ pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter
     Ok(parameters)
 }
 
+/// The model's own values of parameters; those without a default have none.
+pub(crate) fn own_values(text: &str, parameters: &[Parameter]) -> Set {
+    let table: Table = toml::from_str(text).unwrap_or_default();
+    let own = |key: &str| Some((key.to_owned(), value(&table, key)?.clone()));
+    parameters.iter().filter_map(|parameter| own(&parameter.key)).collect()
+}
+
 /// The points of a sweep, each with a value for every parameter.
 pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
-    let count = count.min(MOST);
-    let mut points: Vec<Set> = vec![Vec::with_capacity(parameters.len()); count];
-    for parameter in parameters {
-        let mut random = Random::new(seed ^ name_hash(&parameter.key));
-        let mut parts: Vec<usize> = (0..count).collect();
-        for last in (1..count).rev() {
-            let other = random.below(u64::try_from(last + 1).unwrap_or(1));
-            parts.swap(last, usize::try_from(other).unwrap_or(last));
-        }
-        for (point, part) in points.iter_mut().zip(parts) {
-            let share = (real(part) + random.unit()) / real(count);
-            point.push((parameter.key.clone(), parameter.values.at_share(share)));
-        }
-    }
-    points
+    let count = u32::try_from(count).unwrap_or(u32::MAX).min(MOST);
+    let cube = Hypercube::draw(parameters.to_vec(), count, seed, Share::WHOLE);
+    (1..=count).filter_map(|number| cube.point(number)).collect()
 }
 
 /// Runs the default and every point. `one` computes the ratio for model keys with overriding
@@ -327,9 +326,9 @@ fn value<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// The FNV-1a hash of a name.
-fn name_hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+/// The FNV-1a hash of a text.
+pub(crate) fn text_hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     })
 }

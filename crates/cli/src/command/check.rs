@@ -2,6 +2,7 @@
 
 use crate::command::check::args::{Check, Form, List, Output};
 use crate::failure::{Failure, Reason, complain};
+use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
@@ -15,7 +16,6 @@ use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use fleet::IN_FLIGHT;
-use in_order::{in_order, processors};
 use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
@@ -27,11 +27,9 @@ use trueline_geom::graph::Incomplete;
 pub(crate) mod args;
 pub(crate) mod checker;
 mod fleet;
-mod in_order;
 mod into;
 mod names;
 mod permits;
-mod shard;
 mod single;
 mod walk;
 

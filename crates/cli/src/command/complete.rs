@@ -201,12 +201,12 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
         (["bench"], "workload") => {
             named(WORKLOADS.iter().map(|workload| (workload.name, workload.title)).collect())
         }
-        (["lab", "run"], "files") => BUILT_IN
+        (["lab", "run" | "sweep"], "files") => BUILT_IN
             .iter()
             .filter_map(|lab| lab.lab().ok())
             .map(|lab| (lab.name().to_owned(), lab.title().to_owned()))
             .collect(),
-        (["lab", "run"], "row") => {
+        (["lab", "run" | "sweep"], "row") => {
             let typed = current.rfind(',').map_or("", |at| &current[..=at]);
             let labs = BUILT_IN.iter().filter_map(|lab| lab.lab().ok());
             let rows = labs.flat_map(|lab| {
@@ -290,6 +290,7 @@ mod tests {
         offers("part add -t linux-", &["linux-data", "linux-swap"]);
         offers("lab run 2009", &["2009-gstripe"]);
         offers("lab run --row raid", &["raidtest-n1"]);
+        offers("lab sweep --row raid", &["raidtest-n1"]);
         offers("bench rand", &["random-write", "random-read"]);
         offers("bench dd drive:wd", &["drive:wd10ears"]);
         offers("drives --template ql", &["qlc-16k"]);

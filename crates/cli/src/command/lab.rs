@@ -3,8 +3,9 @@
 pub(crate) mod args;
 pub(crate) mod csv;
 pub(crate) mod page;
+mod sweep;
 pub(crate) mod text;
-use crate::command::lab::args::{Lab as Options, Run, Verb};
+use crate::command::lab::args::{Lab as Options, RowChoice, Run, Verb};
 use crate::failure::{Failure, Reason, complain, worded_lab};
 use crate::page_file::write_file;
 use crate::progress::Progress;
@@ -31,12 +32,13 @@ const THREADS: usize = 2;
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match &args.verb {
         Verb::Run(args) => rows(args),
+        Verb::Sweep(args) => sweep::run(args),
         Verb::List => list(),
     }
 }
 
 fn list() -> Result<ExitCode, Failure> {
-    let labs = built_in()?;
+    let labs = built_in("lab list")?;
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     text::list(&labs, &mut stdout, Style::of_stdout())?;
     stdout.flush()?;
@@ -44,24 +46,12 @@ fn list() -> Result<ExitCode, Failure> {
 }
 
 fn rows(args: &Run) -> Result<ExitCode, Failure> {
-    let labs: Vec<Lab> = if args.all {
-        built_in()?.into_iter().filter(|lab| !lab.measures_here()).collect()
-    } else {
-        args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
-    };
+    let labs = named(&args.rows, "lab run")?;
     // An interrupt still prints the results so far, and lets a measurement remove its scratch
     // files.
     signal::remember_first();
-    for id in &args.row {
-        if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
-            let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
-            return Err(Failure::Message(format!(
-                "lab run --row {id}: no such row: there are {}",
-                there.join(", ")
-            )));
-        }
-    }
-    let asked = Selection { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
+    let rows = args.rows.row.clone();
+    let asked = Selection { rows, sweep: args.sweep.into(), threads: THREADS };
     let progress = Progress::new(None);
     let ran = run_rows(&labs, &asked, &|step| progress.step(step));
     progress.end();
@@ -91,19 +81,40 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
+/// The labs that `command` names; those of the program for `--all`, but for those that measure this
+/// machine. Errors: a lab that cannot be read, or ids of rows that are in none.
+fn named(choice: &RowChoice, command: &str) -> Result<Vec<Lab>, Failure> {
+    let labs: Vec<Lab> = if choice.all {
+        built_in(command)?.into_iter().filter(|lab| !lab.measures_here()).collect()
+    } else {
+        choice.files.iter().map(|file| open(file, command)).collect::<Result<_, _>>()?
+    };
+    let is_there = |id: &String| labs.iter().any(|lab| lab.rows().any(|row| row == id));
+    match choice.row.iter().find(|id| !is_there(id)) {
+        None => Ok(labs),
+        Some(id) => {
+            let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
+            Err(Failure::Message(format!(
+                "{command} --row {id}: no such row: there are {}",
+                there.join(", ")
+            )))
+        }
+    }
+}
+
 /// A row's failure in one line, with the options that mend it.
 fn worded(failure: RowFailure) -> String {
     let cause = LabFailure::new(worded_lab(&failure.cause));
     RowFailure { cause, ..failure }.to_string()
 }
 
-/// The reason for which a lab cannot be run, behind its place.
-fn failed(place: impl fmt::Display, why: impl Into<Reason>) -> Reason {
-    why.into().behind(format_args!("lab run {place}"))
+/// The reason for which `command` cannot run a lab, behind its place.
+fn failed(command: &str, place: impl fmt::Display, why: impl Into<Reason>) -> Reason {
+    why.into().behind(format_args!("{command} {place}"))
 }
 
-fn built_in() -> Result<Vec<Lab>, Reason> {
-    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| failed(lab.file, e))).collect()
+fn built_in(command: &str) -> Result<Vec<Lab>, Reason> {
+    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| failed(command, lab.file, e))).collect()
 }
 
 /// The labs that come with the program and whose names begin with `file`, as advice; empty where
@@ -122,15 +133,15 @@ fn beginning(file: &Path) -> String {
 }
 
 /// A lab file, or a lab that comes with the program.
-fn open(file: &Path) -> Result<Lab, Reason> {
+fn open(file: &Path, command: &str) -> Result<Lab, Reason> {
     let named = |name: &str| file.to_str().is_some_and(|file| format!("labs/{file}.toml") == name);
     if let Some(lab) = BUILT_IN.iter().find(|lab| named(lab.file)).filter(|_| !file.exists()) {
-        return lab.lab().map_err(|e| failed(lab.file, e));
+        return lab.lab().map_err(|e| failed(command, lab.file, e));
     }
     let place = file.display();
-    let text = read(file).map_err(|e| format!("lab run {place}: {e}{}", beginning(file)))?;
+    let text = read(file).map_err(|e| format!("{command} {place}: {e}{}", beginning(file)))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
-    Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| failed(place, e))
+    Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| failed(command, place, e))
 }
 
 /// The texts beside a lab file.

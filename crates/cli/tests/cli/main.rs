@@ -24,6 +24,7 @@ mod json;
 mod keys;
 mod lab;
 mod lab_page;
+mod lab_sweep;
 #[path = "../disks/lay.rs"]
 mod lay;
 mod live_page;

@@ -263,21 +263,18 @@ fn objects_are_read_by_other_commands() {
 }
 
 /// A chain of images in a bucket is as one in a directory: followed where that is said, beside the
-/// image alone; and checked again whenever it is met, since its own state knows nothing of the rest.
+/// image alone; and checked again whenever it is met, since its own state has nothing of the rest.
 #[test]
 fn names_in_an_object_lead_to_objects_beside_it() {
     let Some(here) = containers::made(containers::CHAIN) else { return };
     let directory = here.path().join("images");
     let script = "mkdir below
-        for n in ../base.qcow2 /base.qcow2 https://127.0.0.1/x base.qcow2?x=1; do
-            nth=$((nth + 1)); qemu-img create -q -u -f qcow2 -b \"$n\" -F qcow2 hostile-$nth.qcow2 32M
-        done
-        qemu-img create -q -u -f qcow2 -b absent.qcow2 -F qcow2 absent-1.qcow2 32M
-        qemu-img create -q -u -f qcow2 -b top.qcow2 -F qcow2 circle.qcow2 32M
-        qemu-img create -q -u -f qcow2 -b circle.qcow2 -F qcow2 around.qcow2 32M
-        qemu-img rebase -u -b around.qcow2 -F qcow2 circle.qcow2
+        on() { qemu-img create -q -u -f qcow2 -b \"$1\" -F qcow2 $2.qcow2 32M; }
+        on ../base.qcow2 hostile-1; on /base.qcow2 hostile-2
+        on https://127.0.0.1/x hostile-3; on base.qcow2?x=1 hostile-4
+        on absent.qcow2 absent-1; on circle.qcow2 around; on around.qcow2 circle
         cp mid.qcow2 below/mid.qcow2; cp base.qcow2 below/base.qcow2
-        qemu-img create -q -u -f qcow2 -b below/mid.qcow2 -F qcow2 above.qcow2 32M";
+        on below/mid.qcow2 above";
     let done = std::process::Command::new("sh")
         .args(["-ec", script])
         .current_dir(&directory)

@@ -5,7 +5,7 @@
 mod blank;
 mod crash;
 mod guest;
-mod hostile;
+pub mod hostile;
 mod model;
 mod recording;
 mod refusals;

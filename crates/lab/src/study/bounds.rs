@@ -1,16 +1,16 @@
 //! Bounds on the work of a whole lab: a lab may be untrusted, and have many rows that are each
 //! within their own bounds.
 //!
-//! The work is counted before any starts, for the selected rows and points of a sweep. Requests of
-//! rows that only time ends are counted as they are made.
+//! The work is counted before any starts, for the selected rows and the points of a sweep that are
+//! run here. Requests of rows that only time ends are counted as they are made.
 
 use super::file::RowForm;
 use super::ready::Ready;
 use super::real::Real;
 use super::rows::RowIndex;
 use super::{Lab, LabError};
-use crate::error::Error;
-use crate::error::Remedy::{FewerRows, FewerRowsOrPoints};
+use crate::error::Remedy::FewerRows;
+use crate::error::{Error, Remedy};
 
 /// The most rows of a lab, and the most drives of a row.
 pub(super) const ROWS: usize = 1024;
@@ -39,13 +39,14 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// Adds the work of another row. An error says which bound is then exceeded.
-    fn add(&mut self, row: Asks) -> Result<(), Error> {
+    /// Adds the work of another row. An error says which bound is then exceeded; `fewer_requests`
+    /// is the remedy of too many requests.
+    fn add(&mut self, row: Asks, fewer_requests: Remedy) -> Result<(), Error> {
         self.requests = self.requests.saturating_add(row.requests);
         self.scratch = self.scratch.saturating_add(row.scratch);
         self.seconds += row.seconds;
         let (what, most, remedy) = if self.requests > REQUESTS {
-            (format!("{} requests", self.requests), REQUESTS.to_string(), FewerRowsOrPoints)
+            (format!("{} requests", self.requests), REQUESTS.to_string(), fewer_requests)
         } else if self.scratch > SCRATCH {
             (format!("{} bytes of scratch files", self.scratch), SCRATCH.to_string(), FewerRows)
         } else if self.seconds > SECONDS {
@@ -60,15 +61,16 @@ impl Asks {
 
 /// Checks that the work of the selected rows is within the bounds of their labs. A row that cannot
 /// be laid out, or exceeds its own bounds, never starts and counts nothing. Labs of the program are
-/// trusted and unbounded.
+/// trusted and unbounded, as are those whose bounds the user lifted.
 pub(super) fn check(
     labs: &[Lab],
     rows: impl Iterator<Item = (RowIndex, Asks)>,
+    fewer_requests: Remedy,
 ) -> Result<(), (RowIndex, LabError)> {
     let mut sums = vec![Asks::default(); labs.len()];
-    for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
+    for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].unbounded) {
         sums[lab]
-            .add(asks)
+            .add(asks, fewer_requests)
             .map_err(|error| ((lab, row), labs[lab].refuse(labs[lab].row(row), error)))?;
     }
     Ok(())
@@ -81,6 +83,13 @@ impl Ready<'_> {
             requests: self.jobs(0).map(|job| job.requests()).fold(0, u64::saturating_add),
             ..Asks::default()
         }
+    }
+
+    /// The work of so many runs as it stands, and of so many points of a sweep.
+    pub(super) fn asks_of(&self, runs: u64, points: u64) -> Asks {
+        let runs = self.requests(false).saturating_mul(runs);
+        let points = self.requests(true).saturating_mul(points);
+        Asks { requests: runs.saturating_add(points), ..Asks::default() }
     }
 }
 

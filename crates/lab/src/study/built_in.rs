@@ -60,10 +60,9 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// The parsed lab, marked as trusted.
+    /// The parsed lab, which is trusted and so unbounded.
     pub fn lab(&self) -> Result<Lab, LabError> {
-        let lab = Lab::parse(self.text, Box::new(Embedded))?;
-        Ok(Lab { built_in: true, ..lab })
+        Lab::parse(self.text, Box::new(Embedded)).map(Lab::unbounded)
     }
 }
 

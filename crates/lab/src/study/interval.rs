@@ -16,14 +16,8 @@ impl Lab {
         set: &Set,
         points: usize,
     ) -> Result<Vec<Set>, Error> {
-        let text = match scenes {
-            [(_, first), _, ..] if points > 0 && form.sweep => first.only_model(),
-            _ => None,
-        };
-        let Some(text) = text else { return Ok(Vec::new()) };
-        // Every scene sets its own keys again, so here they only keep the sweep from varying them.
-        let fixed: Set =
-            scenes.iter().flat_map(|(_, scene)| scene.own_keys()).chain(set).cloned().collect();
+        let varied = if points > 0 { varied(form, scenes, set) } else { None };
+        let Some((text, fixed)) = varied else { return Ok(Vec::new()) };
         let own = fixed.len();
         let plan = SweepPlan { text, fixed, points, seed: self.form.random, threads: 1 };
         let drawn = Drawn::from_plan(&plan)?;
@@ -34,4 +28,20 @@ impl Lab {
             .map(|point| point.into_iter().skip(own).chain(set.iter().cloned()).collect())
             .collect())
     }
+}
+
+/// The text of the model that a sweep of a row varies, and the keys that it does not; `None` if the
+/// row has no ratio, or its drives are of different models.
+pub(super) fn varied<'s>(
+    form: &RowForm,
+    scenes: &'s [(&str, Scene)],
+    set: &Set,
+) -> Option<(&'s str, Set)> {
+    let text = match scenes {
+        [(_, first), _, ..] if form.sweep => first.only_model()?,
+        _ => return None,
+    };
+    // Every scene sets its own keys again, so here they only keep the sweep from varying them.
+    let own = scenes.iter().flat_map(|(_, scene)| scene.own_keys());
+    Some((text, own.chain(set).cloned().collect()))
 }

@@ -18,21 +18,21 @@ use trueline_host::process::signal;
 
 /// The divisor of sweep points for alternative personalities: nothing is held to their intervals,
 /// which would otherwise take half the time.
-const OTHERS: usize = 4;
+pub(super) const OTHERS: usize = 4;
 
 /// A row with its scenes laid out.
 pub(super) struct Ready<'a> {
     lab: &'a Lab,
     form: &'a RowForm,
-    scenes: Vec<(&'static str, Scene)>,
+    pub(super) scenes: Vec<(&'static str, Scene)>,
     /// The drives' own firmware first, then the other personalities of the row.
-    cases: Vec<Case>,
+    pub(super) cases: Vec<Case>,
 }
 
 /// A firmware personality with its sweep. `None`: the drives' own.
-struct Case {
-    personality: Option<String>,
-    set: Set,
+pub(super) struct Case {
+    pub(super) personality: Option<String>,
+    pub(super) set: Set,
     points: Vec<Set>,
 }
 
@@ -83,6 +83,21 @@ impl<'a> Ready<'a> {
         sets.flat_map(move |(set, swept)| {
             (0..self.scenes.len()).map(move |scene| Job { row, ready: self, scene, set, swept })
         })
+    }
+
+    /// The values with further keys of the models set; `swept`: of the workload of a sweep.
+    pub(super) fn values(&self, set: &Set, swept: bool) -> Result<Ours, Error> {
+        let run = |scene| Job { row: 0, ready: self, scene, set, swept }.run();
+        let runs = (0..self.scenes.len()).map(run).collect::<Result<Vec<_>, _>>()?;
+        Ok(ours(&runs))
+    }
+
+    /// The requests of one run of every scene; `swept` as in [`Ready::values`].
+    pub(super) fn requests(&self, swept: bool) -> u64 {
+        let set = Set::new();
+        (0..self.scenes.len())
+            .map(|scene| Job { row: 0, ready: self, scene, set: &set, swept }.requests())
+            .fold(0, u64::saturating_add)
     }
 
     /// Fills the row with the results of its runs.

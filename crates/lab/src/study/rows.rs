@@ -6,6 +6,7 @@ use super::scene::Scene;
 use super::workload::Workload;
 use super::{Lab, LabError, bounds};
 use crate::error::Error;
+use crate::error::Remedy::FewerRowsOrPoints;
 use crate::latency::curve;
 use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
@@ -76,13 +77,7 @@ pub fn run(
     asked: &Selection,
     progress: &Progress<'_>,
 ) -> Result<(LabDocument, Vec<Failure>), Failure> {
-    let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
-    let all = labs
-        .iter()
-        .enumerate()
-        .flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
-    let places: Vec<RowIndex> =
-        all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
+    let places = chosen(labs, &asked.rows);
     // A row that measures this machine runs alone, with no other load.
     let (real, simulated): (Vec<RowIndex>, Vec<RowIndex>) =
         places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
@@ -98,12 +93,8 @@ pub fn run(
         .iter()
         .zip(&ready)
         .filter_map(|(&place, ready)| Some((place, ready.as_ref().ok()?.asks())));
-    bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(
-        |((lab, row), error)| {
-            let row = labs[lab].row(row).get_ref().id.clone();
-            Failure { lab: labs[lab].name().to_owned(), row, line: error.line, cause: error.cause }
-        },
-    )?;
+    bounds::check(labs, asks.chain(real.iter().filter_map(asks_here)), FewerRowsOrPoints)
+        .map_err(|((lab, row), error)| labs[lab].failure(row, error))?;
     let jobs: Vec<Job<'_>> = ready
         .iter()
         .enumerate()
@@ -150,6 +141,16 @@ pub fn run(
     Ok((LabDocument { format: "trueline/lab/1", labs: results }, failures))
 }
 
+/// The rows with these ids of all labs, in order; all of them if there is no id.
+pub(super) fn chosen(labs: &[Lab], ids: &[String]) -> Vec<RowIndex> {
+    let wanted = |id: &str| ids.is_empty() || ids.iter().any(|row| row == id);
+    let all = labs
+        .iter()
+        .enumerate()
+        .flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
+    all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect()
+}
+
 /// A finished row, with its failure if it could not be run.
 type FinishedRow = (RowIndex, Row, Option<Failure>);
 
@@ -187,7 +188,7 @@ impl Lab {
     }
 
     /// True if the row is measured on this machine.
-    fn is_real(&self, index: usize) -> bool {
+    pub(super) fn is_real(&self, index: usize) -> bool {
         self.row(index).get_ref().real.is_some()
     }
 
@@ -199,13 +200,8 @@ impl Lab {
         error: Option<LabError>,
     ) -> (Row, Option<Failure>) {
         let Some(error) = error else { return (row, None) };
-        let place = self.row(index);
-        let LabError { line, cause } = match error.line {
-            Some(_) => error,
-            None => self.refuse(place, error.cause),
-        };
-        let id = place.get_ref().id.clone();
-        let note = format!("not run: {cause}");
+        let failure = self.failure(index, error);
+        let note = format!("not run: {}", failure.cause);
         let row = Row {
             ours: None,
             error: None,
@@ -214,7 +210,17 @@ impl Lab {
             note,
             ..row
         };
-        (row, Some(Failure { lab: self.form.name.clone(), row: id, line, cause }))
+        (row, Some(failure))
+    }
+
+    /// The failure of a row, at its own line if the error names none.
+    pub(super) fn failure(&self, index: usize, error: LabError) -> Failure {
+        let place = self.row(index);
+        let LabError { line, cause } = match error.line {
+            Some(_) => error,
+            None => self.refuse(place, error.cause),
+        };
+        Failure { lab: self.form.name.clone(), row: place.get_ref().id.clone(), line, cause }
     }
 
     /// A row without our values.
@@ -248,7 +254,10 @@ impl Lab {
     ) -> Result<Measured, Error> {
         let (mut all, mut counters, mut host_reads, mut requests) =
             (Run::new(), Vec::new(), 0, Vec::new());
-        let workload = workload.moved(scene.by).times(form.starts.into()).counted_in(&self.by_time);
+        let mut workload = workload.moved(scene.by).times(form.starts.into());
+        if !self.unbounded {
+            workload = workload.counted_in(&self.by_time);
+        }
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());

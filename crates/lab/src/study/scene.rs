@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::result::Layout;
 use crate::rig::observed::Observed;
 use crate::rig::simulated::Simulated;
+use crate::sweep::text_hash;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::{Spanned, Value};
@@ -34,6 +35,8 @@ pub(super) struct Scene {
     pub layout: Layout,
     /// Bytes that the workload adds to every request.
     pub by: u64,
+    /// A hash of the texts that the variant is made of: models, and the dump of its disks.
+    pub texts: u64,
 }
 
 /// A drive's model: its text and the keys that the lab overrides.
@@ -56,7 +59,8 @@ impl Scene {
             .iter()
             .map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e)))
             .collect::<Result<Vec<_>, _>>()?;
-        let graph = taste(lab, variant, &models)?;
+        let dump = variant.disk.as_ref().map(|name| lab.read(name, "hexdump")).transpose()?;
+        let graph = taste(lab, variant, dump.as_deref(), &models)?;
         let id = find(lab, variant, &graph)?;
         let provider = &graph.providers[id];
         let room = provider.route().length();
@@ -86,6 +90,11 @@ impl Scene {
             schedule: row.host(&lab.form).schedule(),
             target: target(&drives, provider.name.as_str(), offset),
             layout: layout(&graph, id, offset, &models),
+            texts: drives
+                .iter()
+                .map(|drive| drive.text.as_str())
+                .chain(dump.as_deref())
+                .fold(0, |hash, text| hash.rotate_left(1) ^ text_hash(text)),
             drives,
             by: variant.by,
         })
@@ -176,14 +185,16 @@ impl Drive {
 }
 
 /// The disks of a variant, with all providers found on them.
-fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, LabError> {
-    let dumps: Vec<(String, Sparse)> = match &variant.disk {
-        Some(name) => {
-            let text = lab.read(name, "hexdump")?;
-            Sparse::from_hexdumps(&text)
-                .map_err(|e| lab.refuse(name, format!("hexdump {}: {e}", name.get_ref())))?
-        }
-        None => models
+fn taste(
+    lab: &Lab,
+    variant: &VariantForm,
+    dump: Option<&str>,
+    models: &[Model],
+) -> Result<Graph, LabError> {
+    let dumps: Vec<(String, Sparse)> = match (&variant.disk, dump) {
+        (Some(name), Some(text)) => Sparse::from_hexdumps(text)
+            .map_err(|e| lab.refuse(name, format!("hexdump {}: {e}", name.get_ref())))?,
+        _ => models
             .iter()
             .enumerate()
             .map(|(nth, model)| (format!("disk{nth}"), Sparse::new(model.size)))

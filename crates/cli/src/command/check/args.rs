@@ -1,8 +1,8 @@
 //! The options of `check`, and those that it shares with `show`.
 
-use super::shard::Shard;
 use crate::disk_options::DiskOptions;
 use crate::render::report::list::{self, Column};
+use crate::shard::Shard;
 use crate::target::{Named, named};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

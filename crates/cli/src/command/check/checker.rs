@@ -1,12 +1,12 @@
 //! Targets one at a time, for programs that have the names: a line of `check` for each.
 
 use super::args::Form;
-use super::in_order::processors;
 use super::names::Item;
 use super::permits::Permits;
 use super::single::{Manner, Outcome, write_error};
 use crate::disk_options::DiskOptions;
 use crate::failure::Reason;
+use crate::in_order::processors;
 use crate::target::{self, DiskOverrides};
 use clap::Parser;
 use std::error::Error;

@@ -2,13 +2,13 @@
 //! any size takes the same memory.
 
 use super::args::{Check, Form};
-use super::in_order::{in_order, processors};
 use super::into::{self, Done};
 use super::names::Item;
 use super::permits::Permits;
 use super::single::{Manner, Outcome, judged, state, write_error};
 use super::walk;
 use crate::failure::{Failure, complain};
+use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;

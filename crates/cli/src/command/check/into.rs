@@ -1,9 +1,9 @@
 //! `--into FILE`: lines that go on where an interrupted run has ended.
 
+use crate::appended::{self, Appended};
 use crate::failure::Reason;
 use crate::report::{CHECK, Verdict};
 use crate::tally::{Seen, Tally};
-use crate::words;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -94,18 +94,9 @@ pub(super) fn open(
     is_rows: bool,
     state: impl Fn(&str) -> String,
 ) -> Result<(File, Done), Reason> {
-    let refused = |why: &str| Reason(format!("write {}: {why}: name a new file", path.display()));
-    let failed = |e: io::Error| Reason(format!("write {}: {}", path.display(), words::os(&e)));
-    // Through a link to what it leads to, so that the link stays.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(refused("it is no file"));
-    }
-    let file =
-        OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
-    if !locks::keep(&file) {
-        return Err(Reason(format!("write {}: another run writes it", path.display())));
-    }
+    let refused = |why: &str| appended::refused(path, why);
+    let failed = |e: io::Error| appended::failed(path, &e);
+    let Appended { path: to, file } = Appended::open(path)?;
     // The first key of every line of either form.
     let begin = if is_rows { "{\"uri\":".into() } else { format!("{{\"format\":\"{CHECK}\",") };
     let begin = begin.as_bytes();
@@ -178,7 +169,7 @@ pub(super) fn open(
     let kept = match kept.as_slice() {
         [] => file.set_len(0).map(|()| file),
         [(0, end)] => file.set_len(*end).map(|()| file),
-        ranges => rewrite(path, &file, ranges),
+        ranges => rewrite(&to, &file, ranges),
     };
     kept.map(|file| (file, done)).map_err(failed)
 }

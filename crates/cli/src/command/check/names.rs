@@ -1,8 +1,8 @@
 //! Names of the targets of a fleet: of the command line, of directories, and of lists.
 
-use super::shard::Shard;
 use super::walk;
 use crate::failure::Reason;
+use crate::shard::Shard;
 use crate::target::{self, Named, object};
 use crate::this_host::Listing;
 use crate::words;

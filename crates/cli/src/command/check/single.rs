@@ -3,12 +3,13 @@
 use super::args::Form;
 use super::names::Item;
 use super::permits::Permits;
-use super::{shard, survey_one, walk};
+use super::{survey_one, walk};
 use crate::disk_options::DiskOptions;
 use crate::failure::Reason;
 use crate::render::report::json;
 use crate::render::report::rows::{self, State};
 use crate::report::{CHECK, Target};
+use crate::shard;
 use crate::target::object::{self, Requests};
 use crate::target::open::followed;
 use crate::target::{self, DiskOverrides, Named};

@@ -54,14 +54,14 @@ impl<I: Iterator> Drop for Leaves<'_, I> {
 }
 
 /// Number of processors of this host.
-pub(super) fn processors() -> usize {
+pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Does `work` with every one of `things`, in so many threads, and gives `take` the results in
 /// their order, with whether more are ready behind it, until that says no more are wanted. At most
 /// [`WINDOW`] results wait. A panic of the work is one of the caller.
-pub(super) fn in_order<T: Send, R: Send>(
+pub(crate) fn in_order<T: Send, R: Send>(
     threads: usize,
     things: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,

@@ -1,7 +1,8 @@
-//! `--shard I/N`: the share of a fleet that one of several machines checks.
+//! `--shard I/N`: the share of the work that one of several machines does.
 
 use crate::failure::Reason;
 use std::str::FromStr;
+use trueline_lab::sweep::Share;
 
 /// Share `index` of `count`, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +28,21 @@ impl FromStr for Shard {
 impl Shard {
     /// True if the target called `name` is in this share. A name is in one share of `count`,
     /// whatever else is in the list.
-    pub(super) fn has(self, name: &str) -> bool {
+    pub(crate) fn has(self, name: &str) -> bool {
         fnv1a(name.as_bytes()) % self.count == self.index
+    }
+}
+
+impl From<Shard> for Share {
+    /// Makes the share of numbered things, by number modulo `N`.
+    fn from(shard: Shard) -> Share {
+        Share::new(shard.index, shard.count).unwrap_or(Share::WHOLE)
     }
 }
 
 /// FNV-1a of 64 bits, which scripts can compute too (Fowler, Noll, Vo; IETF
 /// draft-eastlake-fnv).
-pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
