@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// A directory after a script of qemu-img and its like; `None`, and the test is skipped, without
 /// them.
-fn made(script: &str) -> Option<Scratch> {
+pub(crate) fn made(script: &str) -> Option<Scratch> {
     let scratch = scratch();
     let script = format!(
         "command -v qemu-img qemu-io sfdisk mke2fs >/dev/null || exit 77
