@@ -140,6 +140,37 @@ pub(crate) struct Container {
     pub phase: u64,
     /// Blocks whose places were looked at; `null` where the format says where all of them are.
     pub blocks_looked_at: Option<u64>,
+    /// Price of a guest's first write to a cluster; left out where none is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_write: Option<FirstWrite>,
+}
+
+/// Device operations of a guest's first write to a cluster of a container, at the least.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct FirstWrite {
+    /// Bytes that the guest writes.
+    pub bytes: u64,
+    /// Unit in bytes in which the drive beneath the file reads and writes.
+    pub unit: u64,
+    /// Units read, those that are written in part included.
+    pub reads: u64,
+    /// Units that are written.
+    pub writes: u64,
+    /// The ranges that it touches, each with its share of both.
+    pub ranges: Vec<TouchedRange>,
+}
+
+/// A range that a first write touches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct TouchedRange {
+    /// Name of the bytes in the words of the format.
+    pub what: &'static str,
+    /// Length of the range in bytes.
+    pub length: u64,
+    /// Units of the drive that are read for it.
+    pub reads: u64,
+    /// Units of the drive that are written.
+    pub writes: u64,
 }
 
 /// Arrangement of a set, in the words of its own system.

@@ -3,13 +3,14 @@
 pub(crate) mod cure;
 use crate::failure::Reason;
 use crate::report::{
-    self, Arrangement, Container, Finding, Grain, Provider, Range, Table, Verdict,
+    self, Arrangement, Container, Finding, FirstWrite, Grain, Provider, Range, Table, TouchedRange,
+    Verdict,
 };
 use crate::survey::cure::Cures;
 use crate::target::{DiskOverrides, Target};
 use crate::write_target;
 use trueline_geom::audit::{self, Audit, Role};
-use trueline_geom::base::topology::{Fact, largest_grain};
+use trueline_geom::base::topology::{Fact, GUEST_WRITE, Translation, UnitOps, largest_grain};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::geom;
@@ -189,7 +190,33 @@ fn container(graph: &Graph, id: Id) -> Option<Container> {
         grain: translation.grain().size(),
         phase: translation.grain().phase(),
         blocks_looked_at: translation.looked_at(),
+        first_write: first_write(graph, id, translation),
     })
+}
+
+/// The price of a first write to the contents `id` of a container. A parent or a data file that is
+/// not here is taken to be on a drive like the file's.
+fn first_write(graph: &Graph, id: Id, translation: &Translation) -> Option<FirstWrite> {
+    let parents = &graph.providers[id].parents;
+    let below = |consumer: usize| {
+        let parent = parents.get(consumer).or(parents.first());
+        parent.map(|&parent| &graph.providers[parent].topology)
+    };
+    let mut priced = FirstWrite {
+        bytes: GUEST_WRITE,
+        unit: below(0)?.judged_unit().size(),
+        reads: 0,
+        writes: 0,
+        ranges: Vec::new(),
+    };
+    for range in translation.first_write()?.ranges() {
+        let UnitOps { reads, writes } = range.operations(below(range.consumer)?);
+        priced.reads = priced.reads.saturating_add(reads);
+        priced.writes = priced.writes.saturating_add(writes);
+        let (what, length) = (range.what, range.length);
+        priced.ranges.push(TouchedRange { what, length, reads, writes });
+    }
+    Some(priced)
 }
 
 /// A boundary in the form of the report.

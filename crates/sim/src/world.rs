@@ -4,7 +4,9 @@
 //! one command, as gstripe and dm-stripe send it; a write to a set with parity becomes the reads
 //! and writes of `stripes`. The host keeps a queue for each drive, which is given as many commands
 //! as it has tags. The processor is one server: the cost of layers is spent there, one request
-//! after another.
+//! after another. Pages of a container's tables that a route fetches are read first, one after
+//! another, and then the bytes of the request; requests beside it that need the same page do not
+//! wait for it.
 
 use crate::counters::Counters;
 use crate::drive::{Command, Completion, Drive, Op};
@@ -13,7 +15,7 @@ use elevator::Elevator;
 use std::collections::VecDeque;
 use stripes::{Next, Stripes};
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::topology::is_whole;
+use trueline_geom::base::topology::{is_whole, round_down, round_up};
 use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, RangeOfSet, Route};
 
@@ -38,6 +40,22 @@ enum Owner {
     Host(u64),
     /// A batch of stripes, of the set with that index.
     Batch { set: usize, batch: usize },
+    /// A page of a table, for the lookup with that index.
+    Lookup(usize),
+}
+
+/// A run on a drive: its number, first byte, bytes.
+type Run = (usize, u64, u64);
+
+/// A request that waits until pages of tables are read.
+struct Lookup {
+    owner: Owner,
+    op: Op,
+    fua: bool,
+    /// Runs of tables that are still to be read.
+    tables: VecDeque<Run>,
+    /// Runs of the request itself.
+    pieces: Vec<Run>,
 }
 
 /// A request in progress.
@@ -79,13 +97,15 @@ pub struct World {
     arriving: VecDeque<(Ps, usize, Command)>,
     processor: Ps,
     done: VecDeque<Completion>,
+    /// Requests that wait for tables.
+    lookups: Slab<Lookup>,
     /// Sets with parity that were written to.
     stripes: Vec<Stripes>,
     /// Requests of the host that sets with parity hold.
     held: usize,
     finished: Vec<Completion>,
-    /// A vector reused for the pieces of a request: (drive, first byte, bytes).
-    pieces: Vec<(usize, u64, u64)>,
+    /// A vector reused for the pieces of a request.
+    pieces: Vec<Run>,
     digest: u64,
 }
 
@@ -102,6 +122,7 @@ impl World {
             arriving: VecDeque::new(),
             processor: 0,
             done: VecDeque::new(),
+            lookups: Slab::default(),
             stripes: Vec::new(),
             held: 0,
             finished: Vec::new(),
@@ -207,20 +228,29 @@ impl World {
         route: &Route,
         request: Request,
         cost: Ps,
-        pieces: &mut Vec<(usize, u64, u64)>,
+        pieces: &mut Vec<Run>,
     ) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
+        let mut tables = VecDeque::new();
         match op {
             Op::Flush => pieces.extend((0..self.ports.len()).map(|port| (port, 0, 0))),
             Op::Read | Op::Write => {
                 let way = if op == Op::Read { geom::Op::Read } else { geom::Op::Write };
+                let ports = &self.ports;
                 route.extents(offset, length, way, &mut |_, piece| {
-                    if let Piece::Store { store, offset, length } = piece {
-                        // A piece that continues the last one on the same drive joins its command.
-                        match pieces.iter_mut().rev().find(|(own, ..)| *own == store) {
-                            Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
-                            _ => pieces.push((store, offset, length)),
+                    match piece {
+                        Piece::Store { store, offset, length } => {
+                            // One that continues the last one on the same drive joins its command.
+                            match pieces.iter_mut().rev().find(|(own, ..)| *own == store) {
+                                Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
+                                _ => pieces.push((store, offset, length)),
+                            }
                         }
+                        Piece::Table { store, offset, length } => {
+                            let sector = ports.get(store).ok_or(Errno::NoDevice)?.sector;
+                            tables.push_back(whole_sectors(store, offset, length, sector)?);
+                        }
+                        Piece::Zero { .. } | Piece::Rebuilt { .. } => {}
                     }
                     Ok(())
                 })?;
@@ -234,8 +264,33 @@ impl World {
         }
         let through = self.processor.max(self.now).checked_add(cost);
         self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
+        match tables.pop_front() {
+            None => self.issue(owner, (op, fua), pieces),
+            Some(first) => {
+                let lookup = Lookup { owner, op, fua, tables, pieces: pieces.clone() };
+                let lookup = self.lookups.put(lookup);
+                self.issue(Owner::Lookup(lookup), (Op::Read, false), &[first]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next read of a table, or the request that waited for the last one.
+    fn look_further(&mut self, lookup: usize) {
+        let next = self.lookups.get(lookup).and_then(|waiting| waiting.tables.pop_front());
+        // The processor may be busy with other requests meanwhile, and those go first.
+        self.processor = self.processor.max(self.now);
+        if let Some(next) = next {
+            self.issue(Owner::Lookup(lookup), (Op::Read, false), &[next]);
+        } else if let Some(Lookup { owner, op, fua, pieces, .. }) = self.lookups.take(lookup) {
+            self.issue(owner, (op, fua), &pieces);
+        }
+    }
+
+    /// Sends the commands of a request that has passed the processor.
+    fn issue(&mut self, owner: Owner, (op, fua): (Op, bool), pieces: &[Run]) {
         let open = self.open.put(Open { owner, commands: pieces.len(), at: self.processor });
-        for &(port, offset, length) in &*pieces {
+        for &(port, offset, length) in pieces {
             let tag = self.commands.put(open) as u64;
             self.arriving.push_back((
                 self.processor,
@@ -247,7 +302,6 @@ impl World {
             self.close(open);
         }
         self.arrive();
-        Ok(())
     }
 
     /// Keeps the processor busy for `span`, while drives go on.
@@ -354,6 +408,7 @@ impl World {
         let Some(Open { owner, at, .. }) = self.open.take(open) else { return };
         match owner {
             Owner::Host(tag) => self.done.push_back(Completion { tag, at }),
+            Owner::Lookup(lookup) => self.look_further(lookup),
             Owner::Batch { set, batch } => {
                 let next = self.stripes[set].finish(batch);
                 // A command inside its member is sent, as the ones before it were.
@@ -362,6 +417,14 @@ impl World {
             }
         }
     }
+}
+
+/// The sectors of a drive that a run of a table lies in.
+fn whole_sectors(store: usize, offset: u64, length: u64, sector: u64) -> Result<Run, Errno> {
+    let start = round_down(offset, sector);
+    let end = offset.checked_add(length).and_then(|end| round_up(end, sector));
+    let length = end.and_then(|end| end.checked_sub(start)).ok_or(Errno::Range)?;
+    Ok((store, start, length))
 }
 
 /// Values by number. A number is reused once its value is taken.

@@ -3,6 +3,7 @@
 mod apply;
 mod asked;
 mod bench;
+mod bench_containers;
 mod bench_files;
 mod bench_safety;
 mod browser;

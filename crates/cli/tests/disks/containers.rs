@@ -16,6 +16,7 @@ use trueline_geom::probe::Limits;
 
 mod dmg;
 mod ewf;
+mod first_write;
 mod formats;
 mod vhd;
 mod vhdx;

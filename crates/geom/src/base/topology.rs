@@ -21,6 +21,7 @@
 
 pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
+pub use first_write::{FirstWrite, GUEST_WRITE, TouchedRange, UnitOps};
 pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, units};
 pub use sets::Rows;
 use std::fmt;
@@ -28,6 +29,7 @@ pub use stripe_write::{ParityRows, StripeWrite};
 pub use translation::Translation;
 pub mod announced;
 mod cost;
+mod first_write;
 mod grain;
 pub(crate) mod placement;
 mod sets;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Consumer that is the file of the container.
 pub(super) const FILE: usize = 0;
 /// Consumer that has what is not in the file: what a backing file or a parent shows.
-const PARENT: usize = 1;
+pub(super) const PARENT: usize = 1;
 
 /// A format whose file shows one disk. Whatever else a class says of it follows from that.
 pub(super) trait Container: Sync {

@@ -15,12 +15,13 @@
 //! snapshots, which `DiskDescriptor.xml` lists, are not joined.
 //!
 //! # Sources
-//! QEMU `docs/interop/parallels.txt`; `block/parallels.c`, `parallels_open`, for what is refused.
+//! QEMU `docs/interop/parallels.txt`; `block/parallels.c`, `parallels_open`, for what is refused,
+//! `allocate_clusters` for a first write.
 
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::Translation;
+use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -147,7 +148,8 @@ impl Container for Parallels {
                     Translation::by_format(cluster, if header.by_clusters() { 0 } else { data })
                 }
                 blocks => Translation::by_table(cluster, blocks),
-            },
+            }
+            .first_writing(|known| FirstWrite::plain(known).entry("BAT entry", 4)),
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())

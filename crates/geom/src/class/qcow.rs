@@ -13,12 +13,13 @@
 //! Encrypted images are `unknown`. Limits are QEMU's.
 //!
 //! # Sources
-//! QEMU `block/qcow.c`: `QCowHeader`, `qcow_open` for what is refused, `get_cluster_offset`.
+//! QEMU `block/qcow.c`: `QCowHeader`, `qcow_open` for what is refused, `get_cluster_offset`, also
+//! for a first write: it fills no cluster, and an overlay has clusters of 512 bytes.
 
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::Translation;
+use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
@@ -125,7 +126,8 @@ impl Container for Qcow {
                 // The first cluster will be where QEMU puts all of them.
                 blocks if blocks.is_empty() => Translation::by_format(cluster, 0),
                 blocks => Translation::by_table(cluster, blocks),
-            },
+            }
+            .first_writing(|known| FirstWrite::plain(known).entry("L2 entry", 8)),
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())

@@ -18,12 +18,13 @@
 //! which are.
 //!
 //! # Sources
-//! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused.
+//! QEMU `docs/interop/qcow2.rst`; `block/qcow2.c`, `qcow2_do_open`, for what is refused;
+//! `block/qcow2-cluster.c`, `handle_alloc`, `perform_cow`, for a first write.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::{Translation, is_whole, round_up};
+use crate::base::topology::{FirstWrite, Translation, is_whole, round_up};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
@@ -90,6 +91,8 @@ const COPIED: u64 = 1 << 63;
 const ZERO: u64 = 1;
 /// Largest L1 table in bytes, `QCOW_MAX_L1_SIZE`.
 const MOST_L1: u64 = 32 << 20;
+/// `refcount_order` of version 2: 16 bits.
+const OLD_ORDER: u32 = 4;
 /// Parts of a cluster that an extended entry tells of.
 const PARTS: u64 = 32;
 
@@ -225,10 +228,32 @@ impl Container for Qcow2 {
                 Translation::identical(1 << bits)
             } else {
                 Translation::by_format(1 << bits, 0)
-            },
+            }
+            .first_writing(|known| first_write(known, &header)),
         };
         Taste::Geom(Arc::new(contents), Vec::new())
     }
+}
+
+/// The ranges that QEMU's first write to a cluster touches: it fills the cluster, or the parts of
+/// it that an extended entry tells of, from a backing file alone. It counts no references to
+/// clusters of a data file.
+fn first_write(known: &Translation, header: &Header) -> FirstWrite {
+    let is_overlay = header.backing_file_offset.get() != 0;
+    let is_extended = header.incompatible_features.get() & EXTENDED_L2 != 0;
+    let (parts, entry) = if is_extended { (PARTS, 16) } else { (1, 8) };
+    let first = if is_overlay {
+        FirstWrite::filled(known, known.allocation / parts, Some(PARENT))
+    } else {
+        FirstWrite::plain(known)
+    };
+    if has_data_file(header) {
+        let data = if is_overlay { PARENT + 1 } else { PARENT };
+        return first.in_file(data).entry("L2 entry", entry);
+    }
+    let order = if header.version.get() == 2 { OLD_ORDER } else { header.refcount_order.get() };
+    let bits = 1_u64.checked_shl(order).unwrap_or_default();
+    first.entry("L2 entry", entry).entry("refcount", bits.div_ceil(8))
 }
 
 /// The L1 table and the tables that it leads to.

@@ -13,12 +13,14 @@
 //! An image that was not closed, and wants to be checked, is `unknown`.
 //!
 //! # Sources
-//! QEMU `docs/interop/qed_spec.rst`; `block/qed.c`, `bdrv_qed_do_open`, for what is refused.
+//! QEMU `docs/interop/qed_spec.rst`; `block/qed.c`, `bdrv_qed_do_open`, for what is refused,
+//! `qed_aio_write_alloc` for a first write: it fills the cluster, from the backing file or with
+//! zeros.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::{Translation, is_whole};
+use crate::base::topology::{FirstWrite, Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -131,7 +133,10 @@ impl Container for Qed {
             home: Home::File(probe.length()),
             parent: if is_overlay { Parent::Missing } else { Parent::None },
             sector: None,
-            translation: Translation::by_format(cluster, 0),
+            translation: Translation::by_format(cluster, 0).first_writing(|known| {
+                let parent = is_overlay.then_some(PARENT);
+                FirstWrite::filled(known, cluster, parent).entry("L2 entry", 8)
+            }),
         };
         Taste::Geom(Arc::new(contents), Vec::new())
     }

@@ -13,7 +13,8 @@
 //! # Limits
 //! 128 nodes are read: 126 GiB in bands of 1 MiB, which macOS makes. Sparse bundles are
 //! directories, and encrypted images have another header: neither is read. Of a band that is listed
-//! twice the later place counts, as for other readers.
+//! twice the later place counts, as for other readers. A first write is counted without filling the
+//! band: no source tells what macOS writes.
 //!
 //! # Sources
 //! libmodi "Mac OS disk image types", Sparse disk image format, for the header and for what an
@@ -24,7 +25,7 @@
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, Home, NotFollowed, Parent, Place};
 use crate::base::ondisk::on_disk;
-use crate::base::topology::{Translation, is_whole};
+use crate::base::topology::{FirstWrite, Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -176,6 +177,8 @@ impl Container for SparseImage {
             let places = table.places.iter();
             Translation::by_table(band, places.map(|&(nth, at)| (nth.saturating_mul(band), at)))
         };
+        let translation = translation
+            .first_writing(|known| FirstWrite::plain(known).entry("entry of the node", 4));
         let (home, parent) = (Home::File(probe.length()), Parent::None);
         let contents = Contents { table, length, home, parent, sector: None, translation };
         Taste::Geom(Arc::new(contents), Vec::new())

@@ -18,12 +18,12 @@
 //!
 //! # Sources
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`), `VDI.cpp`; QEMU
-//! `block/vdi.c`, `vdi_open`, for what is refused.
+//! `block/vdi.c`, `vdi_open`, for what is refused, `vdi_co_pwritev` for a first write.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place};
+use super::container::{BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place};
 use crate::base::ondisk::{Guid, on_disk};
-use crate::base::topology::{Translation, is_whole};
+use crate::base::topology::{FirstWrite, Grain, Translation, is_whole};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -70,8 +70,11 @@ on_disk! {
 }
 
 /// Image types: dynamic, fixed, differencing.
+const FIXED: u32 = 2;
 const DIFFERENCING: u32 = 4;
-const TYPES: [u32; 3] = [1, 2, DIFFERENCING];
+const TYPES: [u32; 3] = [1, FIXED, DIFFERENCING];
+/// Byte of `blocks_allocated` in the file.
+const ALLOCATED: u64 = AT + 324;
 /// Entries of the map: a block without a place, and one that is zero.
 const FREE: u32 = 0xffff_ffff;
 const ZERO: u32 = 0xffff_fffe;
@@ -179,11 +182,28 @@ impl Container for Vdi {
             home: Home::File(probe.length()),
             parent: if header.uuid_linkage.is_nil() { Parent::None } else { Parent::Missing },
             sector: None,
-            translation: Translation::by_stride(block, table.stride, table.data),
+            translation: {
+                let known = Translation::by_stride(block, table.stride, table.data);
+                let is_fixed = header.image_type.get() == FIXED;
+                if is_fixed {
+                    known
+                } else {
+                    known.first_writing(|known| first_write(known, &header))
+                }
+            },
             table,
         };
         Taste::Geom(Arc::new(contents), Vec::new())
     }
+}
+
+/// The ranges that a first write to a block touches: QEMU and VirtualBox fill the block, with zeros
+/// or from the parent, and count it in the header.
+fn first_write(known: &Translation, header: &Header) -> FirstWrite {
+    let parent = (!header.uuid_linkage.is_nil()).then_some(PARENT);
+    FirstWrite::filled(known, known.allocation, parent)
+        .range("header", Grain::only(ALLOCATED), 4)
+        .entry("map entry", 4)
 }
 
 /// The map of an image.

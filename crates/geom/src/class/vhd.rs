@@ -20,8 +20,9 @@
 //!
 //! # Sources
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0; QEMU `block/vpc.c`, for the size
-//! by the creator; VirtualBox `VHD.cpp`, for bitmaps of dynamic disks. Microsoft "Performance
-//! Tuning Guidelines", Hyper-V storage I/O; documentation of `Get-VHD`, for its `Alignment`.
+//! by the creator, `alloc_block` for a first write; VirtualBox `VHD.cpp`, for bitmaps of dynamic
+//! disks. Microsoft "Performance Tuning Guidelines", Hyper-V storage I/O; documentation of
+//! `Get-VHD`, for its `Alignment`.
 
 use super::Taste;
 use super::container::{
@@ -29,7 +30,7 @@ use super::container::{
 };
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
-use crate::base::topology::{Translation, is_whole, round_up};
+use crate::base::topology::{FirstWrite, Grain, Translation, is_whole, round_up};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::slices::Slices;
@@ -346,7 +347,21 @@ fn damaged(what: &str) -> Finding {
 /// The translation by the blocks that were looked at. The next block begins where the footer is.
 fn translation(probe: &Probe<'_>, blocks: &Blocks, scan: &Scan) -> Translation {
     let next = probe.from_end(FOOTER).and_then(|end| end.checked_add(blocks.bitmap));
-    Translation::by_table(blocks.block, scan.places.iter().copied()).growing_at(next)
+    let known = Translation::by_table(blocks.block, scan.places.iter().copied()).growing_at(next);
+    known.first_writing(|known| first_write(known, blocks, next))
+}
+
+/// The ranges that a first write to a block touches: its data from byte `next` of the file, the
+/// bitmap before them, the footer behind them, and the entry. The rest of the block is not filled:
+/// bits of the bitmap are 0, or the file is zero where it grew.
+fn first_write(known: &Translation, blocks: &Blocks, next: Option<u64>) -> FirstWrite {
+    let anywhere = Grain::multiples(SECTOR);
+    let bitmap = next.and_then(|next| next.checked_sub(blocks.bitmap));
+    let footer = next.and_then(|next| next.checked_add(blocks.block));
+    FirstWrite::plain(known)
+        .range("bitmap", bitmap.map_or(anywhere, Grain::only), blocks.bitmap)
+        .range("footer", footer.map_or(anywhere, Grain::only), FOOTER)
+        .entry("BAT entry", 4)
 }
 
 /// The block allocation table, and the bitmaps before the blocks.

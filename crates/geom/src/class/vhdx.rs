@@ -17,13 +17,14 @@
 //!
 //! # Sources
 //! [MS-VHDX] 2.2 Header Section, 2.3 Log, 2.4 Blocks, 2.5 BAT, 2.6 Metadata Region; QEMU
-//! `block/vhdx.c`, for states without a parent.
+//! `block/vhdx.c`, for states without a parent, `vhdx_co_writev` and `vhdx_log_write_and_flush` for
+//! a first write. QEMU writes both headers twice besides, since it closes the log each time.
 
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
-use crate::base::topology::Translation;
+use crate::base::topology::{FirstWrite, GUEST_WRITE, Grain, Translation};
 use crate::format::{Format, FormatKind, Inside, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -45,6 +46,8 @@ pub struct Vhdx;
 pub const KIND: FormatKind = FormatKind::new("vhdx", &Vhdx);
 
 const MIB: u64 = 1 << 20;
+/// Bytes of a sector of the log, in which every table changes.
+const LOG_SECTOR: u64 = 4096;
 
 /// CRC-32C, of every structure with a checksum.
 const CRC32C: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -104,6 +107,10 @@ impl Container for Vhdx {
         let has_parent = disk.parent.is_some();
         let mut translation = Translation::by_format(MIB, 0).claiming(disk.physical);
         translation.allocation = disk.block;
+        if !disk.is_fixed {
+            let sector = has_parent.then_some(disk.logical);
+            translation = translation.first_writing(|known| first_write(known, sector));
+        }
         let contents = Contents {
             length: disk.size,
             home: Home::File(probe.length()),
@@ -119,6 +126,22 @@ impl Container for Vhdx {
             },
         };
         Taste::Geom(Arc::new(contents), findings)
+    }
+}
+
+/// The ranges that a first write to a block touches. The table changes by its log alone: an entry
+/// of a descriptor and the sector as it will be, then that sector in its place. Of a differencing
+/// disk a bitmap has a bit for each sector of `sector` bytes.
+fn first_write(known: &Translation, sector: Option<u64>) -> FirstWrite {
+    let page = Grain::multiples(LOG_SECTOR);
+    let first = FirstWrite::plain(known).range("log", page, 2 * LOG_SECTOR).range(
+        "BAT sector",
+        page,
+        LOG_SECTOR,
+    );
+    match sector.and_then(|sector| GUEST_WRITE.checked_div(sector)) {
+        Some(bits) => first.range("sector bitmap", Grain::multiples(1), bits.div_ceil(8)),
+        None => first,
     }
 }
 

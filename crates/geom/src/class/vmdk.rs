@@ -23,13 +23,13 @@
 //! # Sources
 //! VMware "Virtual Disk Format 5.0": The Descriptor File, Hosted Sparse Extent Header, Grain
 //! Directory, Compressed Grains, ESX Server Sparse Extent Header; QEMU `block/vmdk.c`, `vmdk_open`,
-//! for what is refused.
+//! for what is refused, `get_whole_cluster` and `vmdk_L2update` for a first write.
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at, without_parent,
+    BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place, looked_at, without_parent,
 };
-use crate::base::topology::Translation;
+use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
@@ -93,6 +93,25 @@ enum Body {
 enum Table {
     Grains(Grains),
     SeSparse(SeSparse),
+}
+
+impl Table {
+    /// The ranges that a first write to a grain touches: QEMU fills it, from the parent or with
+    /// zeros, and keeps both tables where there are two. Of seSparse no writer is known here.
+    fn first_write(&self, known: &Translation, parent: Parent) -> FirstWrite {
+        let parent = (parent != Parent::None).then_some(PARENT);
+        let first = FirstWrite::filled(known, known.allocation, parent);
+        match self {
+            Table::SeSparse(_) => first.entry("grain table entry", 8),
+            Table::Grains(grains) => {
+                let first = first.entry("grain table entry", 4);
+                match grains.redundant {
+                    Some(_) => first.entry("redundant table entry", 4),
+                    None => first,
+                }
+            }
+        }
+    }
 }
 
 impl BlockTable for Table {
@@ -164,6 +183,7 @@ impl Container for Vmdk {
                 blocks if blocks.is_empty() => Translation::by_format(grain, 0),
                 blocks => Translation::by_table(grain, blocks),
             }
+            .first_writing(|known| table.first_write(known, parent))
         };
         let home = Home::File(probe.length());
         let contents = Contents { table, length, home, parent, sector: None, translation };

@@ -172,7 +172,7 @@ impl Route {
     }
 
     /// True if some layer of it keeps tables that a read may have to look into.
-    pub(crate) fn has_tables(&self) -> bool {
+    pub fn has_tables(&self) -> bool {
         let End::Geom { below, tables, .. } = &self.end else { return false };
         tables.is_some() || below.iter().any(Route::has_tables)
     }

@@ -40,18 +40,24 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     pub(crate) fn new() -> PageCache {
-        let places = (0..PLACES).map(|_| RwLock::new(None)).collect();
+        PageCache::with_places(PLACES)
+    }
+
+    /// A cache with room for so many pages, at least one.
+    pub(crate) fn with_places(count: usize) -> PageCache {
+        let places = (0..count.max(1)).map(|_| RwLock::new(None)).collect();
         PageCache { places, unpacked: RwLock::new(None), effort: AtomicU64::new(0) }
     }
 
-    /// Index of the place of a page: neighbours do not share one.
-    fn place((consumer, offset): Key) -> usize {
+    /// The place of a page: neighbours do not share one.
+    fn place(&self, (consumer, offset): Key) -> &RwLock<Option<Page>> {
         let number = (offset / PAGE).wrapping_add((consumer as u64).wrapping_mul(0x9e37_79b9));
-        usize::try_from(number % PLACES as u64).unwrap_or_default()
+        let index = number % self.places.len() as u64;
+        &self.places[usize::try_from(index).unwrap_or_default()]
     }
 
     pub(crate) fn keep(&self, page: Page) {
-        let place = &self.places[PageCache::place(page.key)];
+        let place = self.place(page.key);
         *place.write().unwrap_or_else(PoisonError::into_inner) = Some(page);
     }
 
@@ -127,7 +133,7 @@ impl<'a> Tables<'a> {
         if let Some(page) = self.fetched.iter().find(|page| page.key == key) {
             return Some(look(&page.bytes));
         }
-        let place = &self.kept?.places[PageCache::place(key)];
+        let place = self.kept?.place(key);
         let page = place.read().unwrap_or_else(PoisonError::into_inner);
         page.as_ref().filter(|page| page.key == key).map(|page| look(&page.bytes))
     }

@@ -1,16 +1,20 @@
 //! Files and block devices as a rig: one engine over the media of a provider.
 //!
 //! A request goes down a [`Route`] as in every other engine. Each piece on a medium is one
-//! transfer; the request is done when all of The request is done when all of them are, at the time
-//! the engine reports.
+//! transfer; the request is done when all of them are, at the time the engine reports.
+//!
+//! Pages of a container's tables that the route fetches are transfers too, which the others of the
+//! request wait for. The route has read them by then, through the page cache, to know where the
+//! others lie; the transfer is the read that a program has to do which finds them in no cache.
 
 use super::{FinishedRequest, Op, Request, Rig};
 use crate::error::Error;
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::topology::lcm;
+use trueline_geom::base::topology::{lcm, round_down, round_up};
 use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, Route};
+use trueline_geom::mapping::tables::PAGE;
 use trueline_host::clock;
 use trueline_host::disk::buffers::Buffers;
 use trueline_host::engine::open_file::OpenFile;
@@ -42,11 +46,13 @@ struct Of {
 }
 
 /// A request of several transfers that is not done.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Several {
     /// Transfers that are not yet done.
     left: usize,
     error: Option<Errno>,
+    /// Transfers that wait for those of tables.
+    later: Vec<Transfer<Of>>,
 }
 
 /// A provider on real media.
@@ -65,6 +71,10 @@ pub struct Real {
     several: Vec<Several>,
     free: Vec<usize>,
     pieces: Vec<Transfer<Of>>,
+    /// Reads of tables that the request in `pieces` waits for.
+    tables: Vec<Transfer<Of>>,
+    /// Requests in `several` whose tables are read.
+    looked_up: Vec<usize>,
     /// Completions without a transfer, and those taken while making room in the engine.
     early: Vec<FinishedRequest>,
 }
@@ -83,7 +93,8 @@ impl Real {
         let sector = sector
             .ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
-        let longest = shape.largest.clamp(sector, LONGEST.max(sector));
+        let largest = if route.has_tables() { shape.largest.max(PAGE) } else { shape.largest };
+        let longest = largest.clamp(sector, LONGEST.max(sector));
         // Every medium may have a part of every request in flight.
         let transfers = depth.saturating_mul(files.len()).min(DEEPEST as usize);
         let buffers = Buffers::new(transfers, longest)
@@ -102,6 +113,8 @@ impl Real {
             several: Vec::new(),
             free: Vec::new(),
             pieces: Vec::new(),
+            tables: Vec::new(),
+            looked_up: Vec::new(),
             early: Vec::new(),
         })
     }
@@ -141,31 +154,68 @@ impl Real {
     #[inline(never)]
     fn push_several(&mut self, request: Request) -> Result<(), Errno> {
         let place = self.free.pop().unwrap_or(self.several.len());
-        self.several.resize(self.several.len().max(place + 1), Several::default());
+        if place == self.several.len() {
+            self.several.push(Several::default());
+        }
         // One more than submitted, so that the request cannot complete before all transfers are
         // submitted.
-        self.several[place] = Several { left: 1, error: None };
+        self.several[place] = Several { left: 1, ..Several::default() };
         let tag = request.tag;
-        let sent =
-            self.split(Of { tag, part: Some(place) }, request).and_then(|()| self.send(place));
-        let Several { left, error } = &mut self.several[place];
-        *left -= 1;
-        if *left > 0 {
-            *error = error.or(sent.err());
+        let split = self.split(Of { tag, part: Some(place) }, request);
+        if split.is_ok() && !self.tables.is_empty() {
+            std::mem::swap(&mut self.tables, &mut self.pieces);
+            self.several[place].later = std::mem::take(&mut self.tables);
+        }
+        let sent = split.and_then(|()| self.send(place));
+        let is_under_way = self.is_under_way(place, sent.err());
+        let Several { error, later, .. } = &self.several[place];
+        let waits = error.is_none() && !later.is_empty();
+        if is_under_way || waits {
             self.in_flight += 1;
+            // Its tables are read already, if the engine was full.
+            self.looked_up.extend((!is_under_way).then_some(place));
             return Ok(());
         }
         self.free.push(place);
         sent?;
-        self.early.push(FinishedRequest { tag, at: clock::now(), error: *error });
+        let error = self.several[place].error;
+        self.early.push(FinishedRequest { tag, at: clock::now(), error });
         Ok(())
+    }
+
+    /// True if transfers of the request at `place` of `several` are in flight after some were
+    /// submitted, which may have failed by `error`.
+    fn is_under_way(&mut self, place: usize, error: Option<Errno>) -> bool {
+        let several = &mut self.several[place];
+        several.left -= 1;
+        several.error = several.error.or(error);
+        several.left > 0
+    }
+
+    /// Submits what waited for tables, of the requests whose tables are read.
+    #[cold]
+    fn go_on(&mut self, done: &mut Vec<FinishedRequest>) {
+        while let Some(place) = self.looked_up.pop() {
+            self.several[place].left = 1;
+            self.pieces = std::mem::take(&mut self.several[place].later);
+            let tag = self.pieces.first().map_or(0, |transfer| transfer.tag.tag);
+            let sent = self.send(place);
+            if !self.is_under_way(place, sent.err()) {
+                self.free.push(place);
+                self.in_flight -= 1;
+                let error = self.several[place].error;
+                done.push(FinishedRequest { tag, at: clock::now(), error });
+            }
+        }
     }
 
     /// Splits a request into transfers, in `pieces`.
     fn split(&mut self, tag: Of, request: Request) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
-        let (pieces, longest) = (&mut self.pieces, self.longest);
+        let (pieces, tables) = (&mut self.pieces, &mut self.tables);
+        let (longest, sector, files) = (self.longest, self.sector, self.engine.files());
         pieces.clear();
+        tables.clear();
         let (way, op) = match op {
             Op::Read => (geom::Op::Read, engine::Op::Read),
             Op::Write => (geom::Op::Write, engine::Op::Write),
@@ -177,14 +227,26 @@ impl Real {
             }
         };
         self.route.extents(offset, length, way, &mut |_, piece| {
-            let Piece::Store { store, mut offset, mut length } = piece else {
-                return if way == geom::Op::Write { Err(Errno::ReadOnly) } else { Ok(()) };
+            let (list, file, op, start, end) = match piece {
+                Piece::Store { store, offset, length } => {
+                    (&mut *pieces, store, op, offset, offset.checked_add(length))
+                }
+                Piece::Table { store, offset, length } => {
+                    // Whole sectors of it, as far as the file has them.
+                    let all = files.get(store).ok_or(Errno::NoDevice)?.length();
+                    let end = round_up(offset.saturating_add(length), sector);
+                    let end = end.filter(|&end| end <= all).unwrap_or(round_down(all, sector));
+                    (&mut *tables, store, engine::Op::Read, round_down(offset, sector), Some(end))
+                }
+                _ if way == geom::Op::Write => return Err(Errno::ReadOnly),
+                _ => return Ok(()),
             };
-            while length > 0 {
-                let part = length.min(longest);
-                let bytes = u32::try_from(part).map_err(|_| Errno::Range)?;
-                pieces.push(Transfer { tag, op, file: store, offset, length: bytes, fua });
-                (offset, length) = (offset + part, length - part);
+            let (mut offset, end) = (start, end.ok_or(Errno::Range)?);
+            while offset < end {
+                let part = (end - offset).min(longest);
+                let length = u32::try_from(part).map_err(|_| Errno::Range)?;
+                list.push(Transfer { tag, op, file, offset, length, fua });
+                offset += part;
             }
             Ok(())
         })
@@ -192,14 +254,18 @@ impl Real {
 
     /// Submits the transfers in `pieces` for the request at `place` of `several`.
     fn send(&mut self, place: usize) -> Result<(), Errno> {
-        for at in 0..self.pieces.len() {
+        // Other requests that go on while room is made have pieces of their own.
+        let pieces = std::mem::take(&mut self.pieces);
+        let sent = pieces.iter().try_for_each(|transfer| {
             if self.engine.is_full() {
                 self.make_room()?;
             }
-            self.engine.push(self.pieces[at])?;
+            self.engine.push(*transfer)?;
             self.several[place].left += 1;
-        }
-        Ok(())
+            Ok(())
+        });
+        self.pieces = pieces;
+        sent
     }
 
     /// Waits until the engine accepts another transfer.
@@ -210,6 +276,7 @@ impl Real {
         while waited.is_ok() && self.engine.is_full() {
             waited = self.take(1, &mut early);
         }
+        early.append(&mut self.early);
         self.early = early;
         waited
     }
@@ -232,12 +299,19 @@ impl Real {
                 if several.left > 0 {
                     return;
                 }
+                if several.error.is_none() && !several.later.is_empty() {
+                    self.looked_up.push(place);
+                    return;
+                }
                 error = several.error;
                 self.free.push(place);
             }
             self.in_flight -= 1;
             done.push(FinishedRequest { tag, at, error });
         });
+        if !self.looked_up.is_empty() {
+            self.go_on(done);
+        }
         Ok(())
     }
 }
@@ -272,7 +346,11 @@ impl Rig for Real {
         let enough = done.len() + least.min(self.early.len() + self.in_flight);
         done.append(&mut self.early);
         loop {
+            if !self.looked_up.is_empty() {
+                self.go_on(done);
+            }
             self.take(enough.saturating_sub(done.len()), done)?;
+            done.append(&mut self.early);
             if done.len() >= enough {
                 return Ok(());
             }

@@ -2,6 +2,10 @@ use super::*;
 use crate::drive::memory::Memory;
 use crate::model::memory::Parameters;
 use crate::time::US;
+use std::sync::Arc;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
+use trueline_geom::mapping::tables::{PAGE, Tables};
 
 fn world(drives: usize, schedule: Schedule) -> World {
     let memory = || {
@@ -82,4 +86,59 @@ fn clook_goes_up_and_begins_again_but_does_not_pass_a_flush() {
             tag
         })
     );
+}
+
+/// A disk of pages whose places stand in a table behind it, eight bytes each.
+struct Tabled;
+
+/// Bytes of the disk, behind which its table begins.
+const TABLED: u64 = 4 << 20;
+
+impl geom::Geom for Tabled {
+    fn providers(&self) -> Vec<geom::Slot> {
+        vec![geom::Slot { name: String::new(), length: TABLED, kind: None }]
+    }
+
+    fn topology(&self, _: usize, below: &[Topology]) -> Topology {
+        below[0].clone()
+    }
+
+    fn map(&self, _: usize, _: u64, length: u64, _: geom::Op) -> geom::Extent {
+        geom::Extent::Fail { length }
+    }
+
+    fn map_by(
+        &self,
+        _: usize,
+        offset: u64,
+        length: u64,
+        _: geom::Op,
+        tables: &Tables<'_>,
+    ) -> geom::Extent {
+        match tables.bytes::<8>(0, TABLED + offset / PAGE * 8, length) {
+            Ok(_) => geom::Extent::At { consumer: 0, offset, length },
+            Err(answer) => answer,
+        }
+    }
+}
+
+/// A page of a table that is in no memory is read before the bytes of the request, and then kept,
+/// as far as there is room.
+#[test]
+fn a_table_is_read_first() {
+    let geom: Arc<dyn geom::Geom> = Arc::new(Tabled);
+    let disk: Box<dyn Store> = Box::new(Sparse::new(2 * TABLED));
+    let below = [Route::store(0, 2 * TABLED)];
+    let warm = Route::with_tables(&geom, 0, TABLED, &below, &Arc::from([disk]));
+    // 512 pages of the disk have their places in one of the table.
+    for (pages, reads) in [(8, [2, 1, 2, 1]), (1, [2, 1, 2, 2])] {
+        let (route, mut world) = (warm.cold(pages), world(1, Schedule::Fifo));
+        for (offset, reads) in [0, PAGE, 512 * PAGE, 2 * PAGE].into_iter().zip(reads) {
+            let (begin, mut done) = (world.now(), Vec::new());
+            world.submit(&route, read(7, offset, 512), 0).unwrap();
+            world.wait(1, &mut done);
+            assert_eq!(done, [Completion { tag: 7, at: begin + reads * US }], "{pages} {offset}");
+            assert_eq!(world.in_flight(), 0);
+        }
+    }
 }

@@ -23,6 +23,10 @@ mod memory;
 mod real;
 mod simulated;
 
+/// Pages of 4 KiB that a run keeps of the tables of a container: 32 MiB, as much as QEMU has for
+/// the L2 tables of a qcow2 by default. A run begins with none.
+const TABLE_PAGES: usize = 8192;
+
 /// The backend that runs a variant's jobs.
 pub(super) enum Backend {
     Simulated(Simulated),

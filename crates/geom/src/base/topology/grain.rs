@@ -16,6 +16,17 @@ impl Grain {
         (size > 0).then(|| Grain { size, phase: phase % size })
     }
 
+    /// The multiples of `size` bytes; of 0, every address.
+    pub fn multiples(size: u64) -> Grain {
+        Grain { size: size.max(1), phase: 0 }
+    }
+
+    /// The class of one address of a file: the next one in it is past the end of any.
+    pub fn only(address: u64) -> Grain {
+        const APART: u64 = 1 << 62;
+        Grain { size: APART, phase: address % APART }
+    }
+
     /// Distance from one boundary to the next, in bytes; at least 1.
     pub fn size(self) -> u64 {
         self.size

@@ -1,6 +1,6 @@
 //! Translation of a guest's addresses into those of the file of a container.
 
-use super::{Grain, Topology, gcd};
+use super::{FirstWrite, Grain, Topology, gcd};
 use std::collections::BTreeMap;
 
 /// Modulus in bytes by which the places of blocks are told apart: the largest unit of a drive that
@@ -26,6 +26,8 @@ pub struct Translation {
     next: Option<u64>,
     /// Physical unit in bytes that the container tells its guest.
     claim: Option<u64>,
+    /// Ranges that a first write to a block touches; `None` where none is made.
+    first_write: Option<FirstWrite>,
 }
 
 /// Source of what is known of the places of blocks.
@@ -42,7 +44,15 @@ enum Known {
 impl Translation {
     fn new(allocation: u64, distance: Grain, known: Known) -> Translation {
         let blocks = BTreeMap::new();
-        Translation { allocation, distance, blocks, known, next: None, claim: None }
+        Translation {
+            allocation,
+            distance,
+            blocks,
+            known,
+            next: None,
+            claim: None,
+            first_write: None,
+        }
     }
 
     /// A format in which every block of `allocation` bytes begins at a multiple of that from byte
@@ -107,6 +117,29 @@ impl Translation {
     #[must_use]
     pub fn claiming(self, claim: u64) -> Translation {
         Translation { claim: Some(claim), ..self }
+    }
+
+    /// The same, of a container to which a first write touches the ranges that `ranges` lists.
+    #[must_use]
+    pub fn first_writing(self, ranges: impl FnOnce(&Translation) -> FirstWrite) -> Translation {
+        let first_write = Some(ranges(&self));
+        Translation { first_write, ..self }
+    }
+
+    /// Ranges that the first write to a block touches; `None` for a file whose blocks are all
+    /// there, or that no guest writes to.
+    pub fn first_write(&self) -> Option<&FirstWrite> {
+        self.first_write.as_ref()
+    }
+
+    /// Addresses in the file at which bytes of the next block may begin that are at a multiple of
+    /// `step` bytes for the guest.
+    pub(super) fn starts(&self, step: u64) -> Grain {
+        let (size, phase) = match self.next {
+            Some(next) => (step.max(1), next),
+            None => (gcd(self.distance.size, step).max(1), self.distance.phase),
+        };
+        Grain { size, phase: phase % size }
     }
 
     /// Physical unit in bytes that the container tells its guest, if it tells one.

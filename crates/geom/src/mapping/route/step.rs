@@ -1,6 +1,6 @@
 //! One layer of a route: its answers, and the tables and compressed blocks that they take.
 
-use super::{Route, Visit};
+use super::{End, Route, Visit};
 use crate::base::error::Errno;
 use crate::base::store::Store;
 use crate::mapping::geom::{Extent, Geom, Op, Packed};
@@ -17,6 +17,26 @@ impl TablesOf {
     /// No page yet, of tables on `stores`.
     pub(super) fn new(stores: Arc<[Box<dyn Store>]>) -> TablesOf {
         TablesOf { pages: PageCache::new(), stores }
+    }
+}
+
+impl Route {
+    /// The same way with no page of a table in memory yet, and room for so many pages of the tables
+    /// of each layer.
+    #[must_use]
+    pub fn cold(&self, pages: usize) -> Route {
+        let End::Geom { geom, slot, below, paths, tables } = &self.end else { return self.clone() };
+        if !self.has_tables() {
+            return self.clone();
+        }
+        let below = below.iter().map(|route| route.cold(pages)).collect();
+        let cold = |known: &Arc<TablesOf>| {
+            let pages = PageCache::with_places(pages);
+            Arc::new(TablesOf { pages, stores: known.stores.clone() })
+        };
+        let tables = tables.as_ref().map(cold);
+        let end = End::Geom { geom: geom.clone(), slot: *slot, below, paths: *paths, tables };
+        Route { end, ..self.clone() }
     }
 }
 

@@ -110,7 +110,8 @@ impl Real {
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::RigSetup { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;
-        let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, files, shape)?;
+        let route = self.provider().route().cold(super::TABLE_PAGES);
+        let mut rig = rig::real::Real::new(route, sector, files, shape)?;
         for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {
             medium.start_writeback(0, 0);
         }

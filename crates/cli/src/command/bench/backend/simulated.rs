@@ -86,7 +86,8 @@ impl Simulated {
             (_, Host::LinuxWriteback) => Schedule::ReadsFirst,
         };
         let world = World::new(drives.collect(), schedule);
-        let (route, sector) = (self.route(job.place)?, self.provider().topology.sector);
+        let route = self.route(job.place)?.cold(super::TABLE_PAGES);
+        let sector = self.provider().topology.sector;
         let cost = self.layer.saturating_mul(self.provider().depth as u64);
         let mut rig = rig::simulated::Simulated::new(world, route, sector, cost);
         let mut done = match job.task {

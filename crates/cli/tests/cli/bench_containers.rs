@@ -1,0 +1,24 @@
+//! Containers that are measured: pages of their tables are read too.
+
+use crate::containers::made;
+use crate::{list, run};
+
+/// A simulated drive reads pages of tables before the bytes whose places stand there, anew in each
+/// run; of files the same reads are made.
+#[test]
+fn the_tables_of_a_container_are_read_when_it_is_measured() {
+    let script = "qemu-io -f raw -c 'write -q -P 7 0 24M' raw
+        qemu-img convert -O qcow2 -o cluster_size=4k raw vm.qcow2";
+    let Some(here) = made(script) else { return };
+    let longest = |target: &str| -> Vec<u64> {
+        let arguments = format!("bench random-read --json --runs 4 --count 200 {target}");
+        let told = run(here.path(), &arguments).json();
+        let runs = list(&told["variants"][0], "runs").iter();
+        runs.map(|run| run["latency_ns"]["max"].as_u64().expect("a time")).collect()
+    };
+    assert_eq!(longest("drive:md=raw"), [18_100; 4]);
+    // A page of L1, one of L2, and the bytes.
+    assert_eq!(longest("drive:md=vm.qcow2"), [3 * 18_100; 4]);
+    assert_eq!(longest("--buffered vm.qcow2").len(), 4);
+    assert_eq!(longest("--buffered -n 16 --engine sync vm.qcow2").len(), 4);
+}
