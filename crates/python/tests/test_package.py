@@ -22,7 +22,7 @@ PROGRAM = os.environ["TRUELINE"]
 
 # Types of what is in a report.
 KINDS = {value for value in vars(trueline._report).values() if hasattr(value, "__required_keys__")}
-KINDS -= {trueline.Options, trueline._report._Provider}
+KINDS -= {trueline.Options, trueline._report._Container, trueline._report._Provider}
 
 
 def skipped(what):
@@ -47,6 +47,19 @@ def disk(path, first):
     with open(path, "wb") as file:
         file.write(b"\0" * 446 + entry + b"\0" * 48 + b"\x55\xaa")
         file.truncate(64 << 20)
+
+
+def qcow2(path):
+    """Image of an empty disk of 64 MiB: a header, refcounts and an empty table."""
+    cluster = 1 << 16
+    header = struct.pack(">4sIQIIQIIQQIIQ", b"QFI\xfb", 2, 0, 0, 16, 64 << 20, 0, 1, 3 * cluster, cluster, 1, 0, 0)
+    with open(path, "wb") as file:
+        file.write(header)
+        file.seek(cluster)
+        file.write(struct.pack(">Q", 2 * cluster))
+        file.seek(2 * cluster)
+        file.write(struct.pack(">4H", 1, 1, 1, 1))
+        file.truncate(4 * cluster)
 
 
 class Disks(unittest.TestCase):
@@ -93,7 +106,14 @@ class Package(Disks):
         pairs += [(trueline.Grain, grain) for p in report["providers"] for grain in p["grains"]]
         pairs += [(trueline.Table, p["table"]) for p in report["providers"] if p["table"]]
         pairs += [(trueline.Finding, finding) for finding in report["findings"]]
-        self.assertEqual({kind for kind, _ in pairs} ^ KINDS, {trueline.Unread, trueline.Container})
+        qcow2(self.directory / "empty.qcow2")
+        providers = trueline.check(self.directory / "empty.qcow2")["providers"]
+        containers = [provider["container"] for provider in providers if "container" in provider]
+        pairs += [(trueline.Container, container) for container in containers]
+        writes = [container["first_write"] for container in containers]
+        pairs += [(trueline.FirstWrite, write) for write in writes]
+        pairs += [(trueline.TouchedRange, part) for write in writes for part in write["ranges"]]
+        self.assertEqual({kind for kind, _ in pairs} ^ KINDS, {trueline.Unread})
         for kind, value in pairs:
             self.assertLessEqual(kind.__required_keys__, set(value), kind)
             self.assertLessEqual(set(value), kind.__required_keys__ | kind.__optional_keys__, kind)

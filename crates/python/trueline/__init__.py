@@ -18,7 +18,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._native import Checker
-from ._report import Container, Finding, Grain, Image, Options, Provider, Report, Table, Unread
+from ._report import (
+    Container,
+    Finding,
+    FirstWrite,
+    Grain,
+    Image,
+    Options,
+    Provider,
+    Report,
+    Table,
+    TouchedRange,
+    Unread,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,6 +43,7 @@ __all__ = [
     "Container",
     "Error",
     "Finding",
+    "FirstWrite",
     "Grain",
     "Image",
     "Options",
@@ -38,6 +51,7 @@ __all__ = [
     "Report",
     "SCHEMA",
     "Table",
+    "TouchedRange",
     "Unread",
     "batches",
     "check",

@@ -33,13 +33,36 @@ class Grain(TypedDict):
     trust: str
 
 
-class Container(TypedDict):
-    """Units in bytes of a container, and how many of its blocks were looked at."""
+class TouchedRange(TypedDict):
+    """Range that a first write touches: its length in bytes, and the units of the drive."""
 
+    what: str
+    length: int
+    reads: int
+    writes: int
+
+
+class FirstWrite(TypedDict):
+    """Device operations of a guest's first write to a cluster, at the least."""
+
+    bytes: int
+    unit: int
+    reads: int
+    writes: int
+    ranges: list[TouchedRange]
+
+
+class _Container(TypedDict):
     allocation: int
     grain: int
     phase: int
     blocks_looked_at: int | None
+
+
+class Container(_Container, total=False):
+    """Units in bytes of a container, and how many of its blocks were looked at."""
+
+    first_write: FirstWrite
 
 
 class Table(TypedDict):
