@@ -3,7 +3,7 @@
 use crate::command::info::args::Info;
 use crate::failure::Failure;
 use crate::remembered::Remembered;
-use crate::report::{FirstWrite, Provider};
+use crate::report::Provider;
 use crate::survey::survey_with;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
@@ -131,20 +131,6 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The price of a first write to a cluster, and the words for it.
-fn first_write(first: &FirstWrite) -> (String, String) {
-    let count = |n: u64, noun| words::count(usize::try_from(n).unwrap_or(usize::MAX), noun);
-    let value = format!("{}, {}", count(first.writes, "write"), count(first.reads, "read"));
-    let parts: Vec<&str> = first.ranges.iter().map(|range| range.what).collect();
-    let what = format!(
-        "first write of {} to a cluster, at the least, in units of {}: {}",
-        size::human(first.bytes),
-        first.unit,
-        parts.join(", ")
-    );
-    (value, what)
-}
-
 pub(super) fn text(
     target: &str,
     p: &Provider,
@@ -176,8 +162,9 @@ pub(super) fn text(
         why.unwrap_or(Ok(()))?;
     }
     if let Some(first) = p.container.as_ref().and_then(|container| container.first_write.as_ref()) {
-        let (value, what) = first_write(first);
-        line(value, &what)?;
+        let parts: Vec<&str> = first.ranges.iter().map(|range| range.what).collect();
+        line(first.writes.to_string(), "writes at least, for the first one to a cluster")?;
+        line(first.reads.to_string(), &format!("reads besides: {}", parts.join(", ")))?;
     }
     if let Some(d) = drive {
         let numbers = [
