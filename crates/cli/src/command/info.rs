@@ -7,7 +7,7 @@ use crate::report::Provider;
 use crate::survey::survey_with;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
-use crate::words::{self, escape, size};
+use crate::words::{escape, size};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
