@@ -93,19 +93,16 @@ fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
     })
 }
 
-/// True if entry `i` is unused, begins at 0 and contains every partition of the label: NetBSD's
-/// `d`, on a disk of whatever size.
+/// True if entry `i` is unused, begins at 0 and contains every other entry of the label but `c`,
+/// unused ones too: NetBSD's `d`, on a disk of whatever size.
 fn holds_all(label: &Label, i: usize) -> bool {
     let Some(whole) =
         label.entries.get(i).filter(|e| e.offset == 0 && e.length > 0 && e.fstype == UNUSED)
     else {
         return false;
     };
-    label
-        .entries
-        .iter()
-        .filter(|e| e.length > 0 && e.fstype != UNUSED)
-        .all(|e| e.end() <= whole.end())
+    let mut others = label.entries.iter().enumerate().filter(|(i, e)| *i != C && e.length > 0);
+    others.all(|(_, e)| e.end() <= whole.end())
 }
 
 /// The dialect of labels in a partition of that kind; `None` where the kind does not decide it.

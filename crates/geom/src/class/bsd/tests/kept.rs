@@ -408,6 +408,37 @@ fn a_slice_longer_than_a_label_can_say_is_still_where_it_begins() {
     }
 }
 
+/// A `d` that other entries lie outside of is no mark of NetBSD's, whatever their types: else a label
+/// whose last file system is removed would read as that dialect's.
+#[test]
+fn a_label_keeps_its_dialect_when_a_partition_goes() {
+    let mut slice = Slice::new(64 * MIB, 512, 0, None);
+    let made = slice.create(&New { dialect: Some(Dialect::FreeBsd), ..New::default() });
+    slice.apply(Bsd.render(&made, &made));
+    let mut label = slice.bytes(512, 512);
+    // `a` has a file system, `d` is short and at 0, `e` lies behind it; both are unused.
+    for (nth, start, length, fstype) in
+        [(0, 4096_u32, 4096_u32, 7), (3, 0, 2, 0), (4, 65536, 1024, 0)]
+    {
+        let at = 148 + nth * 16;
+        label[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        label[at + 4..at + 8].copy_from_slice(&start.to_le_bytes());
+        label[at + 12] = fstype;
+    }
+    label[138] = 8;
+    sum(&mut label);
+    slice.disk.put(512, &label);
+    let before = slice.read().unwrap();
+    assert_eq!(before.dialect, Some(Dialect::FreeBsd));
+    let mut after = before.clone();
+    after.entries.retain(|entry| entry.partition.index != 1);
+    slice.apply(Bsd.render(&before, &after));
+    let again = slice.read().unwrap();
+    let indices =
+        |table: &Table| table.entries.iter().map(|entry| entry.partition.index).collect::<Vec<_>>();
+    assert_eq!((again.dialect, indices(&again)), (Some(Dialect::FreeBsd), indices(&after)));
+}
+
 #[test]
 fn nothing_lies_past_the_end_of_the_whole_disk_of_netbsd() {
     let mut slice = Slice::new(64 * MIB, 512, 0, None);
