@@ -19,7 +19,12 @@ export TRUELINE="$PWD/target/debug/trueline"
 cd target
 "$python" -m unittest discover --quiet -s ../crates/python/tests -t ../crates/python/tests
 if "$python" -m mypy --version >/dev/null 2>&1; then
-    "$python" -m mypy --no-error-summary --config-file ../crates/python/pyproject.toml -p trueline
+    # Its own types, and what they say of the manual's examples.
+    sed -n '/^```python/,/^```/p' ../docs/manual/python.md | sed 's/^```.*//' >manual.py
+    for what in '-p trueline' manual.py; do
+        # shellcheck disable=SC2086 # two words
+        "$python" -m mypy --no-error-summary --config-file ../crates/python/pyproject.toml $what
+    done
 else
     echo "the Python package: no mypy for its types" | tee -a "$skipped"
 fi

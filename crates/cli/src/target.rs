@@ -188,6 +188,13 @@ pub(crate) type Named = Result<Target, NotText>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotText(OsString);
 
+impl NotText {
+    /// The name as far as it is text.
+    pub(crate) fn shown(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
 impl fmt::Display for NotText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.display();

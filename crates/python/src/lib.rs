@@ -1,50 +1,38 @@
-//! The Python module `trueline._native`: the checker of [`trueline::checker`], and nothing else.
-//! What Python's users see is in `trueline/__init__.py`.
+//! The Python module `trueline._native`: the checker of [`trueline::checker`] and threads that work
+//! for it, and nothing else. What Python's users see is in `trueline/__init__.py`.
+
+mod crew;
 
 use pyo3::prelude::*;
 
-/// Module of one class, which Python's side of the package wraps.
+/// Module of the classes that Python's side of the package wraps.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::crew::{Crew, Pending};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
-    use pyo3::types::PyBytes;
-    use std::path::PathBuf;
-    use trueline::checker::{Checker as Rust, LineForm};
+    use std::ffi::OsString;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
 
-    /// Checker of targets with one set of options. Threads may share it; none of them has the
-    /// interpreter's lock while it checks.
+    /// Checker of targets with one set of options, which threads may share.
     #[pyclass(frozen, module = "trueline._native")]
-    struct Checker(Rust);
+    struct Checker(Arc<trueline::checker::Checker>);
 
     #[pymethods]
     impl Checker {
         /// Checker with options as words of a command line. Errors: `ValueError`, in one line.
         #[new]
-        fn new(words: Vec<String>) -> PyResult<Checker> {
-            Rust::new(words).map(Checker).map_err(|wrong| PyValueError::new_err(wrong.to_string()))
+        fn new(words: Vec<OsString>) -> PyResult<Checker> {
+            trueline::checker::Checker::new(words)
+                .map(|checker| Checker(Arc::new(checker)))
+                .map_err(|wrong| PyValueError::new_err(wrong.to_string()))
         }
 
-        /// Line of `check --jsonl` about a target, with its end.
-        fn line<'py>(&self, python: Python<'py>, target: PathBuf) -> Bound<'py, PyBytes> {
-            self.lines(python, target, LineForm::Report)
-        }
-
-        /// Lines of `check --rows` about a target, each with its end.
-        fn rows<'py>(&self, python: Python<'py>, target: PathBuf) -> Bound<'py, PyBytes> {
-            self.lines(python, target, LineForm::Rows)
-        }
-    }
-
-    impl Checker {
-        fn lines<'py>(
-            &self,
-            python: Python<'py>,
-            target: PathBuf,
-            form: LineForm,
-        ) -> Bound<'py, PyBytes> {
-            let lines = python.detach(|| self.0.lines(target, form));
-            PyBytes::new(python, &lines)
+        /// Threads that check for this one, at most `threads` at a time.
+        fn crew(&self, threads: NonZeroUsize) -> Crew {
+            Crew::new(Arc::clone(&self.0), threads)
         }
     }
 }

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -22,7 +23,7 @@ PROGRAM = os.environ["TRUELINE"]
 
 # Types of what is in a report.
 KINDS = {value for value in vars(trueline._report).values() if hasattr(value, "__required_keys__")}
-KINDS -= {trueline.Options, trueline._report._Container, trueline._report._Provider}
+KINDS = {kind for kind in KINDS if not kind.__name__.startswith("_")} - {trueline.Options}
 
 
 def skipped(what):
@@ -150,6 +151,8 @@ class Package(Disks):
             trueline.check_many(self.targets[0])
         with self.assertRaises(TypeError):
             trueline.check(1)
+        with self.assertRaises(TypeError):
+            trueline.check_many(None)
         with self.assertRaises(ValueError):
             trueline.check_many(self.targets, threads=0)
 
@@ -164,7 +167,7 @@ class Package(Disks):
 
         reports = trueline.check_many(endless(), threads=4)
         verdicts = [next(reports)["verdict"] for _ in range(100)]
-        reports.close()
+        del reports
         self.assertEqual(verdicts, ["misaligned", "aligned"] * 50)
         self.assertLess(taken, 100 + 4 * 4 + 2)
 
@@ -193,9 +196,51 @@ class Package(Disks):
         waits.join()
         self.assertEqual(reports[0]["error_class"], "remote")
 
+    def silent(self, name="silent"):
+        """Target on a server that takes a connection and says nothing."""
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.directory / name))
+        listener.listen()
+        return f"nbd+unix:///?socket={self.directory}/{name}"
+
+    def test_an_interrupt_waits_for_no_server(self):
+        target = self.silent()
+        for program in ["trueline.check(T)", "list(trueline.check_many([T] * 9))", "next(trueline.check_many([T]))"]:
+            text = f"import trueline; T = {target!r}; print(1, flush=True); {program}"
+            child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            child.stdout.readline()
+            # It is in the call, or about to be.
+            threading.Event().wait(0.5)
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=30)
+            self.assertIn(b"KeyboardInterrupt", errors, program)
+            self.assertNotEqual(child.returncode, 0)
+
+    def test_a_caller_that_leaves_waits_for_no_server(self):
+        reports = trueline.check_many([self.targets[0], self.silent()])
+        self.assertEqual(next(reports)["verdict"], "aligned")
+        reports.close() if hasattr(reports, "close") else None
+        del reports
+
+    def test_a_slow_list_is_not_waited_for(self):
+        go = threading.Event()
+
+        def slow():
+            yield self.targets[0]
+            # The first is checked meanwhile.
+            threading.Event().wait(2)
+            yield self.targets[1]
+            self.assertTrue(go.wait(30), "the first report was not there while the list went on")
+
+        reports = trueline.check_many(slow())
+        self.assertEqual(next(reports)["verdict"], "aligned")
+        go.set()
+        self.assertEqual(next(reports)["verdict"], "misaligned")
+
     def test_names_that_are_no_text_are_errors_of_their_own(self):
         report = next(trueline.check_many([os.fsdecode(b"\xff.img")]))
-        self.assertEqual(report["error_class"], "name")
+        self.assertEqual((report["error_class"], report["target"]), ("name", "\ufffd.img"))
 
     def test_a_process_that_was_forked_checks(self):
         trueline.check(self.targets[0])
@@ -246,6 +291,16 @@ class Arrow(Disks):
             trueline.write_parquet(broken(), path)
         self.assertEqual(pyarrow.parquet.read_table(path), table)
         self.assertEqual(sorted(p.name for p in self.directory.glob(".fleet*")), [])
+        # What a run that was killed left does not keep the next one away.
+        (self.directory / f".fleet.parquet.{os.getpid()}.new").write_bytes(b"")
+        link = self.directory / "link.parquet"
+        link.symlink_to(path)
+        trueline.write_parquet(self.targets[:1], link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(pyarrow.parquet.read_table(path), trueline.rows(self.targets[:1]))
+        for wrong in [self.directory, "/dev/null"]:
+            with self.assertRaises(ValueError):
+                trueline.write_parquet(self.targets, wrong)
 
 
 @needs("pyarrow")

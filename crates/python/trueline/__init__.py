@@ -13,11 +13,11 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from ._native import Checker
+from ._native import Checker, Crew, Pending
 from ._report import (
     Container,
     Finding,
@@ -63,8 +63,10 @@ __all__ = [
 # Threads that wait for servers; files are read by as many as there are processors.
 THREADS = 64
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+# Names that need pyarrow, which is imported with the first of them.
+_ARROW = ("SCHEMA", "batches", "rows", "write_parquet")
+
+__version__ = version("trueline")
 
 
 class Error(Exception):
@@ -87,7 +89,7 @@ def check(target: Target, **options: Unpack[Options]) -> Report:
 
     Raises `Error` where the target cannot be read, `ValueError` for a wrong option.
     """
-    line: Any = json.loads(checker(options).line(target))
+    line: Any = json.loads(checker(options).crew(1).line(target).result())
     if "error" in line:
         raise Error(line["target"], line["error_class"], line["error"])
     report: Report = line
@@ -97,15 +99,14 @@ def check(target: Target, **options: Unpack[Options]) -> Report:
 def check_many(
     targets: Iterable[Target], *, threads: int = THREADS, **options: Unpack[Options]
 ) -> Iterator[Report | Unread]:
-    """Reports on targets, in their order, each as soon as it and those before it are there.
+    """Reports on targets, in their order, as soon as they are there and the list goes on.
 
     A target that cannot be read has one too, with the keys `error_class` and `error`. Targets
     are taken as they are wanted, so that a list may have any length.
 
     Raises `ValueError` for a wrong option.
     """
-    line = checker(options).line
-    return in_order(lambda target: json.loads(line(target)), targets, threads)
+    return (json.loads(line) for line in in_order(checker(options), Crew.line, targets, threads))
 
 
 def checker(options: Options) -> Checker:
@@ -122,7 +123,7 @@ def _checker(words: tuple[str, ...]) -> Checker:
     return Checker(words)
 
 
-# Threads that a checker waits for do not exist in a process that was forked.
+# A process that was forked has none of the threads, and may have been forked with a lock held.
 os.register_at_fork(after_in_child=_checker.cache_clear)
 
 
@@ -141,37 +142,42 @@ def _words(options: Options) -> tuple[str, ...]:
 
 
 def in_order(
-    work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int
-) -> Iterator[_Result]:
-    """Results of `work`, done by `threads` at a time, in the order of the items."""
-    if isinstance(items, (str, bytes, os.PathLike)):
-        raise TypeError(f"{items!r} is one target: give a list of them, or call check")
+    checker: Checker,
+    begin: Callable[[Crew, Target], Pending],
+    targets: Iterable[Target],
+    threads: int,
+) -> Iterator[bytes]:
+    """Lines of targets, checked by `threads` at a time, in the order of the targets."""
+    if isinstance(targets, (str, bytes, os.PathLike)):
+        raise TypeError(f"{targets!r} is one target: give a list of them, or call check")
     if threads < 1:
         raise ValueError(f"threads must be at least 1, and are {threads}")
-    return _in_order(work, items, threads)
+    return _in_order(checker.crew(threads), begin, iter(targets), 4 * threads)
 
 
 def _in_order(
-    work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int
-) -> Iterator[_Result]:
-    ahead: deque[Future[_Result]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for item in items:
-                ahead.append(pool.submit(work, item))
-                # One that takes long holds up those behind it, up to so many.
-                if len(ahead) >= 4 * threads:
-                    yield ahead.popleft().result()
-            while ahead:
+    crew: Crew, begin: Callable[[Crew, Target], Pending], targets: Iterator[Target], most: int
+) -> Iterator[bytes]:
+    ahead: deque[Pending] = deque()
+    try:
+        for target in targets:
+            ahead.append(begin(crew, target))
+            # One that takes long holds up those behind it, up to so many.
+            while ahead and (len(ahead) >= most or ahead[0].done()):
                 yield ahead.popleft().result()
-        finally:
-            for left in ahead:
-                left.cancel()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        crew.close()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("SCHEMA", "batches", "rows", "write_parquet"):
+    if name in _ARROW:
         from . import arrow
 
         return getattr(arrow, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ARROW})

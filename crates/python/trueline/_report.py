@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Options(TypedDict, total=False):
 
 
 class Grain(TypedDict):
-    """Boundary of a provider: `size` and `phase` in bytes, and who says so."""
+    """Boundary of a provider: `size` and `phase` in bytes, its reason and source."""
 
     size: int
     phase: int
@@ -137,8 +137,8 @@ class Image(TypedDict):
     creator: str
 
 
-Report = TypedDict(
-    "Report",
+_Report = TypedDict(
+    "_Report",
     {
         "format": str,
         "image": Image,
@@ -151,6 +151,12 @@ Report = TypedDict(
 )
 
 
+@final
+class Report(_Report):
+    """Line about a target: the providers on it, and what was found."""
+
+
+@final
 class Unread(TypedDict):
     """Line of a target that could not be read."""
 

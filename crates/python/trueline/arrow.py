@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ except ImportError as error:
     raise ImportError("rows need pyarrow: pip install 'trueline[arrow]'") from error
 
 from . import THREADS, checker, in_order
+from ._native import Crew
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -63,7 +65,7 @@ def batches(
 
     Raises `ValueError` for a wrong option.
     """
-    return _batches(in_order(checker(options).rows, targets, threads))
+    return _batches(in_order(checker(options), Crew.rows, targets, threads))
 
 
 def _batches(lines: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
@@ -104,11 +106,17 @@ def write_parquet(
     threads: int = THREADS,
     **options: Unpack[Options],
 ) -> int:
-    """Number of rows written to a Parquet file, which takes its place once it is whole."""
-    path = os.fspath(path)
+    """Number of rows written to a Parquet file, which takes its place once it is whole.
+
+    Raises `ValueError` for a wrong option, or a path of anything but a file.
+    """
+    # Through a link to what it leads to, so that the link stays.
+    place = os.path.realpath(path)
+    if os.path.lexists(place) and not os.path.isfile(place):
+        raise ValueError(f"{os.fspath(path)} is there, and is no file")
     found, count = batches(targets, threads=threads, **options), 0
-    directory, name = os.path.split(path)
-    beside = os.path.join(directory, f".{name}.{os.getpid()}.new")
+    directory, name = os.path.split(place)
+    beside = os.path.join(directory, f".{name}.{secrets.token_hex(4)}.new")
     with open(beside, "xb") as file:
         try:
             with pyarrow.parquet.ParquetWriter(file, SCHEMA) as out:
@@ -116,7 +124,8 @@ def write_parquet(
                     out.write_batch(batch)
                     count += batch.num_rows
             file.flush()
-            os.replace(beside, path)
+            os.fsync(file.fileno())
+            os.replace(beside, place)
         except BaseException:
             os.unlink(beside)
             raise

@@ -77,7 +77,10 @@ impl Manner<'_> {
                 }
             }
             Err(Reason(why)) => {
-                let typed = name.as_ref().map_or(String::new(), |name| name.typed().to_owned());
+                let typed = match &name {
+                    Ok(name) => name.typed().to_owned(),
+                    Err(name) => name.shown(),
+                };
                 Outcome::Unread(typed, class(&name), why)
             }
         }
