@@ -89,9 +89,10 @@ pub(crate) fn of_fleet(total: Option<u64>, quiet: bool) -> ProgressBar {
     if quiet || is_few { ProgressBar::hidden() } else { of_things("check", total) }
 }
 
-/// A bar of the points of a sweep.
-pub(crate) fn of_points(total: u64) -> ProgressBar {
-    of_things("sweep", Some(total))
+/// A bar of the points of a sweep; none where their lines, on stdout, go to a terminal.
+pub(crate) fn of_points(total: u64, to_stdout: bool) -> ProgressBar {
+    let is_shown = to_stdout && io::stdout().is_terminal();
+    if is_shown { ProgressBar::hidden() } else { of_things("sweep", Some(total)) }
 }
 
 /// A bar with the mean pace, and the time left where `total` is known; none where stderr is no

@@ -350,7 +350,9 @@ fn print_as(
         prometheus::write(report, &mut stdout)?;
     } else if let Some(header) = heading {
         announce(report);
-        alignment::write(report, header, &mut stdout)?;
+        if alignment::write(report, header, &mut stdout)? == 0 {
+            complain("note: no VHD or VHDX is among the targets");
+        }
     } else if list.is_wanted() {
         announce(report);
         list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;

@@ -3,7 +3,7 @@
 use crate::command::info::args::Info;
 use crate::failure::Failure;
 use crate::remembered::Remembered;
-use crate::report::Provider;
+use crate::report::{Provider, TouchedRange};
 use crate::survey::survey_with;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
@@ -162,9 +162,18 @@ pub(super) fn text(
         why.unwrap_or(Ok(()))?;
     }
     if let Some(first) = p.container.as_ref().and_then(|container| container.first_write.as_ref()) {
-        let parts: Vec<&str> = first.ranges.iter().map(|range| range.what).collect();
-        line(first.writes.to_string(), "writes at least, for the first one to a cluster")?;
-        line(first.reads.to_string(), &format!("reads besides: {}", parts.join(", ")))?;
+        let parts = |count: fn(&TouchedRange) -> u64| {
+            let touched = first.ranges.iter().filter(|range| count(range) > 0);
+            let names: Vec<&str> = touched.map(|range| range.what).collect();
+            if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+        };
+        let written = parts(|range| range.writes);
+        line(first.writes.to_string(), &format!("writes at least for a new cluster{written}"))?;
+        let read = parts(|range| range.reads);
+        line(
+            first.reads.to_string(),
+            &format!("reads besides, all in units of {}{read}", first.unit),
+        )?;
     }
     if let Some(d) = drive {
         let numbers = [

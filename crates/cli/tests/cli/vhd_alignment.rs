@@ -21,6 +21,11 @@ fn a_vhd_has_the_alignment_of_hyper_v() {
         told.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     let wanted = ["ALIGNMENT TARGET", "0 off.vhd", "1 fixed.vhd", "1 new.vhdx", "0 empty.vhd"];
     assert_eq!(lines.iter().map(|words| words.join(" ")).collect::<Vec<_>>(), wanted);
+    let both = run(here.path(), "check -n --alignment off.vhd,fixed.vhd raw");
+    let lines: Vec<&str> = both.stdout.lines().collect();
+    assert_eq!(lines, ["0  off.vhd,fixed.vhd#off", "1  off.vhd,fixed.vhd#fixed"]);
+    let none = run(here.path(), "check --alignment raw");
+    assert!(none.stderr.contains("no VHD or VHDX is among"), "{}", none.stderr);
     // The same blocks with the bitmap before each ended on 4096 bytes, as makers pad them.
     let mut image = fs::read(here.path().join("off.vhd")).expect("an image");
     let footer = image.split_off(image.len() - 512);

@@ -19,7 +19,7 @@ use crate::target::object::{self, Requests};
 use crate::target::{self, DiskOverrides};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 /// Targets up to which a page has all of each; with more it is that of a fleet.
@@ -55,7 +55,9 @@ pub(super) fn run(
         None => (None, Done::nothing()),
     };
     let counted = std::mem::take(&mut done.tally);
-    let bar = progress::of_fleet(total, args.quiet);
+    // Lines on a terminal are a progress of their own, and a bar would stand among them.
+    let is_shown = args.into.is_none() && io::stdout().is_terminal();
+    let bar = progress::of_fleet(total, args.quiet || is_shown);
     let mut sink = Sink::new(args, out, counted);
     let mut failed = None;
     let permits = Permits::new(processors());

@@ -18,7 +18,7 @@ const SWEEP_EXAMPLES: &str = "Examples:
   trueline lab sweep --all --points 1000000 --shard 0/8 --into part-0.jsonl
 
 Exit status:
-  0  every point of the share has its line
+  0  every point of the share has its line, or its reader wanted no more
   2  usage, a row or a point that could not be run, or an interrupt";
 
 #[derive(Args)]

@@ -6,6 +6,7 @@ use crate::appended::Appended;
 use crate::failure::{Failure, complain};
 use crate::in_order::{in_order, processors};
 use crate::progress;
+use indicatif::ProgressBar;
 use line::{Ending, Line};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -51,7 +52,9 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
         None => Box::new(io::stdout()),
     };
     let left = swept.size().saturating_sub(before);
-    let is_whole = write_points(jobs, left, BufWriter::new(out), &mut counts)?;
+    // Lines on a terminal are a progress of their own, and a bar would stand among them.
+    let bar = progress::of_points(left, args.into.is_none());
+    let is_whole = write_points(jobs, &bar, BufWriter::new(out), &mut counts)?;
     for failure in &swept.failures {
         complain(&failed(failure.clone()));
     }
@@ -83,11 +86,10 @@ fn refuse_rows_without(args: &SweepArgs, swept: &SweptRows<'_>) -> Result<(), Fa
 /// Runs the points and writes their lines in order. Returns false if a signal ended it.
 fn write_points<'a>(
     jobs: impl Iterator<Item = PointJob<'a>> + Send,
-    left: u64,
+    bar: &ProgressBar,
     mut out: impl Write,
     counts: &mut PointCounts,
 ) -> Result<bool, Failure> {
-    let bar = progress::of_points(left);
     let (mut is_whole, mut written) = (true, Ok(()));
     in_order(
         processors(),

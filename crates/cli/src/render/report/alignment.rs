@@ -6,6 +6,7 @@
 //! with both of its examples; of a fixed VHD, whose blocks all lie from byte 0 on, and of a VHDX,
 //! whose blocks are whole mebibytes, it is 1.
 
+use super::list;
 use crate::report::{Provider, Report, Target};
 use crate::words::escape;
 use std::io;
@@ -14,23 +15,22 @@ use trueline_geom::base::topology::is_whole;
 /// Unit in bytes that Hyper-V has for both: the sector of an Advanced Format drive.
 const UNIT: u64 = 4096;
 
-/// Writes the list; without `header` its lines alone.
-pub(crate) fn write(report: &Report, header: bool, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the list; without `header` its lines alone. Returns the number of lines.
+pub(crate) fn write(report: &Report, header: bool, out: &mut dyn io::Write) -> io::Result<usize> {
     if header {
         writeln!(out, "ALIGNMENT  TARGET")?;
     }
+    let width = if header { 11 } else { 3 };
+    let mut count = 0;
     for target in &report.targets {
-        if let Some(aligned) = target.providers.iter().find_map(|p| alignment(target, p)) {
-            let name = escape::plain(&target.target);
-            writeln!(
-                out,
-                "{:<width$}{name}",
-                u8::from(aligned),
-                width = if header { 11 } else { 3 }
-            )?;
+        for file in &target.providers {
+            let Some(aligned) = alignment(target, file) else { continue };
+            let name = escape::plain(&list::named(target, file));
+            writeln!(out, "{:<width$}{name}", u8::from(aligned))?;
+            count += 1;
         }
     }
-    Ok(())
+    Ok(count)
 }
 
 /// The alignment of the file that a provider is, `None` where it is no VHD.

@@ -68,7 +68,7 @@ impl Column {
 }
 
 /// The provider as a command line takes it.
-fn named(target: &Target, p: &Provider) -> String {
+pub(super) fn named(target: &Target, p: &Provider) -> String {
     let disks = target.target.split_once('#').map_or(target.target.as_str(), |(disks, _)| disks);
     if p.provider.is_empty() { disks.to_owned() } else { format!("{disks}#{}", p.provider) }
 }
