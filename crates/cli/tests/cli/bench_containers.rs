@@ -22,3 +22,19 @@ fn the_tables_of_a_container_are_read_when_it_is_measured() {
     assert_eq!(longest("--buffered vm.qcow2").len(), 4);
     assert_eq!(longest("--buffered -n 16 --engine sync vm.qcow2").len(), 4);
 }
+
+/// Files behind an image are measured where they are named; what cannot be written is refused
+/// before anything is.
+#[test]
+fn what_cannot_be_measured_of_a_container_is_refused_at_once() {
+    let script = "qemu-img convert -O qcow2 raw base.qcow2
+        qemu-img create -q -f qcow2 -b base.qcow2 -F qcow2 top.qcow2";
+    let Some(here) = made(script) else { return };
+    let refused = |arguments: &str| run(here.path(), arguments).refused().to_owned();
+    let followed = refused("bench random-read --follow --count 9 top.qcow2");
+    assert!(followed.contains("name those behind it too"), "{followed}");
+    let written = refused("bench random-write --destructive --count 9 base.qcow2");
+    assert!(written.contains("read, not written"), "{written}");
+    let arguments = "bench random-read --buffered --count 9 --json top.qcow2,base.qcow2#top.disk";
+    assert_eq!(run(here.path(), arguments).code, Some(0));
+}

@@ -46,6 +46,17 @@ impl Real {
         writes: bool,
     ) -> Result<Real, Failure> {
         let target = WriteTarget::open_with(typed, overrides, Access::Read)?;
+        if target.graph.stores().len() > typed.sources().len() {
+            let message = format!(
+                "bench {} on {typed}: it opens the files that are named alone: name those behind it too, with commas",
+                args.workload
+            );
+            return Err(Failure::Message(message));
+        }
+        let route = target.graph.providers[target.id].route();
+        if let Some(why) = route.read_only_in_part().filter(|_| writes) {
+            return Err(Failure::Message(format!("bench {} on {typed}: {why}", args.workload)));
+        }
         if writes {
             target.require_settled(&format!("bench {} on", args.workload))?;
         }
