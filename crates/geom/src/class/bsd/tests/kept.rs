@@ -408,8 +408,8 @@ fn a_slice_longer_than_a_label_can_say_is_still_where_it_begins() {
     }
 }
 
-/// A `d` that other entries lie outside of is no mark of NetBSD's, whatever their types: else a label
-/// whose last file system is removed would read as that dialect's.
+/// A `d` that other entries lie outside of is no mark of NetBSD's, whatever their types: else a
+/// label whose last file system is removed would read as that dialect's.
 #[test]
 fn a_label_keeps_its_dialect_when_a_partition_goes() {
     let mut slice = Slice::new(64 * MIB, 512, 0, None);
