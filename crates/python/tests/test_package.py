@@ -207,7 +207,9 @@ class Package(Disks):
     def test_an_interrupt_waits_for_no_server(self):
         target = self.silent()
         for program in ["trueline.check(T)", "list(trueline.check_many([T] * 9))", "next(trueline.check_many([T]))"]:
-            text = f"import trueline; T = {target!r}; print(1, flush=True); {program}"
+            # A shell's background jobs ignore interrupts, and so would the child.
+            heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+            text = f"import trueline; {heed}; T = {target!r}; print(1, flush=True); {program}"
             child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             child.stdout.readline()
             # It is in the call, or about to be.
