@@ -8,12 +8,15 @@
 pub mod input;
 
 // Images to write to, in memory.
+#[allow(dead_code, reason = "the tests of geom use the rest")]
 #[path = "../../crates/geom/tests/qcow2/blank.rs"]
 mod blank;
+#[allow(dead_code, reason = "the tests of geom use the rest")]
 #[path = "../../crates/geom/tests/qcow2/guest.rs"]
 mod guest;
 #[path = "../../crates/geom/tests/qcow2/hostile.rs"]
 pub mod qcow2;
+#[allow(dead_code, reason = "the tests of geom use the rest")]
 #[path = "../../crates/geom/tests/qcow2/tape.rs"]
 mod tape;
 

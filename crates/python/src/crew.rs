@@ -22,8 +22,8 @@ struct Job {
     lines: Sender<Vec<u8>>,
 }
 
-/// Threads of one checker, begun as they are needed. They end with what they are at once this is
-/// dropped: jobs that wait are left.
+/// Threads of one checker, begun as they are needed. They end once this is dropped, behind the last
+/// job; once it is closed, with what they are at.
 #[pyclass(frozen, module = "trueline._native")]
 pub struct Crew {
     checker: Arc<Checker>,
