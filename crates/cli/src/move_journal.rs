@@ -1,6 +1,6 @@
 //! Journal files of moves: their place, the disk they belong to, how they are made and removed.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::placed::half_moved;
 use crate::target::Target;
 use crate::words;
@@ -9,9 +9,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use trueline_geom::base::store::Store;
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::relocate::sequence::Sequence;
 use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
 use trueline_host::disk::file::{self, Access, Opened};
+use trueline_host::disk::room::allocate;
 
 /// Path of the journal that no option names: beside an image, in the current directory for a
 /// device; never on the disk that is changed.
@@ -59,20 +62,37 @@ pub(crate) fn find(target: &Target, graph: &Graph, id: Id) -> Option<PathBuf> {
     let mark = Mark::read(&bytes)?;
     let path = beside(target);
     let opened = path.is_file().then(|| file::open_for(&path, Access::Read).ok())??;
-    let (_, plan, _) = Journal::open(&opened.store).ok()?;
-    (plan.id == mark.id).then_some(path)
+    let is_its = match Journal::open(&opened.store) {
+        Ok((_, plan, _)) => plan.id == mark.id,
+        Err(_) => Sequence::open(&opened.store).ok()?.0.has(&mark.id),
+    };
+    is_its.then_some(path)
 }
 
 /// True if a regular file at `path` is a move's journal, of any version, damaged or not.
 pub(crate) fn is_journal(path: &Path) -> bool {
     let opened = path.is_file().then(|| file::open_for(path, Access::Read).ok()).flatten();
+    let other =
+        |why: Option<Unreadable>| matches!(why, Some(Unreadable::Other | Unreadable::Failed(_)));
     opened.is_some_and(|opened| {
-        !matches!(Journal::open(&opened.store), Err(Unreadable::Other | Unreadable::Failed(_)))
+        !other(Journal::open(&opened.store).err()) || !other(Sequence::open(&opened.store).err())
     })
 }
 
 /// A new journal file at `path`, with room for the journal of `plan`.
 pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Failure> {
+    let (_, size) = Journal::head(plan, words).ok_or_else(|| {
+        let path = path.display();
+        Failure::Message(format!(
+            "make the journal {path}: the tables are too large for one: nothing was moved"
+        ))
+    })?;
+    reserve(path, size)
+}
+
+/// A new file at `path` with `size` bytes that are its own: a journal must not run out of room
+/// half-way.
+pub(crate) fn reserve(path: &Path, size: u64) -> Result<Opened, Failure> {
     let failed = |e: io::Error| {
         let advice = if e.kind() == io::ErrorKind::AlreadyExists {
             ": if it is the journal of a move, go on with that: move --resume"
@@ -85,8 +105,6 @@ pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Fa
             words::os(&e)
         ))
     };
-    let (_, size) = Journal::head(plan, words)
-        .ok_or_else(|| failed(io::Error::other("the tables are too large for one")))?;
     // Never over another: it may be the only copy of what it holds.
     let new = File::options()
         .read(true)
@@ -95,13 +113,23 @@ pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Fa
         .mode(0o600)
         .open(path)
         .map_err(failed)?;
-    new.set_len(size).and_then(|()| new.sync_all()).map_err(|e| {
+    allocate(&new, size).and_then(|()| new.sync_all()).map_err(|e| {
         let _ = fs::remove_file(path);
         failed(e)
     })?;
     sync_directory(path).map_err(failed)?;
     drop(new);
     file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
+}
+
+/// Warns on stderr of a journal that a loss of power would take.
+pub(crate) fn warn_of_memory(path: &Path, journal: &Opened) {
+    if journal.store.properties().non_blocking {
+        complain(&format!(
+            "warning: {} is in memory, and so the journal does not survive a loss of power",
+            path.display()
+        ));
+    }
 }
 
 /// Removes the journal of a completed move. The disk has to be flushed before.

@@ -48,25 +48,8 @@ impl Placed {
             );
             return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
         }
-        if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
-            return Err(Refusal::new(
-                "its GPT and its MBR disagree, and only one of them would be changed",
-                "see trueline explain TL0021",
-            ));
-        }
-        if graph.providers[on].findings.iter().any(|f| *f.rule == finding::SECTOR) {
-            let found =
-                "its table was written for sectors of another size, and begins elsewhere in those";
-            return Err(Refusal::new(found, "see trueline explain TL0007"));
-        }
-        // The numbers of a chain count from its extended partition, those of a GPT from its own; a
-        // label may count from anywhere.
-        let inner = (0..graph.providers.len())
-            .filter(|&inner| within(graph, id, inner))
-            .filter_map(|id| table_on(graph, id));
-        if let Some(label) =
-            inner.into_iter().find(|table| table.scheme.name() == "BSD" && table.origin != 0)
-        {
+        require_one_table(graph, on)?;
+        if let Some(label) = counts_from_elsewhere(graph, id) {
             let found = format!("a BSD label in it counts from byte {} before it", label.origin);
             return Err(Refusal::new(
                 found,
@@ -81,6 +64,40 @@ impl Placed {
         let p = &graph.providers[self.on];
         TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
+}
+
+/// Refuses to move partitions of the table on provider `on` where another one contradicts it.
+pub(crate) fn require_one_table(graph: &Graph, on: Id) -> Result<(), Refusal> {
+    if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
+        return Err(Refusal::new(
+            "its GPT and its MBR disagree, and only one of them would be changed",
+            "see trueline explain TL0021",
+        ));
+    }
+    if graph.providers[on].findings.iter().any(|f| *f.rule == finding::SECTOR) {
+        let found =
+            "its table was written for sectors of another size, and begins elsewhere in those";
+        return Err(Refusal::new(found, "see trueline explain TL0007"));
+    }
+    Ok(())
+}
+
+/// The BSD label in partition `id` that counts from elsewhere, and could not be made to count from
+/// another place. The numbers of a chain count from its extended partition, those of a GPT from its
+/// own; a label may count from anywhere.
+pub(crate) fn counts_from_elsewhere(graph: &Graph, id: Id) -> Option<Table> {
+    let label = |inner: Id| {
+        let table = absolute_label(graph, inner)?;
+        let follows = graph.providers[inner].start == Some(table.origin)
+            && table.scheme.follow(&table, table.origin).is_some();
+        (!follows).then_some(table)
+    };
+    (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find_map(label)
+}
+
+/// The BSD label on provider `id`, if its numbers count from elsewhere.
+pub(crate) fn absolute_label(graph: &Graph, id: Id) -> Option<Table> {
+    table_on(graph, id).filter(|table| table.scheme.name() == "BSD" && table.origin != 0)
 }
 
 /// Provider `id`, or the first that stands on it, through sets too, whose move was interrupted.

@@ -37,10 +37,14 @@ use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;
 use crate::table::Refusal;
 
+pub mod arrange;
 mod carry;
 mod journal;
 mod note;
+pub mod schedule;
+pub mod sequence;
 mod standing;
+pub mod whole;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
 pub use carry::{Interrupted, Progress, carry};

@@ -17,6 +17,7 @@ mod place;
 pub mod read_only;
 mod refusal;
 pub mod scheme;
+pub mod turn;
 pub mod types;
 
 pub use editor::Editor;

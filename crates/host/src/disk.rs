@@ -8,4 +8,5 @@ pub mod locks;
 pub mod memory;
 pub mod page_cache;
 pub mod reread;
+pub mod room;
 pub(crate) mod shared;

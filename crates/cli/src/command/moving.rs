@@ -2,11 +2,12 @@
 
 pub(crate) mod args;
 mod resume;
+mod whole;
 
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{Placed, within};
+use crate::placed::{Placed, absolute_label, within};
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
@@ -25,9 +26,10 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::store::Store;
 use trueline_geom::format::Moved;
-use trueline_geom::graph::Id;
 use trueline_geom::graph::provider_store::Through;
+use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::sequence::Goal;
 use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends};
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Refusal};
@@ -36,9 +38,10 @@ use trueline_host::process::signal;
 use trueline_host::random;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
-    match &args.resume {
-        Some(journal) => resume::run(args, journal.as_deref()),
-        None => begin(args, args.target.as_ref().unwrap_or(&Target::parse(""))),
+    match (&args.resume, &args.rollback) {
+        (Some(journal), _) => resume::run(args, journal.as_deref(), Goal::Forward),
+        (None, Some(journal)) => resume::run(args, journal.as_deref(), Goal::Back),
+        (None, None) => begin(args, args.target.as_ref().unwrap_or(&Target::parse(""))),
     }
 }
 
@@ -51,6 +54,11 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let target = WriteTarget::open(typed, &args.disk, access(args))?;
     target.require_settled("move")?;
+    if let Some(table) =
+        target.table().filter(|_| args.align && !is_partition(&target.graph, target.id))
+    {
+        return whole::begin(args, typed, target, &table);
+    }
     let placed = Placed::find(&target.graph, target.id).map_err(refused)?;
     // The table is part of what a journal compares: a second move would make the first one's
     // useless.
@@ -109,11 +117,8 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         let _ = path.as_deref().map(fs::remove_file);
         Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref())))
     })?;
-    if journal.as_ref().is_some_and(|opened| opened.store.properties().non_blocking) {
-        complain(&format!(
-            "warning: {} is in memory, and so the journal does not survive a loss of power",
-            shown(path.as_deref())
-        ));
+    if let Some((path, journal)) = path.as_deref().zip(journal.as_ref()) {
+        move_journal::warn_of_memory(path, journal);
     }
     if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
         complain(&format!(
@@ -186,7 +191,7 @@ fn decide(
     start: u64,
     table: Vec<Patch>,
 ) -> Result<(Move, Vec<String>), Errno> {
-    let (graph, own) = (&target.graph, &target.graph.providers[target.id]);
+    let graph = &target.graph;
     let disk = &graph.providers[on].topology;
     let bytes = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
@@ -208,29 +213,7 @@ fn decide(
         bytes(entry.partition.start, front)?,
         bytes(entry.partition.start + entry.partition.length - back, back)?,
     );
-    let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    for (id, p) in
-        graph.providers.iter().enumerate().filter(|(id, _)| within(graph, target.id, *id))
-    {
-        let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
-        let to = (from - entry.partition.start).saturating_add(start);
-        for sign in p.in_use() {
-            let moved = Moved { from, to, length: p.topology.length };
-            let found =
-                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(id, out, at))?;
-            let at = p.base().saturating_sub(own.base());
-            rebased.extend(
-                found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
-            );
-            if let Some(says) = found.left {
-                left.push(format!(
-                    "the {} of {} says that it begins at byte {says}, where it does \
-                    not: left as it is",
-                    sign.kind, p.name
-                ));
-            }
-        }
-    }
+    let (rebased, left) = rebased(graph, target.id, entry.partition.start, start)?;
     let id = random::bytes().map_err(|_| Errno::Io)?;
     let (medium, sector, from, length) =
         (disk.length, disk.sector, entry.partition.start, entry.partition.length);
@@ -251,6 +234,51 @@ fn decide(
         },
         left,
     ))
+}
+
+/// The patches that adapt what is in partition `id` of `graph` to a move from byte `start` to `to`
+/// of the provider with its table, in addresses of the partition, and a note for every field that
+/// keeps its old start. Errors: a failed read.
+fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Vec<String>), Errno> {
+    let own = &graph.providers[id];
+    let (mut rebased, mut left) = (Vec::new(), Vec::new());
+    for (inner, p) in
+        graph.providers.iter().enumerate().filter(|(inner, _)| within(graph, id, *inner))
+    {
+        let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
+        let to = (from - start).saturating_add(to);
+        if let Some(table) = absolute_label(graph, inner) {
+            let at = p.base().saturating_sub(own.base());
+            let patches = table.scheme.follow(&table, to).ok_or(Errno::Range)?;
+            let along =
+                patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch });
+            rebased.extend(along);
+        }
+        for sign in p.in_use() {
+            let moved = Moved { from, to, length: p.topology.length };
+            let found =
+                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(inner, out, at))?;
+            let at = p.base().saturating_sub(own.base());
+            rebased.extend(
+                found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
+            );
+            if let Some(says) = found.left {
+                left.push(format!(
+                    "the {} of {} says that it begins at byte {says}, where it does \
+                    not: left as it is",
+                    sign.kind, p.name
+                ));
+            }
+        }
+    }
+    Ok((rebased, left))
+}
+
+/// True if provider `id` is a partition, whose own place can be changed.
+fn is_partition(graph: &Graph, id: Id) -> bool {
+    let p = &graph.providers[id];
+    p.kind.is_some()
+        && matches!(p.parents.as_slice(), [parent] if graph.providers[*parent].slices().is_some())
 }
 
 /// Prints the move as `--dry-run` does.

@@ -5,6 +5,7 @@ pub(crate) mod inset;
 pub(crate) mod members;
 pub(crate) mod miss;
 pub(crate) mod picture;
+pub(crate) mod places;
 pub(crate) mod scale;
 pub(crate) mod stack;
 pub(crate) mod svg;

@@ -33,6 +33,7 @@ mod load;
 mod mkfs;
 mod moving;
 mod moving_interrupted;
+mod moving_whole;
 #[cfg(feature = "cloud")]
 #[path = "../../../cloud/tests/cloud/server.rs"]
 #[allow(dead_code, reason = "the tests of the crate itself serve memory too")]

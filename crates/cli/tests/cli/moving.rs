@@ -93,7 +93,8 @@ fn what_cannot_be_moved_is_said() {
         ("move --to 0 disk.img#s1", "do not lie where partitions may"),
         ("move --to 10MiB disk.img#s1", "overlap index 2"),
         ("move --to 90MiB disk.img#s1", "partitions lie from"),
-        ("move --align disk.img", "not a partition of a table"),
+        ("move --to 1MiB disk.img", "not a partition of a table"),
+        ("move --rollback disk.img", "no move of it is under way"),
         ("move --align disk.img#s3", "no provider 's3'"),
         ("move --resume disk.img", "no move of it is under way"),
         ("move --resume", "name the disk or the journal"),
@@ -111,27 +112,44 @@ fn what_cannot_be_moved_is_said() {
     );
 }
 
-/// One whose numbers count from the disk would lose its partitions; FreeBSD's do not.
+/// Numbers of a label that count from the disk are those of the new place; FreeBSD's count from the
+/// slice.
 #[test]
-fn a_label_that_counts_from_elsewhere_is_not_moved() {
+fn a_label_comes_along_wherever_it_counts_from() {
     let scratch = scratch();
     let directory = scratch.path();
-    for (dialect, kind, moves) in [("freebsd", "freebsd-ufs", true), ("openbsd", "!7", false)] {
+    for (dialect, kind) in [("freebsd", "freebsd-ufs"), ("openbsd", "!7"), ("netbsd", "!7")] {
         zeroes(directory, "disk.img", 96 << 20);
         done(directory, "part create -s mbr disk.img");
         done(directory, &format!("part add -t {dialect} -b 63 -s 64m disk.img"));
         done(directory, &format!("part create -s bsd --dialect {dialect} disk.img#s1"));
-        done(directory, &format!("part add -t {kind} -s 30m disk.img#s1"));
-        if moves {
-            done(directory, "move --to 1MiB disk.img#s1");
-            assert!(done(directory, "show disk.img").contains("s1a"));
-            // Where it is now its own start is on the grain, and what it carries is not.
-            assert!(
-                refused(directory, "move --align disk.img#s1").contains("s1a is off the grain")
-            );
-        } else {
-            assert!(refused(directory, "move --to 1MiB disk.img#s1").contains("counts from byte"));
-        }
+        done(directory, &format!("part add -t {kind} -b 1m -s 30m disk.img#s1"));
+        done(directory, &format!("part add -t {kind} -b 31m -s 20m disk.img#s1"));
+        let before = fs::read(directory.join("disk.img")).expect("an image");
+        let listed = |at: usize| {
+            let all = done(directory, "show -o NAME,START,SIZE -b -n disk.img");
+            for (name, inside, size) in [("a", 1, 30), ("b", 31, 20)] {
+                let (start, size) = (at + inside * MIB, size * MIB);
+                let found = all.lines().any(|line| {
+                    line.split_whitespace().eq([
+                        format!("disk.img#s1{name}").as_str(),
+                        &start.to_string(),
+                        &size.to_string(),
+                    ])
+                });
+                assert!(found, "{dialect}: no {name} at {start}: {all}");
+            }
+        };
+        listed(63 * 512);
+        done(directory, "move --to 1MiB disk.img#s1");
+        listed(MIB);
+        assert!(done(directory, "check disk.img").contains("aligned"), "{dialect}");
+        done(directory, "move --to 63s disk.img#s1");
+        let after = fs::read(directory.join("disk.img")).expect("an image");
+        assert!(after[63 * 512..][..64 * MIB] == before[63 * 512..][..64 * MIB], "{dialect}");
+        // All of the disk, as its label has it.
+        done(directory, "move --align disk.img");
+        listed(MIB);
     }
 }
 

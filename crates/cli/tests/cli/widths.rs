@@ -124,6 +124,7 @@ const EDITS: &[&str] = &[
     "part set -a required -i 1 new.img",
     "part delete -i 1 --dry-run new.img",
     "move new.img#p1 --align --dry-run",
+    "move --align --dry-run new.img",
     "move new.img#p1 --align",
     "move new.img#p1 --align",
     "move new.img#p2 --to 4097 --dry-run",

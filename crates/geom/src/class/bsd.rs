@@ -40,7 +40,9 @@ use std::sync::Arc;
 
 mod create;
 mod label;
+mod raw;
 mod scheme;
+mod shift;
 
 /// The class `bsd`, for 32-bit labels.
 pub struct Bsd;

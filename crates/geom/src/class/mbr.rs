@@ -42,6 +42,7 @@ mod chain;
 mod ebr;
 mod edit;
 mod edit_ebr;
+pub mod shift;
 
 /// The class `mbr`, for the PC's tables.
 pub struct Mbr;

@@ -182,7 +182,10 @@ impl Run<'_> {
 }
 
 /// Writes `patches` in order.
-fn write(disk: &dyn Store, patches: impl IntoIterator<Item = Patch>) -> Result<(), Interrupted> {
+pub(super) fn write(
+    disk: &dyn Store,
+    patches: impl IntoIterator<Item = Patch>,
+) -> Result<(), Interrupted> {
     for patch in patches {
         if patch.after_flush {
             flush(disk, patch.offset)?;

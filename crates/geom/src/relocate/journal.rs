@@ -26,7 +26,7 @@ const MAGIC: &[u8; 7] = b"TLMOVE\0";
 pub const VERSION: u8 = 2;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
-const BLOCK: u64 = 4096;
+pub(super) const BLOCK: u64 = 4096;
 /// Largest head in bytes: two ends, and tables.
 pub const LONGEST: u64 = 64 << 20;
 
@@ -87,18 +87,9 @@ impl<'a> Journal<'a> {
         ];
         numbers.iter().for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(plan.id);
-        let blob = |body: &mut Vec<u8>, bytes: &[u8]| {
-            body.extend((bytes.len() as u64).to_le_bytes());
-            body.extend(bytes);
-        };
         [words.as_bytes(), &plan.front, &plan.back].iter().for_each(|bytes| blob(&mut body, bytes));
         for patches in [&plan.rebased, &plan.table, &plan.was] {
-            body.extend((patches.len() as u64).to_le_bytes());
-            for patch in patches {
-                body.extend(patch.offset.to_le_bytes());
-                body.push(u8::from(patch.after_flush));
-                blob(&mut body, &patch.bytes);
-            }
+            put_patches(&mut body, patches);
         }
         let length = (BEFORE + body.len()) as u64;
         let head =
@@ -113,8 +104,10 @@ impl<'a> Journal<'a> {
         let (head, size) = Journal::head(plan, words)
             .filter(|(_, size)| *size <= store.length())
             .ok_or(Errno::Range)?;
-        let (_, records) = Journal::size(plan, head.len()).ok_or(Errno::Range)?;
-        store.zero(0, size)?;
+        let (_, records) =
+            Journal::size(plan, head.len()).filter(|(end, _)| *end == size).ok_or(Errno::Range)?;
+        // Areas for pieces may hold anything: their sums are in the notes.
+        store.zero(0, records.checked_add(2 * BLOCK).ok_or(Errno::Range)?)?;
         store.write_at(&head, 0)?;
         store.flush()?;
         Ok(Journal {
@@ -230,28 +223,44 @@ impl<'a> Journal<'a> {
     }
 }
 
+/// Appends `bytes` to `body`, with their number before them.
+pub(super) fn blob(body: &mut Vec<u8>, bytes: &[u8]) {
+    body.extend((bytes.len() as u64).to_le_bytes());
+    body.extend(bytes);
+}
+
+/// Appends `patches` to `body`, with their number before them.
+pub(super) fn put_patches(body: &mut Vec<u8>, patches: &[Patch]) {
+    body.extend((patches.len() as u64).to_le_bytes());
+    for patch in patches {
+        body.extend(patch.offset.to_le_bytes());
+        body.push(u8::from(patch.after_flush));
+        blob(body, &patch.bytes);
+    }
+}
+
 /// Unparsed rest of the bytes of a head.
-struct Rest<'a>(&'a [u8]);
+pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*number))
     }
 
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    fn blob(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn blob(&mut self) -> Option<&'a [u8]> {
         let count = usize::try_from(self.number()?).ok()?;
         self.bytes(count)
     }
 
-    fn patches(&mut self) -> Option<Vec<Patch>> {
+    pub(super) fn patches(&mut self) -> Option<Vec<Patch>> {
         // Each patch takes bytes of its own, so the head's length bounds their number.
         (0..self.number()?)
             .map(|_| {

@@ -86,6 +86,14 @@ pub trait Scheme: Sync {
     /// nothing on the disk yet.
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch>;
 
+    /// The writes by which a table whose numbers count from elsewhere is right where its provider
+    /// begins at byte `origin` in those numbers, in addresses of the provider; `None` if it cannot
+    /// be.
+    fn follow(&self, table: &Table, origin: u64) -> Option<Vec<Patch>> {
+        let _ = (table, origin);
+        None
+    }
+
     /// The writes after which no reader finds the table any more.
     fn erase(&self, table: &Table) -> Vec<Patch>;
 

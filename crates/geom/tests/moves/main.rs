@@ -7,6 +7,7 @@ mod case;
 mod killed;
 mod medium;
 mod pairs;
+mod whole;
 
 use case::{Came, SECTOR, SIZES, check, disk, paper, plan, shown};
 use medium::{Medium, Random};

@@ -1,7 +1,7 @@
 //! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or
 //! refuses.
 
-use super::{Moving, access, show};
+use super::{Moving, access, show, whole};
 use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
 use crate::failure::Failure;
@@ -15,6 +15,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Provider;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::sequence::Goal;
 use trueline_geom::relocate::{
     Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION,
 };
@@ -94,12 +95,21 @@ fn is_disk(target: &Target) -> bool {
         || target.is_remote()
 }
 
-pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<ExitCode, Failure> {
     let Named { journal: path, typed, is_sought } =
         named(journal, args.target.as_ref(), &args.disk)?;
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
+    let whole = typed.as_ref().filter(|_| !is_sought);
+    if let Some(code) = whole::resume(args, &path, whole, goal)? {
+        return Ok(code);
+    }
+    if goal == Goal::Back {
+        return Err(failed(
+            "it is the journal of one partition: go on with --resume, then move it back with --to",
+        ));
+    }
     let opened =
         file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let (journal, plan, words) =
@@ -111,26 +121,10 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
         }
         typed => typed.unwrap_or_else(|| Target::parse(&words)),
     };
-    // An image does not say how long its sectors are.
-    let disk = DiskOptions {
-        logical: args
-            .disk
-            .logical
-            .or(Some(plan.sector).filter(|_| typed.paths().iter().all(|p| p.is_file()))),
-        ..args.disk.clone()
-    };
+    let disk = in_sectors(&args.disk, plan.sector, &typed);
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     let on = target.id;
-    let Topology { length, sector, .. } = target.graph.providers[on].topology;
-    if (length, sector) != (plan.medium, plan.sector) {
-        let wanted = format!(
-            "the table of the move is on {} in sectors of {}: name that disk",
-            plan.medium, plan.sector
-        );
-        return Err(failed(&format!(
-            "{typed} has {length} bytes in sectors of {sector}, {wanted}"
-        )));
-    }
+    require_disk(&path, &target, plan.medium, plan.sector)?;
     let standing = plan.standing(&journal, &Through::new(&target.graph, on)).map_err(|why| {
         failed(&match why {
             Interrupted::Disk(at, errno) => {
@@ -148,7 +142,9 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
                 "{typed} was not changed yet: remove the journal and begin again"
             )));
         }
-        Standing::Other(why) => return Err(failed(&mismatch(&typed, &plan, why))),
+        Standing::Other(why) => {
+            return Err(failed(&mismatch(&typed, Some(&plan), plan.sector, why)));
+        }
     };
     if args.dry_run {
         return show(&target, on, &plan, &typed);
@@ -166,8 +162,34 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     moving.finish(target, table.scheme, done, args.json)
 }
 
+/// The options of a disk whose journal counts in sectors of that size: an image does not say how
+/// long its own are.
+pub(super) fn in_sectors(disk: &DiskOptions, sector: u64, typed: &Target) -> DiskOptions {
+    let of_file = Some(sector).filter(|_| typed.paths().iter().all(|p| p.is_file()));
+    DiskOptions { logical: disk.logical.or(of_file), ..disk.clone() }
+}
+
+/// Refuses a target that has not the length and the sectors of the journal at `path`.
+pub(super) fn require_disk(
+    path: &Path,
+    target: &WriteTarget,
+    medium: u64,
+    wanted: u64,
+) -> Result<(), Failure> {
+    let Topology { length, sector, .. } = target.graph.providers[target.id].topology;
+    if (length, sector) == (medium, wanted) {
+        return Ok(());
+    }
+    Err(Failure::Message(format!(
+        "resume {}: {} has {length} bytes in sectors of {sector}, the table of the move is on \
+         {medium} in sectors of {wanted}: name that disk: nothing was moved",
+        path.display(),
+        target.typed
+    )))
+}
+
 /// The reason why a file cannot be resumed from, with advice.
-fn unreadable(why: Unreadable) -> String {
+pub(super) fn unreadable(why: Unreadable) -> String {
     match why {
         Unreadable::Other => "it is not a complete journal of a move: name the file that was \
             named when the move began"
@@ -183,9 +205,9 @@ fn unreadable(why: Unreadable) -> String {
 }
 
 /// The reason why the move cannot go on with a disk, with advice.
-fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
+pub(super) fn mismatch(typed: &Target, plan: Option<&Move>, sector: u64, why: Mismatch) -> String {
     let not = format!("{typed} is not as the move left it");
-    let steps = plan.steps();
+    let steps = plan.map_or(String::new(), |plan| format!(" of {}", plan.steps()));
     match why {
         Mismatch::Unmarked => format!(
             "{not}: it does not begin with the mark of the move: it is another disk, a copy from \
@@ -193,10 +215,10 @@ fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
                 being moved"
         ),
         Mismatch::Trace => {
-            format!(
-                "{not}: the mark at {} is damaged: bring back a copy of the disk as it was left",
-                place(plan.from.min(plan.to), plan.sector)
-            )
+            let at = plan.map_or(String::new(), |plan| {
+                format!(" at {}", place(plan.from.min(plan.to), plan.sector))
+            });
+            format!("{not}: the mark{at} is damaged: bring back a copy of the disk as it was left")
         }
         Mismatch::Table => format!(
             "{not}: its table is not that of this step of the move: put \
@@ -215,7 +237,7 @@ fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
                 "the journal"
             };
             format!(
-                "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older \
+                "{not}: it is at step {disk}{steps} and the journal {at}: {older} is an older \
                     copy: bring back the disk and the journal as the interruption left them, both \
                     of one moment"
             )
@@ -230,7 +252,7 @@ fn mismatch(typed: &Target, plan: &Move, why: Mismatch) -> String {
         Mismatch::Bytes(at) => format!(
             "{not}: what is at {} is not what the journal knows of it: the disk or the journal is \
                 an older copy, or is damaged: bring back both as the interruption left them",
-            place(at, plan.sector)
+            place(at, sector)
         ),
     }
 }

@@ -16,13 +16,14 @@
 
 use super::create::NewLabel;
 use super::label::{self, BBSIZE, Head, Label, Part, Slot};
+use super::raw::{bytes, in_table, span, to_usize};
 use super::{
     Bsd, C, D, EntryRelation, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin,
     other_sector, placed, usable,
 };
 use crate::base::patch::Patch;
 use crate::base::store::{Sparse, Store};
-use crate::base::topology::{is_whole, round_down, round_up};
+use crate::base::topology::is_whole;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Dialect, PartitionType, place};
 use crate::probe::Probe;
@@ -167,6 +168,10 @@ impl Scheme for Bsd {
         patches
     }
 
+    fn follow(&self, table: &Table, origin: u64) -> Option<Vec<Patch>> {
+        super::shift::shifted(table, origin)
+    }
+
     fn erase(&self, table: &Table) -> Vec<Patch> {
         let (mut raw, mut patches) = (table.raw.clone(), Vec::<Patch>::new());
         // The label that is found first goes last: until then the table exists.
@@ -257,32 +262,6 @@ fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
         return Err(Refusal::new("a partition of type unused is none", "delete it instead"));
     }
     Ok(fstype)
-}
-
-/// The label in the bytes of a table; `None` if there is none for that sector.
-fn in_table(raw: &Sparse, sector: u64) -> Option<Label> {
-    label::find(&|at, length| Some(bytes(raw, at, length)), sector)?
-        .ok()
-        .filter(|l| l.sector == sector)
-}
-
-fn to_usize(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(0)
-}
-
-/// The bytes of `raw` at that place; zeros past its end.
-fn bytes(raw: &Sparse, at: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    if raw.read_at(&mut bytes, at).is_err() {
-        bytes.fill(0);
-    }
-    bytes
-}
-
-/// The range of whole sectors that contain `length` bytes at `at`.
-fn span(at: u64, length: usize, sector: u64) -> Range<u64> {
-    let end = at.saturating_add(length as u64);
-    round_down(at, sector)..round_up(end, sector).unwrap_or(end)
 }
 
 /// Every sector that contains a label's magics. With a new label and its place, that sector among

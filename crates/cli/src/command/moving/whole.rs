@@ -1,0 +1,262 @@
+//! `move --align` of a whole disk: everything on it comes out on the grain, by one plan with one
+//! journal.
+
+mod shown;
+
+use super::args::Move as Options;
+use super::{absolute, access, rebased};
+use crate::command::moving::resume::{mismatch, unreadable};
+use crate::failure::{Failure, complain};
+use crate::move_journal;
+use crate::placed::{counts_from_elsewhere, half_moved, require_one_table};
+use crate::progress::of_bytes;
+use crate::target::Target;
+use crate::words::{say, size};
+use crate::write_target::{WriteTarget, refuse, tell_kernel};
+use std::path::Path;
+use std::process::ExitCode;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::Store;
+use trueline_geom::graph::provider_store::Through;
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::sequence::{Goal, Movement, Reached, Sequence, Stop, run};
+use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
+use trueline_geom::relocate::{Interrupted, SIZES};
+use trueline_geom::table::{Refusal, Table};
+use trueline_host::disk::file;
+use trueline_host::process::signal;
+use trueline_host::random;
+
+/// Plans for all partitions of `table` on the target, shows the plan and carries it out.
+pub(super) fn begin(
+    args: &Options,
+    typed: &Target,
+    target: WriteTarget,
+    table: &Table,
+) -> Result<ExitCode, Failure> {
+    let refused = |refusal: Refusal| refuse("move", typed, &refusal);
+    let on = target.id;
+    require_one_table(&target.graph, on).map_err(refused)?;
+    if half_moved(&target.graph, on).is_some() {
+        // The message names the journal.
+        move_journal::require_settled("move", typed, &target.graph, on)?;
+    }
+    let whole = match plan(&target.graph, on, table, target.site(), &|id| fixed(&target.graph, id))
+    {
+        Ok(whole) => whole,
+        Err(Obstacle::Refused(refusal)) => return Err(refused(refusal)),
+        Err(Obstacle::Room(room)) => {
+            return Err(refused(shown::want_of_room(typed, &target, table, &room)));
+        }
+    };
+    for partition in &whole.partitions {
+        if let Some(why) = &partition.stays {
+            let name = &target.graph.providers[partition.id].name;
+            complain(&format!("note: {name} stays off the grain: {why}"));
+        }
+    }
+    if whole.stages.is_empty() {
+        let all = whole.partitions.iter().all(|partition| partition.stays.is_none());
+        let rest = if all { "all" } else { "all others" };
+        say(&format!("{typed}: {rest} on it begin on the grain; nothing was moved"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.json && args.dry_run {
+        shown::json(typed, &target, &whole)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.json {
+        shown::plan(typed, &target, table, &whole)?;
+    }
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sequence = sequence(&target, &whole)?;
+    sequence.check().map_err(refused)?;
+    let path = args.journal.clone().unwrap_or_else(|| move_journal::beside(typed));
+    let words = absolute(typed, &target.graph.providers[on].name);
+    let (head, length) = sequence
+        .head(&words)
+        .ok_or_else(|| refused(Refusal::new("the tables are too large for a journal", "")))?;
+    let journal = move_journal::reserve(&path, length)?;
+    let written = journal.store.write_at(&head, 0).and_then(|()| journal.store.flush());
+    written.map_err(|errno| {
+        // Half a journal would stop the next attempt.
+        let _ = std::fs::remove_file(&path);
+        Failure::Message(format!("write {}: {errno}: nothing was moved", path.display()))
+    })?;
+    move_journal::warn_of_memory(&path, &journal);
+    let moving = Moving { typed, path: &path, sequence: &sequence, goal: Goal::Forward };
+    moving.carry(&target, &journal.store)?;
+    if args.json {
+        shown::json(typed, &target, &whole)?;
+    }
+    moving.finish(target, args.json)
+}
+
+/// Goes on with the sequence in the journal at `path`, forward or back. `None` if the file is no
+/// journal of a whole disk.
+pub(super) fn resume(
+    args: &Options,
+    path: &Path,
+    typed: Option<&Target>,
+    goal: Goal,
+) -> Result<Option<ExitCode>, Failure> {
+    use trueline_geom::relocate::Unreadable;
+    let failed = |found: &str| {
+        Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
+    };
+    let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
+    let (sequence, words) = match Sequence::open(&opened.store) {
+        Ok((sequence, words, _)) => (sequence, words),
+        Err(Unreadable::Other) => return Ok(None),
+        Err(why) => return Err(failed(&unreadable(why))),
+    };
+    let typed = typed.cloned().unwrap_or_else(|| Target::parse(&words));
+    let disk = super::resume::in_sectors(&args.disk, sequence.sector, &typed);
+    let target = WriteTarget::open(&typed, &disk, access(args))?;
+    super::resume::require_disk(path, &target, sequence.medium, sequence.sector)?;
+    if args.dry_run {
+        let ends = if goal == Goal::Forward { "done" } else { "taken back" };
+        say(&format!(
+            "{typed}: {} moves of {} would be {ends}, as far as they are not",
+            sequence.moves().count(),
+            size::human(sequence.bytes())
+        ))?;
+        return Ok(Some(ExitCode::SUCCESS));
+    }
+    let moving = Moving { typed: &typed, path, sequence: &sequence, goal };
+    moving.carry(&target, &opened.store)?;
+    moving.finish(target, args.json).map(Some)
+}
+
+/// The reason why the partition of provider `id` must stay; `None` if it may move.
+fn fixed(graph: &Graph, id: Id) -> Option<String> {
+    let label = counts_from_elsewhere(graph, id)?;
+    Some(format!("a BSD label in it counts from byte {} before it", label.origin))
+}
+
+fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {
+    let topology = &target.graph.providers[target.id].topology;
+    let id = random::bytes().map_err(|e| Failure::Message(format!("random numbers: {e}")))?;
+    let (medium, sector) = (topology.length, topology.sector);
+    Ok(Sequence { id, medium, sector, sizes: SIZES, stages: whole.stages.clone() })
+}
+
+/// Sequence in progress.
+struct Moving<'a> {
+    typed: &'a Target,
+    path: &'a Path,
+    sequence: &'a Sequence,
+    goal: Goal,
+}
+
+impl Moving<'_> {
+    fn carry(&self, target: &WriteTarget, journal: &dyn Store) -> Result<(), Failure> {
+        let sequence = self.sequence;
+        let (_, _, room) = Sequence::open(journal).map_err(|why| {
+            Failure::Message(format!("read {}: {}", self.path.display(), unreadable(why)))
+        })?;
+        let bar = of_bytes("move", sequence.bytes());
+        signal::remember_first();
+        let disk = Through::new(&target.graph, target.id);
+        let (mut left, mut at) = (Vec::new(), Reached { stages: 0, bytes: 0 });
+        let mut contents = |moved: Movement| notes(target, moved, &mut left);
+        let mut progress = |done: Reached| {
+            let before = sequence.stages.iter().take(done.stages).filter_map(|stage| stage.moved);
+            let whole = before.fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
+            bar.set_position(match self.goal {
+                Goal::Forward => whole.saturating_add(done.bytes),
+                Goal::Back => sequence.bytes().saturating_sub(whole).saturating_add(done.bytes),
+            });
+            at = done;
+            !signal::happened()
+        };
+        let done = run(sequence, &disk, (journal, room), self.goal, &mut contents, &mut progress);
+        bar.finish_and_clear();
+        for line in left {
+            complain(&format!("note: {line}"));
+        }
+        let sector = sequence.sector;
+        done.map_err(|why| match why {
+            Stop::Interrupted(why) => {
+                let found = match why {
+                    Interrupted::Asked => "it was interrupted".into(),
+                    Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, sector)),
+                    Interrupted::Journal(errno) => format!("the journal: {errno}"),
+                };
+                let path = self.path.display();
+                Failure::Message(format!(
+                    "move {}: {found}: {} of {} stages are done: go on with: trueline move \
+                     --resume {path}, or go back with: trueline move --rollback {path}",
+                    self.typed,
+                    at.stages,
+                    sequence.stages.len()
+                ))
+            }
+            Stop::Other(why) => Failure::Message(format!(
+                "resume {}: {}: nothing was moved",
+                self.path.display(),
+                mismatch(self.typed, None, sector, why)
+            )),
+            Stop::Refused(refusal) => refuse("move", self.typed, &refusal),
+        })
+    }
+
+    /// Reads the table back, flushes, removes the journal and reports.
+    fn finish(&self, target: WriteTarget, json: bool) -> Result<ExitCode, Failure> {
+        let graph = target.graph.again();
+        let table = crate::placed::table_on(&graph, target.id);
+        let whole = table.is_some_and(|table| table.damage.is_empty());
+        if !whole {
+            return Err(Failure::Message(format!(
+                "write {}: the table does not read back as it should: check the disk; the \
+                 journal is kept",
+                self.typed
+            )));
+        }
+        Through::new(&target.graph, target.id).flush().map_err(|errno| {
+            Failure::Message(format!(
+                "flush {}: {errno}: all is copied, and may not be on the medium; go on with: \
+                 trueline move --resume {}",
+                self.typed,
+                self.path.display()
+            ))
+        })?;
+        drop(target);
+        move_journal::remove(self.path)?;
+        tell_kernel(self.typed);
+        if !json {
+            let (moves, bytes) = (self.sequence.moves().count(), self.sequence.bytes());
+            let bytes = size::human(bytes);
+            let partitions = crate::write_target::partitions(moves);
+            say(&match self.goal {
+                Goal::Forward => format!("{}: {partitions} moved, {bytes}", self.typed),
+                Goal::Back => format!("{}: everything is where it was before", self.typed),
+            })?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The patches that adapt what is in the range `moved` to its new place; adds to `left` what stays
+/// as it is.
+fn notes(
+    target: &WriteTarget,
+    moved: Movement,
+    left: &mut Vec<String>,
+) -> Result<Vec<Patch>, Errno> {
+    // Partitions that moved before are seen where they are now.
+    let graph = target.graph.again();
+    let base = graph.providers[target.id].base().saturating_add(moved.from);
+    let id = (0..graph.providers.len()).find(|&id| {
+        let p = &graph.providers[id];
+        p.start.is_some() && p.base() == base && p.topology.length == moved.length
+    });
+    let Some(id) = id else { return Err(Errno::Io) };
+    let (patches, lines) = rebased(&graph, id, moved.from, moved.to)?;
+    left.extend(lines);
+    Ok(patches)
+}

@@ -1,0 +1,192 @@
+//! A plan for a whole disk as it is shown: places, a picture of before and after, bytes and time;
+//! and what would make room for one.
+
+use crate::placed::Placed;
+use crate::remembered::Remembered;
+use crate::render::draw::places::{Spot, write as draw};
+use crate::style::Style;
+use crate::target::Target;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{escape, size};
+use crate::write_target::WriteTarget;
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
+use trueline_geom::base::topology::round_down;
+use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::SIZES;
+use trueline_geom::relocate::whole::{Planned, Room, Whole};
+use trueline_geom::table::{Refusal, Table};
+
+/// Bytes a second that an estimate supposes: those of a disk of 2012.
+const PACE: u64 = 100 << 20;
+/// Bytes to which a shorter file system is rounded.
+const PAGE: u64 = 4096;
+
+/// Prints the plan: a line for each partition, the picture, and what it takes.
+pub(super) fn plan(
+    typed: &Target,
+    target: &WriteTarget,
+    table: &Table,
+    whole: &Whole,
+) -> io::Result<()> {
+    let style = Style::of_stdout();
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let name = |p: &Planned| target.graph.providers[p.id].name.clone();
+    let at = |start: u64| place(start, table.sector);
+    let head = ["PARTITION", "SIZE", "FROM", "TO"].map(Cell::left).to_vec();
+    let rows = whole.partitions.iter().map(|p| {
+        let to = if p.to == p.now.start { "stays".into() } else { at(p.to) };
+        let long = size::human(p.now.end - p.now.start);
+        vec![Cell::left(name(p)), Cell::right(long), Cell::left(at(p.now.start)), Cell::left(to)]
+    });
+    let rows: Vec<Vec<Cell>> = [head].into_iter().chain(rows).collect();
+    columns::write(&rows, &Spare::NONE, style.width, &mut out)?;
+    writeln!(out)?;
+    let places = |moved: bool| {
+        let start = move |p: &Planned| if moved { p.to } else { p.now.start };
+        let one = |p: &Planned| {
+            let start = start(p);
+            Spot { name: name(p), start, end: start.saturating_add(p.now.end - p.now.start) }
+        };
+        whole.partitions.iter().map(one).collect::<Vec<_>>()
+    };
+    draw(&[("before", places(false)), ("after", places(true))], table.length, style, &mut out)?;
+    writeln!(out)?;
+    columns::line(&cost(typed, whole), style.width, &mut out)?;
+    out.flush()
+}
+
+/// What the plan takes, in a sentence.
+fn cost(typed: &Target, whole: &Whole) -> String {
+    let moves: Vec<_> = whole.stages.iter().filter_map(|stage| stage.moved).collect();
+    let bytes = moves.iter().fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
+    let twice = moves
+        .iter()
+        .filter(|moved| moved.from.abs_diff(moved.to) < SIZES.far.min(moved.length))
+        .fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
+    // Each byte is read and written; those in the journal are written once more.
+    let minutes = bytes.saturating_mul(2).saturating_add(twice) / PACE;
+    let time = match minutes {
+        0..60 => "under a minute".to_string(),
+        seconds => format!("about {} min", seconds.div_ceil(60)),
+    };
+    let journal = match twice {
+        0 => String::new(),
+        bytes => format!(", {} of them by way of the journal", size::human(bytes)),
+    };
+    format!(
+        "{}: {} moves of {}{journal}; {time} where a disk reads and writes 100 MiB/s",
+        escape::plain(typed.typed()),
+        moves.len(),
+        size::human(bytes)
+    )
+}
+
+/// The document of `move --json` for a whole disk.
+#[derive(Serialize)]
+struct Report<'a> {
+    format: &'static str,
+    target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
+    grain: u64,
+    bytes: u64,
+    partitions: Vec<Partition<'a>>,
+}
+
+/// One partition of that document.
+#[derive(Serialize)]
+struct Partition<'a> {
+    provider: &'a str,
+    from: u64,
+    to: u64,
+    length: u64,
+}
+
+/// Prints the plan as one JSON document.
+pub(super) fn json(typed: &Target, target: &WriteTarget, whole: &Whole) -> io::Result<()> {
+    let partition = |p: &'_ Planned| Partition {
+        provider: &target.graph.providers[p.id].name,
+        from: p.now.start,
+        to: p.to,
+        length: p.now.end - p.now.start,
+    };
+    let moved = whole.stages.iter().filter_map(|stage| stage.moved);
+    let report = Report {
+        format: "trueline/move-disk/1",
+        target: typed.typed(),
+        judged: target.judged.clone(),
+        grain: whole.grain.size(),
+        bytes: moved.fold(0, |sum: u64, moved| sum.saturating_add(moved.length)),
+        partitions: whole.partitions.iter().map(partition).collect(),
+    };
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// The refusal for want of room, with the commands that would make the least that is needed.
+pub(super) fn want_of_room(
+    typed: &Target,
+    target: &WriteTarget,
+    table: &Table,
+    room: &Room,
+) -> Refusal {
+    let found = format!(
+        "there is no room to put all {} partitions on the grain ({})",
+        room.partitions.len(),
+        room.free
+    );
+    let again = format!("trueline move --align {}", escape::shell(typed.typed()));
+    let commands = longer(typed, target, table, room).or_else(|| shorter(target, table, room));
+    let advice = match commands {
+        Some(commands) => format!("these make room and move them: {commands} && {again}"),
+        None => "make room first: shrink what is in one of them and then the partition (part \
+            resize), or delete one"
+            .into(),
+    };
+    Refusal::new(found, advice)
+}
+
+/// The commands by which an image gets long enough.
+fn longer(typed: &Target, target: &WriteTarget, table: &Table, room: &Room) -> Option<String> {
+    let file = typed.only_path()?.metadata().ok().filter(|file| file.is_file())?;
+    let p = &target.graph.providers[target.id];
+    if !p.parents.is_empty() || p.topology.length != file.len() {
+        return None;
+    }
+    let image = escape::shell(typed.typed());
+    let grow = format!("truncate -s +{}M {image}", room.longer?.div_ceil(1 << 20));
+    Some(match table.scheme.name() {
+        "GPT" => format!("{grow} && trueline part recover {image}"),
+        _ => grow,
+    })
+}
+
+/// The commands that shrink the file system which has to shrink least.
+fn shorter(target: &WriteTarget, table: &Table, room: &Room) -> Option<String> {
+    let graph = &target.graph;
+    let mut partitions: Vec<_> = room.partitions.iter().zip(&room.shorter).collect();
+    partitions.sort_by_key(|(_, less)| less.unwrap_or(u64::MAX));
+    partitions.into_iter().find_map(|(p, less)| {
+        let length = (p.now.end - p.now.start).checked_sub((*less)?)?;
+        let length = round_down(length, PAGE.max(table.sector));
+        let [sign] = graph.providers[p.id].signs.as_slice() else { return None };
+        let shorten = sign.kind.format.shorten(sign.kind, "\"$file\"", length)?;
+        let placed = Placed::find(graph, p.id).ok()?;
+        let disks = target.typed.known_disks()?;
+        let named = |name: &str| match name {
+            "" => escape::shell(&disks),
+            name => escape::shell(&format!("{disks}#{name}")),
+        };
+        Some(format!(
+            "trueline serve --fuse \"$(mktemp)\" {} --run '{shorten}' && trueline part resize \
+             -i {} -s {} {}",
+            named(&graph.providers[p.id].name),
+            placed.entry.partition.index,
+            length / table.sector,
+            named(&graph.providers[placed.on].name),
+        ))
+    })
+}

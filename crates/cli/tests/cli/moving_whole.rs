@@ -1,0 +1,165 @@
+//! `move --align` of a whole disk: one of 2009, interrupted and taken back, and one without room.
+
+use crate::moving::{MIB, done, refused};
+use crate::{run, scratch, zeroes};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Partitions of the disk: name, first sector, sectors.
+const PARTITIONS: [(&str, usize, usize); 5] = [
+    ("s1", 63, 40_000),
+    ("s2", 40_063, 30_001),
+    ("s5", 70_064 + 63, 20_000),
+    ("s6", 90_127 + 63, 25_003),
+    ("s4", 125_066, 12_345),
+];
+
+/// A disk without a gap: two primary partitions, an extended one with two logical ones, one more.
+/// Gives the bytes of every partition.
+fn disk(directory: &Path) -> Vec<Vec<u8>> {
+    zeroes(directory, "disk.img", 72 << 20);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t linux-data -b 63 -s 40000 disk.img");
+    done(directory, "part add -t ntfs -b 40063 -s 30001 disk.img");
+    done(directory, "part add -t ebr -b 70064 -s 55002 disk.img");
+    done(directory, "part create -s ebr disk.img#s3");
+    done(directory, "part add -t linux-data -b 63 -s 20000 disk.img#s3");
+    done(directory, "part add -t linux-data -b 20126 -s 25003 disk.img#s3");
+    done(directory, "part add -t freebsd -b 125066 -s 12345 disk.img");
+    let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let mut all = Vec::new();
+    for (seed, (_, start, sectors)) in (1..).zip(PARTITIONS) {
+        let (from, to) = (start * 512, (start + sectors) * 512);
+        for (n, chunk) in (0u64..).zip(bytes[from..to].chunks_mut(8)) {
+            chunk.copy_from_slice(
+                &(n + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes(),
+            );
+        }
+        // Nothing in it looks like a boot sector, and part of it is sparse.
+        bytes[from + 510..from + 512].fill(1);
+        bytes[from + MIB..from + 3 * MIB].fill(0);
+        all.push(bytes[from..to].to_vec());
+    }
+    fs::write(directory.join("disk.img"), &bytes).expect("an image");
+    all
+}
+
+/// Every partition is on the grain, whole, and as long as it was.
+fn is_moved(directory: &Path, all: &[Vec<u8>]) {
+    let bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let listed = done(directory, "show -o NAME,START,SIZE -b -n disk.img");
+    for ((name, _, sectors), was) in PARTITIONS.iter().zip(all) {
+        let line = listed.lines().find(|line| line.starts_with(&format!("disk.img#{name} ")));
+        let line = line.unwrap_or_else(|| panic!("no {name}: {listed}"));
+        let words: Vec<usize> = line.split_whitespace().skip(1).flat_map(str::parse).collect();
+        assert_eq!(words[1], sectors * 512, "{line}");
+        assert!(words[0].is_multiple_of(4096), "{line}");
+        assert!(bytes[words[0]..][..was.len()] == was[..], "{name}");
+    }
+}
+
+#[test]
+fn a_disk_without_a_gap_is_put_right_by_one_command() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let all = disk(directory);
+    let before = fs::read(directory.join("disk.img")).expect("an image");
+    let shown = done(directory, "move --align --dry-run disk.img");
+    assert!(
+        shown.contains("s1         19.5 MiB  byte 32256 (LBA 63)         byte 1048576 (LBA 2048)")
+            && shown.contains("\nbefore  ")
+            && shown.contains("\nafter   ")
+            && shown.contains("disk.img: 5 moves of 62.2 MiB"),
+        "{shown}"
+    );
+    assert!(fs::read(directory.join("disk.img")).expect("an image") == before);
+    let json = run(directory, "move --align --dry-run --json disk.img").json();
+    assert_eq!(json["format"], "trueline/move-disk/1");
+    assert_eq!(json["partitions"][2]["provider"], "s5");
+    assert_eq!(json["partitions"][0]["to"], 1 << 20);
+    let said = done(directory, "move --align disk.img");
+    assert!(said.ends_with("disk.img: 5 partitions moved, 62.2 MiB\n"), "{said}");
+    is_moved(directory, &all);
+    assert!(!directory.join("disk.img.journal").exists());
+    let again = done(directory, "move --align disk.img");
+    assert_eq!(again, "disk.img: all on it begin on the grain; nothing was moved\n");
+    // Other readers find what this one does.
+    if let Ok(listed) = Command::new("sfdisk").arg("-V").arg(directory.join("disk.img")).output() {
+        let said = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(said.contains("No errors detected"), "{said}");
+    }
+}
+
+#[test]
+fn killed_at_any_moment_a_whole_disk_goes_on_or_back() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    for round in 0..3 {
+        let all = disk(directory);
+        let before = fs::read(directory.join("disk.img")).expect("an image");
+        let mut words = vec!["move", "--align", "disk.img"];
+        let mut kills = 0;
+        let is_back = round == 1;
+        for attempt in 0.. {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"));
+            let child = child.args(&words).current_dir(directory);
+            let mut child =
+                child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+            let wait = 10 * (attempt + 1) + 7 * round;
+            std::thread::sleep(Duration::from_millis(wait * (1 + attempt / 8)));
+            let _ = child.kill();
+            if child.wait().expect("it ends").success() {
+                break;
+            }
+            kills += 1;
+            let journal = directory.join("disk.img.journal");
+            if !journal.exists() {
+                words = vec!["move", "--align", "disk.img"];
+                continue;
+            }
+            words = vec![
+                "move",
+                if is_back && kills > 2 { "--rollback" } else { "--resume" },
+                "disk.img",
+            ];
+            let ran = run(directory, "move --resume --dry-run disk.img");
+            if ran.code == Some(2) {
+                assert!(ran.stderr.contains("not a complete journal"), "{}", ran.stderr);
+                fs::remove_file(&journal).expect("a file");
+                words = vec!["move", "--align", "disk.img"];
+            }
+        }
+        if words[1] == "--rollback" {
+            let after = fs::read(directory.join("disk.img")).expect("an image");
+            for (_, start, sectors) in PARTITIONS {
+                let range = start * 512..(start + sectors) * 512;
+                assert!(after[range.clone()] == before[range], "round {round}");
+            }
+            assert!(after[..512] == before[..512], "round {round}");
+        } else {
+            is_moved(directory, &all);
+        }
+    }
+}
+
+#[test]
+fn without_room_the_least_that_makes_some_is_named() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 8 << 20);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t linux-data -b 63 -s 8000 disk.img");
+    done(directory, "part add -t linux-data -b 8063 -s 8321 disk.img");
+    let said = refused(directory, "move --align disk.img");
+    assert!(said.contains("truncate -s +1M disk.img && trueline move --align disk.img"), "{said}");
+    assert!(!directory.join("disk.img.journal").exists());
+    // As it says.
+    zeroes(directory, "more", 1 << 20);
+    let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+    bytes.extend(fs::read(directory.join("more")).expect("zeroes"));
+    fs::write(directory.join("disk.img"), bytes).expect("an image");
+    done(directory, "move --align disk.img");
+    assert!(done(directory, "check disk.img").contains("aligned"));
+}

@@ -1,0 +1,401 @@
+//! Moves of several partitions as one plan, with one journal.
+//!
+//! A [`Sequence`] is a list of [`Stage`]s. Each moves one partition or changes the table alone, and
+//! between two of them the disk is whole: every partition is where the table says. So the disk
+//! itself tells how far it is, by the sectors of its table, and any copy of it that was taken
+//! between two stages can be gone on with, forward or back. What a stage in progress needs is in
+//! the journal, as with a single [`Move`](super::Move).
+//!
+//! # On disk
+//! A file with a head: the magic with the version, its length, a CRC-32C of all that follows it;
+//! the sequence and the words by which its user knows it. Then, from a boundary of 4096 bytes, room
+//! for the [`Journal`](super::Journal) of the stage in progress, which is written over that of the
+//! stage before. All numbers are little-endian.
+//!
+//! # Limits
+//! [`LONGEST`](super::LONGEST) bytes of a head. Every number is checked before it is used: a
+//! journal may be hostile.
+
+use super::journal::{BLOCK, Rest, blob, put_patches};
+use super::note::sum;
+use super::{LONGEST, Sizes, Unreadable};
+use crate::base::error::Errno;
+use crate::base::patch::Patch;
+use crate::base::store::Store;
+use crate::base::topology::{is_whole, round_up};
+use crate::format::moving::mark::Mark;
+use crate::table::Refusal;
+use crate::table::turn::Turn;
+use std::collections::BTreeMap;
+
+mod run;
+
+pub use run::{Contents, Goal, Reached, Stop, run};
+
+const MAGIC: &[u8; 7] = b"TLDISK\0";
+/// Version that is written, and the only one that is gone on with.
+const VERSION: u8 = 1;
+/// Bytes before the part under the CRC: magic, version, length, CRC.
+const BEFORE: usize = 20;
+/// Largest number of stages; four for each partition that is arranged at once.
+const STAGES: usize = 1024;
+/// Bytes of boot fields that a stage may rewrite.
+const REBASED: u64 = 1 << 20;
+
+/// Moves of partitions of one table, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// Random identity; those of its moves are made of it.
+    pub id: [u8; 16],
+    /// Length of the provider with the table in bytes.
+    pub medium: u64,
+    /// Logical sector of the provider in bytes.
+    pub sector: u64,
+    /// Sizes by which each move is divided.
+    pub sizes: Sizes,
+    /// Stages, in the order in which they are done.
+    pub stages: Vec<Stage>,
+}
+
+/// Step of a sequence between two states in which the disk is whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Partition that moves; `None` for a change of the table alone.
+    pub moved: Option<Movement>,
+    /// Change of the table.
+    pub turn: Turn,
+}
+
+/// Range of bytes that goes to another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Movement {
+    /// First byte of the old place.
+    pub from: u64,
+    /// First byte of the new place.
+    pub to: u64,
+    /// Number of bytes that are moved.
+    pub length: u64,
+}
+
+impl Movement {
+    /// The way back.
+    #[must_use]
+    pub fn back(self) -> Movement {
+        Movement { from: self.to, to: self.from, length: self.length }
+    }
+
+    /// True if the old place and the new overlap.
+    pub fn overlaps(self) -> bool {
+        self.from.abs_diff(self.to) < self.length
+    }
+}
+
+impl Stage {
+    /// The stage that undoes this one.
+    #[must_use]
+    pub fn back(&self) -> Stage {
+        let Turn { fresh, change, was, gone } = self.turn.clone();
+        Stage {
+            moved: self.moved.map(Movement::back),
+            turn: Turn { fresh: gone, change: was, was: change, gone: fresh },
+        }
+    }
+
+    /// The writes to the table, in order.
+    fn patches(&self) -> Vec<Patch> {
+        let mut change = self.turn.change.clone();
+        if let Some(first) = change.first_mut().filter(|_| !self.turn.fresh.is_empty()) {
+            first.after_flush = true;
+        }
+        self.turn.fresh.iter().cloned().chain(change).collect()
+    }
+}
+
+/// Sectors of the table in one state, as far as the sequence knows them.
+type Sectors = BTreeMap<u64, Vec<u8>>;
+
+impl Sequence {
+    /// Bytes that all its moves copy.
+    pub fn bytes(&self) -> u64 {
+        self.moves().fold(0, |sum: u64, moved| sum.saturating_add(moved.length))
+    }
+
+    /// Its moves, in order.
+    pub fn moves(&self) -> impl Iterator<Item = Movement> + '_ {
+        self.stages.iter().filter_map(|stage| stage.moved)
+    }
+
+    /// Identity of the move in stage `n`, forward or back.
+    fn mark(&self, n: usize, back: bool) -> [u8; 16] {
+        let mut id = self.id;
+        let number = u32::try_from(n * 2 + usize::from(back)).unwrap_or(u32::MAX).to_le_bytes();
+        id.iter_mut().zip(number).for_each(|(byte, number)| *byte ^= number);
+        id
+    }
+
+    /// True if a mark with that identity is of one of its moves.
+    pub fn has(&self, mark: &[u8; 16]) -> bool {
+        let both = |n| [self.mark(n, false), self.mark(n, true)];
+        (0..self.stages.len()).any(|n| both(n).contains(mark))
+    }
+
+    /// Checks every number, since a journal may be hostile; a refusal says which one is wrong.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let refuse = |found: &str| Err(Refusal::new(found, ""));
+        let sector = self.sector;
+        if !sector.is_power_of_two() || !(512..=1 << 16).contains(&sector) {
+            return refuse("the size of its sectors");
+        }
+        let sizes = [self.sizes.end, self.sizes.piece];
+        if sizes.iter().any(|&size| size < sector || size > LONGEST || !is_whole(size, sector)) {
+            return refuse("the sizes of its pieces");
+        }
+        if self.stages.is_empty() || self.stages.len() > STAGES {
+            return refuse("the number of its stages");
+        }
+        let mut known = self.first();
+        for stage in &self.stages {
+            let Turn { fresh, change, was, gone } = &stage.turn;
+            let whole = |patch: &Patch| {
+                patch.bytes.len() as u64 == sector
+                    && is_whole(patch.offset, sector)
+                    && patch.end() <= self.medium
+            };
+            let paired = change.len() == was.len()
+                && change.iter().zip(was).all(|(new, old)| new.offset == old.offset);
+            if change.is_empty()
+                || !paired
+                || ![fresh, change, was, gone].iter().all(|patches| patches.iter().all(whole))
+            {
+                return refuse("what it writes to the table");
+            }
+            let is_known = |patch: &Patch| known.get(&patch.offset) == Some(&patch.bytes);
+            if !was.iter().chain(gone).all(is_known)
+                || fresh.iter().any(|patch| known.contains_key(&patch.offset))
+                || (stage.moved.is_some() && !(fresh.is_empty() && gone.is_empty()))
+            {
+                return refuse("its table does not follow from the one before");
+            }
+            if let Some(Movement { from, to, length }) = stage.moved {
+                let places = [from, to].map(|start| start.checked_add(length));
+                let inside = places.iter().all(|end| end.is_some_and(|end| end <= self.medium));
+                if !inside
+                    || length == 0
+                    || from == to
+                    || ![from, to, length].iter().all(|&bytes| is_whole(bytes, sector))
+                    || [from, to].iter().any(|&start| {
+                        known.range(start..start.saturating_add(length)).next().is_some()
+                    })
+                {
+                    return refuse("the places of a move");
+                }
+            }
+            after(&mut known, stage);
+        }
+        Ok(())
+    }
+
+    /// The sectors of the table before the first stage.
+    fn first(&self) -> Sectors {
+        let (mut known, mut seen) = (Sectors::new(), Sectors::new());
+        for stage in &self.stages {
+            for patch in stage.turn.was.iter().chain(&stage.turn.gone) {
+                if !seen.contains_key(&patch.offset) {
+                    known.insert(patch.offset, patch.bytes.clone());
+                }
+                seen.insert(patch.offset, Vec::new());
+            }
+            for patch in &stage.turn.fresh {
+                seen.insert(patch.offset, Vec::new());
+            }
+        }
+        known
+    }
+
+    /// The table of `disk`: how many stages it has behind it.
+    fn state(&self, disk: &dyn Store) -> Result<State, Errno> {
+        let mut there = Sectors::new();
+        let mut read = |at: u64| -> Result<Vec<u8>, Errno> {
+            if let Some(bytes) = there.get(&at) {
+                return Ok(bytes.clone());
+            }
+            let mut bytes = vec![0; usize::try_from(self.sector).map_err(|_| Errno::Range)?];
+            disk.read_at(&mut bytes, at)?;
+            there.insert(at, bytes.clone());
+            Ok(bytes)
+        };
+        let mut known = self.first();
+        let mut half = None;
+        for done in 0..=self.stages.len() {
+            let unlike = known
+                .iter()
+                .map(|(at, bytes)| Ok((*at, read(*at)? != *bytes)))
+                .filter(|found| !matches!(found, Ok((_, false))))
+                .map(|found| found.map(|(at, _)| at))
+                .collect::<Result<Vec<u64>, Errno>>()?;
+            if unlike.is_empty() {
+                return Ok(State::Whole(done));
+            }
+            let Some(stage) = self.stages.get(done) else { break };
+            // Cut short between two sectors that change: the rest is as it was.
+            let becomes =
+                |at: &u64| stage.turn.change.iter().find(|patch| patch.offset == *at).cloned();
+            let new = unlike.iter().map(|at| {
+                becomes(at).map_or(Ok(false), |patch| {
+                    Ok::<_, Errno>(is_mixed(&read(*at)?, &patch.bytes, known.get(at)))
+                })
+            });
+            let new = new.collect::<Result<Vec<bool>, Errno>>()?;
+            if new.into_iter().all(|new| new) {
+                half = Some(State::Half(done));
+            }
+            after(&mut known, stage);
+        }
+        Ok(half.unwrap_or(State::Other))
+    }
+
+    /// The partition that begins with a mark in the state `done`, at its first byte.
+    fn marked(&self, disk: &dyn Store, done: usize) -> Result<Option<u64>, Errno> {
+        for (n, stage) in self.stages.iter().enumerate() {
+            let Some(moved) = stage.moved else { continue };
+            let start = if n < done { moved.to } else { moved.from };
+            let mut first = [0; 512];
+            disk.read_at(&mut first, start)?;
+            if Mark::read(&first).is_some() || Mark::is_trace(&first) {
+                return Ok(Some(start));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The head of a journal for this sequence, which its user knows as `words`, and the bytes that
+    /// the whole journal takes. `None` if the head is longer than [`LONGEST`].
+    pub fn head(&self, words: &str) -> Option<(Vec<u8>, u64)> {
+        let mut body = Vec::new();
+        let Sizes { end, piece, far } = self.sizes;
+        let numbers = [self.medium, self.sector, end, piece, far, self.stages.len() as u64];
+        numbers.iter().for_each(|number| body.extend(number.to_le_bytes()));
+        body.extend(self.id);
+        blob(&mut body, words.as_bytes());
+        for Stage { moved, turn } in &self.stages {
+            let Movement { from, to, length } =
+                moved.unwrap_or(Movement { from: 0, to: 0, length: 0 });
+            [from, to, length].iter().for_each(|number| body.extend(number.to_le_bytes()));
+            for patches in [&turn.fresh, &turn.change, &turn.was, &turn.gone] {
+                put_patches(&mut body, patches);
+            }
+        }
+        let length = (BEFORE + body.len()) as u64;
+        let head =
+            [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body]
+                .concat();
+        let size = self.room(length)?.checked_add(self.largest()?)?;
+        (length <= LONGEST).then_some((head, size))
+    }
+
+    /// The sequence of a journal, its words, and the first byte of the room for moves.
+    pub fn open(store: &dyn Store) -> Result<(Sequence, String, u64), Unreadable> {
+        let mut before = [0; BEFORE];
+        if store.length() < BEFORE as u64 {
+            return Err(Unreadable::Other);
+        }
+        store.read_at(&mut before, 0)?;
+        let (magic, rest) = before.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return Err(Unreadable::Other);
+        }
+        if rest[0] != VERSION {
+            return Err(Unreadable::Version(rest[0]));
+        }
+        let length = rest[1..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if length > LONGEST.min(store.length()) || length < BEFORE as u64 {
+            return Err(Unreadable::Damaged);
+        }
+        let mut body = vec![0; usize::try_from(length).unwrap_or_default().saturating_sub(BEFORE)];
+        store.read_at(&mut body, BEFORE as u64)?;
+        if !rest.ends_with(&sum(&body).to_le_bytes()) {
+            return Err(Unreadable::Damaged);
+        }
+        let (sequence, words) = decode(&body)
+            .filter(|(sequence, _)| sequence.check().is_ok())
+            .ok_or(Unreadable::Damaged)?;
+        let room = sequence.room(length).ok_or(Unreadable::Damaged)?;
+        let size = sequence.largest().and_then(|largest| room.checked_add(largest));
+        if size.is_none_or(|size| size > store.length()) {
+            return Err(Unreadable::Damaged);
+        }
+        Ok((sequence, words, room))
+    }
+
+    /// First byte of the room behind a head of `length` bytes.
+    fn room(&self, length: u64) -> Option<u64> {
+        round_up(length, BLOCK)
+    }
+
+    /// Bytes that the journal of its largest move may take; 0 if no move needs one.
+    fn largest(&self) -> Option<u64> {
+        if !self.moves().any(Movement::overlaps) {
+            return Some(0);
+        }
+        let table = self.stages.iter().map(|stage| stage.turn.change.len()).max()? as u64;
+        let table = table.checked_mul(self.sector)?.checked_mul(2)?;
+        let head = self.sizes.end.checked_mul(2)?.checked_add(table)?.checked_add(REBASED)?;
+        let notes = head.checked_add(4 * BLOCK)?;
+        notes.checked_add(round_up(self.sizes.piece, BLOCK)?.checked_mul(2)?)
+    }
+}
+
+/// How far a disk is, by the sectors of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// So many stages are behind it.
+    Whole(usize),
+    /// That stage was writing the table.
+    Half(usize),
+    /// Another table.
+    Other,
+}
+
+/// Turns the sectors before `stage` into those behind it.
+fn after(known: &mut Sectors, stage: &Stage) {
+    for patch in stage.turn.fresh.iter().chain(&stage.turn.change) {
+        known.insert(patch.offset, patch.bytes.clone());
+    }
+    for patch in &stage.turn.gone {
+        known.remove(&patch.offset);
+    }
+}
+
+/// Bytes that a medium writes whole or not at all.
+const ATOM: usize = 512;
+
+/// True if every part that is written at once is of `new` or of `old`.
+fn is_mixed(there: &[u8], new: &[u8], old: Option<&Vec<u8>>) -> bool {
+    let is = |bytes: &[u8], at: usize, part: &[u8]| bytes.get(at..at + part.len()) == Some(part);
+    there
+        .chunks(ATOM)
+        .zip((0..).step_by(ATOM))
+        .all(|(part, at)| is(new, at, part) || old.is_some_and(|old| is(old, at, part)))
+}
+
+fn decode(body: &[u8]) -> Option<(Sequence, String)> {
+    let mut rest = Rest(body);
+    let [medium, sector] = [rest.number()?, rest.number()?];
+    let sizes = Sizes { end: rest.number()?, piece: rest.number()?, far: rest.number()? };
+    let count = usize::try_from(rest.number()?).ok().filter(|&count| count <= STAGES)?;
+    let id = *rest.bytes(16)?.first_chunk()?;
+    let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
+    let mut stages = Vec::new();
+    for _ in 0..count {
+        let moved = Movement { from: rest.number()?, to: rest.number()?, length: rest.number()? };
+        let turn = Turn {
+            fresh: rest.patches()?,
+            change: rest.patches()?,
+            was: rest.patches()?,
+            gone: rest.patches()?,
+        };
+        stages.push(Stage { moved: Some(moved).filter(|moved| moved.length > 0), turn });
+    }
+    let sequence = Sequence { id, medium, sector, sizes, stages };
+    rest.0.is_empty().then_some((sequence, words))
+}

@@ -1,0 +1,367 @@
+//! Whole disks: partitions without a gap, logical ones and a GPT's, put on the grain by one plan
+//! that is interrupted, gone on with and taken back, anywhere.
+
+use crate::medium::{Medium, Random};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::{Patch, lay_over};
+use trueline_geom::base::store::Sparse;
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::graph::{Disk, Graph};
+use trueline_geom::probe::Limits;
+use trueline_geom::registry;
+use trueline_geom::relocate::sequence::{Goal, Movement, Sequence, Stop, run};
+use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
+use trueline_geom::relocate::{Mark, Sizes};
+use trueline_geom::table::scheme::{New, TableSite};
+use trueline_geom::table::{Request, Rules, Wanted};
+
+const SECTOR: u64 = 512;
+const SIZES: Sizes = Sizes { end: 4 * SECTOR, piece: 6 * SECTOR, far: 3 * SECTOR };
+const GRAIN: u64 = 4096;
+
+fn topology(length: u64) -> Topology {
+    let grain = Grain::multiples(GRAIN);
+    let fact = Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+    Topology::new(SECTOR, length).with(fact)
+}
+
+fn graph(disk: &[u8]) -> Graph {
+    let length = disk.len() as u64;
+    let mut sparse = Sparse::new(length);
+    sparse.put(0, disk);
+    let disk = Disk { start: Some(0), ..Disk::new("", Box::new(sparse), topology(length)) };
+    Graph::taste(vec![disk], Limits::default())
+}
+
+/// A partition by the sectors of its first and its length.
+#[derive(Clone, Debug)]
+enum Part {
+    Plain(u64, u64),
+    /// Extended: its sectors, and for each logical partition the EBR, the first sector and the
+    /// length.
+    Extended(u64, u64, Vec<(u64, u64, u64)>),
+}
+
+fn write_entry(sector: &mut [u8], slot: usize, kind: u8, start: u64, length: u64) {
+    let entry = &mut sector[446 + slot * 16..][..16];
+    entry[4] = kind;
+    entry[8..12].copy_from_slice(&u32::try_from(start).unwrap().to_le_bytes());
+    entry[12..16].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+    sector[510..512].copy_from_slice(&[0x55, 0xaa]);
+}
+
+fn sector_of(disk: &mut [u8], sector: u64) -> &mut [u8] {
+    &mut disk[usize::try_from(sector * SECTOR).unwrap()..][..512]
+}
+
+/// Random bytes with a partition's own number, so that no two are the same.
+fn fill(disk: &mut [u8], start: u64, length: u64, random: &mut Random) {
+    for sector in start..start + length {
+        let bytes = sector_of(disk, sector);
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&random.next(u64::MAX).to_le_bytes());
+        }
+        // Never a table or a boot sector.
+        bytes[510..].fill(1);
+    }
+    let end = sector_of(disk, start + length - 1);
+    end[504..].copy_from_slice(&(start * SECTOR).to_le_bytes());
+}
+
+fn mbr(parts: &[Part], sectors: u64, random: &mut Random) -> Vec<u8> {
+    let mut disk = vec![0; usize::try_from(sectors * SECTOR).unwrap()];
+    for (slot, part) in parts.iter().enumerate() {
+        match part {
+            Part::Plain(start, length) => {
+                write_entry(sector_of(&mut disk, 0), slot, 0x83, *start, *length);
+                fill(&mut disk, *start, *length, random);
+            }
+            Part::Extended(start, length, logicals) => {
+                write_entry(sector_of(&mut disk, 0), slot, 0x05, *start, *length);
+                for (n, &(at, first, length)) in logicals.iter().enumerate() {
+                    let ebr = sector_of(&mut disk, at);
+                    write_entry(ebr, 0, 0x83, first - at, length);
+                    if let Some(&(next, first, length)) = logicals.get(n + 1) {
+                        write_entry(ebr, 1, 0x05, next - start, first + length - next);
+                    }
+                    fill(&mut disk, first, length, random);
+                }
+            }
+        }
+    }
+    disk
+}
+
+/// A GPT, with room for partitions from the first sector of 41 on.
+fn gpt(parts: &[(u64, u64)], sectors: u64, random: &mut Random) -> Vec<u8> {
+    let mut disk = vec![0; usize::try_from(sectors * SECTOR).unwrap()];
+    let scheme = registry::scheme_named("gpt").unwrap();
+    let empty = graph(&disk);
+    let topology = topology(disk.len() as u64);
+    let site = TableSite { topology: &topology, base: 0, kind: None };
+    let new = New { random: *b"one disk of many", ..New::default() };
+    let before = scheme.create(&empty.probe(0), &site, &new).unwrap();
+    let mut after = before.clone();
+    for &(start, length) in parts {
+        let place =
+            Request { start: Some(start * SECTOR), size: Some(length * SECTOR), align: None };
+        let kind = scheme.kind("linux-data").unwrap();
+        let uuid = Some(Guid([u8::try_from(start % 251).unwrap(); 16]));
+        let wanted = Wanted { kind, place, index: None, label: None, uuid, attributes: 0 };
+        after.add(&site, wanted, Rules::Aligned).unwrap();
+    }
+    lay_over(&scheme.render(&before, &after), 0, &mut disk);
+    for &(start, length) in parts {
+        fill(&mut disk, start, length, random);
+    }
+    disk
+}
+
+/// Disk with its plan.
+struct Case {
+    name: String,
+    before: Vec<u8>,
+    whole: Whole,
+    sequence: Sequence,
+}
+
+fn planned(disk: &[u8]) -> Result<Whole, Obstacle> {
+    let graph = graph(disk);
+    let table = graph.providers[0].tasted().table(&graph.probe(0)).expect("a table");
+    let topology = graph.providers[0].topology.clone();
+    let site = TableSite { topology: &topology, base: 0, kind: None };
+    plan(&graph, 0, &table, site, &|_| None)
+}
+
+fn case(name: String, before: Vec<u8>) -> Option<Case> {
+    let whole = match planned(&before) {
+        Ok(whole) => whole,
+        Err(Obstacle::Room(_)) => return None,
+        Err(Obstacle::Refused(why)) => panic!("{name}: {why}"),
+    };
+    let sequence = Sequence {
+        id: *b"sequence of many",
+        medium: before.len() as u64,
+        sector: SECTOR,
+        sizes: SIZES,
+        stages: whole.stages.clone(),
+    };
+    if !sequence.stages.is_empty() {
+        sequence.check().unwrap_or_else(|why| panic!("{name}: {why}: {sequence:#?}"));
+    }
+    Some(Case { name, before, whole, sequence })
+}
+
+/// What a partition notes of its own place, in its last bytes.
+fn rebased(moved: Movement) -> Vec<Patch> {
+    vec![Patch::new(moved.length - 8, moved.to.to_le_bytes().to_vec(), "where")]
+}
+
+fn part(disk: &[u8], at: u64, length: u64) -> Vec<u8> {
+    disk[usize::try_from(at).unwrap()..][..usize::try_from(length).unwrap()].to_vec()
+}
+
+impl Case {
+    /// The bytes of partition `n` at its old place or the new.
+    fn contents(&self, n: usize, moved: bool) -> (u64, Vec<u8>) {
+        let p = &self.whole.partitions[n];
+        let length = p.now.end - p.now.start;
+        let mut bytes = part(&self.before, p.now.start, length);
+        let start = if moved { p.to } else { p.now.start };
+        let last = bytes.len() - 8;
+        if moved && p.to != p.now.start {
+            bytes[last..].copy_from_slice(&start.to_le_bytes());
+        }
+        (start, bytes)
+    }
+
+    /// Every partition of the table is whole, in its old place or the new, or begins with a mark;
+    /// none is missing.
+    fn shown(&self, disk: &[u8]) {
+        let graph = graph(disk);
+        let mut seen = vec![false; self.whole.partitions.len()];
+        for p in graph.providers.iter().skip(1).filter(|p| p.start.is_some() && !p.is_extended()) {
+            let own = (0..seen.len()).find(|&n| {
+                [false, true].iter().any(|&moved| self.contents(n, moved).0 == p.base())
+                    && !seen[n]
+                    && self.contents(n, false).1.len() as u64 == p.topology.length
+            });
+            let n = own.unwrap_or_else(|| panic!("{}: {} at {}", self.name, p.name, p.base()));
+            seen[n] = true;
+            let first = part(disk, p.base(), 512);
+            let whole = [false, true].iter().any(|&moved| {
+                let (start, bytes) = self.contents(n, moved);
+                start == p.base() && part(disk, start, bytes.len() as u64) == bytes
+            });
+            assert!(whole || Mark::read(&first).is_some(), "{}: {} is torn", self.name, p.name);
+        }
+        let missing = seen.iter().position(|seen| !seen);
+        // Both copies of a GPT, or an MBR alone, are whole at any time.
+        assert_eq!(missing, None, "{}: a partition is missing", self.name);
+    }
+
+    fn check(&self, disk: &[u8], goal: Goal) {
+        for n in 0..self.whole.partitions.len() {
+            let (start, bytes) = self.contents(n, goal == Goal::Forward);
+            assert!(
+                part(disk, start, bytes.len() as u64) == bytes,
+                "{}: partition {n} at {start}",
+                self.name
+            );
+        }
+        let after = planned(disk).unwrap();
+        if goal == Goal::Forward {
+            assert!(after.stages.is_empty(), "{}: {after:?}", self.name);
+        } else {
+            let table = |disk: &[u8]| -> Vec<Vec<u8>> {
+                let turns = self.sequence.stages.iter().flat_map(|stage| &stage.turn.was);
+                turns.map(|patch| part(disk, patch.offset, SECTOR)).collect()
+            };
+            let places = |whole: &Whole| -> Vec<_> {
+                whole.partitions.iter().map(|p| (p.which, p.now.clone())).collect()
+            };
+            assert_eq!(places(&after), places(&self.whole), "{}", self.name);
+            assert_eq!(table(disk)[..1], table(&self.before)[..1], "{}", self.name);
+        }
+    }
+
+    fn paper(&self) -> Vec<u8> {
+        let (mut head, size) = self.sequence.head("words").unwrap();
+        head.resize(usize::try_from(size).unwrap(), 0xa5);
+        head
+    }
+
+    /// Goes to each of `goals`, interrupted after so many requests; then to the last one's end.
+    fn go(&self, goals: &[(Goal, u64, bool)], random: &mut Random) {
+        let power = Arc::new(AtomicU64::new(0));
+        let mut medium = Medium::new(self.before.clone(), &power);
+        let mut file = Medium::new(self.paper(), &power);
+        let last = goals.last().map_or(Goal::Forward, |goal| goal.0);
+        for &(goal, budget, killed) in goals.iter().chain([&(last, u64::MAX, false)]) {
+            power.store(budget, Ordering::Relaxed);
+            let (read, words, room) = Sequence::open(&file).unwrap();
+            assert_eq!((words.as_str(), read.stages.len()), ("words", self.sequence.stages.len()));
+            let done = run(
+                &read,
+                &medium,
+                (&file, room),
+                goal,
+                &mut |moved| Ok(rebased(moved)),
+                &mut |_| true,
+            );
+            match done {
+                Ok(()) => {
+                    let after = medium.after(random);
+                    self.check(&after, goal);
+                }
+                Err(Stop::Interrupted(_)) => {
+                    if !killed {
+                        self.shown(&medium.after(random));
+                    }
+                }
+                Err(other) => panic!("{}: {goals:?}: {other:?}", self.name),
+            }
+            if !killed {
+                medium = Medium::new(medium.after(random), &power);
+                file = Medium::new(file.after(random), &power);
+            }
+        }
+    }
+}
+
+/// Layouts of the sorts that there are: without gaps, with some, and with room at either end.
+fn cases() -> Vec<Case> {
+    let mut random = Random(5);
+    let mut cases = Vec::new();
+    let mut number = 0;
+    while cases.len() < 48 {
+        number += 1;
+        let mut at = 63 + random.next(6);
+        let gap = |random: &mut Random| if random.next(2) == 0 { 0 } else { random.next(9) };
+        let kind = random.next(3);
+        let mut parts = Vec::new();
+        let mut flat = Vec::new();
+        for _ in 0..1 + random.next(3) {
+            at += gap(&mut random);
+            let length = 3 + random.next(28);
+            parts.push(Part::Plain(at, length));
+            flat.push((at, length));
+            at += length;
+        }
+        if kind == 1 {
+            at += gap(&mut random);
+            let start = at;
+            let mut logicals = Vec::new();
+            for _ in 0..1 + random.next(4) {
+                let ebr = at;
+                at += 1 + random.next(7);
+                let length = 3 + random.next(20);
+                logicals.push((ebr, at, length));
+                at += length + gap(&mut random);
+            }
+            let length = at - start + gap(&mut random);
+            at = start + length;
+            parts.push(Part::Extended(start, length, logicals));
+            // A primary partition behind it, sometimes.
+            if random.next(2) == 0 && parts.len() < 4 {
+                let length = 3 + random.next(20);
+                parts.push(Part::Plain(at, length));
+                at += length;
+            }
+        }
+        let name = format!("{number}: {parts:?}");
+        let sectors = at + 40 + random.next(30);
+        let disk = match kind {
+            2 => gpt(&flat, sectors + 40, &mut random),
+            _ => mbr(&parts, sectors, &mut random),
+        };
+        cases.extend(case(name, disk).filter(|case| !case.sequence.stages.is_empty()));
+    }
+    cases
+}
+
+#[test]
+fn every_partition_comes_out_on_the_grain() {
+    let mut random = Random(1);
+    for case in cases() {
+        case.go(&[], &mut random);
+        case.go(&[(Goal::Forward, u64::MAX, false), (Goal::Back, u64::MAX, false)], &mut random);
+    }
+}
+
+#[test]
+fn nothing_is_lost_wherever_a_whole_disk_is_interrupted() {
+    let mut random = Random(2);
+    let (mut runs, mut states) = (0, 0);
+    for case in cases() {
+        for _ in 0..16 {
+            let goals: Vec<_> = (0..1 + random.next(3))
+                .map(|_| (Goal::Forward, random.next(400), random.next(3) == 0))
+                .collect();
+            states += goals.len();
+            case.go(&goals, &mut random);
+            runs += 1;
+        }
+    }
+    assert!(runs >= 48 * 16 && states > runs, "{runs} runs, {states} interruptions");
+}
+
+#[test]
+fn a_whole_disk_can_be_taken_back_from_anywhere() {
+    let mut random = Random(3);
+    for case in cases() {
+        for _ in 0..8 {
+            let goals: Vec<_> = (0..1 + random.next(3))
+                .map(|_| {
+                    let goal = if random.next(2) == 0 { Goal::Forward } else { Goal::Back };
+                    (goal, random.next(400), random.next(3) == 0)
+                })
+                .collect();
+            case.go(&goals, &mut random);
+            let back = [goals.as_slice(), &[(Goal::Back, u64::MAX, false)]].concat();
+            case.go(&back, &mut random);
+        }
+    }
+}
