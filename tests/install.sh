@@ -51,6 +51,8 @@ fish                fish
 openssl             openssl
 curl                curl
 qemu-system-x86     qemu-system-x86_64
+grub-common         grub-mkimage
+extlinux            extlinux
 busybox-static      busybox
 cpio                cpio
 kmod                modprobe
@@ -76,6 +78,9 @@ missing=$(echo "$wanted" | while read -r package programs; do
 done)
 # The guest's kernel is a file, not a program.
 ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
+# So are boot loaders.
+[ -e /usr/lib/grub/i386-pc/boot.img ] || missing="$missing grub-pc-bin"
+[ -e /usr/lib/syslinux/mbr/mbr.bin ] || missing="$missing syslinux-common"
 missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 
 if [ -z "$missing" ]; then

@@ -20,12 +20,13 @@ use crate::writing::{self, Job, WriteOptions};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::store::Store;
-use trueline_geom::format::Moved;
+use trueline_geom::format::{Moved, extlinux, grub};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
@@ -203,6 +204,7 @@ fn decide(
             && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector)
     };
     let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
+    let table = with_boot(graph, on, &entry.partition.range(), start, table)?;
     let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
     let was = table.iter().map(|patch| {
         Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() })
@@ -242,6 +244,15 @@ fn decide(
 fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Vec<String>), Errno> {
     let own = &graph.providers[id];
     let (mut rebased, mut left) = (Vec::new(), Vec::new());
+    if let Some(boot) = boot_sector(graph, id)? {
+        let old = own.base()..own.base().saturating_add(own.topology.length);
+        let to = (own.base() - start.min(own.base())).saturating_add(to);
+        let moved = Moved { from: old.start, to, length: own.topology.length };
+        let mut first = vec![0; boot.len()];
+        graph.read_at(id, &mut first, 0)?;
+        rebased = grub::rebase(&boot, &old, to, &mut |at, out| graph.read_at(id, out, at))?;
+        rebased.extend(extlinux::rebase(&first, moved));
+    }
     for (inner, p) in
         graph.providers.iter().enumerate().filter(|(inner, _)| within(graph, id, *inner))
     {
@@ -272,6 +283,37 @@ fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Ve
         }
     }
     Ok((rebased, left))
+}
+
+/// The first sector of the disk that provider `id` is a range of; `None` if that is a set.
+fn boot_sector(graph: &Graph, id: Id) -> Result<Option<Vec<u8>>, Errno> {
+    let root = graph.root(id);
+    let p = &graph.providers[root];
+    if !p.parents.is_empty() || !within(graph, root, id) {
+        return Ok(None);
+    }
+    let mut boot = vec![0; usize::try_from(p.topology.sector).map_err(|_| Errno::Range)?];
+    graph.read_at(root, &mut boot, 0).map(|()| Some(boot))
+}
+
+/// The writes `table` to the table on provider `on`, and with them what GRUB notes in the first
+/// sector of the disk of the bytes `old` of it, which go to `to`.
+fn with_boot(
+    graph: &Graph,
+    on: Id,
+    old: &Range<u64>,
+    to: u64,
+    mut table: Vec<Patch>,
+) -> Result<Vec<Patch>, Errno> {
+    let Some(mut boot) = boot_sector(graph, on)?.filter(|_| graph.providers[on].parents.is_empty())
+    else {
+        return Ok(table);
+    };
+    patch::lay_over(&table, 0, &mut boot);
+    if grub::follow(&mut boot, old, to) {
+        table.push(Patch::new(0, boot, "boot sector"));
+    }
+    Ok(table)
 }
 
 /// True if provider `id` is a partition, whose own place can be changed.

@@ -2,6 +2,7 @@
 //! tools, the real kernel) on the disks their recipes make.
 
 mod apply;
+mod booted;
 mod containers;
 mod golden;
 mod gpt;

@@ -15,6 +15,9 @@ use crate::base::error::Errno;
 use crate::base::patch::{Patch, Read};
 use std::ops::Range;
 
+pub mod extlinux;
+pub mod grub;
+
 /// Writes that adapt a file system to a new start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rebased {

@@ -6,7 +6,9 @@
 //! partition, its start, an EBR.
 
 use super::sequence::{Movement, Stage};
+use crate::base::patch::Patch;
 use crate::class::mbr::shift::{MbrDisk, Which};
+use crate::format::grub;
 use crate::table::scheme::TableSite;
 use crate::table::turn::Turn;
 use crate::table::{Refusal, Table};
@@ -14,8 +16,9 @@ use std::ops::Range;
 
 /// Table whose partitions move.
 pub enum Tables<'a> {
-    /// Table of sectors that stay where they are.
-    Flat(Box<Table>, TableSite<'a>),
+    /// Table of sectors that stay where they are, its place, and the first sector of the disk, if
+    /// the table is the disk's own.
+    Flat(Box<Table>, TableSite<'a>, Option<Vec<u8>>),
     /// MBR, with the chain of its extended partition.
     Mbr(Box<MbrDisk>),
 }
@@ -36,7 +39,7 @@ impl Tables<'_> {
     pub fn partitions(&self) -> Vec<(Which, Range<u64>)> {
         match self {
             Tables::Mbr(disk) => disk.partitions(),
-            Tables::Flat(table, _) => table
+            Tables::Flat(table, ..) => table
                 .by_start()
                 .into_iter()
                 .map(|e| (Which::Primary(e.partition.index), e.partition.range()))
@@ -56,7 +59,18 @@ impl Tables<'_> {
     fn shift(&mut self, which: Which, to: u64) -> Result<Turn, Refusal> {
         match (self, which) {
             (Tables::Mbr(disk), which) => disk.shift(which, to),
-            (Tables::Flat(table, site), Which::Primary(index)) => table.turn(site, index, to),
+            (Tables::Flat(table, site, boot), Which::Primary(index)) => {
+                let old = table.entry(index).map(|entry| entry.partition.range());
+                let mut turn = table.turn(site, index, to)?;
+                if let Some((boot, old)) = boot.as_mut().zip(old) {
+                    let was = Patch::new(0, boot.clone(), "boot sector");
+                    if grub::follow(boot, &old, to) {
+                        turn.was.push(was);
+                        turn.change.push(Patch::new(0, boot.clone(), "boot sector"));
+                    }
+                }
+                Ok(turn)
+            }
             (Tables::Flat(..), Which::Logical(_)) => Err(stuck()),
         }
     }

@@ -78,7 +78,7 @@ pub struct Movement {
 }
 
 impl Movement {
-    /// The way back.
+    /// Way from the new place back to the old.
     #[must_use]
     pub fn back(self) -> Movement {
         Movement { from: self.to, to: self.from, length: self.length }
@@ -212,7 +212,7 @@ impl Sequence {
         known
     }
 
-    /// The table of `disk`: how many stages it has behind it.
+    /// State of `disk`, by its table.
     fn state(&self, disk: &dyn Store) -> Result<State, Errno> {
         let mut there = Sectors::new();
         let mut read = |at: u64| -> Result<Vec<u8>, Errno> {
@@ -345,7 +345,7 @@ impl Sequence {
     }
 }
 
-/// How far a disk is, by the sectors of its table.
+/// State of a disk, by the sectors of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// So many stages are behind it.

@@ -90,7 +90,12 @@ pub fn plan(
             let mut read = |at: u64, out: &mut [u8]| graph.read_at(on, out, at);
             Tables::Mbr(Box::new(MbrDisk::read(table, &mut read)?))
         }
-        _ => Tables::Flat(Box::new(table.clone()), site),
+        _ => {
+            let is_own = graph.providers[on].parents.is_empty();
+            let mut boot = vec![0; usize::try_from(table.sector).unwrap_or_default()];
+            let read = is_own && graph.read_at(on, &mut boot, 0).is_ok();
+            Tables::Flat(Box::new(table.clone()), site, read.then_some(boot))
+        }
     };
     let common = site.topology.common().ok_or_else(|| {
         let found = "its grains contradict each other: no place is on all of them";

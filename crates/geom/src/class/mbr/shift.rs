@@ -17,6 +17,7 @@
 use super::edit::BLANK;
 use super::{PartitionRecord, Record};
 use crate::base::patch::{Patch, Read};
+use crate::format::grub;
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::place;
 use crate::table::turn::Turn;
@@ -167,11 +168,14 @@ impl MbrDisk {
         self.turn(|disk| match which {
             Which::Primary(index) => {
                 let entry = disk.table.entries.iter_mut().find(|e| e.partition.index == index);
-                entry.ok_or_else(lost)?.partition.start = to;
+                let partition = &mut entry.ok_or_else(lost)?.partition;
+                grub::follow(&mut disk.mbr, &partition.range(), to);
+                partition.start = to;
                 disk.set_primary(index)
             }
             Which::Logical(n) => {
                 let node = disk.nodes.get_mut(n).ok_or_else(lost)?;
+                grub::follow(&mut disk.mbr, &node.range, to);
                 node.range = to..to.saturating_add(node.range.end - node.range.start);
                 disk.link_to(n)?;
                 disk.set_data(n)

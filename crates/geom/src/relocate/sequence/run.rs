@@ -13,7 +13,7 @@ use crate::table::Refusal;
 /// End of a sequence to which it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// New places.
+    /// New places of all partitions.
     Forward,
     /// Old places, as before the first stage.
     Back,
