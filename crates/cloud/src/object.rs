@@ -22,9 +22,14 @@ const HEAD: u64 = 68 << 10;
 /// Last bytes that are fetched of every object: a backup GPT of 128 entries, footers, labels.
 const TAIL: u64 = 40 << 10;
 /// Bytes up to which requests are saved by fetching what lies between them.
-const MOST_BYTES: u64 = 240 << 10;
+const MOST_BYTES: u64 = 248 << 10;
 /// The same from the third round on: only what has tables of its places takes more than two.
 const MOST_BYTES_LATER: u64 = 480 << 10;
+/// Requests of an object, by the rounds that it took, down to which gaps are fetched: a second
+/// round leaves what the third one needs.
+const ENOUGH: [u64; 4] = [0, 9, 12, 16];
+/// Least bytes that are read of a container's table at once.
+const PAGE: u64 = 4 << 10;
 /// Longest lone range that is a step of a chain: a page of a table leads to the next place.
 const STEP: u64 = 8 << 10;
 /// Bytes that are fetched from there on: tools write the table, what it leads to and the first data
@@ -42,6 +47,8 @@ const MOST_MISSED: u64 = 2 << 20;
 const MOST_REQUESTS: u64 = 256;
 /// Unit in which an object is read by a program that is not tasting, in bytes.
 const UNIT: u64 = 256 << 10;
+/// The same for what is looked at once more of what was tasted.
+const LOOK_UNIT: u64 = 64 << 10;
 /// Units that are kept of an object which is read so.
 const UNITS: usize = 8;
 
@@ -170,10 +177,14 @@ impl Object {
             self.state().is_direct = true;
             return Ok(has_missed);
         }
+        let is_table = missing.iter().all(|range| range.end - range.start >= PAGE);
         let (counts, mut ranges) = (self.counts(), Vec::new());
         let most = if counts.rounds > 2 { MOST_BYTES_LATER } else { MOST_BYTES };
-        ranges.extend(ranges::requests(missing, most.saturating_sub(counts.bytes)));
+        let round = usize::try_from(counts.rounds).unwrap_or(usize::MAX).min(ENOUGH.len() - 1);
+        let enough = ENOUGH[round].saturating_sub(counts.requests);
+        ranges.extend(ranges::requests(missing, most.saturating_sub(counts.bytes), enough));
         if let [lone] = ranges.as_mut_slice()
+            && (is_table || counts.rounds > 3)
             && lone.end - lone.start <= STEP
             && counts.bytes < MOST_BYTES
         {
@@ -206,6 +217,7 @@ impl Object {
         self.connect()?;
         let mut state = self.state();
         (state.is_direct, state.is_unbounded) = (true, true);
+        state.units.clear();
         Ok(())
     }
 
@@ -374,10 +386,11 @@ impl Object {
     /// Fills `buffer` from `offset` with bytes of units, which are fetched unless they are here.
     fn read_units(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let (location, opened) = self.connection().map_err(|_| Errno::Io)?;
+        let size = if self.state().is_unbounded { UNIT } else { LOOK_UNIT };
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
-            let first = round_down(at, UNIT);
+            let first = round_down(at, size);
             let kept = {
                 let mut state = self.state();
                 let place = state.units.iter().position(|(start, _)| *start == first);
@@ -390,7 +403,7 @@ impl Object {
             let unit = match kept {
                 Some(unit) => unit,
                 None => {
-                    let end = round_up(first + 1, UNIT).unwrap_or(u64::MAX).min(opened.length);
+                    let end = round_up(first + 1, size).unwrap_or(u64::MAX).min(opened.length);
                     let range = first..end;
                     let found = self.fetch(location, opened, std::slice::from_ref(&range));
                     let found = found.map_err(|e| {
@@ -416,7 +429,7 @@ impl Object {
 
 /// The head and the tail of an object of `length` bytes, as one range where they meet.
 fn ends(length: u64) -> Vec<Range<u64>> {
-    ranges::requests(vec![0..HEAD.min(length), length.saturating_sub(TAIL)..length], MOST_BYTES)
+    ranges::requests(vec![0..HEAD.min(length), length.saturating_sub(TAIL)..length], MOST_BYTES, 1)
 }
 
 /// Bytes of an object that was connected to, as a disk that is read only.
@@ -445,7 +458,7 @@ impl Store for ObjectStore {
             }
             if state.missing_bytes <= MOST_MISSED {
                 state.has_missed = true;
-                return Err(Errno::Io);
+                return Err(Errno::Awaited);
             }
             // From here on nothing is kept but the last units.
             state.is_direct = true;

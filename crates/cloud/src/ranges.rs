@@ -5,16 +5,20 @@ use std::ops::Range;
 /// Bytes between two ranges that are always fetched with them.
 const GAP: u64 = 4 << 10;
 /// Requests of one round beyond which the closest are joined.
-const MOST: usize = 8;
+const MOST: usize = 10;
 /// Largest gap that is fetched to save a request.
 const MOST_GAP: u64 = 128 << 10;
 /// Bytes of gaps that are fetched where there is nothing to spare.
-const MOST_GAPS: u64 = 1 << 20;
+const MOST_GAPS: u64 = 128 << 10;
 
-/// The ranges to fetch for `wanted`, in order. The two that are closest are one as long as what
-/// lies between them is at most `spare` bytes in all, or, up to [`MOST_GAPS`], while there are more
-/// than [`MOST`].
-pub(crate) fn requests(mut wanted: Vec<Range<u64>>, mut spare: u64) -> Vec<Range<u64>> {
+/// The ranges to fetch for `wanted`, in order. While there are more than `enough`, the two that are
+/// closest are one as long as what lies between them is at most `spare` bytes in all, or, up to
+/// [`MOST_GAPS`], while there are more than [`MOST`].
+pub(crate) fn requests(
+    mut wanted: Vec<Range<u64>>,
+    mut spare: u64,
+    enough: u64,
+) -> Vec<Range<u64>> {
     wanted.sort_unstable_by_key(|range| range.start);
     let mut all: Vec<Range<u64>> = Vec::new();
     for range in wanted.into_iter().filter(|range| range.start < range.end) {
@@ -32,7 +36,10 @@ pub(crate) fn requests(mut wanted: Vec<Range<u64>>, mut spare: u64) -> Vec<Range
         let Some(closest) = (1..all.len()).min_by_key(|&at| gap(at)) else { return all };
         let bytes = gap(closest);
         let is_spare = bytes <= spare;
-        if bytes > MOST_GAP || !is_spare && (all.len() <= MOST || bytes > gaps) {
+        if all.len() as u64 <= enough
+            || bytes > MOST_GAP
+            || !is_spare && (all.len() <= MOST || bytes > gaps)
+        {
             return all;
         }
         match is_spare {
@@ -52,12 +59,12 @@ mod tests {
 
     #[test]
     fn what_is_near_is_fetched_at_once() {
-        assert_eq!(requests(vec![], 9), []);
-        assert_eq!(requests(vec![5..5, 9..9], 9), []);
+        assert_eq!(requests(vec![], 9, 0), []);
+        assert_eq!(requests(vec![5..5, 9..9], 9, 0), []);
         let near = vec![100 * K..101 * K, 0..K, 5 * K..6 * K, 0..512];
-        assert_eq!(requests(near, 0), [0..6 * K, 100 * K..101 * K]);
-        assert_eq!(requests(vec![0..K, GAP + K..GAP + 2 * K], 0).len(), 1);
-        assert_eq!(requests(vec![0..K, GAP + K + 1..GAP + 2 * K], 0).len(), 2);
+        assert_eq!(requests(near, 0, 0), [0..6 * K, 100 * K..101 * K]);
+        assert_eq!(requests(vec![0..K, GAP + K..GAP + 2 * K], 0, 0).len(), 1);
+        assert_eq!(requests(vec![0..K, GAP + K + 1..GAP + 2 * K], 0, 0).len(), 2);
     }
 
     #[test]
@@ -66,13 +73,15 @@ mod tests {
             (0..count).map(|n| n * (gap + K)..n * (gap + K) + K).collect()
         };
         // Four of them, and what is between two.
-        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K).len(), 3);
-        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K - 1).len(), 4);
-        assert_eq!(requests(apart(30 * K, 4), u64::MAX).len(), 1);
-        assert_eq!(requests(apart(MOST_GAP + 1, 4), u64::MAX).len(), 4);
+        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K, 0).len(), 3);
+        assert_eq!(requests(apart(30 * K, 4), 4 * K + 30 * K - 1, 0).len(), 4);
+        assert_eq!(requests(apart(30 * K, 4), u64::MAX, 0).len(), 1);
+        assert_eq!(requests(apart(MOST_GAP + 1, 4), u64::MAX, 0).len(), 4);
+        assert_eq!(requests(apart(30 * K, 4), u64::MAX, 3).len(), 3);
         // Many are joined, as far as that takes no more than a bound.
-        assert_eq!(requests(apart(MOST_GAP, 12), 0).len(), MOST);
-        assert_eq!(requests(apart(MOST_GAP, 40), 0).len(), 32);
-        assert_eq!(requests(apart(MOST_GAP + 1, 20), 0).len(), 20);
+        assert_eq!(requests(apart(30 * K, 12), 0, 0).len(), MOST);
+        assert_eq!(requests(apart(30 * K, 40), 0, 0).len(), 36);
+        assert_eq!(requests(apart(MOST_GAP, 12), 0, 0).len(), 11);
+        assert_eq!(requests(apart(MOST_GAP + 1, 20), 0, 0).len(), 20);
     }
 }

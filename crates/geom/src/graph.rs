@@ -12,6 +12,7 @@ use crate::mapping::slices::Slices;
 use crate::probe::read_set::ReadSet;
 use crate::probe::unlock::Unlock;
 use crate::probe::{Blind, Budget, Limits, Probe};
+use crate::registry;
 use assembly::Sets;
 pub(crate) use found::Found;
 use std::sync::Arc;
@@ -305,6 +306,10 @@ impl Graph {
             provider.kind.as_ref(),
         )
         .with_keys(self.keys.as_deref());
+        if probe.is_far() && registry::shows_a_disk(provider.class) {
+            // The table that a GPT's header leads to is asked for with it.
+            let _ = probe.over(&provider.route).bytes(0, TABLE);
+        }
         let mut found = Found::ask(&probe, provider.format.as_deref());
         let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set
@@ -490,3 +495,5 @@ fn blind_finding(blind: Blind) -> Finding {
 
 /// Bytes that labels keep for themselves and their boot code: `BBSIZE` of the BSDs.
 const BOOT_AREA: u64 = 8192;
+/// Bytes of a GPT of 128 entries, with what stands before it.
+const TABLE: usize = 34 * 512;

@@ -1,5 +1,7 @@
 //! Bounded view of one provider for a class that tastes it: read only, within a budget.
 
+mod blind;
+pub(crate) mod reach;
 pub mod read_set;
 pub mod unlock;
 use crate::base::error::Errno;
@@ -9,8 +11,10 @@ use crate::base::topology::round_down;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::{Leaf, Route};
 use crate::mapping::slices::{PartitionType, Slices};
+use crate::probe::reach::Reach;
 use crate::probe::read_set::ReadSet;
 use crate::probe::unlock::Unlock;
+pub use blind::Blind;
 use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;
@@ -36,9 +40,6 @@ pub struct Limits {
     /// Tables, sets and data areas that may lie inside each other.
     pub depth: usize,
 }
-
-/// Bytes at either end of a provider in which labels are looked for where a read is a round trip.
-pub const REACH: u64 = 128 << 10;
 
 impl Default for Limits {
     /// Bounds that are enough for any disk in use; tasting a hostile one stops within some
@@ -124,22 +125,6 @@ impl Leaf for Noted<'_> {
     }
 }
 
-/// Reason for which tasting could not see everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blind {
-    /// Exhausted budget of bytes to read.
-    Budget,
-    /// Failed read at this byte of the provider.
-    Unreadable(u64, Errno),
-}
-
-impl Blind {
-    /// True for what is compressed, and was not unpacked as far as that: nothing is wrong with it.
-    pub fn is_packed(self) -> bool {
-        matches!(self, Blind::Unreadable(_, Errno::Packed))
-    }
-}
-
 /// One provider, as a class sees it.
 pub struct Probe<'a> {
     route: &'a Route,
@@ -153,8 +138,8 @@ pub struct Probe<'a> {
     planned: Vec<Patch>,
     seen: RefCell<Vec<(u64, Vec<u8>)>>,
     blind: Cell<Option<Blind>>,
-    /// True if labels are looked for far from both ends though each read is a round trip.
-    looks_far: Cell<bool>,
+    /// Places in which labels are looked for where each read is a round trip.
+    reach: Cell<Reach>,
 }
 
 impl<'a> Probe<'a> {
@@ -179,7 +164,7 @@ impl<'a> Probe<'a> {
             planned: Vec::new(),
             seen: RefCell::default(),
             blind: Cell::new(None),
-            looks_far: Cell::new(false),
+            reach: Cell::new(Reach::Near),
         }
     }
 
@@ -259,15 +244,19 @@ impl<'a> Probe<'a> {
         self.stores.iter().any(|store| store.properties().is_far)
     }
 
-    /// True if a label at `offset` is looked for although nothing leads to it.
-    pub fn reaches(&self, offset: u64) -> bool {
-        let is_near = offset < REACH || self.length().saturating_sub(offset) <= REACH;
-        is_near || !self.is_far() || self.looks_far.get()
+    /// True for a whole medium, and not for a part of one or a set.
+    pub(crate) fn is_medium(&self) -> bool {
+        self.kind.is_none() && self.stores.iter().any(|store| store.length() == self.length())
     }
 
-    /// Has [`Probe::reaches`] say yes to every place: nothing was found near the ends.
-    pub(crate) fn look_far(&self) {
-        self.looks_far.set(true);
+    /// True if a label at `offset` is looked for although nothing leads to it.
+    pub fn reaches(&self, offset: u64) -> bool {
+        !self.is_far() || self.reach.get().contains(offset, self.length(), self.kind.is_some())
+    }
+
+    /// Has labels looked for in those places from now on.
+    pub(crate) fn set_reach(&self, reach: Reach) {
+        self.reach.set(reach);
     }
 
     /// First reason for which something could not be read; `None` if all reads succeeded.

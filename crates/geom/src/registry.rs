@@ -119,6 +119,11 @@ pub static LAST: &dyn Format = &format::by_magic::ByMagic;
 pub static SCHEMES: &[&dyn Scheme] =
     &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
 
+/// True if what the class called `class` shows is a disk: a container.
+pub fn shows_a_disk(class: &str) -> bool {
+    CLASSES.iter().any(|known| known.name() == class && known.shows_a_disk())
+}
+
 /// The scheme called `name` in any case; `None` for an unknown one. Linux's tools call an MBR
 /// `dos`, parted `msdos`.
 pub fn scheme_named(name: &str) -> Option<&'static dyn Scheme> {

@@ -269,7 +269,10 @@ fn wait(
         }
         top.as_mut().map_or(Ok(()), Top::tick)?;
         layers.tick();
-        std::thread::sleep(TICK);
+        match &child {
+            Some(child) => child.wait_at_most(TICK),
+            None => std::thread::sleep(TICK),
+        }
     }
     child.map_or(Ok(ExitCode::SUCCESS), child::Child::end)
 }

@@ -21,6 +21,9 @@ pub enum Errno {
     Unaligned,
     /// Compressed range that was not unpacked (EIO).
     Packed,
+    /// Range of an object that is not here yet: it is fetched, and what read it is done again
+    /// (EIO).
+    Awaited,
     /// Operation that the provider lacks, or lacks in the form asked for (EOPNOTSUPP).
     Unsupported,
 }
@@ -35,6 +38,7 @@ impl fmt::Display for Errno {
             Errno::NoSpace => "no space left",
             Errno::Unaligned => "not in whole sectors of the device",
             Errno::Packed => "it is compressed, and was not unpacked as far as that",
+            Errno::Awaited => "it was not fetched yet",
             Errno::Unsupported => "it cannot do that",
         })
     }

@@ -74,7 +74,7 @@ const AT: u64 = 65536;
 const MAGIC_AT: u64 = AT + 64;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    let sb: Super = probe.read(AT)?;
+    let sb: Super = probe.reaches(AT).then(|| probe.read(AT)).flatten()?;
     let (sector, node) = (u64::from(sb.sectorsize.get()), u64::from(sb.nodesize.get()));
     let sane = |size: u64| size.is_power_of_two() && (512..=65536).contains(&size);
     // A superblock that says it is elsewhere is a copy, seen through something that begins in the

@@ -20,7 +20,7 @@
 
 use super::{Data, Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::on_disk;
-use crate::probe::Probe;
+use crate::probe::{Blind, Probe};
 use zerocopy::byteorder::{BigEndian, ByteOrder, LittleEndian, U16, U32, U64};
 
 /// The format, for the registry.
@@ -106,6 +106,7 @@ impl Format for Ddf {
         let places = ANCHORS
             .iter()
             .filter_map(|&sectors| Some((probe.length() / SECTOR).checked_sub(sectors)? * SECTOR));
+        let places = places.filter(|&at| probe.reaches(at));
         let (at, volumes) = places.into_iter().find_map(|at| {
             let volumes =
                 volumes::<BigEndian>(probe, at).or_else(|| volumes::<LittleEndian>(probe, at))?;
@@ -122,6 +123,9 @@ impl Format for Ddf {
 const INSIDE: Inside = Inside::Unknown(
     "a member of a firmware RAID: what is on it is the set's, which is named and not followed",
 );
+
+/// Configuration records that are asked for at once.
+const AHEAD: u64 = 16;
 
 /// The volumes of which the disk with an anchor at `at` is a member, in words; `None` without an
 /// anchor.
@@ -166,8 +170,10 @@ fn named<O: ByteOrder>(probe: &Probe<'_>, at: u64, header: &Header<O>) -> Vec<St
         probe.read(at).filter(|c: &Configuration<O>| c.signature.get() == CONFIGURATION)
     };
     let records = (0..count.min(MOST_RECORDS)).map_while(|nth| {
-        // The first place that cannot be read is the last.
-        Some(record(nth)).filter(|found| found.is_some() || probe.blind().is_none())
+        // The first place that cannot be read is the last; of those that are fetched some more are
+        // asked for with it.
+        let goes_on = |blind: Blind| blind.is_awaited() && nth % AHEAD != AHEAD - 1;
+        Some(record(nth)).filter(|found| found.is_some() || probe.blind().is_none_or(goes_on))
     });
     let words = |c: Configuration<O>| {
         let (nth, name) = section(header.virtual_disk_records.get())

@@ -66,7 +66,7 @@ const SUPPLEMENTARY: u8 = 2;
 const TERMINATOR: u8 = 255;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    if !probe.has(AT, b"\x01CD001") {
+    if !probe.reaches(AT) || !probe.has(AT, b"\x01CD001") {
         return None;
     }
     let primary: Descriptor = probe.read(AT)?;

@@ -51,7 +51,7 @@ on_disk! {
 const AT: u64 = 32768;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    if !probe.has(AT, b"JFS1") {
+    if !probe.reaches(AT) || !probe.has(AT, b"JFS1") {
         return None;
     }
     let sb: Super = probe.read(AT)?;

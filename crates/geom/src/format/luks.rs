@@ -152,7 +152,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
             _ => None,
         };
     }
-    version_2(probe, USUAL, MAGIC_2ND)
+    probe.reaches(USUAL).then(|| version_2(probe, USUAL, MAGIC_2ND)).flatten()
 }
 
 fn version_1(probe: &Probe<'_>) -> Option<Sign> {

@@ -54,7 +54,7 @@ const PLACES: [u64; 2] = [65536, 8192];
 const MAGIC_AT: u64 = 52;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    PLACES.into_iter().find_map(|at| superblock(probe, at))
+    PLACES.into_iter().filter(|&at| probe.reaches(at)).find_map(|at| superblock(probe, at))
 }
 
 fn superblock(probe: &Probe<'_>, at: u64) -> Option<Sign> {

@@ -66,6 +66,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let header: Header = probe.read(AT)?;
     let marked = PAGES
         .into_iter()
+        .filter(|&page| probe.reaches(page - MARK as u64))
         .find_map(|page| version(probe, page).map(|(kind, version)| (page, kind, version)));
     let (page, kind, version) = marked?;
     let swapped = header.version.get().swap_bytes() == 1;

@@ -112,7 +112,7 @@ const TAG_INTEGRITY: u16 = 9;
 const ACCESS_READ_ONLY: u32 = 1;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    let magic = recognition(probe)?;
+    let magic = probe.reaches(RECOGNITION).then(|| recognition(probe)).flatten()?;
     let (block, anchor) = BLOCKS.into_iter().find_map(|block| {
         let at = u64::from(ANCHOR_BLOCK) * block;
         let found = tag(probe, block, ANCHOR_BLOCK)? == TAG_ANCHOR;

@@ -5,8 +5,11 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
 use crate::format::{FormatKind, Inside, Sign};
 use crate::mapping::geom::Geom;
-use crate::probe::Probe;
+use crate::mapping::slices::Slices;
+use crate::probe::reach::{REACH, Reach};
+use crate::probe::{Blind, Probe};
 use crate::registry::{self, CLASSES, FORMATS, LAST};
+use crate::table::types;
 use std::sync::Arc;
 
 /// Answers of the classes and formats for one provider.
@@ -23,13 +26,51 @@ impl Found {
     /// Asks every format and class; where none answers, the list of known magic ([`LAST`]).
     ///
     /// Of a provider that is said to have the `format`, no other container is recognised.
+    ///
+    /// Where each read is a round trip, places far from both ends are asked for once it is known
+    /// that what stands near them says nothing of those.
     pub(crate) fn ask(probe: &Probe<'_>, format: Option<&str>) -> Found {
+        let found = Found::ask_within_reach(probe, format, !probe.is_far());
+        let is_awaited = probe.blind().is_some_and(Blind::is_awaited);
+        if !probe.is_far() || found.is_nothing() && is_awaited {
+            return found;
+        }
+        probe.set_reach(found.reach(probe));
+        Found::ask_within_reach(probe, format, true)
+    }
+
+    /// Places beyond those that were looked at in which something may be.
+    fn reach(&self, probe: &Probe<'_>) -> Reach {
+        let length = probe.length();
+        // The front of a member is the set's, and of a container there is nothing else to know.
+        let is_holder =
+            |sign: &Sign| sign.data.is_some_and(|data| data.offset == 0) || shows_a_disk(sign);
+        if self.container.is_some() || self.member.is_some() || self.signs.iter().any(is_holder) {
+            return Reach::From(length);
+        }
+        if self.is_nothing() {
+            return match probe.kind() {
+                Some(&kind) if types::is_without_format(kind) => Reach::From(length),
+                _ => Reach::All,
+            };
+        }
+        if let Some((_, geom)) = self.tables.first() {
+            return Reach::From(geom.table().map_or(0, |table| known_by(table, length)));
+        }
+        // Of a whole disk two reads more cost little, and it may have been a member of a set.
+        if probe.is_medium() {
+            return Reach::From(0);
+        }
+        // A format that says no size has at least what follows its sign.
+        let known = |sign: &Sign| sign.size.unwrap_or(REACH).min(length);
+        Reach::From(self.signs.iter().map(known).max().unwrap_or(0))
+    }
+
+    /// The answers that the places have which are looked at now.
+    fn ask_within_reach(probe: &Probe<'_>, format: Option<&str>, is_last: bool) -> Found {
         let is_said = |name: &str| format.is_none_or(|format| format == name);
         let signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
-        let shows = |sign: &Sign| {
-            CLASSES.iter().any(|class| class.shows_a_disk() && class.sign() == Some(sign.kind))
-        };
-        let signs = signs.filter(|sign| is_said(sign.kind.name) || !shows(sign)).collect();
+        let signs = signs.filter(|sign| is_said(sign.kind.name) || !shows_a_disk(sign)).collect();
         let mut found = Found {
             tables: Vec::new(),
             container: None,
@@ -79,12 +120,7 @@ impl Found {
             // What said so is a slice's.
             found.member = None;
         }
-        if found.is_nothing() && probe.is_far() && probe.blind().is_none() {
-            probe.look_far();
-            let signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
-            found.signs.extend(signs.filter(|sign| is_said(sign.kind.name) || !shows(sign)));
-        }
-        if found.is_nothing() {
+        if found.is_nothing() && is_last {
             found.signs.extend(LAST.recognise(probe));
         }
         found
@@ -197,3 +233,25 @@ impl Found {
         ));
     }
 }
+
+/// True if the sign is that of a container.
+fn shows_a_disk(sign: &Sign) -> bool {
+    CLASSES.iter().any(|class| class.shows_a_disk() && class.sign() == Some(sign.kind))
+}
+
+/// Bytes from the front of `length` in which nothing but partitions can be, by their table: all
+/// where they begin behind every label at the front, and one has the place of those at the end.
+fn known_by(table: &Slices, length: u64) -> u64 {
+    let mut partitions = table.entries.iter().map(|slice| &slice.partition);
+    if table.entries.is_empty() || partitions.clone().any(|own| own.start < LABELS) {
+        return 0;
+    }
+    let (first, last) = (length.saturating_sub(REACH), length.saturating_sub(LAST_LABEL));
+    let has_end = partitions.any(|own| own.start <= first && own.end() >= last);
+    if has_end { length } else { length.min(REACH) }
+}
+
+/// Bytes at the front in which a format of a whole disk has its label.
+const LABELS: u64 = 68 << 10;
+/// Bytes from the end to the end of the last label in reach that is not near: md's version 0.90.
+const LAST_LABEL: u64 = 60 << 10;

@@ -352,7 +352,7 @@ enum State {
     Whole(usize),
     /// That stage was writing the table.
     Half(usize),
-    /// Another table.
+    /// Table of no state of it.
     Other,
 }
 

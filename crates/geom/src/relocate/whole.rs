@@ -29,7 +29,7 @@ pub struct Whole {
 /// Partition in a plan, with both its places in bytes of the provider with the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// The partition's provider.
+    /// Provider of the partition itself.
     pub id: Id,
     /// Number in a flat table, or place in an MBR.
     pub which: Which,

@@ -217,6 +217,15 @@ pub fn is_bare_swap(kind: PartitionType) -> bool {
     }
 }
 
+/// True if no format is in a partition of that type: swap without a header, code of a loader, room
+/// that is kept.
+pub fn is_without_format(kind: PartitionType) -> bool {
+    let is_named = |kind| {
+        matches!(name(kind).as_str(), "bios-boot" | "freebsd-boot" | "prep-boot" | "ms-reserved")
+    };
+    is_bare_swap(kind) || matches!(kind, PartitionType::Gpt(_)) && is_named(kind)
+}
+
 /// First alias that is not gpart(8)'s; those after it are not either.
 const OURS: &str = "linux-root-x86-64";
 

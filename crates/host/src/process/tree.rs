@@ -10,7 +10,9 @@
 //! credentials(7) (process groups, controlling terminal), proc_pid_stat(5), kill(2).
 
 use crate::clock::TICK;
-use rustix::process::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -37,6 +39,8 @@ pub struct Running {
     first: Child,
     /// True if it has its own process group.
     apart: bool,
+    /// File that can be read once the command has ended: pidfd_open(2); `None` before Linux 5.3.
+    own: Option<OwnedFd>,
 }
 
 /// A process that has not ended.
@@ -57,12 +61,23 @@ impl Running {
         if apart {
             command.process_group(0);
         }
-        Ok(Running { first: command.spawn()?, apart })
+        let first = command.spawn()?;
+        let id = i32::try_from(first.id()).ok().and_then(Pid::from_raw);
+        let own = id.and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
+        Ok(Running { first, apart, own })
     }
 
     /// The exit status of the command, if it has ended; its children may still run.
     pub fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.first.try_wait()
+    }
+
+    /// Returns once the command has ended, or after `longest`.
+    pub fn wait_at_most(&self, longest: Duration) {
+        let Some(own) = &self.own else { return std::thread::sleep(longest) };
+        let longest = Timespec::try_from(longest).ok();
+        // A signal ends the wait too: the caller looks at both.
+        let _ = poll(&mut [PollFd::new(own, PollFlags::IN)], longest.as_ref());
     }
 
     /// Ends all its processes: sends SIGTERM, and SIGKILL after `grace`.

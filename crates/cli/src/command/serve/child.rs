@@ -63,6 +63,11 @@ impl Child {
         Ok(ended.map(code))
     }
 
+    /// Returns once it has ended, or after `longest`.
+    pub(super) fn wait_at_most(&self, longest: Duration) {
+        self.running.wait_at_most(longest);
+    }
+
     /// Ends the command and its children, because their disks go away: they are asked first, and
     /// have [`GRACE`] to finish.
     pub(super) fn end(self) -> Result<ExitCode, Failure> {

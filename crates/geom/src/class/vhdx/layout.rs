@@ -54,8 +54,16 @@ on_disk! {
     }
 }
 
+/// Places of the table, the metadata and their items: two regions of 1 MiB, in either order, behind
+/// a log of that size.
+const USUAL: [u64; 4] = {
+    let items = metadata::ITEMS as u64;
+    [2 * MIB, 2 * MIB + items, 3 * MIB, 3 * MIB + items]
+};
+/// Bytes from the second header to the end of the region tables.
+const AHEAD: usize = 192 << 10;
 /// Bytes at the begin of a region that are asked for ahead.
-const ASKED: usize = 4096;
+const ASKED: usize = 8 << 10;
 /// Region of the metadata: 8B7CA206-4790-4B9A-B8FE-575F050F886E.
 const METADATA: Guid = guid(0x8b7c_a206, 0x4790, 0x4b9a, 0xb8fe_575f_050f_886e);
 /// Region of the block allocation table: 2DC27766-F623-4200-9D64-115E9BFD4A08.
@@ -87,6 +95,13 @@ impl Layout {
     ///
     /// Errors: the reason for which it is not followed.
     pub(super) fn read(probe: &Probe<'_>) -> Result<Layout, NotFollowed> {
+        if probe.is_far() {
+            // Where Hyper-V and QEMU put the regions is asked for with the tables that say so.
+            let _ = probe.bytes(HEADERS[1], AHEAD);
+            for at in USUAL {
+                let _ = probe.bytes(at, ASKED);
+            }
+        }
         let (header, torn) = header(probe)?;
         let (bat, metadata, copy) = regions(probe)?;
         let overlay = Overlay::read(probe, &header)?;

@@ -181,7 +181,9 @@ pub struct Superblock {
 pub fn find(probe: &Probe<'_>) -> Option<Superblock> {
     let length = probe.length();
     let at = round_down(length, MD_RESERVED_BYTES).checked_sub(MD_RESERVED_BYTES);
-    at.and_then(|at| version_0(probe, at)).or_else(|| find_version_1(probe))
+    at.filter(|&at| probe.reaches(at))
+        .and_then(|at| version_0(probe, at))
+        .or_else(|| find_version_1(probe))
 }
 
 /// The superblock of version 1 on a provider, which records its own place.

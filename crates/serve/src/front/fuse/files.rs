@@ -60,9 +60,11 @@ const FIXED: Errno = Errno::EACCES;
 fn errno(from: error::Errno) -> Errno {
     match from {
         // A request outside the file never reaches a store, so here the store has become shorter.
-        error::Errno::Io | error::Errno::NoDevice | error::Errno::Range | error::Errno::Packed => {
-            Errno::EIO
-        }
+        error::Errno::Io
+        | error::Errno::NoDevice
+        | error::Errno::Range
+        | error::Errno::Packed
+        | error::Errno::Awaited => Errno::EIO,
         error::Errno::Unaligned => Errno::EINVAL,
         error::Errno::ReadOnly => Errno::EROFS,
         error::Errno::NoSpace => Errno::ENOSPC,

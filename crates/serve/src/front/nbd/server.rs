@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trueline_host::clock::TICK;
 use trueline_host::error::Error;
 use trueline_host::lock::lock;
 use trueline_host::nbd::listener::Listener;
@@ -17,7 +18,7 @@ pub use trueline_host::nbd::socket::Client;
 use trueline_host::nbd::stream::Stream;
 
 /// The time within which a server notices that it must stop.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = TICK;
 
 /// The connected clients by number.
 #[derive(Default)]
