@@ -16,9 +16,9 @@
 //! runs, so it is never off.
 //!
 //! # Limits
-//! An extent that is named by a descriptor is `unknown` by itself, as is one that was not closed;
-//! the descriptor of a snapshot is not followed. A `COWD` or seSparse extent does not say if it has
-//! a parent; as snapshots have, its absent grains are not taken for zeros. Limits are QEMU's.
+//! An extent that is named by a descriptor is `unknown` by itself, as is one that was not closed. A
+//! `COWD` or seSparse extent does not say if it has a parent: by itself, its absent grains are not
+//! taken for zeros. What it lacks is said by the descriptor that names it. Limits are QEMU's.
 //!
 //! # Sources
 //! VMware "Virtual Disk Format 5.0": The Descriptor File, Hosted Sparse Extent Header, Grain

@@ -40,6 +40,20 @@ pub trait Geom: Send + Sync {
         None
     }
 
+    /// Parts of the disk that its references hold, in their order, for a container whose references
+    /// are extents, and a parent behind them if it has one; none for any other.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+
+    /// The same contents of a container over a parent of so many bytes, whatever it knows of one
+    /// itself: what has no place in its file is there, and zero behind its end. `None` for a geom
+    /// that is not the contents of a container.
+    fn over_parent(&self, length: u64) -> Option<Arc<dyn Geom>> {
+        let _ = length;
+        None
+    }
+
     /// The consumer and the byte there of copy `nth` of the run at `offset`, which [`Geom::map`]
     /// answered with [`Extent::Copies`]. Copies of one run are asked for in this order.
     fn copy(&self, slot: usize, offset: u64, nth: usize) -> (usize, u64) {
@@ -101,6 +115,19 @@ pub trait Geom: Send + Sync {
     fn table(&self) -> Option<&Slices> {
         None
     }
+}
+
+/// Part of a disk that one extent holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First byte of the part on the disk.
+    pub start: u64,
+    /// Length of the part in bytes.
+    pub length: u64,
+    /// First byte of the part in the extent.
+    pub within: u64,
+    /// True if the extent may lack some of it, which its parent has, or is zero.
+    pub is_sparse: bool,
 }
 
 /// Arrangement of a set over its members, in the words of its own system.

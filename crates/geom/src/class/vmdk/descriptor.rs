@@ -1,7 +1,7 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
-use super::super::container::NotFollowed;
-use super::extents::Extents;
+use super::super::container::{NotFollowed, from_somewhere};
+use super::extents::{Extents, Run};
 use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
 use crate::format::Reference;
@@ -109,7 +109,8 @@ impl Descriptor {
     pub(super) fn parent(&self) -> Option<Reference> {
         Some(Reference {
             role: "parent",
-            name: self.parent.clone().filter(|_| self.has_parent())?,
+            // ESX has all of its path; the content ID tells if the last part of that is the parent.
+            name: from_somewhere(self.parent.as_deref().filter(|_| self.has_parent())?),
             format: Some(KIND.name.into()),
             identity: self.parent_content.clone(),
         })
@@ -134,27 +135,30 @@ impl Descriptor {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// The disk of its extents, and their files.
+    /// The disk of its extents, and their files; behind these the parent of a snapshot.
     ///
     /// Errors: the reason for which the disk that it describes is not followed.
     fn disk(&self) -> Result<(Extents, Vec<Reference>), NotFollowed> {
         let lines =
             self.extents.as_ref().ok_or(NotFollowed("a descriptor with an extent of no size"))?;
-        if self.has_parent() {
-            return Err(NotFollowed(
-                "the descriptor of a snapshot: its data are in its parent and in the extent that it names",
-            ));
+        let parent = self.parent();
+        if self.has_parent() && parent.is_none() {
+            return Err(NotFollowed("the descriptor of a snapshot that does not name its parent"));
         }
         let files: Result<Vec<Option<Reference>>, _> = lines.iter().map(Line::reference).collect();
-        // Where an extent begins in a file of VMware's own format, its tables say.
-        let start = |line: &Line| match line.reference() {
-            Ok(Some(_)) if line.is_plain() => Some(line.start),
-            Ok(Some(_)) => Some(0),
-            _ => None,
+        let run = |line: &Line| Run {
+            bytes: line.bytes,
+            // Where an extent begins in a file of VMware's own format, its tables say.
+            start: match line.reference() {
+                Ok(Some(_)) if line.is_plain() => Some(line.start),
+                Ok(Some(_)) => Some(0),
+                _ => None,
+            },
+            is_sparse: !line.is_plain(),
         };
-        let runs = lines.iter().map(|line| (line.bytes, start(line))).collect();
-        let disk = Extents::new(runs).ok_or(NotFollowed("a descriptor without extents"))?;
-        Ok((disk, files?.into_iter().flatten().collect()))
+        let disk = Extents::new(lines.iter().map(run).collect())
+            .ok_or(NotFollowed("a descriptor without extents"))?;
+        Ok((disk, files?.into_iter().flatten().chain(parent).collect()))
     }
 }
 

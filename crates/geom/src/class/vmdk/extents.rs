@@ -2,23 +2,32 @@
 
 use crate::base::topology::Topology;
 use crate::mapping::geom;
-use crate::mapping::geom::{Geom, Op, Slot};
+use crate::mapping::geom::{Geom, Op, Part, Slot};
 use crate::mapping::segments::{Places, Segments};
 use std::sync::Arc;
 
 const READ_ONLY: &str = "the contents of a container are read, not written";
 
+/// Extent of a disk.
+pub(super) struct Run {
+    /// Bytes of it on the disk.
+    pub(super) bytes: u64,
+    /// Byte of its file at which it begins; none for zeros, which have no file.
+    pub(super) start: Option<u64>,
+    /// True if its file has tables of grains, of which some may not be there.
+    pub(super) is_sparse: bool,
+}
+
 /// Disk of extents, of which the files are not here: [`Geom::over`] is the disk once they are.
 pub(super) struct Extents {
-    /// Bytes of each extent, and the byte of its file at which it begins; no file for zeros.
-    runs: Vec<(u64, Option<u64>)>,
+    runs: Vec<Run>,
     length: u64,
 }
 
 impl Extents {
     /// The disk of these extents; `None` if it would be empty or too large.
-    pub(super) fn new(runs: Vec<(u64, Option<u64>)>) -> Option<Extents> {
-        let length = runs.iter().try_fold(0u64, |sum, (bytes, _)| sum.checked_add(*bytes))?;
+    pub(super) fn new(runs: Vec<Run>) -> Option<Extents> {
+        let length = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.bytes))?;
         (length > 0).then_some(Extents { runs, length })
     }
 
@@ -27,7 +36,7 @@ impl Extents {
         // The descriptor itself is the first consumer.
         let mut files = (1..).zip(lengths);
         let mut parts: Vec<(u64, Places)> = Vec::new();
-        for &(bytes, start) in &self.runs {
+        for &Run { bytes, start, .. } in &self.runs {
             let Some(start) = start else {
                 parts.push((bytes, Places::Zero));
                 continue;
@@ -64,6 +73,17 @@ impl Geom for Extents {
 
     fn read_only(&self, _slot: usize) -> Option<&'static str> {
         Some(READ_ONLY)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let mut end = 0;
+        let part = |&Run { bytes, start, is_sparse }: &Run| {
+            // The sum of all is a number: it was added up when the disk was made.
+            end += bytes;
+            let part = |within| Part { start: end - bytes, length: bytes, within, is_sparse };
+            start.map(part)
+        };
+        self.runs.iter().filter_map(part).collect()
     }
 
     fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {

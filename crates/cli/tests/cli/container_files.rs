@@ -1,0 +1,109 @@
+//! Disks of several files beside each other: snapshots with extents, compared with what QEMU has
+//! of them.
+
+use crate::containers::made;
+use crate::list;
+use crate::recipe::Scratch;
+use crate::run;
+use std::fs;
+use std::process::Command;
+
+/// Number of times that QEMU finds the disk in `image` of `here`, as it is served, the same as the
+/// raw `disk`.
+fn same(here: &Scratch, image: &str, disk: &str) -> usize {
+    let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["serve", "--read-only", "--follow", image, "--run"])
+        .arg(format!("qemu-img compare -f raw -F raw {disk} \"$uri\""))
+        .current_dir(here.path())
+        .output()
+        .expect("trueline");
+    let said = String::from_utf8_lossy(&done.stdout);
+    said.matches("Images are identical").count()
+}
+
+/// Snapshots that QEMU makes, of which each extent has its part of two GiB.
+#[test]
+fn a_snapshot_in_several_extents_is_the_disk_that_qemu_has_of_it() {
+    let script = "truncate -s 5G large
+        printf 'label: gpt\\nstart=2048, size=4190208\\nsize=4194304\\n' | sfdisk -q large
+        mke2fs -q -t ext4 -b 4096 -E offset=2146435072 large 2G
+        qemu-img convert -O vmdk -o subformat=twoGbMaxExtentFlat large base.vmdk
+        qemu-img create -q -f vmdk -b base.vmdk -F vmdk -o subformat=twoGbMaxExtentSparse top.vmdk
+        qemu-io -f vmdk -c 'write -P 7 3G 64k' -c 'write -P 8 5365600256 4k' \\
+            -c 'write -P 9 2147450880 64k' top.vmdk >/dev/null
+        qemu-img convert -f vmdk -O raw top.vmdk whole; test -e top-s003.vmdk";
+    let Some(here) = made(script) else { return };
+    let alone = run(here.path(), "check --json top.vmdk").json();
+    assert_eq!(alone["verdict"], "unknown", "{alone}");
+    let told = run(here.path(), "check --json --follow top.vmdk").json();
+    assert_eq!(told["verdict"], "aligned", "{told}");
+    assert_eq!(same(&here, "top.vmdk", "whole"), 1);
+    // What is behind the end of an extent is not there.
+    let last = fs::File::options().write(true).open(here.path().join("base-f003.vmdk"));
+    last.expect("an extent").set_len(4096).expect("a file that is cut");
+    let told = run(here.path(), "check --json --follow top.vmdk").json();
+    let rules: Vec<_> = list(&told["targets"][0], "findings").iter().map(|f| &f["rule"]).collect();
+    assert!(rules.iter().any(|rule| **rule == "TL0020"), "{told}");
+}
+
+fn put(file: &mut [u8], at: usize, number: u64, width: usize) {
+    file[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
+}
+
+/// A delta of `sectors` as ESX has it, with the grains of one sector that `written` are, by number
+/// on the disk and byte of which they are full.
+fn cowd(sectors: usize, written: &[(usize, u8)]) -> Vec<u8> {
+    let tables = sectors.div_ceil(4096);
+    let first = 5 + tables * 32;
+    let mut file = vec![0; (first + written.len()) * 512];
+    file[..4].copy_from_slice(b"COWD");
+    let fields = [1, 3, sectors, 1, 4, tables, first + written.len()];
+    for (nth, value) in fields.into_iter().enumerate() {
+        put(&mut file, 4 + nth * 4, value as u64, 4);
+    }
+    for table in 0..tables {
+        put(&mut file, 2048 + table * 4, (5 + table * 32) as u64, 4);
+    }
+    for (nth, &(sector, fill)) in written.iter().enumerate() {
+        put(&mut file, 2560 + sector * 4, (first + nth) as u64, 4);
+        file[(first + nth) * 512..(first + nth + 1) * 512].fill(fill);
+    }
+    file
+}
+
+/// Deltas of ESX that no tool here writes. QEMU 7.2 makes a disk of them that is twice as long.
+#[test]
+fn a_snapshot_of_esx_is_the_disk_that_qemu_has_of_it() {
+    let script = "qemu-img convert -O vmdk -o subformat=monolithicFlat raw base.vmdk
+        sed -n 's/^CID=//p' base.vmdk >cid";
+    let Some(here) = made(script) else { return };
+    let content = fs::read_to_string(here.path().join("cid")).expect("a content ID");
+    let sectors = 24 << 11;
+    let written: Vec<(usize, u8)> =
+        (0..200).map(|nth| (usize::from(nth) * 197 + 3000, nth)).collect();
+    fs::write(here.path().join("top-delta.vmdk"), cowd(sectors, &written)).expect("a file");
+    let text = format!(
+        "# Disk DescriptorFile\nversion=1\nCID=0badcafe\nparentCID={}\n\
+         createType=\"vmfsSparse\"\nparentFileNameHint=\"base.vmdk\"\n\n\
+         RW {sectors} VMFSSPARSE \"top-delta.vmdk\"\n",
+        content.trim()
+    );
+    fs::write(here.path().join("top.vmdk"), text).expect("a file");
+    let mut whole = fs::read(here.path().join("raw")).expect("the raw disk");
+    for (sector, fill) in written {
+        whole[sector * 512..(sector + 1) * 512].fill(fill);
+    }
+    fs::write(here.path().join("whole"), &whole).expect("a file");
+    let made = Command::new("qemu-img")
+        .args(["convert", "-f", "vmdk", "-O", "raw", "top.vmdk", "back"])
+        .current_dir(here.path())
+        .status();
+    assert!(made.expect("qemu-img").success());
+    assert!(fs::read(here.path().join("back")).expect("a disk").starts_with(&whole));
+    assert_eq!(same(&here, "top.vmdk", "whole"), 1);
+    let told = run(here.path(), "check --json --follow top.vmdk").json();
+    // Sectors by themselves are off, as ESX has them; nothing fails to be read.
+    assert_eq!(told["verdict"], "misaligned", "{told}");
+    let rules: Vec<_> = list(&told["targets"][0], "findings").iter().map(|f| &f["rule"]).collect();
+    assert!(!rules.iter().any(|rule| **rule == "TL0019" || **rule == "TL0020"), "{told}");
+}
