@@ -107,3 +107,55 @@ fn a_snapshot_of_esx_is_the_disk_that_qemu_has_of_it() {
     let rules: Vec<_> = list(&told["targets"][0], "findings").iter().map(|f| &f["rule"]).collect();
     assert!(!rules.iter().any(|rule| **rule == "TL0019" || **rule == "TL0020"), "{told}");
 }
+
+/// A directory of Parallels with two storages and a snapshot, of images that QEMU makes; the XML is
+/// by its document.
+#[test]
+fn a_directory_of_parallels_is_one_disk() {
+    let script = "mkdir vm.hdd; cd vm.hdd
+        head -c 10M ../raw >part; qemu-img convert -f raw -O parallels part vm.0.root.hds
+        tail -c 14M ../raw >vm.1.root.hds; rm part
+        qemu-img create -q -f parallels vm.0.top.hds 10M
+        qemu-img create -q -f parallels vm.1.top.hds 14M
+        qemu-io -f parallels -c 'write -P 7 8M 1M' vm.0.top.hds >/dev/null
+        qemu-io -f parallels -c 'write -P 9 13M 1M' vm.1.top.hds >/dev/null
+        cp ../raw ../whole; chmod u+w ../whole";
+    let Some(here) = made(script) else { return };
+    let image = |guid: &str, kind: &str, file: &str| {
+        format!("<Image><GUID>{guid}</GUID><Type>{kind}</Type><File>{file}</File></Image>")
+    };
+    let (root, top) =
+        ("{5fbaabe3-6958-40ff-92a7-860e329aab42}", "{5fbaabe3-6958-40ff-92a7-860e329aab41}");
+    let storage = |start: u32, end: u32, images: [String; 2]| {
+        let images = images.concat();
+        format!("<Storage><Start>{start}</Start><End>{end}</End>{images}</Storage>")
+    };
+    let first =
+        [image(root, "Compressed", "vm.0.root.hds"), image(top, "Compressed", "vm.0.top.hds")];
+    let second = [image(root, "Plain", "vm.1.root.hds"), image(top, "Compressed", "vm.1.top.hds")];
+    let (first, second) = (storage(0, 20480, first), storage(20480, 49152, second));
+    let none = "{00000000-0000-0000-0000-000000000000}";
+    let shot = |own: &str, parent: &str| {
+        format!("<Shot><GUID>{own}</GUID><ParentGUID>{parent}</ParentGUID></Shot>")
+    };
+    let (below, above) = (shot(root, none), shot(top, root));
+    let xml = format!(
+        "<?xml version='1.0' encoding='UTF-8'?>\n<Parallels_disk_image Version=\"1.0\">\n\
+         <Disk_Parameters><Disk_size>49152</Disk_size><Padding>0</Padding></Disk_Parameters>\n\
+         <StorageData>{first}{second}</StorageData><Snapshots>{below}{above}</Snapshots>\n\
+         </Parallels_disk_image>\n"
+    );
+    fs::write(here.path().join("vm.hdd/DiskDescriptor.xml"), xml).expect("a file");
+    let mut whole = fs::read(here.path().join("raw")).expect("the raw disk");
+    whole[8 << 20..9 << 20].fill(7);
+    whole[23 << 20..24 << 20].fill(9);
+    fs::write(here.path().join("whole"), whole).expect("a file");
+    assert_eq!(same(&here, "vm.hdd/DiskDescriptor.xml", "whole"), 1);
+    let alone = run(here.path(), "check --json vm.hdd/DiskDescriptor.xml").json();
+    assert_eq!(alone["verdict"], "unknown", "{alone}");
+    let told = run(here.path(), "check --json --follow vm.hdd/DiskDescriptor.xml").json();
+    let partition = list(&told["targets"][0], "providers").iter().find(|p| p["sign"] == "ext4");
+    assert_eq!(partition.expect("a file system")["verdict"], "aligned", "{told}");
+    let told = run(here.path(), "check vm.hdd");
+    assert!(told.stderr.contains("vm.hdd/DiskDescriptor.xml"), "{}", told.stderr);
+}

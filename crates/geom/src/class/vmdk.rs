@@ -29,18 +29,17 @@ use super::Taste;
 use super::container::{
     BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place, looked_at, without_parent,
 };
+use crate::mapping::extents::Extents;
 use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
-use extents::Extents;
 use grains::Grains;
 use se_sparse::SeSparse;
 use std::sync::Arc;
 
 mod descriptor;
-mod extents;
 mod grains;
 mod header;
 mod se_sparse;

@@ -126,42 +126,43 @@ impl Graph {
         }
     }
 
-    /// The disks that the references of a container lead to. What an extent lacks is in its part of
-    /// the parent, or zero for a disk without one: that is known here alone.
+    /// The disks that the references of a container lead to. What a file of several lacks is in its
+    /// part of another one, or zero: that is known here alone.
     fn beneath(&mut self, own: &Waiting) -> Vec<Beneath> {
-        let parts = own.geom.parts();
-        let disks: Vec<Id> = own.named.iter().map(|(_, disk)| self.disk(*disk)).collect();
-        let parent = disks.get(parts.len()).filter(|_| !parts.is_empty()).copied();
-        let mut beneath = Vec::with_capacity(disks.len());
-        for (nth, &id) in disks.iter().enumerate() {
-            let part = parts.get(nth).filter(|part| part.is_sparse);
-            let joined = part.and_then(|part| self.over_part(id, part, parent));
-            if joined.is_some() {
+        let disks = own.named.iter().map(|(_, disk)| self.disk(*disk));
+        let disks = disks.map(|id| Beneath::of(id, &self.providers[id]));
+        let mut beneath: Vec<Beneath> = disks.collect();
+        for (nth, part) in own.geom.parts().iter().enumerate().filter(|(_, part)| part.is_sparse) {
+            if let Some(joined) = self.over_part(nth, part, &beneath) {
                 // That it has no parent of its own is no loss any more.
                 let findings = &mut self.providers[own.named[nth].1].findings;
                 findings.retain(|finding| *finding.rule != finding::INCOMPLETE);
+                beneath[nth] = joined;
             }
-            beneath.push(joined.unwrap_or_else(|| Beneath::of(id, &self.providers[id])));
         }
         beneath
     }
 
-    /// The contents `id` of an extent, over their part of the disk `parent`; `None` for a provider
-    /// that is not the contents of a container.
-    fn over_part(&self, id: Id, part: &Part, parent: Option<Id>) -> Option<Beneath> {
+    /// The contents of file `nth` of several, over their part of another one of `all`; `None` for a
+    /// provider that is not the contents of a container.
+    fn over_part(&self, nth: usize, part: &Part, all: &[Beneath]) -> Option<Beneath> {
+        let id = all.get(nth)?.id;
         let contents = &self.providers[id];
         let file = contents.parents.first().filter(|_| contents.is_contents)?;
         let (file, geom) = (&self.providers[*file], contents.route.set()?.geom);
         let mut below = vec![file.route.clone()];
         let mut under = vec![file.topology.clone()];
-        let parent = parent.map(|parent| &self.providers[parent]);
-        let room = parent.map_or(0, |parent| parent.route.length().saturating_sub(part.start));
-        let length = room.min(part.length);
-        let range = [(length, Places::Striped(0, vec![(0, part.start)]))];
-        if let (Some(parent), Some(range)) = (parent, Segments::new(String::new(), range)) {
-            let range: Arc<dyn Geom> = Arc::new(range);
-            below.push(Route::new(&range, 0, length, std::slice::from_ref(&parent.route)));
-            under.push(parent.topology.shift(part.start, length));
+        let parent = part.parent.and_then(|(nth, start)| Some((all.get(nth)?, start)));
+        let room = |(parent, start): (&Beneath, u64)| parent.route.length().saturating_sub(start);
+        let length = parent.map_or(0, room).min(part.length);
+        if let Some((parent, start)) = parent {
+            let range = [(length, Places::Striped(0, vec![(0, start)]))];
+            if let Some(range) = Segments::new(String::new(), range) {
+                let range: Arc<dyn Geom> = Arc::new(range);
+                let on = std::slice::from_ref(&parent.route);
+                below.push(Route::new(&range, 0, length, on));
+                under.push(parent.topology.shift(start, length));
+            }
         }
         let geom = geom.over_parent(length)?;
         let length = contents.route.length();

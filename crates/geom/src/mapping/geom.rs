@@ -40,8 +40,8 @@ pub trait Geom: Send + Sync {
         None
     }
 
-    /// Parts of the disk that its references hold, in their order, for a container whose references
-    /// are extents, and a parent behind them if it has one; none for any other.
+    /// Parts of the disk that its references hold, in their order, for a descriptor of several
+    /// files; a reference behind them is the parent of some. None for any other container.
     fn parts(&self) -> Vec<Part> {
         Vec::new()
     }
@@ -117,17 +117,18 @@ pub trait Geom: Send + Sync {
     }
 }
 
-/// Part of a disk that one extent holds.
+/// Part of a disk that one file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// First byte of the part on the disk.
-    pub start: u64,
     /// Length of the part in bytes.
     pub length: u64,
-    /// First byte of the part in the extent.
+    /// First byte of the part in the file.
     pub within: u64,
-    /// True if the extent may lack some of it, which its parent has, or is zero.
+    /// True if the file may lack some of it, which is then in its parent, or zero.
     pub is_sparse: bool,
+    /// Number of the reference that is its parent, from 0, and the first byte of the part there.
+    /// One that has a parent of its own comes before those that stand on it.
+    pub parent: Option<(usize, u64)>,
 }
 
 /// Arrangement of a set over its members, in the words of its own system.

@@ -1,10 +1,11 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
 use super::super::container::{NotFollowed, from_somewhere};
-use super::extents::{Extents, Run};
+use crate::mapping::extents::{Extents, Run};
 use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
 use crate::format::Reference;
+use crate::mapping::geom::Part;
 use crate::probe::Probe;
 
 const FIRST_LINE: &[u8] = b"# Disk DescriptorFile";
@@ -146,19 +147,24 @@ impl Descriptor {
             return Err(NotFollowed("the descriptor of a snapshot that does not name its parent"));
         }
         let files: Result<Vec<Option<Reference>>, _> = lines.iter().map(Line::reference).collect();
-        let run = |line: &Line| Run {
-            bytes: line.bytes,
+        let files: Vec<Option<Reference>> = files?;
+        let count = files.iter().flatten().count();
+        let (mut runs, mut parts, mut at) = (Vec::new(), Vec::new(), 0);
+        for (line, file) in lines.iter().zip(&files) {
             // Where an extent begins in a file of VMware's own format, its tables say.
-            start: match line.reference() {
-                Ok(Some(_)) if line.is_plain() => Some(line.start),
-                Ok(Some(_)) => Some(0),
-                _ => None,
-            },
-            is_sparse: !line.is_plain(),
-        };
-        let disk = Extents::new(lines.iter().map(run).collect())
-            .ok_or(NotFollowed("a descriptor without extents"))?;
-        Ok((disk, files?.into_iter().flatten().chain(parent).collect()))
+            let within = if line.is_plain() { line.start } else { 0 };
+            let place = file.is_some().then_some((parts.len(), within));
+            runs.push(Run { bytes: line.bytes, place });
+            if place.is_some() {
+                let parent = parent.is_some().then_some((count, at));
+                let (length, is_sparse) = (line.bytes, !line.is_plain());
+                parts.push(Part { length, within, is_sparse, parent });
+            }
+            // Too large a sum is refused below.
+            at = at.saturating_add(line.bytes);
+        }
+        let disk = Extents::new(runs, parts).ok_or(NotFollowed("a descriptor without extents"))?;
+        Ok((disk, files.into_iter().flatten().chain(parent).collect()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Extents of a disk in files of their own, one after another, as a descriptor lists them.
+//! Disk of extents in files of their own, one after another, as a descriptor lists them.
 
 use crate::base::topology::Topology;
 use crate::mapping::geom;
@@ -8,43 +8,42 @@ use std::sync::Arc;
 
 const READ_ONLY: &str = "the contents of a container are read, not written";
 
-/// Extent of a disk.
-pub(super) struct Run {
+/// Run of a disk in one file.
+pub(crate) struct Run {
     /// Bytes of it on the disk.
-    pub(super) bytes: u64,
-    /// Byte of its file at which it begins; none for zeros, which have no file.
-    pub(super) start: Option<u64>,
-    /// True if its file has tables of grains, of which some may not be there.
-    pub(super) is_sparse: bool,
+    pub(crate) bytes: u64,
+    /// Number of the reference that has it, from 0, and its first byte there; none for zeros.
+    pub(crate) place: Option<(usize, u64)>,
 }
 
 /// Disk of extents, of which the files are not here: [`Geom::over`] is the disk once they are.
-pub(super) struct Extents {
+pub(crate) struct Extents {
     runs: Vec<Run>,
+    parts: Vec<Part>,
     length: u64,
 }
 
 impl Extents {
-    /// The disk of these extents; `None` if it would be empty or too large.
-    pub(super) fn new(runs: Vec<Run>) -> Option<Extents> {
+    /// The disk of these runs, of which references have `parts`; `None` if it would be empty or too
+    /// large.
+    pub(crate) fn new(runs: Vec<Run>, parts: Vec<Part>) -> Option<Extents> {
         let length = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.bytes))?;
-        (length > 0).then_some(Extents { runs, length })
+        (length > 0).then_some(Extents { runs, parts, length })
     }
 
-    /// The disk over files of these lengths, in the order of the extents that have one.
+    /// The disk over files of these lengths, in the order of the references.
     fn joined(&self, lengths: &[u64]) -> Option<Segments> {
-        // The descriptor itself is the first consumer.
-        let mut files = (1..).zip(lengths);
         let mut parts: Vec<(u64, Places)> = Vec::new();
-        for &Run { bytes, start, .. } in &self.runs {
-            let Some(start) = start else {
+        for &Run { bytes, place } in &self.runs {
+            let Some((nth, start)) = place else {
                 parts.push((bytes, Places::Zero));
                 continue;
             };
-            let (consumer, length) = files.next()?;
+            let length = lengths.get(nth)?;
             // A file that is too short: what it has of its extent is there.
             let here = length.saturating_sub(start).min(bytes);
-            parts.push((here, Places::Striped(0, vec![(consumer, start)])));
+            // The descriptor itself is the first consumer.
+            parts.push((here, Places::Striped(0, vec![(nth + 1, start)])));
             parts.push((bytes - here, Places::Fail));
         }
         let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
@@ -76,14 +75,7 @@ impl Geom for Extents {
     }
 
     fn parts(&self) -> Vec<Part> {
-        let mut end = 0;
-        let part = |&Run { bytes, start, is_sparse }: &Run| {
-            // The sum of all is a number: it was added up when the disk was made.
-            end += bytes;
-            let part = |within| Part { start: end - bytes, length: bytes, within, is_sparse };
-            start.map(part)
-        };
-        self.runs.iter().filter_map(part).collect()
+        self.parts.clone()
     }
 
     fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
