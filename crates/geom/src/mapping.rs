@@ -10,4 +10,4 @@ pub mod route;
 pub mod segments;
 pub mod slices;
 pub mod tables;
-mod unpack;
+pub(crate) mod unpack;
