@@ -227,12 +227,18 @@ impl Graph {
                 more @ 1.. if nth + 1 == SAID => format!(" (nor are {more} more)"),
                 _ => String::new(),
             };
-            let message = format!(
-                "its {role}, which it calls '{name}', is not here{more}: the disk in it is not looked into"
-            );
-            let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
+            let refused = self.providers[id].refused.iter().find(|(other, _)| other == name);
+            let message = match refused {
+                Some((_, why)) => format!(
+                    "its {role} '{name}' is not followed: {why}{more}: the disk in it is not looked into"
+                ),
+                None => format!(
+                    "its {role}, which it calls '{name}', is not here{more}: the disk in it is not looked into"
+                ),
+            };
             // One without a name can only be named.
-            let is_named = reference.identity.as_ref() != Some(name);
+            let is_named = reference.identity.as_ref() != Some(name) && refused.is_none();
+            let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
             let fix = if is_named { Fix::Follow } else { "name it too: IMAGE,FILE".into() };
             self.providers[id].findings.push(finding.fix(fix));
         }
