@@ -29,9 +29,9 @@ use super::Taste;
 use super::container::{
     BlockTable, Container, Contents, FILE, Home, PARENT, Parent, Place, looked_at, without_parent,
 };
-use crate::mapping::extents::Extents;
 use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
+use crate::mapping::extents::Extents;
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;

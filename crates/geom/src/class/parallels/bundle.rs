@@ -20,10 +20,10 @@
 //! are several.
 
 use super::super::container::NotFollowed;
-use crate::mapping::extents::{Extents, Run};
 use super::{KIND, SECTOR};
 use crate::base::ondisk;
 use crate::format::Reference;
+use crate::mapping::extents::{Extents, Run};
 use crate::mapping::geom::Part;
 use crate::probe::Probe;
 

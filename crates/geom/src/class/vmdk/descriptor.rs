@@ -1,10 +1,10 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
 use super::super::container::{NotFollowed, from_somewhere};
-use crate::mapping::extents::{Extents, Run};
 use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
 use crate::format::Reference;
+use crate::mapping::extents::{Extents, Run};
 use crate::mapping::geom::Part;
 use crate::probe::Probe;
 
