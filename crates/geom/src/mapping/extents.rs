@@ -6,6 +6,10 @@ use crate::mapping::geom::{Geom, Op, Part, Slot};
 use crate::mapping::segments::{Places, Segments};
 use std::sync::Arc;
 
+/// Extents with tables that a disk may have, each of which takes memory for pages of them; more
+/// files are not followed to.
+const MOST_SPARSE: usize = 256;
+
 const READ_ONLY: &str = "the contents of a container are read, not written";
 
 /// Run of a disk in one file.
@@ -29,6 +33,11 @@ impl Extents {
     pub(crate) fn new(runs: Vec<Run>, parts: Vec<Part>) -> Option<Extents> {
         let length = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.bytes))?;
         (length > 0).then_some(Extents { runs, parts, length })
+    }
+
+    /// True if more of its files have tables than are joined.
+    pub(crate) fn has_too_many_tables(&self) -> bool {
+        self.parts.iter().filter(|part| part.is_sparse).count() > MOST_SPARSE
     }
 
     /// The disk over files of these lengths, in the order of the references.

@@ -186,6 +186,9 @@ impl Bundle {
             runs.push(Run { bytes: storage.length, place: top.map(|nth| (nth, 0)) });
         }
         let disk = Extents::new(runs, parts).ok_or(DAMAGED)?;
+        if disk.has_too_many_tables() {
+            return Err(NotFollowed("it has more images than are joined"));
+        }
         Ok(Bundle { disk, references, size: size.saturating_mul(SECTOR) })
     }
 }

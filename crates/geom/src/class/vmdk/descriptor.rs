@@ -164,6 +164,9 @@ impl Descriptor {
             at = at.saturating_add(line.bytes);
         }
         let disk = Extents::new(runs, parts).ok_or(NotFollowed("a descriptor without extents"))?;
+        if disk.has_too_many_tables() {
+            return Err(NotFollowed("a descriptor with more sparse extents than are joined"));
+        }
         Ok((disk, files.into_iter().flatten().chain(parent).collect()))
     }
 }

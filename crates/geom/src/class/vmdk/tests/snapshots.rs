@@ -61,6 +61,15 @@ fn without_a_parent_an_absent_grain_is_zero() {
     assert!(it.0.providers[1].findings.is_empty(), "{:?}", it.0.providers[1].findings);
 }
 
+/// Memory for pages of tables is taken by each of them.
+#[test]
+fn so_many_sparse_extents_are_not_joined() {
+    for (count, is_disk) in [(256, true), (257, false)] {
+        let text = descriptor("ffffffff", &"RW 8 SPARSE \"d\"\n".repeat(count));
+        assert_eq!(opened_on(text, "d", whole(&hosted(7))).1.is_some(), is_disk, "{count}");
+    }
+}
+
 #[test]
 fn another_parent_is_not_read_through() {
     let lines = "RW 8 VMFSSPARSE \"delta\"\n";
