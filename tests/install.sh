@@ -58,6 +58,9 @@ cpio                cpio
 kmod                modprobe
 xz-utils            xz
 zstd                zstd
+bzip2               bzip2
+lz4                 lz4
+7zip                7zz
 android-sdk-libsparse-utils img2simg
 ewf-tools           ewfacquire ewfexport
 chromium            chromium

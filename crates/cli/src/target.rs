@@ -3,6 +3,7 @@
 //! A target is parsed once, by clap. A file name may hold a `#` or a `,`, and a disk that is named
 //! like a kind of disk may be a file: the files that exist at that moment decide.
 
+mod bands;
 mod follow;
 mod home;
 mod memory;

@@ -141,6 +141,7 @@ fn namespaces(
                 nop,
                 findings,
                 references: Vec::new(),
+                refused: Vec::new(),
                 format: None,
             },
         ))
@@ -200,6 +201,7 @@ fn target(
         nop,
         findings,
         references: Vec::new(),
+        refused: Vec::new(),
         format: None,
     };
     let mut graph = Graph::taste_with(vec![disk], Limits::default(), overrides.keys());

@@ -22,6 +22,8 @@ pub enum ErrorClass {
     Refused,
     /// Silence of the server.
     Timeout,
+    /// Process that was forked from one that had asked a server, and lacks its threads.
+    Forked,
     /// Failure of any other kind.
     Unreadable,
 }
@@ -38,6 +40,7 @@ impl ErrorClass {
             ErrorClass::Truncated => "truncated",
             ErrorClass::Refused => "refused",
             ErrorClass::Timeout => "timeout",
+            ErrorClass::Forked => "forked",
             ErrorClass::Unreadable => "unreadable",
         }
     }

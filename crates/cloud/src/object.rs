@@ -319,9 +319,7 @@ impl Object {
         &self,
         work: impl Future<Output = Result<T, ObjectError>>,
     ) -> Result<T, ObjectError> {
-        runtime::wait(work).unwrap_or_else(|e| {
-            Err(self.error(ErrorClass::Unreadable, &format!("no runtime could be made: {e}")))
-        })
+        runtime::wait(work).unwrap_or_else(|e| Err(self.error(e.class(), &e.to_string())))
     }
 
     /// The bytes of all `ranges`, asked for at once, in the state that was opened.

@@ -1,5 +1,7 @@
 //! The asynchronous runtime, of which the rest of the program sees calls that wait.
 
+use crate::error::ErrorClass;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::process;
@@ -15,13 +17,41 @@ static RUNTIME: LazyLock<Result<(u32, Runtime), Arc<io::Error>>> = LazyLock::new
     built.map(|runtime| (process::id(), runtime)).map_err(Arc::new)
 });
 
-/// The result of `work`, for which this thread waits. Errors: no runtime could be made, or this
-/// process was forked from one that had made it, and has none of its threads.
-pub(crate) fn wait<F: Future>(work: F) -> Result<F::Output, Arc<io::Error>> {
-    let (owner, runtime) = RUNTIME.as_ref().map_err(Arc::clone)?;
+/// Reason for which this process has no runtime.
+#[derive(Clone, Debug)]
+pub(crate) enum NoRuntime {
+    /// None could be made.
+    Failed(Arc<io::Error>),
+    /// It was forked from a process that had made it, and has none of its threads.
+    Forked,
+}
+
+impl NoRuntime {
+    /// Class of the error about an object.
+    pub(crate) fn class(&self) -> ErrorClass {
+        match self {
+            NoRuntime::Failed(_) => ErrorClass::Unreadable,
+            NoRuntime::Forked => ErrorClass::Forked,
+        }
+    }
+}
+
+impl fmt::Display for NoRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRuntime::Failed(why) => write!(f, "no runtime could be made: {why}"),
+            NoRuntime::Forked => f.write_str(
+                "this process was forked from one that had asked a server: start it by itself",
+            ),
+        }
+    }
+}
+
+/// The result of `work`, for which this thread waits.
+pub(crate) fn wait<F: Future>(work: F) -> Result<F::Output, NoRuntime> {
+    let (owner, runtime) = RUNTIME.as_ref().map_err(|why| NoRuntime::Failed(Arc::clone(why)))?;
     if *owner != process::id() {
-        let why = "this process was forked from one that had asked a server: start it by itself";
-        return Err(Arc::new(io::Error::other(why)));
+        return Err(NoRuntime::Forked);
     }
     Ok(runtime.block_on(work))
 }

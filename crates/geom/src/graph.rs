@@ -95,6 +95,7 @@ impl Graph {
                 seen,
                 serial: p.serial.clone(),
                 references: p.references.clone(),
+                refused: p.refused.clone(),
                 format: p.format.clone(),
                 is_backing: p.is_backing,
                 ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone())
@@ -270,6 +271,7 @@ impl Graph {
             seen,
             serial: disk.serial,
             format: disk.format,
+            refused: disk.refused,
             ..Provider::new(disk.name, "disk", topology, route)
         });
         if let Some(reported) = reported {

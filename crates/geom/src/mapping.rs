@@ -1,6 +1,7 @@
 //! Mapping of bytes: the answers of a geom, partitions as it offers them, RAID's places on
-//! members, segments of volumes, and routes compiled from several geoms.
+//! members, segments of volumes, extents in files, and routes compiled from several geoms.
 
+pub(crate) mod extents;
 pub mod geom;
 pub mod partition;
 pub mod pieces;
@@ -9,4 +10,4 @@ pub mod route;
 pub mod segments;
 pub mod slices;
 pub mod tables;
-mod unpack;
+pub(crate) mod unpack;

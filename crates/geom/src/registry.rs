@@ -57,6 +57,8 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::packed::Gzip,
     &class::packed::Xz,
     &class::packed::Zstd,
+    &class::packed::Bzip2,
+    &class::packed::Lz4,
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first.

@@ -140,6 +140,7 @@ fn document(
         .collect();
     warnings.extend(variants.first().and_then(Variant::warning));
     warnings.extend(hidden::warnings(args, kind, variants, &done));
+    warnings.extend(hidden::containers(variants));
     for warning in variants.iter().filter_map(|variant| variant.backend.borrow().warning()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);

@@ -275,10 +275,24 @@ pub(crate) fn survey_all(
     (targets, failures)
 }
 
+/// The file of a directory that says which others a disk is in, as Parallels and macOS have it.
+fn home_of_disk(directory: &Path) -> Option<String> {
+    let bands = directory.join("bands").is_dir().then_some("Info.plist");
+    let names = ["DiskDescriptor.xml"].into_iter().chain(bands);
+    let mut files = names.map(|name| directory.join(name)).filter(|file| file.is_file());
+    files.next()?.to_str().map(str::to_owned)
+}
+
 fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target, Reason> {
     let name = name.as_ref().map_err(ToString::to_string)?;
     let overrides = &overrides.remembering(name)?;
     if name.only_path().is_some_and(Path::is_dir) {
+        if let Some(descriptor) = home_of_disk(Path::new(name.typed())) {
+            return Err(Reason(format!(
+                "open {name}: it is a directory with a disk in files: name {}, with --follow",
+                shell(&descriptor)
+            )));
+        }
         let tree = shell(name.typed());
         return Err(Reason(format!(
             "open {name}: it is a directory: name an image file or a block device; trueline check -r {tree} checks every image in it"

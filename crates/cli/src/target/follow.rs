@@ -5,6 +5,7 @@
 //! image's own directory or below; never to a device, through a link out of there, or to another
 //! protocol.
 
+use super::bands::Bundle;
 use super::home::{Home, allowed, is_plain};
 use super::open::image;
 use super::parts::{Joined, Parts};
@@ -21,9 +22,6 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry;
 use trueline_host::disk::file::{self, Access};
-
-/// Names that are not followed, and said, of one file.
-const SAID: usize = 8;
 
 /// Links the disks of `target` to what containers among them name, and opens further disks for
 /// names that are followed. A name that is not is a finding about its disk. Returns the paths of
@@ -47,6 +45,10 @@ pub(super) fn follow(
             tried.extend(others.into_iter().flatten().map(Path::to_owned));
             join(path, &parts, disk, overrides);
         }
+        if let Some(bundle) = path.and_then(Bundle::of) {
+            tried.extend(bundle.files().into_iter().filter(|_| overrides.follow));
+            join_bands(bundle, disk, overrides);
+        }
     }
     let mut signs: Vec<Option<Sign>> = homes
         .iter()
@@ -59,7 +61,6 @@ pub(super) fn follow(
         // An extent may be named twice, with another offset.
         let mut names = HashSet::new();
         references.retain(|reference| names.insert(reference.name.clone()));
-        let mut wrong = 0;
         for reference in references {
             let from = homes[at].clone();
             let Some(path) = from.path() else { continue };
@@ -102,12 +103,7 @@ pub(super) fn follow(
                     places.push(home.place());
                     homes.push(home);
                 }
-                Err(Reason(why)) => {
-                    wrong += 1;
-                    if wrong <= SAID {
-                        disks[at].findings.push(refused(&reference, &why));
-                    }
-                }
+                Err(Reason(why)) => disks[at].refused.push((reference.name, why)),
             }
         }
         at += 1;
@@ -142,7 +138,25 @@ fn join(from: &Path, parts: &Parts, disk: &mut Disk, overrides: &DiskOverrides) 
     }
     let Bytes::Store(own) = &mut disk.bytes else { return };
     stores.insert(0, std::mem::replace(own, Box::new(Sparse::new(0))));
-    let whole = image(std::mem::take(&mut disk.name), Box::new(Joined::new(stores)), overrides);
+    be_whole(disk, Box::new(Joined::new(stores)), overrides);
+}
+
+/// Makes `disk`, the property list of a bundle, the disk in its bands where references are
+/// followed, or notes that it is none.
+fn join_bands(bundle: Bundle, disk: &mut Disk, overrides: &DiskOverrides) {
+    if !overrides.follow {
+        disk.findings.push(bundle.alone());
+        return;
+    }
+    match bundle.disk() {
+        Ok(bands) => be_whole(disk, Box::new(bands), overrides),
+        Err(Reason(why)) => disk.findings.push(Bundle::refused(&why)),
+    }
+}
+
+/// Gives `disk` the bytes of `whole`.
+fn be_whole(disk: &mut Disk, whole: Box<dyn Store>, overrides: &DiskOverrides) {
+    let whole = image(std::mem::take(&mut disk.name), whole, overrides);
     let (findings, format) = (std::mem::take(&mut disk.findings), disk.format.take());
     *disk = Disk { findings, format, ..whole };
 }
@@ -201,12 +215,6 @@ fn format_of(name: &str) -> String {
         other => other,
     }
     .to_owned()
-}
-
-/// The note about a name that is not followed.
-fn refused(Reference { role, name, .. }: &Reference, why: &str) -> Finding {
-    let message = format!("its {role} '{name}' is not followed: {why}");
-    Finding::new(&finding::BLIND, Severity::Note, 0, message)
 }
 
 /// The sign of the container that a disk is.
@@ -269,6 +277,8 @@ mod tests {
         for (name, is_allowed) in [
             ("base.raw", true),
             ("below/b.raw", true),
+            ("below/./b.raw", true),
+            ("./base.raw", true),
             ("../secret.raw", false),
             ("below/../../secret.raw", false),
             ("link.raw", false),

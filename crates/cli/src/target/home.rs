@@ -72,10 +72,7 @@ impl Home {
     pub(super) fn allowed(&self, name: &str) -> Result<Home, Reason> {
         match self {
             Home::File(from) => allowed(from, name).map(Home::File),
-            Home::Object(object) => {
-                is_beside(name)?;
-                object.beside(name).map(Home::Object)
-            }
+            Home::Object(object) => object.beside(&beside(name)?).map(Home::Object),
             Home::None => Err(Reason("it is in no directory".into())),
         }
     }
@@ -95,21 +92,20 @@ impl Home {
     }
 }
 
-/// Refuses a name that may lead out of a directory.
-fn is_beside(name: &str) -> Result<(), Reason> {
+/// A name without what means nothing in it: `sub/./x` is `sub/x`, of files as of objects.
+///
+/// Errors: a name that may lead out of a directory.
+fn beside(name: &str) -> Result<String, Reason> {
     if name.contains(':') {
         return Err(Reason("it names a protocol, or has a colon".into()));
     }
-    if !is_plain(name) {
-        return Err(Reason("it leads out of the image's directory".into()));
-    }
-    Ok(())
+    plain(name).ok_or_else(|| Reason("it leads out of the image's directory".into()))
 }
 
 /// The file that `name`, in the container `from`, may lead to. Errors: the reason for which it may
 /// not.
 pub(super) fn allowed(from: &Path, name: &str) -> Result<PathBuf, Reason> {
-    is_beside(name)?;
+    let name = beside(name)?;
     let refuse = |why: &str| Err(Reason(why.into()));
     let directory = from.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize()?;
@@ -123,8 +119,42 @@ pub(super) fn allowed(from: &Path, name: &str) -> Result<PathBuf, Reason> {
     Ok(path)
 }
 
+/// The name of a file beside another one, or below, without parts that mean nothing; `None` for any
+/// other name.
+fn plain(name: &str) -> Option<String> {
+    let parts = Path::new(name).components().filter(|part| *part != Component::CurDir);
+    let parts = parts.map(|part| match part {
+        Component::Normal(part) => part.to_str(),
+        _ => None,
+    });
+    let parts: Vec<&str> = parts.collect::<Option<_>>()?;
+    (!parts.is_empty() && !name.contains('\0')).then(|| parts.join("/"))
+}
+
 /// True if a name is that of a file beside another one, or below.
 pub(super) fn is_plain(name: &str) -> bool {
-    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    plain && !name.is_empty() && !name.contains('\0')
+    plain(name).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_what_means_nothing() {
+        for (name, found) in [
+            ("x", Some("x")),
+            ("sub/./x", Some("sub/x")),
+            ("./sub//x", Some("sub/x")),
+            ("sub/x/", Some("sub/x")),
+            ("./..", None),
+            ("sub/../x", None),
+            ("/x", None),
+            (".", None),
+            ("", None),
+            ("x\0", None),
+        ] {
+            assert_eq!(plain(name).as_deref(), found, "{name:?}");
+        }
+    }
 }

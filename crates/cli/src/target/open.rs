@@ -242,6 +242,7 @@ fn zeroes(disk: &str, size: &str, name: String, overrides: &DiskOverrides) -> Re
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
         references: Vec::new(),
+        refused: Vec::new(),
         format: None,
     })
 }
@@ -304,6 +305,7 @@ fn open_path(
         nop,
         findings,
         references: Vec::new(),
+        refused: Vec::new(),
         format: None,
     })
 }
@@ -378,6 +380,7 @@ pub(super) fn image(name: String, store: Box<dyn Store>, overrides: &DiskOverrid
         nop: Some(overrides.nop(length)),
         findings: Vec::new(),
         references: Vec::new(),
+        refused: Vec::new(),
         format: None,
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn open(
         nop,
         findings,
         references: Vec::new(),
+        refused: Vec::new(),
         format: None,
     })
 }

@@ -108,6 +108,7 @@ fn put_on(
             nop,
             findings: Vec::new(),
             references: Vec::new(),
+            refused: Vec::new(),
             format: None,
         },
         model,

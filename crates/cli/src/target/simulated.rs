@@ -98,6 +98,7 @@ impl Spelling {
             nop: Some(overrides.nop(length)),
             findings: Vec::new(),
             references: Vec::new(),
+            refused: Vec::new(),
             format: None,
         };
         Ok((disk, model))

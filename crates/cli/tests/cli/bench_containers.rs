@@ -38,3 +38,21 @@ fn what_cannot_be_measured_of_a_container_is_refused_at_once() {
     let arguments = "bench random-read --buffered --count 9 --json top.qcow2,base.qcow2#top.disk";
     assert_eq!(run(here.path(), arguments).code, Some(0));
 }
+
+/// A disk in a container beside a bare one is said to be one.
+#[test]
+fn a_container_is_not_compared_without_a_word() {
+    let script = "qemu-img convert -O vpc raw vm.vpc; cp raw other";
+    let Some(here) = made(script) else { return };
+    let warned = |targets: &str| {
+        let arguments = format!("bench random-read --json --buffered --runs 2 --count 9 {targets}");
+        let told = run(here.path(), &arguments).json();
+        let said = list(&told, "warnings").iter().filter_map(|warning| warning.as_str());
+        said.filter(|said| said.contains("the disk in a")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let both = warned("raw vm.vpc");
+    assert!(both.len() == 1 && both[0].starts_with("vm.vpc: the disk in a vhd is"), "{both:?}");
+    for targets in ["raw other", "vm.vpc", "vm.vpc vm.vpc#.disk"] {
+        assert_eq!(warned(targets), Vec::<String>::new(), "{targets}");
+    }
+}

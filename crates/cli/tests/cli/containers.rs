@@ -254,7 +254,7 @@ fn clusters_in_a_data_file_are_where_the_guest_has_them() {
 /// called aligned, and the file is never off.
 #[test]
 fn a_compressed_disk_is_looked_into() {
-    let script = "command -v gzip xz zstd >/dev/null || exit 77
+    let script = "command -v gzip xz zstd bzip2 lz4 >/dev/null || exit 77
         truncate -s 3M small; printf 'label: dos\\nstart=2048\\n' | sfdisk -q small
         mke2fs -q -t ext4 -b 4096 -E offset=1048576 small 2M
         truncate -s 3M old; printf 'label: dos\\nstart=63\\n' | sfdisk -q --force old
@@ -262,12 +262,15 @@ fn a_compressed_disk_is_looked_into() {
         for disk in raw small old; do
             gzip -k $disk; xz -k $disk; xz -9 -c $disk >$disk.9.xz; zstd -q -k $disk
             zstd -q --ultra -22 --long=27 -c $disk >$disk.22.zst
+            bzip2 -k $disk; lz4 -q $disk $disk.lz4; lz4 -q --content-size $disk $disk.size.lz4
             zstd -q -c <$disk >$disk.stream.zst; head -c 3000 $disk.xz >$disk.cut.xz
             xz -k --x86 --lzma2 -c $disk >$disk.x86.xz; xz --block-size=256KiB -c $disk >$disk.b.xz
             head -c 2M $disk | xz >$disk.two.xz; tail -c +2097153 $disk | xz >>$disk.two.xz
             head -c 2M $disk >half; zstd -q -c half >$disk.two.zst
             tail -c +2097153 $disk >half; zstd -q -c half >>$disk.two.zst
         done
+        head -c 400 small.bz2 >small.cut.bz2; head -c 2000 small.lz4 >small.cut.lz4
+        tail -c 23M raw | bzip2 >part.bz2; tail -c 23M raw | lz4 -q >part.lz4
         head -c 2000 small.gz >small.cut.gz; head -c 600 small.zst >small.cut.zst
         (head -c 1500 small.gz; printf xxxx; tail -c +1505 small.gz) >small.bad.gz
         # The same frames with a window of 4 MiB and a length of 2^63 bytes, and of 2^32.
@@ -276,7 +279,7 @@ fn a_compressed_disk_is_looked_into() {
         (printf '\\050\\265\\057\\375\\304\\140\\0\\0\\0\\0\\1\\0\\0\\0'
         tail -c +11 small.zst) >small.more.zst";
     let Some(here) = made(script) else { return };
-    for ending in ["gz", "xz", "9.xz", "b.xz", "zst", "22.zst"] {
+    for ending in ["gz", "xz", "9.xz", "b.xz", "zst", "22.zst", "bz2", "lz4", "size.lz4"] {
         for (disk, verdict) in [("small", "aligned"), ("old", "misaligned"), ("raw", "unknown")] {
             let ran = run(here.path(), &format!("check --json {disk}.{ending}"));
             let told = ran.json();
@@ -301,6 +304,11 @@ fn a_compressed_disk_is_looked_into() {
         "small.two.xz",
         "raw.two.zst",
         "small.cut.gz",
+        "small.cut.bz2",
+        "small.cut.lz4",
+        // File systems alone, whose length nothing says.
+        "part.bz2",
+        "part.lz4",
         "small.cut.zst",
         "small.bad.gz",
         "raw.long.zst",

@@ -225,6 +225,7 @@ fn rows_without_a_sweep_are_named() {
     let scratch = scratch();
     for (arguments, why) in [
         ("2002-geom --points 2", "lab sweep: no row has a sweep: "),
+        ("2002-geom 2010-osnews 2002-geom --points 2", "lab sweep 2002-geom: it is named twice"),
         ("2002-geom --row mds1 --points 2", "lab sweep --row mds1: it has no sweep: "),
         ("2002-geom --row none --points 2", "lab sweep --row none: no such row: there are "),
         ("2009 --points 2", "lab sweep 2009: no such file"),

@@ -7,6 +7,7 @@ mod bench_containers;
 mod bench_files;
 mod bench_safety;
 mod browser;
+mod container_files;
 mod containers;
 mod counters;
 mod counters_shown;

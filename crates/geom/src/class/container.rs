@@ -301,15 +301,19 @@ impl<T: BlockTable> Geom for Contents<T> {
         Some(Arc::new(contents))
     }
 
+    fn over_parent(&self, length: u64) -> Option<Arc<dyn Geom>> {
+        Some(Arc::new(Contents { parent: Parent::Here(length), ..self.clone() }))
+    }
+
     fn translation(&self) -> Option<&Translation> {
         Some(&self.translation)
     }
 }
 
-/// The name of a parent as a file of Windows has it, for a directory here: separators are slashes,
-/// and of a path that is none below the file the last part is left. The identity tells if that is
-/// the parent.
-pub(super) fn from_windows(path: &str) -> String {
+/// The name of a parent as a file of Windows or ESX has it, for a directory here: separators are
+/// slashes, and of a path that is none below the file the last part is left. The identity tells if
+/// that is the parent.
+pub(super) fn from_somewhere(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.strip_prefix("./").unwrap_or(&path);
     let is_absolute = path.starts_with('/') || path.contains(':');
@@ -354,14 +358,22 @@ pub(super) mod tests {
         name: &str,
         parent: Sparse,
     ) -> (Graph, Option<Id>) {
+        opened_among(vec![("", file, vec![(name, 1)]), ("parent", parent, vec![])])
+    }
+
+    /// A file: its name, its bytes, and the names in it with the numbers of what they lead to.
+    pub(in super::super) type File<'a> = (&'a str, Sparse, Vec<(&'a str, usize)>);
+
+    /// The graph of files with names, and what each calls others, by their numbers; and the disk in
+    /// the first, which has no name.
+    pub(in super::super) fn opened_among(files: Vec<File<'_>>) -> (Graph, Option<Id>) {
         use crate::base::store::Store;
-        let disk = |name: &str, file: Sparse| {
+        let disk = |(name, file, others): File<'_>| {
             let topology = Topology::new(512, file.length());
-            Disk::new(name, Box::new(file), topology)
+            let references = others.into_iter().map(|(name, at)| (name.into(), at)).collect();
+            Disk { references, ..Disk::new(name, Box::new(file), topology) }
         };
-        let mut disks = vec![disk("", file), disk("parent", parent)];
-        disks[0].references = vec![(name.into(), 1)];
-        let graph = Graph::taste(disks, Limits::default());
+        let graph = Graph::taste(files.into_iter().map(disk).collect(), Limits::default());
         let contents = graph.find(".disk");
         (graph, contents)
     }
@@ -384,7 +396,7 @@ pub(super) mod tests {
             ("\\\\?\\Volume{1}\\base.vhd", "base.vhd"),
             ("", ""),
         ] {
-            assert_eq!(super::from_windows(path), name, "{path}");
+            assert_eq!(super::from_somewhere(path), name, "{path}");
         }
     }
 

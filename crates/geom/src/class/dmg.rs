@@ -10,8 +10,8 @@
 //! is judged as if it began where the file does.
 //!
 //! # Limits
-//! Chunks packed by zlib are read, of up to 16 MiB. Those by ADC, bzip2, LZFSE and LZMA are not
-//! looked at, which a note says. A property list of up to 8 MiB is read: room for 140,000 chunks,
+//! Chunks of up to 16 MiB are read. Larger ones, and those that another way packed, are not looked
+//! at, which a note says. A property list of up to 8 MiB is read: room for 140,000 chunks,
 //! 34 GiB in those of 256 KiB. Images in several files, and those whose tables are in a resource
 //! fork, are `unknown`; encrypted ones have another header. Checksums are not compared.
 //!
@@ -97,16 +97,20 @@ const MOST_PLIST: u64 = 8 << 20;
 /// Bytes of the largest chunk that is unpacked, and of what one may be packed to.
 const MOST_CHUNK: u64 = 16 << 20;
 const MOST_STORED: u64 = 2 * MOST_CHUNK;
-/// Types of chunks: zeros, bytes as they are, nothing of interest, a comment, the last entry, zlib.
+/// Types of chunks: zeros, bytes as they are, nothing of interest, a comment, the last entry.
 const ZERO: u32 = 0;
 const RAW: u32 = 1;
 const IGNORE: u32 = 2;
 const COMMENT: u32 = 0x7fff_fffe;
 const END: u32 = 0xffff_ffff;
-const ZLIB: u32 = 0x8000_0005;
-/// Types of chunks that are packed in ways that are not read here.
-const OTHERS: [(u32, &str); 4] =
-    [(0x8000_0004, "ADC"), (0x8000_0006, "bzip2"), (0x8000_0007, "LZFSE"), (0x8000_0008, "LZMA")];
+/// Types of chunks that are packed, and by what.
+const PACKINGS: [(u32, &str, Packing); 5] = [
+    (0x8000_0004, "ADC", Packing::Adc),
+    (0x8000_0005, "zlib", Packing::Zlib),
+    (0x8000_0006, "bzip2", Packing::Bzip2),
+    (0x8000_0007, "LZFSE", Packing::Lzfse),
+    (0x8000_0008, "LZMA", Packing::Xz),
+];
 
 const UNTRUE: NotFollowed = NotFollowed("its chunks are not of the size that it says");
 
@@ -205,17 +209,16 @@ impl Trailer {
             let place = place.and_then(|at| at.checked_add(chunk.compressed_offset.get()));
             let (offset, stored) = (place.ok_or(UNTRUE)?, chunk.compressed_length.get());
             let is_small = size <= MOST_CHUNK && stored <= MOST_STORED;
-            let place = match kind {
-                ZERO | IGNORE => Stored::Fill([0; 4]),
-                RAW if stored == size => Stored::At(offset),
-                RAW => return Err(UNTRUE),
-                ZLIB if is_small => {
-                    Stored::Packed(Packed { offset, stored, size, packing: Packing::Zlib })
+            let packing = PACKINGS.iter().find(|(other, ..)| *other == kind);
+            let place = match (kind, packing) {
+                (ZERO | IGNORE, _) => Stored::Fill([0; 4]),
+                (RAW, _) if stored == size => Stored::At(offset),
+                (RAW, _) => return Err(UNTRUE),
+                (_, Some(&(.., packing))) if is_small => {
+                    Stored::Packed(Packed { offset, stored, size, packing })
                 }
-                _ => {
-                    let other = OTHERS.iter().find(|(other, _)| *other == kind);
-                    let large = if kind == ZLIB { "zlib, and too large" } else { "an unknown way" };
-                    let name = other.map_or(large, |(_, name)| name);
+                (_, large) => {
+                    let name = large.map_or("an unknown way", |(_, name, _)| name);
                     *image.unread.entry(name).or_default() += 1;
                     Stored::Unread
                 }

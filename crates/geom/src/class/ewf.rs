@@ -14,14 +14,13 @@
 //! # Limits
 //! A disk in several files is joined where all of them are there; SMART's files behind the first do
 //! not say how large a chunk is, and are not. Logical evidence (`LVF`) and EWF 2 (`Ex01`) are
-//! `unknown`, as are tables for more than 2 GiB, whose numbers have no room for that. 8192 sections
-//! and chunks of up to 16 MiB are read. Checksums of chunks are not compared; `table2`, a copy, is
-//! not read.
+//! `unknown`. 8192 sections and chunks of up to 16 MiB are read. Checksums of chunks are not
+//! compared; `table2`, a copy, is not read.
 //!
 //! # Sources
 //! libewf "Expert Witness Compression Format (EWF)": Segment file header, Section, Volume section,
 //! Table section; "Expert Witness Compression Format 2" and "Logical Evidence File", for their
-//! magics.
+//! magics; libewf `libewf_chunk_group.c`, for tables of more than 2 GiB.
 
 use super::Taste;
 use super::container::{BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place};
@@ -95,7 +94,7 @@ const MOST_SECTIONS: usize = 8192;
 const MOST_CHUNK: u64 = 16 << 20;
 /// Sizes of a sector in bytes.
 const SECTORS: std::ops::RangeInclusive<u64> = 512..=4096;
-/// Bit of an entry whose chunk is compressed, and the first number that an entry has no room for.
+/// Bit of an entry whose chunk is compressed, and the first number that has no room beside it.
 const COMPRESSED: u32 = 1 << 31;
 /// Length in bytes of the volume section of SMART, whose number of sectors is of 32 bits.
 const SMART: usize = 94;
@@ -233,10 +232,8 @@ fn part(probe: &Probe<'_>, first: u64, at: u64, size: u64) -> Result<Part, NotFo
     let behind = entries.checked_add(count * 4).ok_or(DAMAGED)?;
     let end = at.checked_add(size).filter(|&end| behind <= end).ok_or(DAMAGED)?;
     // SMART keeps chunks in the table section itself, others in front of it.
-    if end.saturating_sub(base) > COMPRESSED.into() {
-        return Err(NotFollowed("a table of it is for more than 2 GiB"));
-    }
-    Ok(Part { first, count, entries, base })
+    let overflows = end.saturating_sub(base) > COMPRESSED.into();
+    Ok(Part { first, count, entries, base, overflows })
 }
 
 /// The disk in a file with the magic of EWF, or its part of one.
@@ -428,6 +425,9 @@ struct Part {
     entries: u64,
     /// Byte of the file from which they count.
     base: u64,
+    /// True if its chunks may lie more than 2 GiB from there. From the first that does, entries are
+    /// numbers of 32 bits, and no chunk is compressed: EnCase 6.7 and libewf have it so.
+    overflows: bool,
 }
 
 /// Places of the chunks of a disk.
@@ -456,13 +456,19 @@ impl BlockTable for Chunks {
             let at = index.checked_mul(4).and_then(|behind| part.entries.checked_add(behind));
             tables.bytes(FILE, at.ok_or(Extent::Fail { length })?, length).map(u32::from_le_bytes)
         };
-        let place = |entry: u32| part.base.checked_add((entry & !COMPRESSED).into());
+        // Entries ascend: one whose number of 31 bits is less than the first is one of 32.
+        let least = if part.overflows { entry(0)? & !COMPRESSED } else { 0 };
+        let is_wide = |entry: u32| entry & !COMPRESSED < least;
+        let place = |entry: u32| {
+            let number = if is_wide(entry) { entry } else { entry & !COMPRESSED };
+            part.base.checked_add(number.into())
+        };
         let own = entry(within)?;
         let left = nth.checked_mul(self.chunk).and_then(|begin| self.length.checked_sub(begin));
         let (Some(offset), Some(left @ 1..)) = (place(own), left) else {
             return Ok(Place::Broken);
         };
-        if own & COMPRESSED == 0 {
+        if own & COMPRESSED == 0 || is_wide(own) {
             return Ok(Place::At(offset));
         }
         // A stream that is longer than its chunk is not stored: so much is enough.

@@ -1,9 +1,10 @@
-//! Disks that are compressed as a whole: gzip, xz and Zstandard files.
+//! Disks that are compressed as a whole: gzip, xz, Zstandard, bzip2 and LZ4 files.
 //!
 //! # On disk
 //! A stream, of which the begin is unpacked and nothing else: a table, and what stands near it. The
 //! length of the disk is in the index at the end of an xz file, in the header of a Zstandard frame,
-//! and, modulo 4 GiB, at the end of a gzip file.
+//! in that of an LZ4 frame at will, and, modulo 4 GiB, at the end of a gzip file. bzip2 does not
+//! have it.
 //!
 //! # Topology
 //! Such a file carries a disk to where it is unpacked. The disk in it is judged as if it began
@@ -11,12 +12,14 @@
 //!
 //! # Limits
 //! The first 4 MiB of the disk are unpacked. What lies behind them was not looked at, so that
-//! nothing there is called aligned. xz with other filters than LZMA2 or several streams, Zstandard
+//! nothing there is called aligned. Where nothing says how long a disk is, its table does; one
+//! without a table is `unknown`. xz with other filters than LZMA2 or several streams, Zstandard
 //! with a dictionary or several frames, and frames that do not say their length are `unknown`.
 //!
 //! # Sources
 //! RFC 1952 (gzip); "The .xz File Format" 1.2.1, 2.1 Stream, 3.1 Block Header, 4 Index; RFC 8878
-//! (Zstandard), 3.1.1 Frame Header.
+//! (Zstandard), 3.1.1 Frame Header; lz4 `lz4_Frame_format.md`, Frame Descriptor; bzip2 1.0.8
+//! manual, for what follows a stream.
 
 use super::container::{Container, NotFollowed};
 use super::tar::archive;
@@ -26,6 +29,7 @@ use crate::base::topology::round_up;
 use crate::format::FormatKind;
 use crate::format::by_magic::by_magic;
 use crate::mapping::pieces::{Pieces, Stored};
+use crate::mapping::unpack::xz::{self, BlockFault};
 use crate::probe::Probe;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
@@ -38,6 +42,10 @@ pub struct Gzip;
 pub struct Xz;
 /// The class of Zstandard files, for the registry.
 pub struct Zstd;
+/// The class of bzip2 files, for the registry.
+pub struct Bzip2;
+/// The class of LZ4 files, for the registry.
+pub struct Lz4;
 
 /// Bytes of the smallest disk.
 const SECTOR: usize = 512;
@@ -207,7 +215,45 @@ fn zstd(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     Ok(unpacked)
 }
 
-fn xz(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+/// The begin of a disk whose file does not say how long it is: as long as its table says.
+///
+/// Errors: as [`begin`], and a disk that goes on and has no table.
+fn begin_of_table(stream: impl Read) -> Result<Unpacked, NotFollowed> {
+    let (bytes, is_all) = begin(stream)?;
+    let length = least(&bytes);
+    if !is_all && length == bytes.len() as u64 {
+        return Err(NotFollowed("it does not say how long its disk is"));
+    }
+    let length = if is_all { bytes.len() as u64 } else { length };
+    Ok(Unpacked { bytes, length })
+}
+
+fn bzip2_file(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+    begin_of_table(bzip2::read::MultiBzDecoder::new(Source::new(probe, 0)))
+}
+
+fn lz4(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
+    /// Flags of a frame that says its length, and of one that needs a dictionary.
+    const HAS_LENGTH: u8 = 1 << 3;
+    const HAS_DICTIONARY: u8 = 1;
+    let head = probe.bytes(0, 14).ok_or(NotFollowed("its header is cut off"))?;
+    let (flags, mut number) = (head[4], [0; 8]);
+    if flags & HAS_DICTIONARY != 0 {
+        return Err(NotFollowed("it needs a dictionary"));
+    }
+    let stream = lz4_flex::frame::FrameDecoder::new(Source::new(probe, 0));
+    if flags & HAS_LENGTH == 0 {
+        return begin_of_table(stream);
+    }
+    number.copy_from_slice(&head[6..14]);
+    let unpacked = begin_of(u64::from_le_bytes(number), stream)?;
+    if least(&unpacked.bytes) > unpacked.length {
+        return Err(NotFollowed("its first frame is shorter than its disk: it may have several"));
+    }
+    Ok(unpacked)
+}
+
+fn xz_file(probe: &Probe<'_>) -> Result<Unpacked, NotFollowed> {
     let blocks = xz_index(probe)?;
     let length = blocks.iter().try_fold(0_u64, |sum, block| sum.checked_add(block.size));
     let (mut bytes, mut at) = (Vec::new(), XZ_HEADER);
@@ -234,22 +280,12 @@ fn xz_block<'a>(
     unpacked: u64,
 ) -> Result<impl Read + use<'a>, NotFollowed> {
     let damaged = NotFollowed("the header of a block is damaged");
-    let words = probe.bytes(at, 1).ok_or(damaged)?[0];
-    let size = (usize::from(words) + 1) * 4;
-    let header = probe.bytes(at, size).filter(|_| words != 0).ok_or(damaged)?;
-    let (body, sum) = header.split_at(size - 4);
-    if crc32fast::hash(body).to_le_bytes() != sum {
-        return Err(damaged);
-    }
-    let flags = body[1];
-    let mut rest = &body[2..];
-    for _ in 0..(flags >> 6).count_ones() {
-        variable(&mut rest).ok_or(damaged)?;
-    }
-    // One filter, LZMA2, with one byte of properties: the size of its dictionary.
-    if flags & 3 != 0 || rest.get(..2) != Some(&[0x21, 1]) {
-        return Err(NotFollowed("its filters are not LZMA2 alone"));
-    }
+    let size = xz::header_size(probe.bytes(at, 1).ok_or(damaged)?[0]).ok_or(damaged)?;
+    let header = probe.bytes(at, size).ok_or(damaged)?;
+    xz::require_lzma2(&header).map_err(|fault| match fault {
+        BlockFault::Damaged => damaged,
+        BlockFault::Filters => NotFollowed("its filters are not LZMA2 alone"),
+    })?;
     // Of what is unpacked nothing lies further apart, whatever dictionary the header asks for.
     let dictionary =
         u32::try_from(unpacked).unwrap_or(DICTIONARY).clamp(LEAST_DICTIONARY, DICTIONARY);
@@ -299,25 +335,11 @@ fn xz_last_index(probe: &Probe<'_>) -> Option<(Vec<Block>, u64)> {
     }
     let mut rest = &body[1..];
     let mut blocks = Vec::new();
-    for _ in 0..variable(&mut rest)? {
-        let stored = round_up(variable(&mut rest)?, 4)?;
-        blocks.push(Block { stored, size: variable(&mut rest)? });
+    for _ in 0..xz::variable(&mut rest)? {
+        let stored = round_up(xz::variable(&mut rest)?, 4)?;
+        blocks.push(Block { stored, size: xz::variable(&mut rest)? });
     }
     Some((blocks, size))
-}
-
-/// A number of 7 bits in each byte, the lowest first, taken from the front of `bytes`.
-fn variable(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for nth in 0..9 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << (7 * nth);
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 /// The contents of a file by the begin of them, as a way of packing unpacks it. A partition may
@@ -357,7 +379,7 @@ impl Container for Xz {
     const KIND: FormatKind = by_magic("xz");
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
-        contents(probe, b"\xfd7zXZ\0", xz)
+        contents(probe, b"\xfd7zXZ\0", xz_file)
     }
 }
 
@@ -366,5 +388,25 @@ impl Container for Zstd {
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
         contents(probe, b"\x28\xb5\x2f\xfd", zstd)
+    }
+}
+
+impl Container for Bzip2 {
+    const KIND: FormatKind = by_magic("bzip2");
+
+    fn look(&self, probe: &Probe<'_>) -> Taste {
+        // A digit follows, and the magic of a block.
+        if !probe.has(4, b"1AY&SY") {
+            return Taste::No;
+        }
+        contents(probe, b"BZh", bzip2_file)
+    }
+}
+
+impl Container for Lz4 {
+    const KIND: FormatKind = by_magic("lz4");
+
+    fn look(&self, probe: &Probe<'_>) -> Taste {
+        contents(probe, b"\x04\x22\x4d\x18", lz4)
     }
 }

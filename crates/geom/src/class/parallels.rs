@@ -11,23 +11,28 @@
 //! break every unit above 512 bytes.
 //!
 //! # Limits
-//! An image that was not closed is `unknown`. Of a `.hdd` directory the `.hds` file is the image;
-//! snapshots, which `DiskDescriptor.xml` lists, are not joined.
+//! An image that was not closed is `unknown`. Of a `.hdd` directory the `.hds` files are images;
+//! `DiskDescriptor.xml` lists them, and its disk is told of in `parallels/bundle.rs`.
 //!
 //! # Sources
 //! QEMU `docs/interop/parallels.txt`; `block/parallels.c`, `parallels_open`, for what is refused,
 //! `allocate_clusters` for a first write.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Home, Parent, Place, looked_at};
+use super::container::{
+    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, looked_at,
+};
 use crate::base::ondisk::on_disk;
 use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Sign};
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
+use bundle::Bundle;
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
+
+mod bundle;
 
 /// The class and format, for the registry.
 pub struct Parallels;
@@ -107,12 +112,29 @@ fn refusal(header: &Header) -> Option<&'static str> {
     reasons.into_iter().find_map(|(is_so, reason)| is_so.then_some(reason))
 }
 
+/// The sign of the descriptor of a directory.
+fn sign_of(bundle: Result<Bundle, NotFollowed>) -> Sign {
+    let mut sign = Sign::new(KIND, 0);
+    match bundle {
+        Ok(Bundle { references, size, .. }) => {
+            sign.inside = Inside::Container;
+            sign.details.push(("virtual size", size.to_string()));
+            sign.references = references;
+        }
+        Err(NotFollowed(reason)) => sign.inside = Inside::Unknown(reason),
+    }
+    sign
+}
+
 impl Format for Parallels {
     fn kinds(&self) -> Vec<FormatKind> {
         vec![KIND]
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        if let Some(bundle) = bundle::found(probe) {
+            return Some(sign_of(bundle));
+        }
         let header = found(probe)?;
         let mut sign = Sign::new(KIND, 0);
         sign.version = Some(header.version.get().to_string());
@@ -128,6 +150,9 @@ impl Container for Parallels {
     const KIND: FormatKind = KIND;
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
+        if let Some(Ok(Bundle { disk, .. })) = bundle::found(probe) {
+            return Taste::Geom(Arc::new(disk), Vec::new());
+        }
         let Some(header) = found(probe).filter(|header| refusal(header).is_none()) else {
             return Taste::No;
         };
@@ -191,7 +216,7 @@ mod tests {
 
     /// An image of three clusters of `tracks` sectors: the first by `entry`, none, and one that
     /// follows it.
-    fn image(magic: &[u8; 16], tracks: u32, entry: u32) -> Vec<u8> {
+    pub(super) fn image(magic: &[u8; 16], tracks: u32, entry: u32) -> Vec<u8> {
         let mut file = vec![0; 512];
         file[..16].copy_from_slice(magic);
         let next = if magic == BY_CLUSTERS { 1 } else { tracks };

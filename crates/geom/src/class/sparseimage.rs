@@ -11,10 +11,10 @@
 //! larger one is missed: by 4096 bytes behind the first node, by 8192 behind the next.
 //!
 //! # Limits
-//! 128 nodes are read: 126 GiB in bands of 1 MiB, which macOS makes. Sparse bundles are
-//! directories, and encrypted images have another header: neither is read. Of a band that is listed
-//! twice the later place counts, as for other readers. A first write is counted without filling the
-//! band: no source tells what macOS writes.
+//! 128 nodes are read: 126 GiB in bands of 1 MiB, which macOS makes. Encrypted images have another
+//! header, and are not read; sparse bundles are directories, and joined elsewhere. Of a band that
+//! is listed twice the later place counts, as for other readers. A first write is counted without
+//! filling the band: no source tells what macOS writes.
 //!
 //! # Sources
 //! libmodi "Mac OS disk image types", Sparse disk image format, for the header and for what an

@@ -26,7 +26,7 @@
 
 use super::Taste;
 use super::container::{
-    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, from_windows,
+    BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place, from_somewhere,
 };
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
@@ -263,7 +263,7 @@ fn parent(probe: &Probe<'_>, header: &Dynamic) -> Reference {
     let name = relative.or_else(|| ondisk::text_utf16be(&header.parent_unicode_name));
     Reference {
         role: "parent",
-        name: name.map_or_else(|| "unnamed".into(), |name| from_windows(&name)),
+        name: name.map_or_else(|| "unnamed".into(), |name| from_somewhere(&name)),
         format: Some(KIND.name.into()),
         identity: ondisk::uuid(&header.parent_unique_id),
     }

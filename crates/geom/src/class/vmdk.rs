@@ -16,9 +16,9 @@
 //! runs, so it is never off.
 //!
 //! # Limits
-//! An extent that is named by a descriptor is `unknown` by itself, as is one that was not closed;
-//! the descriptor of a snapshot is not followed. A `COWD` or seSparse extent does not say if it has
-//! a parent; as snapshots have, its absent grains are not taken for zeros. Limits are QEMU's.
+//! An extent that is named by a descriptor is `unknown` by itself, as is one that was not closed. A
+//! `COWD` or seSparse extent does not say if it has a parent: by itself, its absent grains are not
+//! taken for zeros. What it lacks is said by the descriptor that names it. Limits are QEMU's.
 //!
 //! # Sources
 //! VMware "Virtual Disk Format 5.0": The Descriptor File, Hosted Sparse Extent Header, Grain
@@ -31,16 +31,15 @@ use super::container::{
 };
 use crate::base::topology::{FirstWrite, Translation};
 use crate::format::{Format, FormatKind, Inside, Reference, Sign};
+use crate::mapping::extents::Extents;
 use crate::mapping::geom::Extent;
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
-use extents::Extents;
 use grains::Grains;
 use se_sparse::SeSparse;
 use std::sync::Arc;
 
 mod descriptor;
-mod extents;
 mod grains;
 mod header;
 mod se_sparse;

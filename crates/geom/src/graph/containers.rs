@@ -6,8 +6,9 @@ use crate::base::topology::Topology;
 use crate::class::{Claim, Member, gpt, mbr};
 use crate::format::{Inside, Reference};
 use crate::graph::Provider;
-use crate::mapping::geom::Geom;
+use crate::mapping::geom::{Geom, Part};
 use crate::mapping::route::Route;
+use crate::mapping::segments::{Places, Segments};
 use crate::probe::Probe;
 use crate::registry::recognises;
 use std::sync::Arc;
@@ -33,6 +34,20 @@ pub(super) struct Waiting {
     geom: Arc<dyn Geom>,
     /// Its references, and the disks that they name.
     named: Vec<(Reference, Id)>,
+}
+
+/// Provider that a container stands on, as it stands on it.
+struct Beneath {
+    id: Id,
+    topology: Topology,
+    route: Route,
+}
+
+impl Beneath {
+    /// The provider `id` as it is.
+    fn of(id: Id, provider: &Provider) -> Beneath {
+        Beneath { id, topology: provider.topology.clone(), route: provider.route.clone() }
+    }
 }
 
 impl Graph {
@@ -67,7 +82,7 @@ impl Graph {
         };
         let disks: Vec<Option<Id>> = named.iter().map(here).collect();
         if named.is_empty() {
-            self.add_contents(id, class, &geom, &[]);
+            self.add_contents(id, class, &geom, Vec::new());
         } else if disks.iter().all(Option::is_some) {
             let named = named.into_iter().zip(disks.into_iter().flatten()).collect();
             self.waiting.push(Waiting { id, class, geom, named });
@@ -101,13 +116,80 @@ impl Graph {
             self.providers[own.id].findings.extend(others);
             return self.add_part_of_contents(own.id, own.class, &own.geom, &[]);
         }
-        let beneath: Vec<Id> = own.named.iter().map(|(_, disk)| self.disk(*disk)).collect();
-        let lengths: Vec<u64> =
-            beneath.iter().map(|&id| self.providers[id].route.length()).collect();
-        let seen = beneath.iter().all(|&id| self.providers[id].seen);
+        let beneath = self.beneath(&own);
+        let lengths: Vec<u64> = beneath.iter().map(|below| below.route.length()).collect();
+        let seen = beneath.iter().all(|below| self.providers[below.id].seen);
+        self.note_short_extents(&own, &lengths);
         match own.geom.over(&lengths).filter(|_| seen) {
-            Some(geom) => self.add_contents(own.id, own.class, &geom, &beneath),
+            Some(geom) => self.add_contents(own.id, own.class, &geom, beneath),
             None => self.add_part_of_contents(own.id, own.class, &own.geom, &[]),
+        }
+    }
+
+    /// The disks that the references of a container lead to. What a file of several lacks is in its
+    /// part of another one, or zero: that is known here alone.
+    fn beneath(&mut self, own: &Waiting) -> Vec<Beneath> {
+        let disks = own.named.iter().map(|(_, disk)| self.disk(*disk));
+        let disks = disks.map(|id| Beneath::of(id, &self.providers[id]));
+        let mut beneath: Vec<Beneath> = disks.collect();
+        for (nth, part) in own.geom.parts().iter().enumerate().filter(|(_, part)| part.is_sparse) {
+            if let Some(joined) = self.over_part(nth, part, &beneath) {
+                // That it has no parent of its own is no loss any more.
+                let findings = &mut self.providers[own.named[nth].1].findings;
+                findings.retain(|finding| *finding.rule != finding::INCOMPLETE);
+                beneath[nth] = joined;
+            }
+        }
+        beneath
+    }
+
+    /// The contents of file `nth` of several, over their part of another one of `all`; `None` for a
+    /// provider that is not the contents of a container.
+    fn over_part(&self, nth: usize, part: &Part, all: &[Beneath]) -> Option<Beneath> {
+        let id = all.get(nth)?.id;
+        let contents = &self.providers[id];
+        let file = contents.parents.first().filter(|_| contents.is_contents)?;
+        let (file, geom) = (&self.providers[*file], contents.route.set()?.geom);
+        let mut below = vec![file.route.clone()];
+        let mut under = vec![file.topology.clone()];
+        let parent = part.parent.and_then(|(nth, start)| Some((all.get(nth)?, start)));
+        let room = |(parent, start): (&Beneath, u64)| parent.route.length().saturating_sub(start);
+        let length = parent.map_or(0, room).min(part.length);
+        if let Some((parent, start)) = parent {
+            let range = [(length, Places::Striped(0, vec![(0, start)]))];
+            if let Some(range) = Segments::new(String::new(), range) {
+                let range: Arc<dyn Geom> = Arc::new(range);
+                let on = std::slice::from_ref(&parent.route);
+                below.push(Route::new(&range, 0, length, on));
+                under.push(parent.topology.shift(start, length));
+            }
+        }
+        let geom = geom.over_parent(length)?;
+        let length = contents.route.length();
+        let route = Route::with_tables(&geom, 0, length, &below, &self.stores);
+        Some(Beneath { id, topology: geom.topology(0, &under), route })
+    }
+
+    /// Adds findings about extents that have less than a descriptor says, by their lengths in
+    /// bytes.
+    fn note_short_extents(&mut self, own: &Waiting, lengths: &[u64]) {
+        let extents = own.geom.parts().into_iter().zip(lengths).zip(&own.named);
+        let ends = |part: &Part| part.within.saturating_add(part.length);
+        let short = extents.filter(|((part, length), _)| ends(part) > **length);
+        let short: Vec<_> = short.collect();
+        for (nth, ((part, length), (reference, _))) in short.iter().take(SAID).enumerate() {
+            let Reference { role, name, .. } = reference;
+            let more = match short.len() - SAID.min(short.len()) {
+                more @ 1.. if nth + 1 == SAID => format!(" (and {more} more are too short)"),
+                _ => String::new(),
+            };
+            let message = format!(
+                "its {role} '{name}' has {length} bytes, and is to have {}{more}: what is behind its end cannot be read",
+                ends(part)
+            );
+            let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message);
+            let fix = "copy it again: what is missing is not in these files";
+            self.providers[own.id].findings.push(finding.fix(fix));
         }
     }
 
@@ -145,17 +227,23 @@ impl Graph {
                 more @ 1.. if nth + 1 == SAID => format!(" (nor are {more} more)"),
                 _ => String::new(),
             };
-            let message = format!(
-                "its {role}, which it calls '{name}', is not here{more}: the disk in it is not looked into"
-            );
-            let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
+            let refused = self.providers[id].refused.iter().find(|(other, _)| other == name);
+            let message = match refused {
+                Some((_, why)) => format!(
+                    "its {role} '{name}' is not followed: {why}{more}: the disk in it is not looked into"
+                ),
+                None => format!(
+                    "its {role}, which it calls '{name}', is not here{more}: the disk in it is not looked into"
+                ),
+            };
             // One without a name can only be named.
-            let is_named = reference.identity.as_ref() != Some(name);
+            let is_named = reference.identity.as_ref() != Some(name) && refused.is_none();
+            let finding = Finding::new(&finding::BLIND, Severity::Warning, 0, message);
             let fix = if is_named { Fix::Follow } else { "name it too: IMAGE,FILE".into() };
             self.providers[id].findings.push(finding.fix(fix));
         }
         let first = self.providers.len();
-        self.add_contents(id, class, geom, &[]);
+        self.add_contents(id, class, geom, Vec::new());
         self.providers[first..].iter_mut().for_each(|contents| contents.seen = false);
     }
 
@@ -176,7 +264,13 @@ impl Graph {
     }
 
     /// Adds the contents of the container that `id` is, over `beneath` for what is not in it.
-    fn add_contents(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>, beneath: &[Id]) {
+    fn add_contents(
+        &mut self,
+        id: Id,
+        class: &'static str,
+        geom: &Arc<dyn Geom>,
+        beneath: Vec<Beneath>,
+    ) {
         if self.full(id) {
             return;
         }
@@ -188,11 +282,11 @@ impl Graph {
             return;
         }
         let Some(slot) = geom.providers().into_iter().next() else { return };
-        let parents = [&[id], beneath].concat();
-        let below: Vec<Route> =
-            parents.iter().map(|&id| self.providers[id].route.clone()).collect();
-        let under: Vec<Topology> =
-            parents.iter().map(|&id| self.providers[id].topology.clone()).collect();
+        let mut all = vec![Beneath::of(id, &self.providers[id])];
+        all.extend(beneath);
+        let parents: Vec<Id> = all.iter().map(|below| below.id).collect();
+        let (under, below): (Vec<Topology>, Vec<Route>) =
+            all.into_iter().map(|below| (below.topology, below.route)).unzip();
         let parent = &self.providers[id];
         let mut topology = geom.topology(0, &under);
         let route = Route::with_tables(geom, 0, slot.length, &below, &self.stores);

@@ -62,6 +62,8 @@ pub struct Provider {
     pub unknown: Option<u64>,
     /// Disks that have what containers on this one name, by that name.
     pub references: Vec<(String, Id)>,
+    /// Names in containers on this one that lead nowhere, and the reason for each.
+    pub refused: Vec<(String, String)>,
     /// Format that it has, whatever it looks like; `None` to find out.
     pub format: Option<String>,
     /// True if it is here for a container that names it: what is on it is shown there.
@@ -100,6 +102,7 @@ impl Provider {
             seen: true,
             unknown: None,
             references: Vec::new(),
+            refused: Vec::new(),
             format: None,
             is_backing: false,
             route,
@@ -194,6 +197,9 @@ pub struct Disk {
     /// Disks that have what a container on this one names: the name as it has it, and the disk's
     /// index among all.
     pub references: Vec<(String, usize)>,
+    /// Names in a container on this one that were not followed though names are, and the reason for
+    /// each.
+    pub refused: Vec<(String, String)>,
     /// Format that it has, as blkid and QEMU call it, whatever it looks like: `raw`, `qcow2`.
     /// `None` to find out.
     pub format: Option<String>,
@@ -211,6 +217,7 @@ impl Disk {
             nop: None,
             findings: Vec::new(),
             references: Vec::new(),
+            refused: Vec::new(),
             format: None,
         }
     }

@@ -40,6 +40,20 @@ pub trait Geom: Send + Sync {
         None
     }
 
+    /// Parts of the disk that its references hold, in their order, for a descriptor of several
+    /// files; a reference behind them is the parent of some. None for any other container.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+
+    /// The same contents of a container over a parent of so many bytes, whatever it knows of one
+    /// itself: what has no place in its file is there, and zero behind its end. `None` for a geom
+    /// that is not the contents of a container.
+    fn over_parent(&self, length: u64) -> Option<Arc<dyn Geom>> {
+        let _ = length;
+        None
+    }
+
     /// The consumer and the byte there of copy `nth` of the run at `offset`, which [`Geom::map`]
     /// answered with [`Extent::Copies`]. Copies of one run are asked for in this order.
     fn copy(&self, slot: usize, offset: u64, nth: usize) -> (usize, u64) {
@@ -101,6 +115,20 @@ pub trait Geom: Send + Sync {
     fn table(&self) -> Option<&Slices> {
         None
     }
+}
+
+/// Part of a disk that one file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Length of the part in bytes.
+    pub length: u64,
+    /// First byte of the part in the file.
+    pub within: u64,
+    /// True if the file may lack some of it, which is then in its parent, or zero.
+    pub is_sparse: bool,
+    /// Number of the reference that is its parent, from 0, and the first byte of the part there.
+    /// One that has a parent of its own comes before those that stand on it.
+    pub parent: Option<(usize, u64)>,
 }
 
 /// Arrangement of a set over its members, in the words of its own system.

@@ -2,11 +2,14 @@
 //! says a block has.
 //!
 //! # Sources
-//! RFC 1951 (deflate), RFC 1950 (zlib), RFC 8878 (Zstandard).
+//! RFC 1951 (deflate), RFC 1950 (zlib), RFC 8878 (Zstandard); `unpack/adc.rs`, `unpack/xz.rs`.
 
 use crate::base::error::Errno;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
+
+mod adc;
+pub(crate) mod xz;
 
 /// Method by which a block is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,14 @@ pub enum Packing {
     Zlib,
     /// A Zstandard frame (RFC 8878).
     Zstd,
+    /// A bzip2 stream, as a dmg has it.
+    Bzip2,
+    /// Apple Data Compression, as an old dmg has it.
+    Adc,
+    /// An LZFSE stream, as a dmg has it.
+    Lzfse,
+    /// An xz stream of LZMA2, as a dmg has it.
+    Xz,
 }
 
 impl Packing {
@@ -34,8 +45,20 @@ impl Packing {
                     ruzstd::decoding::StreamingDecoder::new(&mut source).map_err(|_| Errno::Io)?;
                 frame.read_exact(block).map_err(|_| Errno::Io)
             }
+            Packing::Bzip2 => fill(bzip2::bufread::BzDecoder::new(stored), block),
+            Packing::Adc => adc::unpack(stored, block),
+            Packing::Lzfse => {
+                let mut decoder = lzfse_rust::LzfseRingDecoder::default();
+                fill(decoder.reader_bytes(stored), block)
+            }
+            Packing::Xz => xz::unpack(stored, block),
         }
     }
+}
+
+/// Fills `block` from a stream.
+fn fill(mut stream: impl Read, block: &mut [u8]) -> Result<(), Errno> {
+    stream.read_exact(block).map_err(|_| Errno::Io)
 }
 
 fn inflate(mut stream: Decompress, stored: &[u8], block: &mut [u8]) -> Result<(), Errno> {
@@ -83,5 +106,54 @@ mod tests {
         assert_eq!(Packing::Zstd.unpack(frame, &mut [0; 9]), Err(Errno::Io));
         assert_eq!(Packing::Zstd.unpack(&frame[..10], &mut block), Err(Errno::Io));
         assert_eq!(Packing::Zstd.unpack(b"not a frame at all", &mut block), Err(Errno::Io));
+    }
+
+    /// Streams of `trueline` by their own tools: `bzip2`, `xz --check=crc32`, LZFSE's block that is
+    /// not packed, and ADC.
+    const STREAMS: [(Packing, &[u8]); 4] = [
+        (
+            Packing::Bzip2,
+            b"BZh91AY&SY\xc8\0\xa9\xd4\0\0\x03\x01\x80\x02%\x16\0 \x001\x0c\x01\r\x1e\xa7\xa8\x86\x8e>.\xe4\x8ap\xa1!\x90\x01S\xa8",
+        ),
+        (
+            Packing::Xz,
+            b"\xfd7zXZ\0\0\x01i\"\xde6\x02\0!\x01\x16\0\0\0t/\xe5\xa3\x01\0\x07trueline\0\xa4\x8e\xa2\xcc\0\x01\x1c\x08D`*\xc8\x90B\x99\r\x01\0\0\0\0\x01YZ",
+        ),
+        (Packing::Lzfse, b"bvx-\x08\0\0\0truelinebvx$"),
+        (Packing::Adc, b"\x87trueline"),
+    ];
+
+    #[test]
+    fn streams_of_a_dmg_are_unpacked_and_damage_is_an_error() {
+        for (packing, stream) in STREAMS {
+            let mut block = [0; 8];
+            assert_eq!(packing.unpack(stream, &mut block), Ok(()), "{packing:?}");
+            assert_eq!(&block, b"trueline", "{packing:?}");
+            assert_eq!(packing.unpack(stream, &mut [0; 9]), Err(Errno::Io), "{packing:?}");
+            assert_eq!(packing.unpack(b"", &mut block), Err(Errno::Io), "{packing:?}");
+            assert_eq!(packing.unpack(b"not a stream", &mut block), Err(Errno::Io), "{packing:?}");
+        }
+    }
+
+    /// A stream with one byte changed, or cut off, or longer than it is: no more is made than the
+    /// block, and nothing panics.
+    #[test]
+    fn hostile_streams_end() {
+        let plain: Vec<u8> = (0..40_000_u32).map(|n| (n * n / 700).to_le_bytes()[0]).collect();
+        let mut packed = Vec::new();
+        lzfse_rust::encode_bytes(&plain, &mut packed).expect("a stream");
+        let mut block = vec![0; plain.len()];
+        assert_eq!(Packing::Lzfse.unpack(&packed, &mut block), Ok(()));
+        assert!(block == plain);
+        for (packing, stream) in STREAMS.into_iter().chain([(Packing::Lzfse, &packed[..])]) {
+            for at in 0..stream.len().min(200) {
+                for change in [0x01, 0x40, 0x80, 0xff] {
+                    let mut hostile = stream.to_vec();
+                    hostile[at] ^= change;
+                    let _ = packing.unpack(&hostile, &mut block);
+                }
+                let _ = packing.unpack(&stream[..at], &mut block);
+            }
+        }
     }
 }

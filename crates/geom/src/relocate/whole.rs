@@ -46,7 +46,7 @@ pub struct Planned {
 pub enum Obstacle {
     /// Refusal for a table or a partition.
     Refused(Refusal),
-    /// Want of room.
+    /// Want of room for all.
     Room(Room),
 }
 

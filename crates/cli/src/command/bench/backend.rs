@@ -143,6 +143,11 @@ impl Backend {
         }
     }
 
+    /// The kind of the container that it is the disk of; `None` for anything else.
+    pub(super) fn container(&self) -> Option<&'static str> {
+        self.provider().filter(|provider| provider.is_contents).map(|provider| provider.class)
+    }
+
     /// Length in bytes; 0 for a directory.
     pub(super) fn length(&self) -> u64 {
         self.provider().map_or(0, |provider| provider.topology.length)

@@ -38,6 +38,23 @@ pub(super) fn warnings(
     all
 }
 
+/// The notes that a target is the disk in a container, where others that it is compared with are of
+/// another kind: its tables are read besides.
+pub(super) fn containers(variants: &[Variant]) -> Vec<String> {
+    let kind = |variant: &Variant| variant.backend.borrow().container();
+    let first = variants.first().and_then(kind);
+    let mut all: Vec<String> = Vec::new();
+    for variant in variants.iter().filter(|_| variants.iter().any(|other| kind(other) != first)) {
+        let Some(kind) = kind(variant) else { continue };
+        let target = escape::plain(&variant.target);
+        let note = format!(
+            "{target}: the disk in a {kind} is measured, and its tables with it; others here are of another kind"
+        );
+        all.extend(Some(note).filter(|note| !all.contains(note)));
+    }
+    all
+}
+
 /// The warning that most bytes of the files are still in the host's memory at the end, and cost the
 /// drive nothing.
 fn of_host(args: &Bench, kind: &WorkloadKind, variant: &Variant, bytes: u64) -> Option<String> {

@@ -9,6 +9,7 @@ use crate::progress;
 use indicatif::ProgressBar;
 use line::{Ending, Line};
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::study::{Failure as RowFailure, Lab, PointJob};
@@ -26,6 +27,7 @@ struct PointCounts {
 }
 
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
+    refuse_twice(&args.rows.files)?;
     let mut labs = named(&args.rows, "lab sweep")?;
     if args.unlimited {
         labs = labs.into_iter().map(Lab::unbounded).collect();
@@ -67,6 +69,20 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     }
     let is_good = is_whole && swept.failures.is_empty() && counts.failed == 0;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Refuses a lab that was named twice: each of its points would have two lines.
+fn refuse_twice(files: &[PathBuf]) -> Result<(), Failure> {
+    let places: Vec<PathBuf> =
+        files.iter().map(|file| file.canonicalize().unwrap_or_else(|_| file.clone())).collect();
+    let is_second = |at: &usize| places[..*at].contains(&places[*at]);
+    match (0..places.len()).find(is_second) {
+        None => Ok(()),
+        Some(at) => {
+            let lab = files[at].display();
+            Err(Failure::Message(format!("lab sweep {lab}: it is named twice")))
+        }
+    }
 }
 
 /// Refuses rows that were named and have no sweep, and a selection in which none has.

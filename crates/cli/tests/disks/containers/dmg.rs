@@ -1,7 +1,9 @@
 //! UDIF images, which no tool here writes, written by hand, and read by QEMU as well.
 
 use super::{compare_bytes, opened, raw_disk, sh};
+use crate::oracle::missing_of;
 use crate::recipe::Scratch;
+use crate::skip::skip;
 use std::fs;
 
 const SECTOR: u64 = 512;
@@ -37,28 +39,21 @@ fn table(first: u64, chunks: &[(u32, u64, u64, u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn a_dmg_is_the_disk_that_qemu_has_of_it() {
-    let Some(here) = raw_disk("dmg") else { return };
-    let raw = fs::read(here.path().join("raw")).expect("the raw disk");
+/// A file of chunks of the raw disk: of its table of partitions, and behind it of the rest, as
+/// macOS has them apart. `pack` makes a chunk of bytes, by its number: its type, and its bytes in
+/// the file.
+fn image(here: &Scratch, raw: &[u8], pack: impl Fn(usize, &[u8]) -> (u32, Vec<u8>)) -> Vec<u8> {
     let mut file = Vec::new();
     let mut tables = Vec::new();
-    // The table of partitions, and behind it the rest, as macOS has them apart. Of the rest every
-    // fourth chunk is plain.
     for (first, bytes) in [(0, &raw[..40 * 512]), (40, &raw[40 * 512..])] {
         let mut chunks = Vec::new();
         for (nth, chunk) in bytes.chunks(CHUNK).enumerate() {
             let sector = (nth * CHUNK) as u64 / SECTOR;
             let (count, at) = (chunk.len() as u64 / SECTOR, file.len() as u64);
-            let (kind, stored) = match nth % 4 {
-                _ if chunk.iter().all(|&byte| byte == 0) => (u32::from(nth % 2 == 0) * 2, vec![]),
-                3 => (1, chunk.to_vec()),
-                _ => (0x8000_0005, zlib(&here, chunk)),
-            };
+            let (kind, stored) = pack(nth, chunk);
             chunks.push((kind, sector, count, at, stored.len() as u64));
             file.extend(stored);
         }
-        assert!(first == 0 || (0..3).all(|kind| chunks.iter().any(|chunk| chunk.0 == kind)));
         tables.push(table(first, &chunks));
     }
     let mut list = String::from(
@@ -67,7 +62,7 @@ fn a_dmg_is_the_disk_that_qemu_has_of_it() {
     );
     for table in &tables {
         fs::write(here.path().join("table"), table).expect("a scratch file");
-        let data = sh(&here, "base64 -w 52 table");
+        let data = sh(here, "base64 -w 52 table");
         list += &format!(
             "<dict>\n<key>Attributes</key>\n<string>0x0050</string>\n<key>Data</key>\n\
              <data>\n{data}</data>\n<key>Name</key>\n<string>a &amp; b</string>\n</dict>\n"
@@ -84,10 +79,93 @@ fn a_dmg_is_the_disk_that_qemu_has_of_it() {
     put(216, &[at.to_be_bytes(), (list.len() as u64).to_be_bytes()].concat());
     put(488, &[&[0, 0, 0, 1][..], &sectors.to_be_bytes()].concat());
     file.extend(trailer);
+    file
+}
+
+#[test]
+fn a_dmg_is_the_disk_that_qemu_has_of_it() {
+    let Some(here) = raw_disk("dmg") else { return };
+    let raw = fs::read(here.path().join("raw")).expect("the raw disk");
+    // Every fourth chunk is plain.
+    let file = image(&here, &raw, |nth, chunk| match nth % 4 {
+        _ if chunk.iter().all(|&byte| byte == 0) => (u32::from(nth % 2 == 0) * 2, vec![]),
+        3 => (1, chunk.to_vec()),
+        _ => (0x8000_0005, zlib(&here, chunk)),
+    });
     fs::write(here.path().join("made.dmg"), file).expect("a scratch file");
     sh(&here, "qemu-img convert -f dmg -O raw made.dmg back; cmp raw back");
     let (graph, audit) = opened(&here, "made.dmg");
     let is_of_file = |rule| ["TL0001", "TL0019", "TL0030"].contains(&rule);
     assert!(!audit.findings.iter().any(|(_, f)| is_of_file(f.rule.id)), "{:?}", audit.findings);
+    compare_bytes(&here, &graph);
+}
+
+/// Apple Data Compression of `plain`: runs of one byte as copies, the rest as it is.
+fn adc(plain: &[u8]) -> Vec<u8> {
+    let (mut packed, mut at, mut kept) = (Vec::new(), 0, 0);
+    let keep = |packed: &mut Vec<u8>, bytes: &[u8]| {
+        for part in bytes.chunks(128) {
+            packed.push(0x80 | u8::try_from(part.len() - 1).expect("at most 127"));
+            packed.extend(part);
+        }
+    };
+    while at < plain.len() {
+        let back = |back: usize| {
+            let same = (at..plain.len().min(at + 67)).take_while(|&n| plain[n] == plain[n - back]);
+            same.count()
+        };
+        let far = if at >= 300 { back(300) } else { 0 };
+        let near = if at > 0 { back(1) } else { 0 };
+        let (back, length) = if far > near { (300, far) } else { (1, near) };
+        if length < 4 {
+            at += 1;
+            continue;
+        }
+        keep(&mut packed, &plain[kept..at]);
+        let [high, low] = u16::to_be_bytes(back - 1);
+        match u8::try_from(length).expect("at most 67") {
+            short @ ..=18 => packed.extend([(short - 3) << 2 | high, low]),
+            long => packed.extend([0x40 | (long - 4), high, low]),
+        }
+        at += length;
+        kept = at;
+    }
+    keep(&mut packed, &plain[kept..]);
+    packed
+}
+
+/// Chunks by every way that macOS packs them, or packed them once. 7-Zip knows them all.
+#[test]
+fn a_dmg_is_the_disk_that_7zip_has_of_it() {
+    let Some(here) = raw_disk("dmg-packed") else { return };
+    if let Some(missing) = missing_of(["7zz", "bzip2", "xz"]) {
+        return skip(&format!("no {missing} here"));
+    }
+    let raw = fs::read(here.path().join("raw")).expect("the raw disk");
+    let by = |command: &str, plain: &[u8]| {
+        fs::write(here.path().join("plain"), plain).expect("a scratch file");
+        sh(&here, &format!("{command} -c plain >packed"));
+        fs::read(here.path().join("packed")).expect("a file that was made")
+    };
+    let made = image(&here, &raw, |nth, chunk| match nth % 6 {
+        0 => (0x8000_0004, adc(chunk)),
+        1 => (0x8000_0006, by("bzip2", chunk)),
+        2 => {
+            let mut packed = Vec::new();
+            lzfse_rust::encode_bytes(chunk, &mut packed).expect("an LZFSE stream");
+            (0x8000_0007, packed)
+        }
+        3 => (0x8000_0008, by("xz", chunk)),
+        4 => (0x8000_0008, by("xz --block-size=100000 --check=sha256", chunk)),
+        _ => (0x8000_0005, zlib(&here, chunk)),
+    });
+    fs::write(here.path().join("made.dmg"), made).expect("a scratch file");
+    sh(
+        &here,
+        "mkdir out; 7zz x -y -oout made.dmg >/dev/null
+        test $(ls out | wc -l) = 2; cat out/* >back; cmp raw back",
+    );
+    let (graph, audit) = opened(&here, "made.dmg");
+    assert!(!audit.findings.iter().any(|(_, f)| f.rule.id == "TL0019"), "{:?}", audit.findings);
     compare_bytes(&here, &graph);
 }

@@ -1,6 +1,6 @@
 //! Metadata region of a VHDX: items by GUID.
 
-use super::super::container::{NotFollowed, from_windows};
+use super::super::container::{NotFollowed, from_somewhere};
 use super::layout::{Region, guid};
 use super::log::Overlay;
 use super::{KIND, MIB};
@@ -232,7 +232,7 @@ impl<'a> Items<'a> {
         let name = ["relative_path", "absolute_win32_path", "volume_path"].iter().find_map(of);
         Reference {
             role: "parent",
-            name: name.map_or_else(|| "unnamed".into(), |path| from_windows(path)),
+            name: name.map_or_else(|| "unnamed".into(), |path| from_somewhere(path)),
             format: Some(KIND.name.into()),
             identity: of(&"parent_linkage")
                 .map(|id| id.trim_matches(['{', '}']).to_ascii_lowercase()),

@@ -1,10 +1,11 @@
 //! Descriptors: text that names the extents of a disk, in a file of its own or in an extent.
 
-use super::super::container::NotFollowed;
-use super::extents::Extents;
+use super::super::container::{NotFollowed, from_somewhere};
 use super::{Body, Image, KIND, SECTOR};
 use crate::base::ondisk;
 use crate::format::Reference;
+use crate::mapping::extents::{Extents, Run};
+use crate::mapping::geom::Part;
 use crate::probe::Probe;
 
 const FIRST_LINE: &[u8] = b"# Disk DescriptorFile";
@@ -109,7 +110,8 @@ impl Descriptor {
     pub(super) fn parent(&self) -> Option<Reference> {
         Some(Reference {
             role: "parent",
-            name: self.parent.clone().filter(|_| self.has_parent())?,
+            // ESX has all of its path; the content ID tells if the last part of that is the parent.
+            name: from_somewhere(self.parent.as_deref().filter(|_| self.has_parent())?),
             format: Some(KIND.name.into()),
             identity: self.parent_content.clone(),
         })
@@ -134,27 +136,38 @@ impl Descriptor {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// The disk of its extents, and their files.
+    /// The disk of its extents, and their files; behind these the parent of a snapshot.
     ///
     /// Errors: the reason for which the disk that it describes is not followed.
     fn disk(&self) -> Result<(Extents, Vec<Reference>), NotFollowed> {
         let lines =
             self.extents.as_ref().ok_or(NotFollowed("a descriptor with an extent of no size"))?;
-        if self.has_parent() {
-            return Err(NotFollowed(
-                "the descriptor of a snapshot: its data are in its parent and in the extent that it names",
-            ));
+        let parent = self.parent();
+        if self.has_parent() && parent.is_none() {
+            return Err(NotFollowed("the descriptor of a snapshot that does not name its parent"));
         }
         let files: Result<Vec<Option<Reference>>, _> = lines.iter().map(Line::reference).collect();
-        // Where an extent begins in a file of VMware's own format, its tables say.
-        let start = |line: &Line| match line.reference() {
-            Ok(Some(_)) if line.is_plain() => Some(line.start),
-            Ok(Some(_)) => Some(0),
-            _ => None,
-        };
-        let runs = lines.iter().map(|line| (line.bytes, start(line))).collect();
-        let disk = Extents::new(runs).ok_or(NotFollowed("a descriptor without extents"))?;
-        Ok((disk, files?.into_iter().flatten().collect()))
+        let files: Vec<Option<Reference>> = files?;
+        let count = files.iter().flatten().count();
+        let (mut runs, mut parts, mut at) = (Vec::new(), Vec::new(), 0);
+        for (line, file) in lines.iter().zip(&files) {
+            // Where an extent begins in a file of VMware's own format, its tables say.
+            let within = if line.is_plain() { line.start } else { 0 };
+            let place = file.is_some().then_some((parts.len(), within));
+            runs.push(Run { bytes: line.bytes, place });
+            if place.is_some() {
+                let parent = parent.is_some().then_some((count, at));
+                let (length, is_sparse) = (line.bytes, !line.is_plain());
+                parts.push(Part { length, within, is_sparse, parent });
+            }
+            // Too large a sum is refused below.
+            at = at.saturating_add(line.bytes);
+        }
+        let disk = Extents::new(runs, parts).ok_or(NotFollowed("a descriptor without extents"))?;
+        if disk.has_too_many_tables() {
+            return Err(NotFollowed("a descriptor with more sparse extents than are joined"));
+        }
+        Ok((disk, files.into_iter().flatten().chain(parent).collect()))
     }
 }
 

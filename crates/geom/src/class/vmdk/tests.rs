@@ -351,7 +351,7 @@ fn what_a_descriptor_names_is_said() {
     // A disk of zeros is one, without a file.
     assert_eq!(read(&opened(alone("RW 8 ZERO\n")), 0, 4096), Ok(vec![0; 4096]));
     let child = descriptor("12345678", "RW 8 VMFSSPARSE \"d-delta.vmdk\"\n");
-    assert!(reason(child).expect("a reason").contains("snapshot"));
+    assert!(reason(child).expect("a reason").contains("does not name its parent"));
     for (lines, part) in [
         ("", "without extents"),
         ("RW 0 ZERO\n", "without extents"),
@@ -398,6 +398,8 @@ fn an_extent_of_several_is_read_through_its_descriptor() {
     let it = opened_on(text, "d", whole(&extent));
     assert!(read(&it, 0, 8 * GRAIN).unwrap() == [expected(), vec![0; 4 * GRAIN]].concat());
 }
+
+mod snapshots;
 
 #[test]
 fn nothing_panics() {

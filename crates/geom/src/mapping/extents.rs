@@ -1,41 +1,58 @@
-//! Extents of a disk in files of their own, one after another, as a descriptor lists them.
+//! Disk of extents in files of their own, one after another, as a descriptor lists them.
 
 use crate::base::topology::Topology;
 use crate::mapping::geom;
-use crate::mapping::geom::{Geom, Op, Slot};
+use crate::mapping::geom::{Geom, Op, Part, Slot};
 use crate::mapping::segments::{Places, Segments};
 use std::sync::Arc;
 
+/// Extents with tables that a disk may have, each of which takes memory for pages of them; more
+/// files are not followed to.
+const MOST_SPARSE: usize = 256;
+
 const READ_ONLY: &str = "the contents of a container are read, not written";
 
+/// Run of a disk in one file.
+pub(crate) struct Run {
+    /// Bytes of it on the disk.
+    pub(crate) bytes: u64,
+    /// Number of the reference that has it, from 0, and its first byte there; none for zeros.
+    pub(crate) place: Option<(usize, u64)>,
+}
+
 /// Disk of extents, of which the files are not here: [`Geom::over`] is the disk once they are.
-pub(super) struct Extents {
-    /// Bytes of each extent, and the byte of its file at which it begins; no file for zeros.
-    runs: Vec<(u64, Option<u64>)>,
+pub(crate) struct Extents {
+    runs: Vec<Run>,
+    parts: Vec<Part>,
     length: u64,
 }
 
 impl Extents {
-    /// The disk of these extents; `None` if it would be empty or too large.
-    pub(super) fn new(runs: Vec<(u64, Option<u64>)>) -> Option<Extents> {
-        let length = runs.iter().try_fold(0u64, |sum, (bytes, _)| sum.checked_add(*bytes))?;
-        (length > 0).then_some(Extents { runs, length })
+    /// The disk of these runs, of which references have `parts`; `None` if it would be empty or too
+    /// large.
+    pub(crate) fn new(runs: Vec<Run>, parts: Vec<Part>) -> Option<Extents> {
+        let length = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.bytes))?;
+        (length > 0).then_some(Extents { runs, parts, length })
     }
 
-    /// The disk over files of these lengths, in the order of the extents that have one.
+    /// True if more of its files have tables than are joined.
+    pub(crate) fn has_too_many_tables(&self) -> bool {
+        self.parts.iter().filter(|part| part.is_sparse).count() > MOST_SPARSE
+    }
+
+    /// The disk over files of these lengths, in the order of the references.
     fn joined(&self, lengths: &[u64]) -> Option<Segments> {
-        // The descriptor itself is the first consumer.
-        let mut files = (1..).zip(lengths);
         let mut parts: Vec<(u64, Places)> = Vec::new();
-        for &(bytes, start) in &self.runs {
-            let Some(start) = start else {
+        for &Run { bytes, place } in &self.runs {
+            let Some((nth, start)) = place else {
                 parts.push((bytes, Places::Zero));
                 continue;
             };
-            let (consumer, length) = files.next()?;
+            let length = lengths.get(nth)?;
             // A file that is too short: what it has of its extent is there.
             let here = length.saturating_sub(start).min(bytes);
-            parts.push((here, Places::Striped(0, vec![(consumer, start)])));
+            // The descriptor itself is the first consumer.
+            parts.push((here, Places::Striped(0, vec![(nth + 1, start)])));
             parts.push((bytes - here, Places::Fail));
         }
         let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
@@ -64,6 +81,10 @@ impl Geom for Extents {
 
     fn read_only(&self, _slot: usize) -> Option<&'static str> {
         Some(READ_ONLY)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.parts.clone()
     }
 
     fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
