@@ -125,8 +125,7 @@ impl Graph {
     }
 
     fn taste_all(&mut self) {
-        let mut sets = Sets::new();
-        let mut next = 0;
+        let (mut sets, mut next) = (Sets::new(), 0);
         while next < self.providers.len() {
             self.taste_one(next, &mut sets);
             next += 1;

@@ -145,7 +145,7 @@ fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {
     Ok(Sequence { id, medium, sector, sizes: SIZES, stages: whole.stages.clone() })
 }
 
-/// Sequence in progress.
+/// Sequence that is in progress.
 struct Moving<'a> {
     typed: &'a Target,
     path: &'a Path,

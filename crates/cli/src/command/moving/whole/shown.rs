@@ -56,7 +56,7 @@ pub(super) fn plan(
     out.flush()
 }
 
-/// What the plan takes, in a sentence.
+/// Bytes and time of the plan, in a sentence.
 fn cost(typed: &Target, whole: &Whole) -> String {
     let moves: Vec<_> = whole.stages.iter().filter_map(|stage| stage.moved).collect();
     let bytes = moves.iter().fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
