@@ -4,6 +4,7 @@
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_geom::table::scheme::TableSite;
+use trueline_geom::table::types;
 use trueline_geom::table::{Entry, Refusal, Table};
 
 /// A partition, with the table that holds its entry.
@@ -49,12 +50,8 @@ impl Placed {
             return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
         }
         require_one_table(graph, on)?;
-        if let Some(label) = counts_from_elsewhere(graph, id) {
-            let found = format!("a BSD label in it counts from byte {} before it", label.origin);
-            return Err(Refusal::new(
-                found,
-                "make it again where the partition is to be: part backup, part destroy, part restore",
-            ));
+        if let Some(refusal) = bound(graph, id) {
+            return Err(refusal);
         }
         Ok(Placed { on, table, entry })
     }
@@ -79,7 +76,29 @@ pub(crate) fn require_one_table(graph: &Graph, on: Id) -> Result<(), Refusal> {
             "its table was written for sectors of another size, and begins elsewhere in those";
         return Err(Refusal::new(found, "see trueline explain TL0007"));
     }
+    // A hybrid image: its partitions are files of the file system around them.
+    if let Some(sign) = graph.providers[on].in_use().next() {
+        let found = format!("its partitions are ranges of the {} that all of it holds", sign.kind);
+        return Err(Refusal::new(found, "make the image anew"));
+    }
     Ok(())
+}
+
+/// The reason why partition `id` must stay where it is, although its table could be changed; `None`
+/// if it may move.
+pub(crate) fn bound(graph: &Graph, id: Id) -> Option<Refusal> {
+    if let Some(label) = counts_from_elsewhere(graph, id) {
+        return Some(Refusal::new(
+            format!("a BSD label in it counts from byte {} before it", label.origin),
+            "make it again where the partition is to be: part backup, part destroy, part restore",
+        ));
+    }
+    let kind = graph.providers[id].kind.filter(|&kind| types::is_described_elsewhere(kind))?;
+    let name = types::name(kind);
+    Some(Refusal::new(
+        format!("its type is {name}: a database of Windows says where its volumes begin"),
+        "move its volumes with Windows' own tools",
+    ))
 }
 
 /// The BSD label in partition `id` that counts from elsewhere, and could not be made to count from

@@ -73,7 +73,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     let Placed { on, table, entry } = placed;
     let p = &target.graph.providers[on];
     if args.align && (entry.partition.kind.is_extended() || target.table().is_some()) {
-        return align_container(&target, typed);
+        return align_container(args, target, typed);
     }
     let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.partition.start));
     if args.align && is_aligned {
@@ -146,32 +146,31 @@ fn with_room(args: &Options, typed: &Target, target: &WriteTarget, refusal: Refu
     }
 }
 
-/// Aligns a partition that only carries others: nothing to do if they are on the grain, else a
-/// refusal.
-fn align_container(target: &WriteTarget, typed: &Target) -> Result<ExitCode, Failure> {
+/// Aligns a partition that only carries others: nothing to do if they are on the grain, else they
+/// move inside of it. Logical ones move with the whole disk, for the extended partition has no room
+/// of its own.
+fn align_container(
+    args: &Options,
+    target: WriteTarget,
+    typed: &Target,
+) -> Result<ExitCode, Failure> {
     let graph = &target.graph;
     let mut inner = (0..graph.providers.len())
         .filter(|&id| id != target.id && within(graph, target.id, id))
         .map(|id| &graph.providers[id]);
-    match inner
-        .find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty())
-    {
-        None => {
-            say(&format!("{typed}: what it carries begins on the grain; nothing was moved"))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Some(p) => {
-            let found = format!("it carries partitions, and {} is off the grain", p.name);
-            Err(refuse(
-                "move",
-                typed,
-                &Refusal::new(
-                    found,
-                    "say with --to where it is to begin, so that they come out on it",
-                ),
-            ))
-        }
+    let off = inner
+        .find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty());
+    let Some(off) = off else {
+        say(&format!("{typed}: what it carries begins on the grain; nothing was moved"))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let is_extended = graph.providers[target.id].is_extended();
+    if let Some(table) = target.table().filter(|_| !is_extended) {
+        return whole::begin(args, typed, target, &table);
     }
+    let found = format!("it carries partitions, and {} is off the grain", off.name);
+    let advice = format!("all of the disk is put right by trueline move --align {}", typed.disks());
+    Err(refuse("move", typed, &Refusal::new(found, advice)))
 }
 
 /// The offset of `--to` in bytes: bytes, a size with a unit, or sectors with an `s` behind them.

@@ -163,3 +163,46 @@ fn without_room_the_least_that_makes_some_is_named() {
     done(directory, "move --align disk.img");
     assert!(done(directory, "check disk.img").contains("aligned"));
 }
+
+#[test]
+fn what_others_describe_stays_where_it_is() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 16 << 20);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t ms-ldm-data -b 63 -s 30657 disk.img");
+    assert!(refused(directory, "move --align disk.img#s1").contains("a database of Windows"));
+    let ran = run(directory, "move --align disk.img");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("s1 stays off the grain: its type is ms-ldm-data"));
+    // An image that is a file system and has a table besides.
+    for file in crate::lay_golden("iso9660-hybrid-mbr", directory) {
+        fs::rename(directory.join(file), directory.join("disk.img")).expect("a file");
+    }
+    for command in ["move --align disk.img", "move --to 120000 disk.img#s2"] {
+        let said = refused(directory, command);
+        assert!(said.contains("ranges of the iso9660 that all of it holds"), "{said}");
+    }
+}
+
+#[test]
+fn what_a_slice_carries_moves_inside_of_it() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 96 << 20);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t freebsd -b 63 -s 80m disk.img");
+    done(directory, "part create -s bsd disk.img#s1");
+    done(directory, "part add -t freebsd-ufs -b 16 -s 20m disk.img#s1");
+    done(directory, "part add -t freebsd-ufs -b 40977 -s 20m disk.img#s1");
+    let said = run(directory, "move --align disk.img");
+    assert!(
+        said.stderr.contains("no place is right for both s1a and s1b in it"),
+        "{}",
+        said.stderr
+    );
+    let said = done(directory, "move --align disk.img#s1");
+    assert!(said.ends_with("disk.img#s1: 2 partitions moved, 40 MiB\n"), "{said}");
+    let said = done(directory, "move --align disk.img");
+    assert!(said.ends_with("all on it begin on the grain; nothing was moved\n"), "{said}");
+}

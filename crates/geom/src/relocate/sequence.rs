@@ -13,7 +13,7 @@
 //! stage before. All numbers are little-endian.
 //!
 //! # Limits
-//! [`LONGEST`](super::LONGEST) bytes of a head. Every number is checked before it is used: a
+//! [`LONGEST`] bytes of a head. Every number is checked before it is used: a
 //! journal may be hostile.
 
 use super::journal::{BLOCK, Rest, blob, put_patches};

@@ -30,12 +30,15 @@ pub(crate) struct Medium {
     pub(crate) bytes: Mutex<(Vec<u8>, Cached)>,
     /// Whether each byte was read.
     pub(crate) looked: Mutex<Vec<bool>>,
+    /// First byte of every write, with what was left of the power then.
+    pub(crate) writes: Mutex<Vec<(u64, u64)>>,
 }
 
 impl Medium {
     pub(crate) fn new(bytes: Vec<u8>, power: &Arc<AtomicU64>) -> Medium {
         let looked = Mutex::new(vec![false; bytes.len()]);
-        Medium { power: power.clone(), bytes: Mutex::new((bytes, Vec::new())), looked }
+        let bytes = Mutex::new((bytes, Vec::new()));
+        Medium { power: power.clone(), bytes, looked, writes: Mutex::default() }
     }
 
     /// A medium that never fails.
@@ -96,6 +99,7 @@ impl Store for Medium {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.spend()?;
+        self.writes.lock().unwrap().push((offset, self.power.load(Ordering::Relaxed)));
         assert!(offset + bytes.len() as u64 <= self.length());
         self.bytes.lock().unwrap().1.push((usize::try_from(offset).unwrap(), bytes.to_vec()));
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, lay_over};
-use trueline_geom::base::store::Sparse;
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
@@ -214,6 +214,7 @@ impl Case {
         let after = planned(disk).unwrap();
         if goal == Goal::Forward {
             assert!(after.stages.is_empty(), "{}: {after:?}", self.name);
+            self.links(disk);
         } else {
             let table = |disk: &[u8]| -> Vec<Vec<u8>> {
                 let turns = self.sequence.stages.iter().flat_map(|stage| &stage.turn.was);
@@ -225,6 +226,46 @@ impl Case {
             assert_eq!(places(&after), places(&self.whole), "{}", self.name);
             assert_eq!(table(disk)[..1], table(&self.before)[..1], "{}", self.name);
         }
+    }
+
+    /// Every link of a chain covers its EBR and that one's partition.
+    fn links(&self, disk: &[u8]) {
+        let number =
+            |at: usize| u64::from(u32::from_le_bytes(disk[at..at + 4].try_into().unwrap()));
+        let sector = |sector: u64| usize::try_from(sector * SECTOR).unwrap();
+        let Some(slot) = (0..4).find(|slot| disk[446 + slot * 16 + 4] == 5) else { return };
+        let start = number(446 + slot * 16 + 8);
+        let mut at = start;
+        while disk[sector(at) + 462 + 4] == 5 {
+            let link = sector(at) + 462;
+            let next = start + number(link + 8);
+            let entry = sector(next) + 446;
+            let end = next + number(entry + 8) + number(entry + 12);
+            assert_eq!(next + number(link + 12), end, "{}: the link at {at}", self.name);
+            at = next;
+        }
+    }
+
+    /// Requests after which a table was being written: the crash points that matter most.
+    fn table_writes(&self) -> Vec<u64> {
+        const ALL: u64 = 1 << 40;
+        let power = Arc::new(AtomicU64::new(ALL));
+        let (medium, file) =
+            (Medium::new(self.before.clone(), &power), Medium::new(self.paper(), &power));
+        let (read, _, room) = Sequence::open(&file).unwrap();
+        let mut contents = |moved| Ok(rebased(moved));
+        run(&read, &medium, (&file, room), Goal::Forward, &mut contents, &mut |_| true).unwrap();
+        let turns = self.sequence.stages.iter().map(|stage| &stage.turn);
+        let sectors: Vec<u64> = turns
+            .flat_map(|turn| turn.fresh.iter().chain(&turn.change))
+            .map(|p| p.offset)
+            .collect();
+        let writes = medium.writes.lock().unwrap();
+        let of_table = writes.iter().filter(|(at, _)| sectors.contains(at));
+        let mut found: Vec<u64> =
+            of_table.flat_map(|(_, left)| [ALL - left - 1, ALL - left, ALL - left + 1]).collect();
+        found.dedup();
+        found
     }
 
     fn paper(&self) -> Vec<u8> {
@@ -280,7 +321,7 @@ fn cases() -> Vec<Case> {
         number += 1;
         let mut at = 63 + random.next(6);
         let gap = |random: &mut Random| if random.next(2) == 0 { 0 } else { random.next(9) };
-        let kind = random.next(3);
+        let kind = random.next(4);
         let mut parts = Vec::new();
         let mut flat = Vec::new();
         for _ in 0..1 + random.next(3) {
@@ -290,7 +331,7 @@ fn cases() -> Vec<Case> {
             flat.push((at, length));
             at += length;
         }
-        if kind == 1 {
+        if kind == 1 || kind == 3 {
             at += gap(&mut random);
             let start = at;
             let mut logicals = Vec::new();
@@ -346,6 +387,65 @@ fn nothing_is_lost_wherever_a_whole_disk_is_interrupted() {
         }
     }
     assert!(runs >= 48 * 16 && states > runs, "{runs} runs, {states} interruptions");
+}
+
+/// A link must not reach the medium before the EBR that it leads to.
+#[test]
+fn a_loss_of_power_while_a_table_is_written_loses_nothing() {
+    let mut random = Random(4);
+    let (mut runs, mut chains) = (0, 0);
+    for case in cases() {
+        let has_fresh = case.sequence.stages.iter().any(|stage| !stage.turn.fresh.is_empty());
+        if !has_fresh && !case.name.len().is_multiple_of(5) {
+            continue;
+        }
+        chains += usize::from(has_fresh);
+        for budget in case.table_writes() {
+            for _ in 0..4 {
+                case.go(&[(Goal::Forward, budget, false)], &mut random);
+                runs += 1;
+            }
+        }
+    }
+    assert!(chains > 8 && runs > 800, "{chains} chains, {runs} runs");
+}
+
+/// A disk with a mark needs the journal of that very move; one without goes on with any.
+#[test]
+fn a_disk_in_a_move_is_not_gone_on_with_by_another_journal() {
+    let mut random = Random(6);
+    let (mut refused, mut done) = (0, 0);
+    for case in cases().iter().step_by(3) {
+        for _ in 0..12 {
+            let power = Arc::new(AtomicU64::new(random.next(300)));
+            let (medium, file) =
+                (Medium::new(case.before.clone(), &power), Medium::new(case.paper(), &power));
+            let (read, _, room) = Sequence::open(&file).unwrap();
+            let mut contents = |moved| Ok(rebased(moved));
+            let files = (&file as &dyn Store, room);
+            let _ = run(&read, &medium, files, Goal::Forward, &mut contents, &mut |_| true);
+            let disk = medium.after(&mut random);
+            let marked =
+                graph(&disk).providers.iter().any(trueline_geom::graph::Provider::is_moving);
+            // As it was when the sequence began.
+            let (medium, file) = (Medium::steady(disk.clone()), Medium::steady(case.paper()));
+            let files = (&file as &dyn Store, room);
+            let came = run(&read, &medium, files, Goal::Forward, &mut contents, &mut |_| true);
+            match came {
+                Ok(()) => {
+                    assert!(!marked, "{}", case.name);
+                    case.check(&medium.seen(), Goal::Forward);
+                    done += 1;
+                }
+                Err(Stop::Other(_)) => {
+                    assert!(medium.seen() == disk, "{}", case.name);
+                    refused += 1;
+                }
+                Err(other) => panic!("{}: {other:?}", case.name),
+            }
+        }
+    }
+    assert!(refused > 20 && done > 20, "{refused} refused, {done} done");
 }
 
 #[test]

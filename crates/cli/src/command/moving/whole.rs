@@ -8,7 +8,7 @@ use super::{absolute, access, rebased};
 use crate::command::moving::resume::{mismatch, unreadable};
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{counts_from_elsewhere, half_moved, require_one_table};
+use crate::placed::{bound, half_moved, require_one_table};
 use crate::progress::of_bytes;
 use crate::target::Target;
 use crate::words::{say, size};
@@ -19,7 +19,6 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
-use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::{Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
@@ -43,8 +42,9 @@ pub(super) fn begin(
         // The message names the journal.
         move_journal::require_settled("move", typed, &target.graph, on)?;
     }
-    let whole = match plan(&target.graph, on, table, target.site(), &|id| fixed(&target.graph, id))
-    {
+    let whole = match plan(&target.graph, on, table, target.site(), &|id| {
+        Some(bound(&target.graph, id)?.found)
+    }) {
         Ok(whole) => whole,
         Err(Obstacle::Refused(refusal)) => return Err(refused(refusal)),
         Err(Obstacle::Room(room)) => {
@@ -130,12 +130,6 @@ pub(super) fn resume(
     let moving = Moving { typed: &typed, path, sequence: &sequence, goal };
     moving.carry(&target, &opened.store)?;
     moving.finish(target, args.json).map(Some)
-}
-
-/// The reason why the partition of provider `id` must stay; `None` if it may move.
-fn fixed(graph: &Graph, id: Id) -> Option<String> {
-    let label = counts_from_elsewhere(graph, id)?;
-    Some(format!("a BSD label in it counts from byte {} before it", label.origin))
 }
 
 fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {

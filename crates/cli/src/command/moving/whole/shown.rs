@@ -75,9 +75,10 @@ fn cost(typed: &Target, whole: &Whole) -> String {
         bytes => format!(", {} of them by way of the journal", size::human(bytes)),
     };
     format!(
-        "{}: {} moves of {}{journal}; {time} where a disk reads and writes 100 MiB/s",
+        "{}: {} {} of {}{journal}; {time} where a disk reads and writes 100 MiB/s",
         escape::plain(typed.typed()),
         moves.len(),
+        if moves.len() == 1 { "move" } else { "moves" },
         size::human(bytes)
     )
 }
