@@ -32,7 +32,7 @@
 
 use crate::base::error::Errno;
 use crate::base::patch::{self, Patch};
-use crate::base::store::Store;
+use crate::base::store::{Content, Store};
 use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;
 use crate::table::Refusal;
@@ -62,6 +62,10 @@ pub struct Sizes {
     /// Distance from which on pieces as long as the distance are fast enough.
     pub far: u64,
 }
+
+/// Sizes for media without caches that a loss of power empties: images in memory. A flush costs
+/// nothing there, so short pieces take the place of the journal's copies.
+pub const MEMORY: Sizes = Sizes { far: 256 << 10, ..SIZES };
 
 /// Sizes for real media. A medium writes 32 MiB in a small part of a second, beside which two
 /// flushes are short; with pieces under 4 MiB they take most of the time.
@@ -334,12 +338,41 @@ impl Move {
         (self.overlaps() && phase != Phase::Clean).then(patch)
     }
 
-    /// Fills `bytes` with those of `piece`, read at the old place and adapted to the new one.
-    fn load(&self, disk: &dyn Store, piece: Piece, bytes: &mut Vec<u8>) -> Result<(), Errno> {
+    /// Fills `bytes` with those of `piece`, read at the old place and adapted to the new one, and
+    /// gives every part to `seen` while it is in the processor's cache.
+    fn load(
+        &self,
+        disk: &dyn Store,
+        piece: Piece,
+        bytes: &mut Vec<u8>,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Errno> {
         bytes.resize(usize::try_from(piece.length).map_err(|_| Errno::Range)?, 0);
-        disk.read_at(bytes, piece.from)?;
-        patch::lay_over(&self.rebased, piece.from - self.from, bytes);
+        let mut at = piece.from;
+        for part in bytes.chunks_mut(PART) {
+            self.fill(disk, at, part)?;
+            seen(part);
+            at += part.len() as u64;
+        }
         Ok(())
+    }
+
+    /// Fills `part` with the bytes at `at`, in the old place, adapted to the new one. Holes are not
+    /// read.
+    fn fill(&self, disk: &dyn Store, at: u64, part: &mut [u8]) -> Result<(), Errno> {
+        match self.hole(disk, at, part.len() as u64) {
+            true => part.fill(0),
+            false => disk.read_at(part, at)?,
+        }
+        patch::lay_over(&self.rebased, at - self.from, part);
+        Ok(())
+    }
+
+    /// True if the `length` bytes at `at` are known to be zeros.
+    fn hole(&self, disk: &dyn Store, at: u64, length: u64) -> bool {
+        // What is not known is read.
+        disk.extent(at, length)
+            .is_ok_and(|run| run.content != Content::Data && run.length >= length)
     }
 
     /// Zeroes between the mark and the copied pieces, and over the ends of the old place: a kernel
@@ -398,6 +431,9 @@ fn zeros(at: u64, bytes: u64) -> Patch {
         "nothing, over what was there",
     )
 }
+
+/// Bytes that are read at once: they stay in a processor's cache until they are summed or written.
+const PART: usize = 256 << 10;
 
 /// Largest number of patches to a table; below, the largest sum of their bytes.
 const PATCHES: usize = 256;

@@ -31,7 +31,9 @@ use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::Goal;
-use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends};
+use trueline_geom::relocate::{
+    Interrupted, Journal, MEMORY, Move, SIZES, Sizes, Start, carry, ends,
+};
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Refusal};
 use trueline_host::disk::file::Access;
@@ -209,7 +211,8 @@ fn decide(
         Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() })
     });
     let was = was.collect::<Result<_, Errno>>()?;
-    let (front, back) = ends(entry.partition.length, SIZES.end);
+    let sizes = sizes(graph);
+    let (front, back) = ends(entry.partition.length, sizes.end);
     let (front, back) = (
         bytes(entry.partition.start, front)?,
         bytes(entry.partition.start + entry.partition.length - back, back)?,
@@ -226,7 +229,7 @@ fn decide(
             from,
             to: start,
             length,
-            sizes: SIZES,
+            sizes,
             front,
             back,
             rebased,
@@ -235,6 +238,12 @@ fn decide(
         },
         left,
     ))
+}
+
+/// The sizes by which moves on the disks of `graph` are divided.
+fn sizes(graph: &Graph) -> Sizes {
+    let in_memory = graph.stores().iter().all(|store| store.properties().non_blocking);
+    if in_memory { MEMORY } else { SIZES }
 }
 
 /// The patches that adapt what is in partition `id` of `graph` to a move from byte `start` to `to`

@@ -1,9 +1,9 @@
 //! Execution of a move, from its first step or from the point of an interruption.
 
 use super::journal::Journal;
-use super::note::{Note, sum};
+use super::note::Note;
 use super::standing::{Held, Start};
-use super::{Move, Step};
+use super::{Move, PART, Piece, Step};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
@@ -60,6 +60,10 @@ pub fn carry(
         let mark = plan.marked(&note).filter(|_| journal.is_some());
         write(disk, mark)?;
         match step {
+            Some(Step::Copy(piece)) if journal.is_none() => {
+                run.stream(piece)?;
+                copied += piece.length;
+            }
             Some(Step::Copy(piece)) => {
                 // A piece that is at the new place already needs only the mark.
                 if let Some(Loaded { bytes, .. }) = bytes {
@@ -68,9 +72,7 @@ pub fn carry(
                     run.spare = bytes;
                 }
                 copied += piece.length;
-                if journal.is_some() {
-                    flush(disk, piece.to)?;
-                }
+                flush(disk, piece.to)?;
             }
             Some(Step::Write(patches)) => {
                 if journal.is_none() {
@@ -107,18 +109,18 @@ struct Run<'a> {
 /// Piece that is in memory.
 struct Loaded {
     bytes: Vec<u8>,
-    /// Its CRC-32C; 0 where no journal needs it.
+    /// Sum of its bytes, CRC-32.
     sum: u32,
 }
 
 impl Run<'_> {
     /// Begins step `number`: writes its note, and returns the bytes that it copies, if any.
     fn begin(&mut self, number: u64) -> Result<(Option<Loaded>, Note), Interrupted> {
+        let Some(journal) = self.journal else { return Ok((None, Note::default())) };
         let piece = match self.loaded.take() {
             Some(piece) => Some(piece),
             None => self.load(number)?,
         };
-        let Some(journal) = self.journal else { return Ok((piece, Note::default())) };
         let mut note = self.last.map_or(Note::first(journal.sum()), |last| last.next());
         if piece.as_ref().map_or(0, |piece| piece.sum) != note.copied {
             // The disk returned different bytes for the same read.
@@ -161,12 +163,27 @@ impl Run<'_> {
     /// The bytes that step `number` copies, from the old place; `None` if it copies none.
     fn load(&mut self, number: u64) -> Result<Option<Loaded>, Interrupted> {
         let Some(piece) = self.plan.copies(number) else { return Ok(None) };
-        let mut bytes = take(&mut self.spare);
+        let (mut bytes, mut sum) = (take(&mut self.spare), crc32fast::Hasher::new());
         self.plan
-            .load(self.disk, piece, &mut bytes)
+            .load(self.disk, piece, &mut bytes, &mut |part| sum.update(part))
             .map_err(|e| Interrupted::Disk(piece.from, e))?;
-        let sum = self.journal.map_or(0, |_| sum(&bytes));
-        Ok(Some(Loaded { bytes, sum }))
+        Ok(Some(Loaded { bytes, sum: sum.finalize() }))
+    }
+
+    /// Copies `piece`, which does not overlap its copy, part by part.
+    fn stream(&mut self, piece: Piece) -> Result<(), Interrupted> {
+        let mut done = 0;
+        self.spare.resize(PART, 0);
+        while done < piece.length {
+            let length = (piece.length - done).min(PART as u64);
+            let part = &mut self.spare[..usize::try_from(length).unwrap_or(PART)];
+            let (from, to) = (piece.from + done, piece.to + done);
+            self.plan.fill(self.disk, from, part).map_err(|e| Interrupted::Disk(from, e))?;
+            put(self.disk, part, to)?;
+            done += length;
+        }
+        self.disk.start_writeback(piece.to, piece.length);
+        Ok(())
     }
 
     fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {

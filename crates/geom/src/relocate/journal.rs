@@ -2,13 +2,14 @@
 //! nowhere else.
 //!
 //! # On disk
-//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`]
+//! The head: the magic with the version, its length, a CRC-32 of all that follows it; the [`Move`]
 //! and the words by which its user knows it. Then, from a boundary of 4096 bytes, two blocks for
 //! notes and, where pieces are saved, two areas of a piece's length; a step uses those of its
 //! number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All
 //! numbers are little-endian.
 //!
-//! Version 1 had notes without seals, and no binding to the disk: it is not resumed.
+//! Version 1 had notes without seals, and no binding to the disk; the sums of version 2 were
+//! CRC-32C. Neither is resumed.
 //!
 //! # Limits
 //! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
@@ -23,7 +24,7 @@ use crate::base::topology::round_up;
 
 const MAGIC: &[u8; 7] = b"TLMOVE\0";
 /// Version that is written, and the only one that is resumed.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 pub(super) const BLOCK: u64 = 4096;

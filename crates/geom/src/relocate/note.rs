@@ -2,7 +2,7 @@
 //! to be of the same moment.
 //!
 //! # On disk
-//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32C of the piece
+//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32 of the piece
 //! copied before, of this one and of the next (0 where there is none), the seal of the note before,
 //! and a CRC-32C of all that comes before it. That CRC is the seal of the note: the next one
 //! contains it, and the first contains the CRC of the head.
@@ -32,7 +32,7 @@ const RECORD: [u8; 4] = *b"TLMN";
 /// Bytes of a record on the disk.
 pub(super) const LENGTH: usize = size_of::<Record>();
 
-/// Step that begins, with the proof that a disk is at it. Sums are CRC-32C of the bytes of a piece,
+/// Step that begins, with the proof that a disk is at it. Sums are CRC-32 of the bytes of a piece,
 /// adapted to the new place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
@@ -108,9 +108,10 @@ impl Note {
     }
 }
 
-/// The CRC-32C of `bytes`, by which pieces are compared.
+/// The CRC-32 of `bytes`, by which pieces are compared: every byte that moves passes through it, so
+/// it is the one that processors help with here.
 pub(super) fn sum(bytes: &[u8]) -> u32 {
-    CRC.checksum(bytes)
+    crc32fast::hash(bytes)
 }
 
 /// True if the bytes of `piece` have the sum `wanted` at the old place.
@@ -120,9 +121,9 @@ pub(super) fn is_source(
     piece: Piece,
     wanted: u32,
 ) -> Result<bool, Errno> {
-    let mut bytes = Vec::new();
-    plan.load(disk, piece, &mut bytes)?;
-    Ok(sum(&bytes) == wanted)
+    let mut sum = crc32fast::Hasher::new();
+    plan.load(disk, piece, &mut Vec::new(), &mut |part| sum.update(part))?;
+    Ok(sum.finalize() == wanted)
 }
 
 /// True if the bytes of `piece` have the sum `wanted` at the new place.

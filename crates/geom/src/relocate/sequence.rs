@@ -7,7 +7,7 @@
 //! the journal, as with a single [`Move`](super::Move).
 //!
 //! # On disk
-//! A file with a head: the magic with the version, its length, a CRC-32C of all that follows it;
+//! A file with a head: the magic with the version, its length, a CRC-32 of all that follows it;
 //! the sequence and the words by which its user knows it. Then, from a boundary of 4096 bytes, room
 //! for the [`Journal`](super::Journal) of the stage in progress, which is written over that of the
 //! stage before. All numbers are little-endian.

@@ -230,7 +230,7 @@ fn what_cannot_be_carried_out_is_refused() {
         let why = Journal::open(&Medium::steady(file)).err().unwrap();
         let wanted = match at {
             0..7 => Unreadable::Other,
-            7 => Unreadable::Version(0x82),
+            7 => Unreadable::Version(0x83),
             _ => Unreadable::Damaged,
         };
         assert_eq!(why, wanted, "{at}");
@@ -243,7 +243,6 @@ fn what_cannot_be_carried_out_is_refused() {
 /// Whatever numbers a journal has whose sum is right, it is none, or one that can be carried out.
 #[test]
 fn a_hostile_journal_is_bounded() {
-    const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
     let before = disk(80, 4 * SECTOR);
     let good = plan(&before, 4 * SECTOR, 5 * SECTOR, 30 * SECTOR, SIZES);
     let (head, size) = Journal::head(&good, "words").unwrap();
@@ -262,7 +261,7 @@ fn a_hostile_journal_is_bounded() {
                 .unwrap();
             file[at] = [0, 1, 0x7f, 0x80, 0xff, 2][usize::try_from(random.next(6)).unwrap()];
         }
-        let sum = CRC.checksum(&file[20..]).to_le_bytes();
+        let sum = crc32fast::hash(&file[20..]).to_le_bytes();
         file[16..20].copy_from_slice(&sum);
         file.resize(usize::try_from(size).unwrap(), 0);
         let paper = Medium::new(file, &power);

@@ -410,6 +410,39 @@ fn a_loss_of_power_while_a_table_is_written_loses_nothing() {
     assert!(chains > 8 && runs > 800, "{chains} chains, {runs} runs");
 }
 
+/// Whatever numbers a journal has whose sum is right, it is none, or one whose work is bounded.
+#[test]
+fn a_hostile_journal_of_a_whole_disk_is_bounded() {
+    let mut random = Random(7);
+    let mut opened = 0;
+    for case in cases().iter().step_by(6) {
+        let (head, size) = case.sequence.head("words").unwrap();
+        for _ in 0..400 {
+            let mut file = head.clone();
+            for _ in 0..=random.next(3) {
+                let most = if random.next(2) > 0 { 160 } else { head.len() as u64 - 20 };
+                let at = 20 + usize::try_from(random.next(most)).unwrap();
+                file[at] = [0, 1, 0x7f, 0x80, 0xff, 2][usize::try_from(random.next(6)).unwrap()];
+            }
+            let sum = crc32fast::hash(&file[20..]).to_le_bytes();
+            file[16..20].copy_from_slice(&sum);
+            file.resize(usize::try_from(size).unwrap(), 0);
+            let file = Medium::steady(file);
+            let Ok((sequence, _, room)) = Sequence::open(&file) else { continue };
+            opened += 1;
+            sequence.check().unwrap();
+            if sequence.medium != case.before.len() as u64 || sequence.sector != SECTOR {
+                continue;
+            }
+            let medium = Medium::steady(case.before.clone());
+            let mut contents = |moved| Ok(rebased(moved));
+            let files = (&file as &dyn Store, room);
+            let _ = run(&sequence, &medium, files, Goal::Forward, &mut contents, &mut |_| true);
+        }
+    }
+    assert!(opened > 100, "{opened}");
+}
+
 /// A disk with a mark needs the journal of that very move; one without goes on with any.
 #[test]
 fn a_disk_in_a_move_is_not_gone_on_with_by_another_journal() {

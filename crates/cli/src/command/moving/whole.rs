@@ -4,7 +4,7 @@
 mod shown;
 
 use super::args::Move as Options;
-use super::{absolute, access, rebased};
+use super::{absolute, access, rebased, sizes};
 use crate::command::moving::resume::{mismatch, unreadable};
 use crate::failure::{Failure, complain};
 use crate::move_journal;
@@ -20,9 +20,9 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::Interrupted;
 use trueline_geom::relocate::sequence::{Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
-use trueline_geom::relocate::{Interrupted, SIZES};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file;
 use trueline_host::process::signal;
@@ -136,7 +136,8 @@ fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {
     let topology = &target.graph.providers[target.id].topology;
     let id = random::bytes().map_err(|e| Failure::Message(format!("random numbers: {e}")))?;
     let (medium, sector) = (topology.length, topology.sector);
-    Ok(Sequence { id, medium, sector, sizes: SIZES, stages: whole.stages.clone() })
+    let sizes = sizes(&target.graph);
+    Ok(Sequence { id, medium, sector, sizes, stages: whole.stages.clone() })
 }
 
 /// Sequence that is in progress.

@@ -1,6 +1,7 @@
 //! A plan for a whole disk as it is shown: places, a picture of before and after, bytes and time;
 //! and what would make room for one.
 
+use crate::command::moving::sizes;
 use crate::placed::Placed;
 use crate::remembered::Remembered;
 use crate::render::draw::places::{Spot, write as draw};
@@ -13,7 +14,6 @@ use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use trueline_geom::base::topology::round_down;
 use trueline_geom::mapping::slices::place;
-use trueline_geom::relocate::SIZES;
 use trueline_geom::relocate::whole::{Planned, Room, Whole};
 use trueline_geom::table::{Refusal, Table};
 
@@ -52,17 +52,18 @@ pub(super) fn plan(
     };
     draw(&[("before", places(false)), ("after", places(true))], table.length, style, &mut out)?;
     writeln!(out)?;
-    columns::line(&cost(typed, whole), style.width, &mut out)?;
+    columns::line(&cost(typed, target, whole), style.width, &mut out)?;
     out.flush()
 }
 
 /// Bytes and time of the plan, in a sentence.
-fn cost(typed: &Target, whole: &Whole) -> String {
+fn cost(typed: &Target, target: &WriteTarget, whole: &Whole) -> String {
+    let far = sizes(&target.graph).far;
     let moves: Vec<_> = whole.stages.iter().filter_map(|stage| stage.moved).collect();
     let bytes = moves.iter().fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
     let twice = moves
         .iter()
-        .filter(|moved| moved.from.abs_diff(moved.to) < SIZES.far.min(moved.length))
+        .filter(|moved| moved.from.abs_diff(moved.to) < far.min(moved.length))
         .fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
     // Each byte is read and written; those in the journal are written once more.
     let minutes = bytes.saturating_mul(2).saturating_add(twice) / PACE;
