@@ -32,7 +32,7 @@
 
 use crate::base::error::Errno;
 use crate::base::patch::{self, Patch};
-use crate::base::store::{Content, Store};
+use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;
 use crate::table::Refusal;
@@ -357,22 +357,11 @@ impl Move {
         Ok(())
     }
 
-    /// Fills `part` with the bytes at `at`, in the old place, adapted to the new one. Holes are not
-    /// read.
+    /// Fills `part` with the bytes at `at`, in the old place, adapted to the new one.
     fn fill(&self, disk: &dyn Store, at: u64, part: &mut [u8]) -> Result<(), Errno> {
-        match self.hole(disk, at, part.len() as u64) {
-            true => part.fill(0),
-            false => disk.read_at(part, at)?,
-        }
+        disk.read_at(part, at)?;
         patch::lay_over(&self.rebased, at - self.from, part);
         Ok(())
-    }
-
-    /// True if the `length` bytes at `at` are known to be zeros.
-    fn hole(&self, disk: &dyn Store, at: u64, length: u64) -> bool {
-        // What is not known is read.
-        disk.extent(at, length)
-            .is_ok_and(|run| run.content != Content::Data && run.length >= length)
     }
 
     /// Zeroes between the mark and the copied pieces, and over the ends of the old place: a kernel

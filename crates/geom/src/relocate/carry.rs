@@ -6,7 +6,7 @@ use super::standing::{Held, Start};
 use super::{Move, PART, Piece, Step};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
-use crate::base::store::Store;
+use crate::base::store::{Content, Store};
 use crate::base::topology::round_up;
 use std::mem::take;
 
@@ -170,20 +170,44 @@ impl Run<'_> {
         Ok(Some(Loaded { bytes, sum: sum.finalize() }))
     }
 
-    /// Copies `piece`, which does not overlap its copy, part by part.
+    /// Copies `piece`, which does not overlap its copy, part by part. Holes are not read.
     fn stream(&mut self, piece: Piece) -> Result<(), Interrupted> {
-        let mut done = 0;
+        let (mut done, mut run) = (0, (0, false));
         self.spare.resize(PART, 0);
         while done < piece.length {
-            let length = (piece.length - done).min(PART as u64);
-            let part = &mut self.spare[..usize::try_from(length).unwrap_or(PART)];
             let (from, to) = (piece.from + done, piece.to + done);
-            self.plan.fill(self.disk, from, part).map_err(|e| Interrupted::Disk(from, e))?;
+            // A file system looks for the end of a run, so it is asked once for each.
+            if done >= run.0 {
+                let (length, is_hole) = self.run_at(from, piece.length - done);
+                run = (done + length, is_hole);
+            }
+            let length = (run.0.min(piece.length) - done).min(PART as u64);
+            let part = &mut self.spare[..usize::try_from(length).unwrap_or(PART)];
+            match run.1 {
+                true => part.fill(0),
+                false => {
+                    self.plan
+                        .fill(self.disk, from, part)
+                        .map_err(|e| Interrupted::Disk(from, e))?;
+                }
+            }
             put(self.disk, part, to)?;
             done += length;
         }
         self.disk.start_writeback(piece.to, piece.length);
         Ok(())
+    }
+
+    /// Bytes from `at` on, at most `length`, that are all a hole or all to be read, and true for a
+    /// hole. What is adapted to the new place is no hole.
+    fn run_at(&self, at: u64, length: u64) -> (u64, bool) {
+        let found = self.disk.extent(at, length).ok().filter(|run| run.length > 0);
+        let Some(run) = found else { return (length, false) };
+        let length = run.length.min(length);
+        let (from, to) = (at - self.plan.from, at - self.plan.from + length);
+        let is_adapted = |patch: &Patch| patch.offset < to && from < patch.end();
+        let is_hole = run.content != Content::Data && !self.plan.rebased.iter().any(is_adapted);
+        (length, is_hole)
     }
 
     fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {
