@@ -109,10 +109,11 @@ pub fn lacking(blocks: &[Block], room: &Range<u64>, wanted: &Wanted) -> Option<u
     let (mut end, mut least) = (room.start, room.start);
     for block in blocks {
         // Packed as low as it goes: what does not fit now, fits nowhere.
+        let free = end.checked_add(block.lead)?;
         let at = if block.fixed {
-            Some(block.start).filter(|&at| at >= end)
+            Some(block.start).filter(|&at| at >= free)
         } else {
-            wanted.place.shift(block.inside).next(end.checked_add(block.lead)?)
+            wanted.place.shift(block.inside).next(free)
         };
         end = at?.checked_add(block.length)?;
         least = least.max(end);
