@@ -2,7 +2,7 @@
 //! that are right again.
 #![no_main]
 
-use crc::{CRC_32_ISCSI, Crc};
+use crc::{CRC_32_ISCSI, CRC_32_ISO_HDLC, Crc};
 use libfuzzer_sys::fuzz_target;
 use trueline_fuzz::input;
 use trueline_geom::base::patch::Patch;
@@ -10,6 +10,8 @@ use trueline_geom::base::store::Store;
 use trueline_geom::relocate::{Journal, Move, Sizes, Standing, Start, carry, ends};
 use trueline_host::disk::memory::Memory;
 
+/// Sums of heads and pieces, and of notes.
+const SUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 const SECTOR: u64 = 512;
 const DISK: u64 = 80 * SECTOR;
@@ -113,7 +115,7 @@ fn repair(paper: &Memory) {
     paper.read_at(&mut bytes, 0).expect("it is inside");
     let end = u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes"));
     if let Some(body) = usize::try_from(end).ok().and_then(|end| bytes.get(HEAD..end)) {
-        let sum = CRC.checksum(body);
+        let sum = SUM.checksum(body);
         bytes[16..HEAD].copy_from_slice(&sum.to_le_bytes());
     }
     for note in bytes.chunks_exact_mut(APART).filter(|note| note.starts_with(b"TLMN")) {
