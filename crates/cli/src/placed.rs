@@ -111,7 +111,7 @@ pub(crate) fn counts_from_elsewhere(graph: &Graph, id: Id) -> Option<Table> {
             && table.scheme.follow(&table, table.origin).is_some();
         (!follows).then_some(table)
     };
-    (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find_map(label)
+    (0..graph.providers.len()).filter(|&inner| graph.is_within(id, inner)).find_map(label)
 }
 
 /// The BSD label on provider `id`, if its numbers count from elsewhere.
@@ -146,16 +146,4 @@ pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
 /// The table on provider `id`, whole or damaged.
 pub(crate) fn table_on(graph: &Graph, id: Id) -> Option<Table> {
     graph.providers[id].tasted().table(&graph.probe(id))
-}
-
-/// True if provider `id` is `outer` or a range of it.
-pub(crate) fn within(graph: &Graph, outer: Id, id: Id) -> bool {
-    let mut at = id;
-    loop {
-        match graph.providers[at].parents.as_slice() {
-            _ if at == outer => return true,
-            &[parent] if !graph.providers[at].is_set => at = parent,
-            _ => return false,
-        }
-    }
 }

@@ -7,7 +7,7 @@ mod whole;
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{Placed, absolute_label, within};
+use crate::placed::{Placed, absolute_label};
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
@@ -158,7 +158,7 @@ fn align_container(
 ) -> Result<ExitCode, Failure> {
     let graph = &target.graph;
     let mut inner = (0..graph.providers.len())
-        .filter(|&id| id != target.id && within(graph, target.id, id))
+        .filter(|&id| id != target.id && graph.is_within(target.id, id))
         .map(|id| &graph.providers[id]);
     let off = inner
         .find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty());
@@ -262,7 +262,7 @@ fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Ve
         rebased.extend(extlinux::rebase(&first, moved));
     }
     for (inner, p) in
-        graph.providers.iter().enumerate().filter(|(inner, _)| within(graph, id, *inner))
+        graph.providers.iter().enumerate().filter(|(inner, _)| graph.is_within(id, *inner))
     {
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
         let to = (from - start).saturating_add(to);
@@ -297,7 +297,7 @@ fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Ve
 fn boot_sector(graph: &Graph, id: Id) -> Result<Option<Vec<u8>>, Errno> {
     let root = graph.root(id);
     let p = &graph.providers[root];
-    if !p.parents.is_empty() || !within(graph, root, id) {
+    if !p.parents.is_empty() || !graph.is_within(root, id) {
         return Ok(None);
     }
     let mut boot = vec![0; usize::try_from(p.topology.sector).map_err(|_| Errno::Range)?];
@@ -369,6 +369,15 @@ fn shown(path: Option<&Path>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
+/// The reason why a move ended before its end, in words.
+fn interrupted(why: Interrupted, sector: u64) -> String {
+    match why {
+        Interrupted::Asked => "it was interrupted".into(),
+        Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, sector)),
+        Interrupted::Journal(errno) => format!("the journal: {errno}"),
+    }
+}
+
 /// A move in progress.
 struct Moving<'a> {
     typed: &'a Target,
@@ -407,13 +416,7 @@ impl Moving<'_> {
         });
         bar.finish_and_clear();
         done.map_err(|why| {
-            let found = match why {
-                Interrupted::Asked => "it was interrupted".into(),
-                Interrupted::Disk(at, errno) => {
-                    format!("{errno} at {}", place(at, self.plan.sector))
-                }
-                Interrupted::Journal(errno) => format!("the journal: {errno}"),
-            };
+            let found = interrupted(why, self.plan.sector);
             let next = match self.journal {
                 Some(path) => format!("go on with: trueline move --resume {}", path.display()),
                 None => "nothing has changed: begin again".into(),

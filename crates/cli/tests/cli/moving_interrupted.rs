@@ -130,7 +130,7 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
 
 /// Runs `command` on the served disk, where the flushes from the n-th on fail; what it says on
 /// stderr.
-fn served(directory: &Path, flushes: u32, command: &str) -> String {
+pub(super) fn served(directory: &Path, flushes: u32, command: &str) -> String {
     served_from(directory, "disk.img", flushes, command)
 }
 

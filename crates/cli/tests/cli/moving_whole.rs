@@ -1,6 +1,7 @@
 //! `move --align` of a whole disk: one of 2009, interrupted and taken back, and one without room.
 
 use crate::moving::{MIB, done, refused};
+use crate::moving_interrupted::served;
 use crate::{run, scratch, zeroes};
 use std::fs;
 use std::path::Path;
@@ -205,4 +206,28 @@ fn what_a_slice_carries_moves_inside_of_it() {
     assert!(said.ends_with("disk.img#s1: 2 partitions moved, 40 MiB\n"), "{said}");
     let said = done(directory, "move --align disk.img");
     assert!(said.ends_with("all on it begin on the grain; nothing was moved\n"), "{said}");
+}
+
+/// The disk that is named is gone on with, and not the one that the journal knew by another name.
+#[test]
+fn an_interrupted_disk_that_has_another_name_now_goes_on() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let all = disk(directory);
+    let said = served(directory, 9, "move --align --journal disk.img.journal \"$uri\"");
+    assert!(said.contains("stages are done") && said.contains("--rollback"), "{said}");
+    let half = fs::read(directory.join("disk.img")).expect("an image");
+    fs::rename(directory.join("disk.img"), directory.join("other.img")).expect("a file");
+    fs::rename(directory.join("disk.img.journal"), directory.join("other.img.journal"))
+        .expect("a file");
+    // A disk of the same length under the old name stays as it is.
+    fs::write(directory.join("disk.img"), vec![0; half.len()]).expect("an image");
+    let json = run(directory, "move --resume --json other.img").json();
+    assert_eq!(json["format"], "trueline/move-disk/1");
+    assert_eq!(json["partitions"].as_array().map(Vec::len), Some(5));
+    let named = json["partitions"].as_array().expect("a list").iter();
+    assert!(named.map(|p| p["provider"].as_str()).all(|name| name.is_some()), "{json}");
+    assert!(fs::read(directory.join("disk.img")).expect("an image").iter().all(|&byte| byte == 0));
+    fs::rename(directory.join("other.img"), directory.join("disk.img")).expect("a file");
+    is_moved(directory, &all);
 }

@@ -8,6 +8,7 @@ use crate::base::topology::Topology;
 use crate::class::Member;
 use crate::class::nop::Nop;
 use crate::format::{self, Inside, Sign};
+use crate::graph::Graph;
 use crate::mapping::geom::{Arrangement, Geom};
 use crate::mapping::route::Route;
 use crate::mapping::slices::{PartitionType, Slices};
@@ -244,4 +245,18 @@ pub struct Reported {
     pub entries: Vec<Vec<Sign>>,
     /// Partitions without a reported start.
     pub unplaced: Vec<Unplaced>,
+}
+
+impl Graph {
+    /// True if provider `id` is `outer`, a range of it, or a range of such a range.
+    pub fn is_within(&self, outer: Id, id: Id) -> bool {
+        let mut at = id;
+        loop {
+            match self.providers[at].parents.as_slice() {
+                _ if at == outer => return true,
+                &[parent] if !self.providers[at].is_set => at = parent,
+                _ => return false,
+            }
+        }
+    }
 }

@@ -88,8 +88,8 @@ pub fn schedule(mut tables: Tables<'_>, mut moving: Vec<Moving>) -> Result<Vec<S
         let order: Vec<usize> = up.chain(down).collect();
         let mut went = None;
         for n in order {
-            if let Some(turns) = way(&tables, &moving, n)? {
-                went = Some((n, turns));
+            if let Some(changes) = way(&tables, &moving, n) {
+                went = Some((n, changes));
                 break;
             }
         }
@@ -135,23 +135,23 @@ fn meets(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 /// The changes after which partition `n` of `moving` can go; `None` if another one has to go first.
-fn way(tables: &Tables<'_>, moving: &[Moving], n: usize) -> Result<Option<Vec<Change>>, Refusal> {
+fn way(tables: &Tables<'_>, moving: &[Moving], n: usize) -> Option<Vec<Change>> {
     let own = &moving[n];
     let new = own.to..own.to.saturating_add(own.now.end - own.now.start);
     let others = || moving.iter().enumerate().filter(|(other, _)| *other != n).map(|(_, m)| m);
     if others().any(|m| meets(&m.now, &new)) {
-        return Ok(None);
+        return None;
     }
-    let Tables::Mbr(disk) = tables else { return Ok(Some(Vec::new())) };
-    let Some(extended) = disk.extended() else { return Ok(Some(Vec::new())) };
-    let logical = |m: &&Moving| matches!(m.which, Which::Logical(_));
-    let primary = |m: &&Moving| !logical(m);
+    let Tables::Mbr(disk) = tables else { return Some(Vec::new()) };
+    let Some(extended) = disk.extended() else { return Some(Vec::new()) };
+    let logical = |m: &&Moving| m.is_logical();
+    let primary = |m: &&Moving| !m.is_logical();
     let mut changes = Vec::new();
-    if own.which_is_logical() {
+    if own.is_logical() {
         if new.end > extended.end {
             let more = extended.end..new.end;
             if others().filter(primary).any(|m| meets(&m.now, &more)) {
-                return Ok(None);
+                return None;
             }
             changes.push(Change::Bound(new.end));
         }
@@ -176,16 +176,14 @@ fn way(tables: &Tables<'_>, moving: &[Moving], n: usize) -> Result<Option<Vec<Ch
         let least = if !is_own && new.start < m.now.start { least.max(new.end) } else { least };
         // A gap has at least room for two.
         let to = start.checked_sub(disk.sector()).filter(|&to| to >= least && to != at);
-        let Some(to) = to.filter(|to| !meets(&(*to..to + disk.sector()), &new)) else {
-            return Ok(None);
-        };
+        let to = to.filter(|to| !meets(&(*to..to + disk.sector()), &new))?;
         changes.push(Change::Relink(number, to));
     }
-    Ok(Some(changes))
+    Some(changes)
 }
 
 impl Moving {
-    fn which_is_logical(&self) -> bool {
+    fn is_logical(&self) -> bool {
         matches!(self.which, Which::Logical(_))
     }
 }

@@ -254,6 +254,12 @@ impl Sequence {
         Ok(half.unwrap_or(State::Other))
     }
 
+    /// True if the table of `disk` is that of the end `goal`.
+    pub fn is_at(&self, goal: Goal, disk: &dyn Store) -> Result<bool, Errno> {
+        let done = if goal == Goal::Forward { self.stages.len() } else { 0 };
+        Ok(self.state(disk)? == State::Whole(done))
+    }
+
     /// The partition that begins with a mark in the state `done`, at its first byte.
     fn marked(&self, disk: &dyn Store, done: usize) -> Result<Option<u64>, Errno> {
         for (n, stage) in self.stages.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::class::mbr::shift::{MbrDisk, Which};
 use crate::graph::{Graph, Id};
 use crate::mapping::slices::place;
 use crate::table::scheme::TableSite;
-use crate::table::{Refusal, Table, free_ranges};
+use crate::table::{Advice, Refusal, Table, free_ranges};
 use std::ops::Range;
 
 /// Plan for a whole table.
@@ -83,7 +83,7 @@ pub fn plan(
 ) -> Result<Whole, Obstacle> {
     if let [damage, ..] = table.damage.as_slice() {
         let found = format!("the {} is damaged: {damage}", table.scheme);
-        return Err(Refusal::new(found, crate::table::Advice::Recover).into());
+        return Err(Refusal::new(found, Advice::Recover).into());
     }
     let tables = match table.scheme.name() {
         "MBR" => {
@@ -120,9 +120,8 @@ pub fn plan(
     for (partition, block) in partitions.iter_mut().zip(&blocks) {
         partition.stays = partition.stays.take().filter(|_| !block.is_on(common));
     }
-    let done = Whole { partitions: partitions.clone(), stages: Vec::new(), grain: common };
     if blocks.iter().all(|block| block.fixed || block.is_on(common)) {
-        return Ok(done);
+        return Ok(Whole { partitions, stages: Vec::new(), grain: common });
     }
     let first = blocks.first().map_or(table.usable.start, |block| block.start);
     let room = table.usable.start.min(first)..table.usable.end;
@@ -170,8 +169,7 @@ fn block(
             && *id != on
             && p.base() == base
             && p.topology.length == now.end - now.start
-            && p.slices().is_none_or(|_| !p.is_extended())
-            && reaches(graph, on, *id)
+            && graph.is_within(on, *id)
     };
     let id = (0..graph.providers.len()).find(is).ok_or_else(|| {
         let found = format!("the partition at {} is not seen as its table has it", base);
@@ -182,7 +180,7 @@ fn block(
     let mut differs = None;
     for inner in (id + 1)..graph.providers.len() {
         let p = &graph.providers[inner];
-        if p.is_extended() || p.slices().is_some() || !reaches(graph, id, inner) {
+        if p.is_extended() || p.slices().is_some() || !graph.is_within(id, inner) {
             continue;
         }
         let at = p.base().saturating_sub(base);
@@ -211,18 +209,6 @@ fn block(
     };
     let stays = stays.filter(|_| !empty);
     Ok((Planned { id, which, to: now.start, now, stays }, block))
-}
-
-/// True if provider `id` is a range of `outer`, or of a range of it.
-fn reaches(graph: &Graph, outer: Id, id: Id) -> bool {
-    let mut at = id;
-    loop {
-        match graph.providers[at].parents.as_slice() {
-            _ if at == outer => return true,
-            &[parent] if !graph.providers[at].is_set => at = parent,
-            _ => return false,
-        }
-    }
 }
 
 /// For each block the least number of bytes by which it would have to be shorter.

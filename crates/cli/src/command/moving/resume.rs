@@ -1,7 +1,7 @@
 //! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or
 //! refuses.
 
-use super::{Moving, access, show, whole};
+use super::{Moving, access, interrupted, show, whole};
 use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
 use crate::failure::Failure;
@@ -16,9 +16,7 @@ use trueline_geom::graph::Provider;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::Goal;
-use trueline_geom::relocate::{
-    Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION,
-};
+use trueline_geom::relocate::{Journal, Mismatch, Move, Standing, Unreadable, VERSION};
 use trueline_host::disk::file;
 
 /// The journal, and the disk that the user names.
@@ -101,8 +99,15 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
-    let whole = typed.as_ref().filter(|_| !is_sought);
-    if let Some(code) = whole::resume(args, &path, whole, goal)? {
+    let typed = |words: &str| match &typed {
+        // The table may be on a slice or a set, which the journal names.
+        Some(disk) if is_sought => {
+            Target::from_sources(disk.sources().to_vec(), Target::parse(words).provider())
+        }
+        Some(typed) => typed.clone(),
+        None => Target::parse(words),
+    };
+    if let Some(code) = whole::resume(args, &path, &typed, goal)? {
         return Ok(code);
     }
     if goal == Goal::Back {
@@ -114,26 +119,14 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
         file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let (journal, plan, words) =
         Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
-    let typed = match typed {
-        // The table may be on a slice or a set, which the journal names.
-        Some(disk) if is_sought => {
-            Target::from_sources(disk.sources().to_vec(), Target::parse(&words).provider())
-        }
-        typed => typed.unwrap_or_else(|| Target::parse(&words)),
-    };
+    let typed = typed(&words);
     let disk = in_sectors(&args.disk, plan.sector, &typed);
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     let on = target.id;
     require_disk(&path, &target, plan.medium, plan.sector)?;
-    let standing = plan.standing(&journal, &Through::new(&target.graph, on)).map_err(|why| {
-        failed(&match why {
-            Interrupted::Disk(at, errno) => {
-                format!("{typed}: {errno} at {}", place(at, plan.sector))
-            }
-            Interrupted::Journal(errno) => errno.to_string(),
-            Interrupted::Asked => "it was interrupted".into(),
-        })
-    })?;
+    let standing = plan
+        .standing(&journal, &Through::new(&target.graph, on))
+        .map_err(|why| failed(&format!("{typed}: {}", interrupted(why, plan.sector))))?;
     let start = match standing {
         Standing::Half(start) => Some(start),
         Standing::Done => None,

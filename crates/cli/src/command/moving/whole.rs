@@ -4,11 +4,11 @@
 mod shown;
 
 use super::args::Move as Options;
-use super::{absolute, access, rebased, sizes};
+use super::{absolute, access, interrupted, rebased, sizes};
 use crate::command::moving::resume::{mismatch, unreadable};
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{bound, half_moved, require_one_table};
+use crate::placed::{bound, require_one_table};
 use crate::progress::of_bytes;
 use crate::target::Target;
 use crate::words::{say, size};
@@ -19,8 +19,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
-use trueline_geom::mapping::slices::place;
-use trueline_geom::relocate::Interrupted;
+use trueline_geom::relocate::Unreadable;
 use trueline_geom::relocate::sequence::{Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
 use trueline_geom::table::{Refusal, Table};
@@ -38,10 +37,6 @@ pub(super) fn begin(
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let on = target.id;
     require_one_table(&target.graph, on).map_err(refused)?;
-    if half_moved(&target.graph, on).is_some() {
-        // The message names the journal.
-        move_journal::require_settled("move", typed, &target.graph, on)?;
-    }
     let whole = match plan(&target.graph, on, table, target.site(), &|id| {
         Some(bound(&target.graph, id)?.found)
     }) {
@@ -63,12 +58,10 @@ pub(super) fn begin(
         say(&format!("{typed}: {rest} on it begin on the grain; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if args.json && args.dry_run {
-        shown::json(typed, &target, &whole)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if !args.json {
-        shown::plan(typed, &target, table, &whole)?;
+    match (args.json, args.dry_run) {
+        (true, true) => shown::print(&shown::planned(&target, &whole))?,
+        (true, false) => {}
+        (false, _) => shown::plan(typed, &target, table, &whole)?,
     }
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -89,11 +82,7 @@ pub(super) fn begin(
     })?;
     move_journal::warn_of_memory(&path, &journal);
     let moving = Moving { typed, path: &path, sequence: &sequence, goal: Goal::Forward };
-    moving.carry(&target, &journal.store)?;
-    if args.json {
-        shown::json(typed, &target, &whole)?;
-    }
-    moving.finish(target, args.json)
+    moving.complete(target, &journal.store, args.json)
 }
 
 /// Goes on with the sequence in the journal at `path`, forward or back. `None` if the file is no
@@ -101,10 +90,9 @@ pub(super) fn begin(
 pub(super) fn resume(
     args: &Options,
     path: &Path,
-    typed: Option<&Target>,
+    typed: &dyn Fn(&str) -> Target,
     goal: Goal,
 ) -> Result<Option<ExitCode>, Failure> {
-    use trueline_geom::relocate::Unreadable;
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
@@ -114,7 +102,7 @@ pub(super) fn resume(
         Err(Unreadable::Other) => return Ok(None),
         Err(why) => return Err(failed(&unreadable(why))),
     };
-    let typed = typed.cloned().unwrap_or_else(|| Target::parse(&words));
+    let typed = typed(&words);
     let disk = super::resume::in_sectors(&args.disk, sequence.sector, &typed);
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     super::resume::require_disk(path, &target, sequence.medium, sequence.sector)?;
@@ -128,8 +116,7 @@ pub(super) fn resume(
         return Ok(Some(ExitCode::SUCCESS));
     }
     let moving = Moving { typed: &typed, path, sequence: &sequence, goal };
-    moving.carry(&target, &opened.store)?;
-    moving.finish(target, args.json).map(Some)
+    moving.complete(target, &opened.store, args.json).map(Some)
 }
 
 fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {
@@ -149,6 +136,24 @@ struct Moving<'a> {
 }
 
 impl Moving<'_> {
+    /// Carries the sequence to its goal, and reports.
+    fn complete(
+        &self,
+        target: WriteTarget,
+        journal: &dyn Store,
+        json: bool,
+    ) -> Result<ExitCode, Failure> {
+        match self.carry(&target, journal) {
+            Ok(()) => self.finish(target, json),
+            Err(why) => {
+                drop(target);
+                // The table may be another one already.
+                tell_kernel(self.typed);
+                Err(why)
+            }
+        }
+    }
+
     fn carry(&self, target: &WriteTarget, journal: &dyn Store) -> Result<(), Failure> {
         let sequence = self.sequence;
         let (_, _, room) = Sequence::open(journal).map_err(|why| {
@@ -177,11 +182,7 @@ impl Moving<'_> {
         let sector = sequence.sector;
         done.map_err(|why| match why {
             Stop::Interrupted(why) => {
-                let found = match why {
-                    Interrupted::Asked => "it was interrupted".into(),
-                    Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, sector)),
-                    Interrupted::Journal(errno) => format!("the journal: {errno}"),
-                };
+                let found = interrupted(why, sector);
                 let path = self.path.display();
                 Failure::Message(format!(
                     "move {}: {found}: {} of {} stages are done: go on with: trueline move \
@@ -202,35 +203,42 @@ impl Moving<'_> {
 
     /// Reads the table back, flushes, removes the journal and reports.
     fn finish(&self, target: WriteTarget, json: bool) -> Result<ExitCode, Failure> {
-        let graph = target.graph.again();
-        let table = crate::placed::table_on(&graph, target.id);
-        let whole = table.is_some_and(|table| table.damage.is_empty());
-        if !whole {
-            return Err(Failure::Message(format!(
-                "write {}: the table does not read back as it should: check the disk; the \
-                 journal is kept",
+        let disk = Through::new(&target.graph, target.id);
+        let kept = |found: String| {
+            Failure::Message(format!(
+                "{found}: the journal is kept: go on with: trueline move --resume {}",
+                self.path.display()
+            ))
+        };
+        let is_there = self.sequence.is_at(self.goal, &disk);
+        if !is_there.map_err(|errno| kept(format!("read {}: {errno}", self.typed)))? {
+            return Err(kept(format!(
+                "write {}: the table does not read back as it should: check the disk",
                 self.typed
             )));
         }
-        Through::new(&target.graph, target.id).flush().map_err(|errno| {
-            Failure::Message(format!(
-                "flush {}: {errno}: all is copied, and may not be on the medium; go on with: \
-                 trueline move --resume {}",
-                self.typed,
-                self.path.display()
+        disk.flush().map_err(|errno| {
+            kept(format!(
+                "flush {}: {errno}: all is copied, and may not be on the medium",
+                self.typed
             ))
         })?;
+        let done = json.then(|| shown::moved(&target, self.sequence, self.goal));
         drop(target);
         move_journal::remove(self.path)?;
         tell_kernel(self.typed);
-        if !json {
-            let (moves, bytes) = (self.sequence.moves().count(), self.sequence.bytes());
-            let bytes = size::human(bytes);
-            let partitions = crate::write_target::partitions(moves);
-            say(&match self.goal {
-                Goal::Forward => format!("{}: {partitions} moved, {bytes}", self.typed),
-                Goal::Back => format!("{}: everything is where it was before", self.typed),
-            })?;
+        match done {
+            Some(document) => shown::print(&document)?,
+            None => {
+                let (moves, bytes) = (self.sequence.moves().count(), self.sequence.bytes());
+                let partitions = crate::write_target::partitions(moves);
+                say(&match self.goal {
+                    Goal::Forward => {
+                        format!("{}: {partitions} moved, {}", self.typed, size::human(bytes))
+                    }
+                    Goal::Back => format!("{}: everything is where it was before", self.typed),
+                })?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

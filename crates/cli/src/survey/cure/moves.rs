@@ -2,7 +2,7 @@
 //! it where there is none.
 
 use super::Cures;
-use crate::placed::{Placed, within};
+use crate::placed::Placed;
 use trueline_geom::audit::{self, Role};
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::size::PAGE;
@@ -142,7 +142,7 @@ impl<'a> Room<'a> {
         let begins = graph.providers[self.placed.on].base().saturating_add(to);
         let roles = audit::audit(graph).roles;
         let inner = (0..graph.providers.len())
-            .filter(|&id| within(graph, self.id, id) || self.is_logical(id));
+            .filter(|&id| graph.is_within(self.id, id) || self.is_logical(id));
         let mut bearing = inner.filter(|&id| roles[id] == Role::Data);
         bearing.all(|id| {
             let at = graph.providers[id].base().saturating_sub(own).saturating_add(begins);

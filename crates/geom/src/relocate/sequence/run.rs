@@ -189,10 +189,8 @@ impl Run<'_> {
 
 /// True if the two write the same bytes to the same places.
 fn is_like(one: &[Patch], other: &[Patch]) -> bool {
-    let places = |patches: &[Patch]| -> Vec<(u64, Vec<u8>)> {
-        patches.iter().map(|patch| (patch.offset, patch.bytes.clone())).collect()
-    };
-    places(one) == places(other)
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(a, b)| (a.offset, &a.bytes) == (b.offset, &b.bytes))
 }
 
 /// Rest of a file, from a byte on.

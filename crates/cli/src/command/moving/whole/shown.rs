@@ -13,7 +13,9 @@ use crate::write_target::WriteTarget;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use trueline_geom::base::topology::round_down;
+use trueline_geom::graph::Provider;
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::sequence::{Goal, Movement, Sequence};
 use trueline_geom::relocate::whole::{Planned, Room, Whole};
 use trueline_geom::table::{Refusal, Table};
 
@@ -86,44 +88,71 @@ fn cost(typed: &Target, target: &WriteTarget, whole: &Whole) -> String {
 
 /// The document of `move --json` for a whole disk.
 #[derive(Serialize)]
-struct Report<'a> {
+pub(super) struct Report {
     format: &'static str,
-    target: &'a str,
+    target: String,
     #[serde(rename = "for")]
     judged: Option<Remembered>,
-    grain: u64,
+    /// Bytes that are moved.
     bytes: u64,
-    partitions: Vec<Partition<'a>>,
+    partitions: Vec<Partition>,
 }
 
 /// One partition of that document.
 #[derive(Serialize)]
-struct Partition<'a> {
-    provider: &'a str,
+struct Partition {
+    provider: Option<String>,
     from: u64,
     to: u64,
     length: u64,
 }
 
-/// Prints the plan as one JSON document.
-pub(super) fn json(typed: &Target, target: &WriteTarget, whole: &Whole) -> io::Result<()> {
-    let partition = |p: &'_ Planned| Partition {
-        provider: &target.graph.providers[p.id].name,
+impl Report {
+    fn new(target: &WriteTarget, bytes: u64, partitions: Vec<Partition>) -> Report {
+        Report {
+            format: "trueline/move-disk/1",
+            target: target.typed.typed().into(),
+            judged: target.judged.clone(),
+            bytes,
+            partitions,
+        }
+    }
+}
+
+/// The document of a plan: all partitions, those that stay too.
+pub(super) fn planned(target: &WriteTarget, whole: &Whole) -> Report {
+    let partition = |p: &Planned| Partition {
+        provider: Some(target.graph.providers[p.id].name.clone()),
         from: p.now.start,
         to: p.to,
         length: p.now.end - p.now.start,
     };
     let moved = whole.stages.iter().filter_map(|stage| stage.moved);
-    let report = Report {
-        format: "trueline/move-disk/1",
-        target: typed.typed(),
-        judged: target.judged.clone(),
-        grain: whole.grain.size(),
-        bytes: moved.fold(0, |sum: u64, moved| sum.saturating_add(moved.length)),
-        partitions: whole.partitions.iter().map(partition).collect(),
+    let bytes = moved.fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
+    Report::new(target, bytes, whole.partitions.iter().map(partition).collect())
+}
+
+/// The document of what was done: the partitions that moved.
+pub(super) fn moved(target: &WriteTarget, sequence: &Sequence, goal: Goal) -> Report {
+    let graph = target.graph.again();
+    let base = graph.providers[target.id].base();
+    let partition = |moved: Movement| {
+        let moved = if goal == Goal::Forward { moved } else { moved.back() };
+        let is = |p: &&Provider| {
+            p.start.is_some()
+                && p.base() == base.saturating_add(moved.to)
+                && p.topology.length == moved.length
+        };
+        let provider = graph.providers.iter().find(is).map(|p| p.name.clone());
+        Partition { provider, from: moved.from, to: moved.to, length: moved.length }
     };
+    Report::new(target, sequence.bytes(), sequence.moves().map(partition).collect())
+}
+
+/// Prints a document, on lines of its own.
+pub(super) fn print(report: &Report) -> io::Result<()> {
     let mut out = BufWriter::new(anstream::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+    serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
     writeln!(out)?;
     out.flush()
 }
