@@ -17,6 +17,7 @@ e2fsprogs           mke2fs
 xfsprogs            mkfs.xfs
 btrfs-progs         mkfs.btrfs
 dosfstools          mkfs.fat
+mtools              mcopy mdir mdel mattrib
 exfatprogs          mkfs.exfat
 ntfs-3g             mkntfs
 f2fs-tools          mkfs.f2fs

@@ -2,7 +2,8 @@
 
 use crate::args::on_demand::OnDemand;
 use crate::command::{
-    bench, check, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve, set, show,
+    bench, check, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve,
+    set, show,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -97,6 +98,9 @@ pub(crate) enum Command {
     /// nothing
     #[command(override_usage = moving::args::USAGE, after_help = moving::args::EXAMPLES)]
     Move(OnDemand<moving::args::Move>),
+    /// Convert a disk or an image between logical sectors of 512 and of 4096 bytes
+    #[command(override_usage = converting::args::USAGE, after_help = converting::args::EXAMPLES)]
+    Convert(OnDemand<converting::args::Convert>),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     Plan(OnDemand<plan::args::PlanArgs>),
     /// List the simulated drives, their parameters and where each number comes from

@@ -56,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Mirror(args) => command::set::mirror(&args),
         Command::Concat(args) => command::set::concat(&args),
         Command::Move(args) => command::moving::run(&args),
+        Command::Convert(args) => command::converting::run(&args),
         Command::Plan(args) => command::plan::run(&args),
         Command::Drives(args) => command::drives::run(&args),
         Command::Bench(args) => command::bench::run(&args),

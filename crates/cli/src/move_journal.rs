@@ -1,4 +1,5 @@
-//! Journal files of moves: their place, the disk they belong to, how they are made and removed.
+//! Journal files of moves and conversions: their place, the disk they belong to, how they are made
+//! and removed.
 
 use crate::failure::{Failure, complain};
 use crate::placed::half_moved;
@@ -10,6 +11,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::Store;
+use trueline_geom::convert::rewrite::Rewrite;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::relocate::sequence::Sequence;
 use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
@@ -32,10 +34,18 @@ pub(crate) fn beside(target: &Target) -> PathBuf {
 /// The command that resumes the interrupted move of provider `id`; it names the journal if [`find`]
 /// has one.
 pub(crate) fn resume_command(target: &Target, graph: &Graph, id: Id) -> String {
+    let command = if converted(graph, id) { "convert" } else { "move" };
     match find(target, graph, id) {
-        Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
-        None => "trueline move --resume JOURNAL".into(),
+        Some(path) => format!("trueline {command} --resume {}", shell(&path.to_string_lossy())),
+        None => format!("trueline {command} --resume JOURNAL"),
     }
+}
+
+/// True if the mark on provider `id` is that of a disk which is converted to other sectors.
+fn converted(graph: &Graph, id: Id) -> bool {
+    let mut bytes = [0; Mark::LENGTH];
+    let read = graph.read_at(id, &mut bytes, 0);
+    read.is_ok() && Mark::read(&bytes).is_some_and(|mark| mark.is_of_disk())
 }
 
 /// Refuses to write to provider `id` while a move of it, or of a partition in it, is interrupted:
@@ -49,8 +59,13 @@ pub(crate) fn require_settled(
 ) -> Result<(), Failure> {
     let Some(half) = half_moved(graph, id) else { return Ok(()) };
     let (name, command) = (&graph.providers[half].name, resume_command(target, graph, half));
+    let what = if converted(graph, half) {
+        "its conversion to other sectors".into()
+    } else {
+        format!("the move of {name}")
+    };
     Err(Failure::Message(format!(
-        "{attempt} {target}: the move of {name} was interrupted: go on with that first: {command}"
+        "{attempt} {target}: {what} was interrupted: go on with that first: {command}"
     )))
 }
 
@@ -64,7 +79,10 @@ pub(crate) fn find(target: &Target, graph: &Graph, id: Id) -> Option<PathBuf> {
     let opened = path.is_file().then(|| file::open_for(&path, Access::Read).ok())??;
     let is_its = match Journal::open(&opened.store) {
         Ok((_, plan, _)) => plan.id == mark.id,
-        Err(_) => Sequence::open(&opened.store).ok()?.0.has(&mark.id),
+        Err(_) => match Sequence::open(&opened.store) {
+            Ok((sequence, ..)) => sequence.has(&mark.id),
+            Err(_) => Rewrite::open(&opened.store).ok()?.id == mark.id,
+        },
     };
     is_its.then_some(path)
 }
@@ -75,7 +93,9 @@ pub(crate) fn is_journal(path: &Path) -> bool {
     let other =
         |why: Option<Unreadable>| matches!(why, Some(Unreadable::Other | Unreadable::Failed(_)));
     opened.is_some_and(|opened| {
-        !other(Journal::open(&opened.store).err()) || !other(Sequence::open(&opened.store).err())
+        !other(Rewrite::open(&opened.store).err())
+            || !other(Journal::open(&opened.store).err())
+            || !other(Sequence::open(&opened.store).err())
     })
 }
 
@@ -95,12 +115,12 @@ pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Fa
 pub(crate) fn reserve(path: &Path, size: u64) -> Result<Opened, Failure> {
     let failed = |e: io::Error| {
         let advice = if e.kind() == io::ErrorKind::AlreadyExists {
-            ": if it is the journal of a move, go on with that: move --resume"
+            ": if it is the journal of a move or a conversion, go on with that: --resume"
         } else {
             ""
         };
         Failure::Message(format!(
-            "make the journal {}: {}{advice}: nothing was moved",
+            "make the journal {}: {}{advice}: nothing was written",
             path.display(),
             words::os(&e)
         ))

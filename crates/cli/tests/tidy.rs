@@ -21,7 +21,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         "geom",
         &[
             "base", "mapping", "probe", "table", "format", "class", "registry", "graph", "audit",
-            "layout", "relocate", "plan", "newfs",
+            "layout", "relocate", "convert", "plan", "newfs",
         ],
     ),
     ("unlock", &["derive", "cipher", "antiforensic", "luks1", "luks2"]),

@@ -6,6 +6,7 @@ pub mod escape;
 pub mod finding;
 pub mod ondisk;
 pub mod patch;
+pub mod resize;
 pub mod size;
 pub mod store;
 pub mod topology;

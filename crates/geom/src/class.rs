@@ -95,6 +95,11 @@ pub trait Class: Sync {
         false
     }
 
+    /// True if its metadata are found by the sectors of a member: in the last.
+    fn lies_by_sectors(&self) -> bool {
+        false
+    }
+
     /// True if its geom shows a whole disk, as a guest sees it: what is on that has the names that
     /// it would have on a disk of its own.
     fn shows_a_disk(&self) -> bool {

@@ -8,8 +8,11 @@
 
 use crate::base::error::Errno;
 use crate::base::patch::Read;
+use crate::base::resize::{Resized, Write};
+use crate::base::topology::is_whole;
 use crate::format::maker::Maker;
 use crate::probe::Probe;
+use crate::table::Refusal;
 use std::fmt;
 
 pub mod apfs;
@@ -138,6 +141,48 @@ pub trait Format: Sync {
     fn shorten(&self, kind: FormatKind, file: &str, length: u64) -> Option<String> {
         let _ = (kind, file, length);
         None
+    }
+
+    /// True if something in it has its place by the end of the provider.
+    fn counts_from_end(&self) -> bool {
+        false
+    }
+
+    /// True if it has no pieces of its own: what is in its data area decides on which sectors it
+    /// can be.
+    fn only_carries(&self) -> bool {
+        false
+    }
+
+    /// The writes after which it is right on sectors of another size; none where it stays as it is.
+    /// Refused where its own pieces are smaller than a sector, with what would have to be made
+    /// anew.
+    fn convert(
+        &self,
+        sign: &Sign,
+        on: Resized,
+        read: &mut Read<'_>,
+    ) -> Result<Vec<Write>, Refusal> {
+        let _ = read;
+        let pieces = sign.pieces().filter(|piece| piece.is_data());
+        let sector = sign.sector.map(|size| Piece { size, name: "sector" });
+        match pieces.chain(sector).min_by_key(|piece| piece.size) {
+            _ if on.to <= on.from => Ok(Vec::new()),
+            Some(piece) if piece.size >= on.to => Ok(Vec::new()),
+            Some(piece) => {
+                let found = format!("it writes a {} of {} bytes", piece.name, piece.size);
+                let anew = self.enlarge(sign, piece, on.to);
+                Err(Refusal::new(found, anew.unwrap_or_else(|| "copy its files".into())))
+            }
+            None if self.only_carries() => match sign.data.as_ref().map(|data| data.offset) {
+                Some(at) if !is_whole(at, on.to) => {
+                    let found = format!("its data begin at byte {at}, off whole sectors");
+                    Err(Refusal::new(found, "make it anew"))
+                }
+                _ => Ok(Vec::new()),
+            },
+            None => Err(Refusal::new("the sectors that it needs are not known", "copy its files")),
+        }
     }
 
     /// The writes that make it true again what it says of where it begins, once it was moved.

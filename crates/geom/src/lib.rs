@@ -50,6 +50,7 @@
 pub mod audit;
 pub mod base;
 pub mod class;
+pub mod convert;
 pub mod format;
 pub mod graph;
 pub mod layout;

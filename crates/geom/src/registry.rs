@@ -126,6 +126,11 @@ pub fn shows_a_disk(class: &str) -> bool {
     CLASSES.iter().any(|known| known.name() == class && known.shows_a_disk())
 }
 
+/// True if metadata of the class called `class` are found by the sectors of a member.
+pub fn lies_by_sectors(class: &str) -> bool {
+    CLASSES.iter().any(|known| known.name() == class && known.lies_by_sectors())
+}
+
 /// The scheme called `name` in any case; `None` for an unknown one. Linux's tools call an MBR
 /// `dos`, parted `msdos`.
 pub fn scheme_named(name: &str) -> Option<&'static dyn Scheme> {

@@ -48,6 +48,7 @@ pub mod whole;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
 pub use carry::{Interrupted, Progress, carry};
+pub(crate) use journal::Rest;
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;
 pub use standing::{Held, Mismatch, Standing, Start};

@@ -14,9 +14,10 @@ mod roff;
 mod synopsis;
 
 /// The manual of each command.
-const MANUAL: [(&str, &str); 12] = [
+const MANUAL: [(&str, &str); 13] = [
     ("bench", include_str!("../../../../docs/manual/bench.md")),
     ("check", include_str!("../../../../docs/manual/check.md")),
+    ("convert", include_str!("../../../../docs/manual/convert.md")),
     ("drives", include_str!("../../../../docs/manual/drives.md")),
     ("lab", include_str!("../../../../docs/manual/lab.md")),
     ("mkfs", include_str!("../../../../docs/manual/mkfs.md")),

@@ -1,7 +1,7 @@
 //! `move`: a partition with its contents, to another place.
 
 pub(crate) mod args;
-mod resume;
+pub(in crate::command) mod resume;
 mod whole;
 
 use crate::command::moving::args::Move as Options;
@@ -355,7 +355,7 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &Target) -> Result<Exi
 
 /// The provider with the table as a target with absolute paths, which also resumes from another
 /// directory.
-fn absolute(typed: &Target, on: &str) -> String {
+pub(in crate::command) fn absolute(typed: &Target, on: &str) -> String {
     let disks = typed.sources().iter().map(|disk: &Source| {
         let path = disk.path().and_then(|path| fs::canonicalize(path).ok());
         path.and_then(|path| path.into_os_string().into_string().ok())

@@ -19,6 +19,7 @@ fn advice(advice: &Advice) -> String {
         Advice::DeleteOrChooseIndex => "delete it first, or leave out -i".into(),
         Advice::NameIndex => "say which with -i".into(),
         Advice::Recover => "recover it first: part recover".into(),
+        Advice::Align => "put it on the grain first: trueline move --align".into(),
         Advice::AddExtended => "add one to an MBR: part add -t ebr".into(),
         Advice::Type(near) => {
             let some = match near.as_slice() {

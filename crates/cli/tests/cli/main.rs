@@ -9,6 +9,7 @@ mod bench_safety;
 mod browser;
 mod container_files;
 mod containers;
+mod converting;
 mod counters;
 mod counters_shown;
 mod cures;

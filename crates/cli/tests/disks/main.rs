@@ -18,6 +18,7 @@ mod planned;
 mod random;
 mod recipe;
 mod round;
+mod sectors;
 mod seeds;
 mod sets;
 #[path = "../../../../tests/skip.rs"]

@@ -36,6 +36,7 @@ use std::sync::Arc;
 use structures::{Header, SIGNATURE};
 use zerocopy::FromBytes;
 
+mod convert;
 mod copies;
 pub mod left;
 mod scheme;

@@ -40,6 +40,10 @@ impl Class for Imsm {
         "imsm"
     }
 
+    fn lies_by_sectors(&self) -> bool {
+        true
+    }
+
     fn sign(&self) -> Option<format::FormatKind> {
         Some(format::imsm::KIND)
     }

@@ -39,9 +39,11 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
 mod chain;
+mod convert;
 mod ebr;
 mod edit;
 mod edit_ebr;
+mod kinds;
 pub mod shift;
 
 /// The class `mbr`, for the PC's tables.
@@ -145,6 +147,12 @@ impl Record {
     /// True if one of its entries protects a GPT.
     pub(super) fn protects_gpt(&self) -> bool {
         self.entries().iter().any(PartitionRecord::is_protective)
+    }
+
+    /// Gives the entry that protects a GPT so many sectors.
+    pub(super) fn protect(&mut self, sectors: u32) {
+        let slot = self.partition_record.iter_mut().find(|slot| slot.is_protective());
+        slot.into_iter().for_each(|slot| slot.size_in_lba = sectors.into());
     }
 
     /// Entries that make partitions, each with its number from 1.

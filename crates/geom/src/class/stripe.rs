@@ -53,6 +53,10 @@ impl Class for Stripe {
         "stripe"
     }
 
+    fn lies_by_sectors(&self) -> bool {
+        true
+    }
+
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
         else {

@@ -28,6 +28,10 @@ impl Format for Drbd {
         vec![KIND]
     }
 
+    fn only_carries(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

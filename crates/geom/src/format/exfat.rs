@@ -18,9 +18,14 @@ use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData};
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
+use crate::base::resize::{Resized, Write};
 use crate::probe::Probe;
+use crate::table::Refusal;
 use std::ops::Range;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
+
+mod convert;
 
 /// The format, for the registry.
 pub struct Exfat;
@@ -66,6 +71,10 @@ impl Format for Exfat {
         )
     }
 
+    fn convert(&self, _: &Sign, on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Refusal> {
+        convert::convert(on, read)
+    }
+
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
         rebase(moved, read, |boot| Field {
             sector: 1_u64.checked_shl(boot[108].into()).unwrap_or(0),
@@ -79,6 +88,7 @@ impl Format for Exfat {
 
 on_disk! {
     /// The main boot sector.
+    #[derive(IntoBytes)]
     struct BootSector of 512 bytes {
           0 => jump_boot: [u8; 3],
           3 => file_system_name: [u8; 8],

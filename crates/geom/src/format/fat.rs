@@ -23,10 +23,17 @@ use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData, 
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
+use crate::base::resize::{Resized, Write};
 use crate::base::topology::is_whole;
 use crate::probe::Probe;
+use crate::table::Refusal;
 use std::fmt;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
+
+mod convert;
+mod layout;
+mod remade;
 
 /// The format, for the registry.
 pub struct Fat;
@@ -97,6 +104,10 @@ impl Format for Fat {
         }
     }
 
+    fn convert(&self, _: &Sign, on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Refusal> {
+        convert::convert(on, read)
+    }
+
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
         rebase(moved, read, |boot| {
             // FAT32 alone has no size of a FAT at byte 22, and says where the copy is.
@@ -108,6 +119,7 @@ impl Format for Fat {
 
 on_disk! {
     /// The boot sector as FAT32 has it; FAT12 and FAT16 differ from byte 36.
+    #[derive(Clone, IntoBytes)]
     struct BootSector of 512 bytes {
           0 => jmp_boot: [u8; 3],
           3 => oem_name: [u8; 8],
@@ -119,12 +131,15 @@ on_disk! {
          19 => tot_sec16: U16,
          21 => media: u8,
          22 => fat_sz16: U16,
-         24 => skip0: [u8; 8],
+         24 => skip0: [u8; 4],
+         28 => hidd_sec: U32,
          32 => tot_sec32: U32,
          36 => fat_sz32: U32,
          40 => skip1: [u8; 4],
          44 => root_clus: U32,
-         48 => skip2: [u8; 462],
+         48 => fs_info: U16,
+         50 => bk_boot_sec: U16,
+         52 => skip2: [u8; 458],
         510 => signature: [u8; 2],
     }
 }

@@ -40,6 +40,10 @@ impl Format for Luks {
         Some(Inside::FURTHER_IN)
     }
 
+    fn only_carries(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

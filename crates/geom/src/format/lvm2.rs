@@ -37,6 +37,10 @@ impl Format for Lvm2 {
         Some(Inside::FURTHER_IN)
     }
 
+    fn only_carries(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

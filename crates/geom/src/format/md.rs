@@ -43,6 +43,10 @@ impl Format for Md {
         Some(Inside::FURTHER_IN)
     }
 
+    fn only_carries(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         Some(sign(probe, &superblock::find(probe)?))
     }

@@ -19,9 +19,13 @@ use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign};
 use crate::base::error::Errno;
 use crate::base::ondisk::{self, on_disk};
 use crate::base::patch::Read;
+use crate::base::resize::{Resized, Write};
 use crate::probe::Probe;
+use crate::table::Refusal;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
+
+mod convert;
 
 /// The format, for the registry.
 pub struct Ntfs;
@@ -58,12 +62,21 @@ impl Format for Ntfs {
         recognise(probe)
     }
 
+    /// The copy of the boot sector is in the last sector of the partition.
+    fn counts_from_end(&self) -> bool {
+        true
+    }
+
     fn maker(&self) -> Option<&'static Maker> {
         Some(&MAKER)
     }
 
     fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
         Some(format!("make it with larger clusters: mkntfs -c {unit}"))
+    }
+
+    fn convert(&self, _: &Sign, on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Refusal> {
+        convert::convert(on, read)
     }
 
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {

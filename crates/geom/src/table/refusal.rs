@@ -24,6 +24,8 @@ pub enum Advice {
     NameIndex,
     /// Recovering the damaged table before it is edited.
     Recover,
+    /// Putting partitions on the grain first.
+    Align,
     /// Adding an extended partition to an MBR first.
     AddExtended,
     /// Naming a type otherwise: those with a name like the one that was given.
@@ -88,6 +90,7 @@ impl fmt::Display for Advice {
             Advice::DeleteOrChooseIndex => "delete it first, or leave out the index",
             Advice::NameIndex => "name one by its index",
             Advice::Recover => "recover it first",
+            Advice::Align => "put it on the grain first",
             Advice::AddExtended => "add one to an MBR first",
             Advice::Type(near) if near.is_empty() => "name another, or a number or GUID after a !",
             Advice::Type(near) => return write!(f, "there are {}", near.join(", ")),

@@ -6,6 +6,7 @@
 
 use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
+use crate::base::resize::{Aim, Tables, Write};
 use crate::base::topology::{Grain, Topology, is_whole};
 use crate::mapping::slices::{Dialect, PartitionType, place};
 use crate::probe::Probe;
@@ -92,6 +93,20 @@ pub trait Scheme: Sync {
     fn follow(&self, table: &Table, origin: u64) -> Option<Vec<Patch>> {
         let _ = (table, origin);
         None
+    }
+
+    /// Bytes that it needs behind the last partition of a disk, in sectors of another size.
+    fn tail(&self, table: &Table, aim: &Aim) -> u64 {
+        let _ = (table, aim);
+        0
+    }
+
+    /// The writes after which the table says the same in sectors of another size. A refusal names
+    /// what does not fit its numbers.
+    fn convert(&self, table: &Table, tables: &Tables<'_>) -> Result<Vec<Write>, Refusal> {
+        let _ = (table, tables);
+        let found = format!("tables of {} are not converted", self.name());
+        Err(Refusal::new(found, "make one anew on a disk of the other sectors"))
     }
 
     /// The writes after which no reader finds the table any more.

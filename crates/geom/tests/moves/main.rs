@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod case;
+mod converted;
 mod killed;
 mod medium;
 mod pairs;

@@ -157,7 +157,11 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
 
 /// The options of a disk whose journal counts in sectors of that size: an image does not say how
 /// long its own are.
-pub(super) fn in_sectors(disk: &DiskOptions, sector: u64, typed: &Target) -> DiskOptions {
+pub(in crate::command) fn in_sectors(
+    disk: &DiskOptions,
+    sector: u64,
+    typed: &Target,
+) -> DiskOptions {
     let of_file = Some(sector).filter(|_| typed.paths().iter().all(|p| p.is_file()));
     DiskOptions { logical: disk.logical.or(of_file), ..disk.clone() }
 }
@@ -182,7 +186,7 @@ pub(super) fn require_disk(
 }
 
 /// The reason why a file cannot be resumed from, with advice.
-pub(super) fn unreadable(why: Unreadable) -> String {
+pub(in crate::command) fn unreadable(why: Unreadable) -> String {
     match why {
         Unreadable::Other => "it is not a complete journal of a move: name the file that was \
             named when the move began"

@@ -17,9 +17,10 @@
 
 use super::copies::{Copies, Copy};
 use super::structures::{self, SIGNATURE};
-use super::{FREEBSD, Gpt, Guard, damage, write};
+use super::{FREEBSD, Gpt, Guard, convert, damage, write};
 use crate::base::ondisk;
 use crate::base::patch::Patch;
+use crate::base::resize::{Aim, Tables, Write};
 use crate::base::size::PAGE;
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
@@ -258,6 +259,14 @@ impl Scheme for Gpt {
 
     fn erase(&self, table: &Table) -> Vec<Patch> {
         reread(table, write::erase)
+    }
+
+    fn tail(&self, table: &Table, aim: &Aim) -> u64 {
+        reread(table, |_, _, copies| convert::tail(copies, aim))
+    }
+
+    fn convert(&self, table: &Table, tables: &Tables<'_>) -> Result<Vec<Write>, Refusal> {
+        reread(table, |probe, guard, copies| convert::convert(probe, guard, copies, table, tables))
     }
 
     fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {

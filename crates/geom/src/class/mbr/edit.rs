@@ -20,9 +20,12 @@
 //! # Sources
 //! As [`super`]; util-linux `libfdisk/src/dos.c`; FreeBSD `g_part_mbr.c`.
 
+use super::convert::convert;
 use super::ebr::{Medium, walk};
+use super::kinds::kind;
 use super::{Mbr, PartitionRecord, Record, TRACK};
 use crate::base::patch::Patch;
+use crate::base::resize::{Tables, Write};
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::round_down;
 use crate::class::{Class, Taste};
@@ -30,7 +33,7 @@ use crate::mapping::partition::Partition;
 use crate::mapping::slices::{PartitionType, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, Id, New, Scheme, TableSite};
-use crate::table::{Advice, Entry, Property, Refusal, Rules, Table, types};
+use crate::table::{Advice, Entry, Property, Refusal, Rules, Table};
 use std::ops::Range;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -139,33 +142,6 @@ pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
         PartitionType::Mbr(byte) => Ok(byte),
         _ => Err(foreign(table)),
     }
-}
-
-/// The type with a name of gpart's or sfdisk's (a byte in hexadecimal, a letter), or a raw number.
-pub(super) fn kind(name: &str) -> Option<PartitionType> {
-    let digits = |digits: &str, radix| {
-        digits
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric())
-            .then(|| u8::from_str_radix(digits, radix).ok())?
-    };
-    let prefixed =
-        |name: &str| name.strip_prefix("0x").or(name.strip_prefix("0X")).map(|hex| digits(hex, 16));
-    let byte = match (name.strip_prefix('!'), name) {
-        // A raw number is parsed as strtol with base 0 does.
-        (Some(raw), _) => {
-            prefixed(raw).unwrap_or_else(|| digits(raw, if raw.starts_with('0') { 8 } else { 10 }))
-        }
-        // These are sfdisk's own; `e` is a byte.
-        (None, "E") => Some(0x05),
-        (None, "X") => Some(0x85),
-        (None, name) if name.eq_ignore_ascii_case("ebr") => Some(0x05),
-        (None, name) => match types::named(name) {
-            Some(alias) => alias.mbr,
-            None => prefixed(name).unwrap_or_else(|| digits(name, 16)),
-        },
-    };
-    byte.filter(|&b| b != 0).map(PartitionType::Mbr)
 }
 
 /// Entries in use, as they are on the disk.
@@ -373,6 +349,10 @@ impl Scheme for Mbr {
         vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "MBR")]
     }
 
+    fn convert(&self, table: &Table, tables: &Tables<'_>) -> Result<Vec<Write>, Refusal> {
+        convert(table, tables)
+    }
+
     /// Opens the first track only if a partition is in it already, as GEOM does: boot loaders live
     /// there.
     fn settle(&self, table: &mut Table) {
@@ -465,7 +445,7 @@ fn extended(table: &Table) -> impl Iterator<Item = &Entry> {
 }
 
 /// Bytes of an extended partition on a disk of `length` bytes.
-fn within(entry: &Entry, length: u64) -> Range<u64> {
+pub(super) fn within(entry: &Entry, length: u64) -> Range<u64> {
     let range = entry.partition.range();
     range.start..range.end.min(length).max(range.start)
 }

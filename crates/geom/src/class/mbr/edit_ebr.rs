@@ -13,7 +13,8 @@
 
 use super::chain::{ChainEdit, FIRST, Node};
 use super::ebr::{Chain, LINKS, Medium, walk};
-use super::edit::{ATTRIBUTES, blank, check_kind, check_site, in_order, kind};
+use super::edit::{ATTRIBUTES, blank, check_kind, check_site, in_order};
+use super::kinds::kind;
 use super::{Ebr, Record};
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;

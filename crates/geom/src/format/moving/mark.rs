@@ -10,6 +10,11 @@ use crate::base::ondisk::on_disk;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
+/// Words in the mark of a conversion, whose places are both 0.
+const CONVERTED: &[u8] = b"\nThis disk is being converted to other sectors by trueline, and was \
+    interrupted. Do not write to it and do not repair it: \
+run 'trueline convert --resume JOURNAL', where JOURNAL is the file that was named when it began.\n";
+
 /// CRC-32C of marks and of journals.
 pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> =
     crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
@@ -72,6 +77,11 @@ impl Mark {
     /// Number of bytes that [`Mark::read`] needs.
     pub const LENGTH: usize = size_of::<Sector>();
 
+    /// True for a disk that is converted to other sectors, with nothing that moves.
+    pub fn is_of_disk(&self) -> bool {
+        self.from == self.to
+    }
+
     /// The mark as a sector of `size` bytes.
     pub fn sector(&self, size: u64) -> Vec<u8> {
         let Mark { id, from, to, length, sealed } = *self;
@@ -86,7 +96,8 @@ impl Mark {
         let (step, seal) = sealed.map_or((0, 0), |sealed| (sealed.step, sealed.seal));
         let mut sector = Sector { head, step: step.into(), seal: seal.into(), crc: 0.into() };
         sector.crc = CRC.checksum(&sector.as_bytes()[..Mark::LENGTH - 4]).into();
-        let mut bytes = [sector.as_bytes(), WORDS].concat();
+        let words = if self.is_of_disk() { CONVERTED } else { WORDS };
+        let mut bytes = [sector.as_bytes(), words].concat();
         bytes.resize(usize::try_from(size).unwrap_or_default(), 0);
         bytes
     }

@@ -1,0 +1,72 @@
+//! Sizes of logical sectors before and after a conversion, and the writes of one.
+
+use std::collections::BTreeMap;
+
+mod overlay;
+mod write;
+
+pub use overlay::Overlay;
+pub use write::{Origin, Write};
+
+/// Largest logical sector, in bytes, which universal disks are right on as well.
+pub const LARGE: u64 = 4096;
+/// Smallest logical sector in bytes.
+pub const SMALL: u64 = 512;
+
+/// Sizes of sectors, and whether a disk is to be right on both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// Logical sector in bytes for which the disk is right now.
+    pub from: u64,
+    /// Logical sector in bytes for which it will be.
+    pub to: u64,
+    /// True if its tables are to be right for both sizes.
+    pub universal: bool,
+}
+
+impl Aim {
+    /// Bytes in whole multiples of which everything has to lie: the larger sector of those on which
+    /// the disk will be read.
+    pub fn grid(&self) -> u64 {
+        if self.universal { LARGE } else { self.to }
+    }
+
+    /// Sizes of sectors for which tables are written.
+    pub fn sizes(&self) -> &'static [u64] {
+        match (self.universal, self.to) {
+            (true, _) => &[LARGE, SMALL],
+            (false, SMALL) => &[SMALL],
+            (false, _) => &[LARGE],
+        }
+    }
+}
+
+/// Facts by which a scheme writes its table anew.
+pub struct Tables<'a> {
+    /// Sizes of sectors.
+    pub aim: &'a Aim,
+    /// Length of the disk in bytes when all is done.
+    pub length: u64,
+    /// End of each partition in bytes, by its first byte.
+    pub ends: &'a BTreeMap<u64, u64>,
+}
+
+impl Tables<'_> {
+    /// The end of the partition that begins at byte `start` and ended at `end`.
+    pub fn end(&self, start: u64, end: u64) -> u64 {
+        self.ends.get(&start).copied().unwrap_or(end)
+    }
+}
+
+/// Facts by which a format adapts to other sectors.
+#[derive(Clone, Copy, Debug)]
+pub struct Resized {
+    /// Logical sector in bytes that it lies on now.
+    pub from: u64,
+    /// Logical sector in bytes that it will lie on.
+    pub to: u64,
+    /// Its first byte on the disk.
+    pub base: u64,
+    /// Bytes of the provider that it is on, when all is done.
+    pub length: u64,
+}

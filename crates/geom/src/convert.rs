@@ -1,0 +1,344 @@
+//! Conversion of a disk between sizes of logical sectors: tables and file systems that count in
+//! sectors are written anew, and everything else stays at its byte.
+//!
+//! A [`Conversion`] is planned purely from a graph and says everything that stands in its way at
+//! once. It is a list of [`Write`]s, which may read what others of them write: so they are done
+//! into another store, or by a [`Rewrite`](rewrite::Rewrite), which holds old and new bytes before
+//! the first of them.
+//!
+//! # Limits
+//! Sectors of 512 and of 4096 bytes; GPT and MBR. A table inside a partition is not converted, but
+//! for the chain of an extended one. Decision 0062 has the rules and what they were compared with.
+
+use crate::base::resize::{Aim, Resized, Tables, Write};
+use crate::base::store::Store;
+use crate::base::topology::{is_whole, round_down, round_up};
+use crate::format::Inside;
+use crate::graph::provider_store::Through;
+use crate::graph::{Graph, Id};
+use crate::registry;
+use crate::table::{Advice, Refusal};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub mod rewrite;
+
+/// Bytes of an MBR before its entries that a BIOS runs.
+const BOOT_CODE: usize = 440;
+
+/// Partition that is kept, with its range before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its provider.
+    pub id: Id,
+    /// Bytes of the disk that it has.
+    pub before: Range<u64>,
+    /// Bytes of the disk that it will have: only its end may differ.
+    pub after: Range<u64>,
+}
+
+/// Fact that stands in the way of a conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Provider that it concerns.
+    pub id: Id,
+    /// Its description and what to do.
+    pub refusal: Refusal,
+}
+
+/// Plan by which a disk is converted.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    /// Sizes of sectors.
+    pub aim: Aim,
+    /// Length of the disk in bytes.
+    pub before: u64,
+    /// Length that it will have in bytes: longer where its backup table needs room.
+    pub after: u64,
+    /// Partitions in order of their starts.
+    pub partitions: Vec<Kept>,
+    /// Formats that are written anew, by their providers.
+    pub rewritten: Vec<Id>,
+    /// Writes to the disk, apart from each other, in order of offset.
+    pub writes: Vec<Write>,
+    /// Facts that the user should know, in words.
+    pub notes: Vec<(Id, String)>,
+}
+
+impl Conversion {
+    /// Bytes that its writes have together.
+    pub fn bytes(&self) -> u64 {
+        self.writes.iter().fold(0, |sum: u64, write| sum.saturating_add(write.length()))
+    }
+}
+
+/// Plans the conversion of `disk`, a provider that lies in no other. `grows` tells if it can be
+/// made longer. Errors: everything that stands in the way.
+pub fn plan(graph: &Graph, disk: Id, aim: Aim, grows: bool) -> Result<Conversion, Vec<Obstacle>> {
+    let before = graph.providers[disk].topology.length;
+    let mut planner =
+        Planner { graph, disk, aim, obstacles: Vec::new(), notes: Vec::new(), writes: Vec::new() };
+    let table = planner.table();
+    let tail = table.as_ref().map_or(0, |table| table.scheme.tail(table, &aim));
+    let (partitions, after) = planner.places(before, tail, grows);
+    let ends: BTreeMap<u64, u64> =
+        partitions.iter().map(|kept| (kept.after.start, kept.after.end)).collect();
+    // A table of places that were refused would be refused once more.
+    if let Some(table) = table.as_ref().filter(|_| planner.obstacles.is_empty()) {
+        match table.scheme.convert(table, &Tables { aim: &aim, length: after, ends: &ends }) {
+            Ok(writes) => planner.writes = writes,
+            Err(refusal) => planner.refuse(disk, refusal),
+        }
+    }
+    planner.require_room(&partitions);
+    planner.note_boot_code();
+    let rewritten = planner.contents(&ends, after);
+    let Planner { mut writes, notes, obstacles, .. } = planner;
+    writes.sort_by_key(|write| write.at);
+    if !obstacles.is_empty() {
+        return Err(obstacles);
+    }
+    let apart = writes.windows(2).all(|pair| pair[0].end() <= pair[1].at);
+    if !apart || writes.last().is_some_and(|last| last.end() > after) {
+        let refusal = Refusal::new("what would be written lies over itself", "check the disk");
+        return Err(vec![Obstacle { id: disk, refusal }]);
+    }
+    let partitions = partitions.into_iter().filter(|kept| !is_chain(graph, kept.id)).collect();
+    Ok(Conversion { aim, before, after, partitions, rewritten, writes, notes })
+}
+
+fn is_chain(graph: &Graph, id: Id) -> bool {
+    graph.providers[id].is_extended()
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    disk: Id,
+    aim: Aim,
+    obstacles: Vec<Obstacle>,
+    notes: Vec<(Id, String)>,
+    writes: Vec<Write>,
+}
+
+impl Planner<'_> {
+    fn refuse(&mut self, id: Id, refusal: Refusal) {
+        self.obstacles.push(Obstacle { id, refusal });
+    }
+
+    /// The table on the disk; `None` for a disk without one, or with one that stands in the way.
+    fn table(&mut self) -> Option<crate::table::Table> {
+        let disk = &self.graph.providers[self.disk];
+        let (class, _) = disk.table.as_ref()?;
+        let probe = self.graph.probe(self.disk);
+        let table = registry::scheme_of(class).and_then(|scheme| scheme.read(&probe));
+        if table.is_none() {
+            let found = format!("tables of {class} are only read");
+            self.refuse(self.disk, Refusal::new(found, "use the tool of their own system"));
+        }
+        let damage = table.as_ref().map(|table| table.damage.join("; "));
+        if let Some(damage) = damage.filter(|damage| !damage.is_empty()) {
+            let found = format!("its table is damaged: {damage}");
+            self.refuse(self.disk, Refusal::new(found, Advice::Recover));
+            return None;
+        }
+        table
+    }
+
+    /// Partitions with their new ends in order of their starts, those that hold a chain too, and
+    /// the length that the disk needs. `tail` bytes stay free at its end.
+    fn places(&mut self, length: u64, tail: u64, grows: bool) -> (Vec<Kept>, u64) {
+        let graph = self.graph;
+        let grid = self.aim.grid();
+        let is_partition = |&id: &Id| {
+            let p = &graph.providers[id];
+            let &[parent] = p.parents.as_slice() else { return false };
+            let of_disk = parent == self.disk
+                || is_chain(graph, parent) && graph.providers[parent].parents == [self.disk];
+            of_disk && !p.is_data_area() && !p.is_set && p.start.is_some()
+        };
+        let mut ids: Vec<Id> = (0..graph.providers.len()).filter(is_partition).collect();
+        if graph.providers[self.disk].table.is_none() {
+            ids.clear();
+        }
+        let range = |id: Id| {
+            let p = &graph.providers[id];
+            p.base()..p.base().saturating_add(p.topology.length)
+        };
+        ids.sort_by_key(|&id| (range(id).start, std::cmp::Reverse(range(id).end)));
+        // Bytes that partitions may take as long as the disk is no longer than it has to be.
+        let fixed = round_down(length, grid).saturating_sub(tail);
+        let mut after = if grows { round_up(length, grid).unwrap_or(length) } else { length };
+        if !grows && !is_whole(length, grid) && !ids.is_empty() {
+            after = round_down(length, grid);
+        }
+        let mut kept = Vec::new();
+        for id in ids {
+            let before = range(id);
+            if !is_whole(before.start, grid) {
+                let found = format!("it begins at byte {}, no multiple of {grid}", before.start);
+                self.refuse(id, Refusal::new(found, Advice::Align));
+                continue;
+            }
+            let up = round_up(before.end, grid).unwrap_or(before.end);
+            let limit = if grows { after.saturating_sub(tail).max(fixed) } else { fixed };
+            let least = before.start.saturating_add(self.needs(id));
+            let end = if up <= limit && (up == before.end || self.is_loose(id)) {
+                up
+            } else if self.is_measured(id) && round_down(limit.min(before.end), grid) >= least {
+                round_down(limit.min(before.end), grid)
+            } else if grows && (up == before.end || self.is_loose(id)) {
+                after = up.saturating_add(tail);
+                up
+            } else {
+                self.refuse(id, unfitting(&before, limit, grid, up == before.end));
+                continue;
+            };
+            kept.push(Kept { id, after: before.start..end, before });
+        }
+        (kept, after)
+    }
+
+    /// Bytes that the contents of a partition need from its start on.
+    fn needs(&self, id: Id) -> u64 {
+        let inside = self.graph.providers[id].in_use().filter_map(|sign| sign.size).max();
+        let logical = |inner: &Id| self.graph.providers[*inner].parents == [id];
+        let p = &self.graph.providers[id];
+        let last = (0..self.graph.providers.len())
+            .filter(logical)
+            .filter(|_| is_chain(self.graph, id))
+            .map(|inner| {
+                self.graph.providers[inner].base() + self.graph.providers[inner].topology.length
+            })
+            .max();
+        inside.unwrap_or(0).max(last.map_or(0, |end| end.saturating_sub(p.base())))
+    }
+
+    /// True if nothing in a partition counts from its end: it is empty, holds a chain, or a file
+    /// system that knows its own length.
+    fn is_loose(&self, id: Id) -> bool {
+        let p = &self.graph.providers[id];
+        let known = p.signs.iter().all(|sign| {
+            sign.tail.is_none() && sign.size.is_some() && !sign.kind.format.counts_from_end()
+        });
+        is_chain(self.graph, id) || p.member.is_none() && p.table.is_none() && known
+    }
+
+    /// True if a partition may become shorter: what is in it says how long it is.
+    fn is_measured(&self, id: Id) -> bool {
+        let is_known = self.graph.providers[id].in_use().next().is_some();
+        self.is_loose(id) && (is_known || is_chain(self.graph, id))
+    }
+
+    /// Refuses partitions over the places of the new table.
+    fn require_room(&mut self, partitions: &[Kept]) {
+        for kept in partitions.iter().filter(|kept| !is_chain(self.graph, kept.id)) {
+            // What it gives up or gets at its end is no place of its contents.
+            let end = kept.before.end.min(kept.after.end);
+            let over = |write: &&Write| write.at < end && kept.before.start < write.end();
+            let Some(write) = self.writes.iter().find(over) else { continue };
+            let found = format!(
+                "its bytes from {} are where the {} would be",
+                kept.after.start, write.what
+            );
+            let advice = format!("move it first, to byte {} or further", write.end());
+            self.refuse(kept.id, Refusal::new(found, advice));
+        }
+    }
+
+    /// Notes boot code that will not find its sectors.
+    fn note_boot_code(&mut self) {
+        let code = self.graph.probe(self.disk).bytes(0, BOOT_CODE).unwrap_or_default();
+        let has_table = self.graph.providers[self.disk].table.is_some();
+        if !self.aim.universal && has_table && code.iter().any(|&byte| byte != 0) {
+            let note = format!(
+                "the boot code in its first sector, for a BIOS, finds its next stage by sectors of {} \
+                 bytes: install the boot loader anew",
+                self.aim.from
+            );
+            self.notes.push((self.disk, note));
+        }
+    }
+
+    /// Adds the writes of all contents, and returns the providers that have any.
+    fn contents(&mut self, ends: &BTreeMap<u64, u64>, length: u64) -> Vec<Id> {
+        let graph = self.graph;
+        let mut rewritten = Vec::new();
+        // Sets that are partly on it, and all that is in those, too.
+        let mut on = vec![false; graph.providers.len()];
+        for id in 0..graph.providers.len() {
+            on[id] = id == self.disk
+                || graph.providers[id].parents.iter().any(|&p| on.get(p) == Some(&true));
+        }
+        for id in (0..graph.providers.len()).filter(|&id| on[id]) {
+            let p = &graph.providers[id];
+            let inner = p.table.as_ref().filter(|_| id != self.disk && !is_chain(graph, id));
+            if let Some((class, _)) = inner {
+                let found = format!("a table of {class} inside a partition");
+                let advice = "copy what is in it onto a disk of the other sectors";
+                self.refuse(id, Refusal::new(found, advice));
+                continue;
+            }
+            if let Some((class, _)) =
+                p.member.as_ref().filter(|(class, _)| registry::lies_by_sectors(class))
+            {
+                let found = format!("the metadata of its {class} are in its last sector");
+                self.refuse(id, Refusal::new(found, "make the set anew on the other sectors"));
+                continue;
+            }
+            let own = if id == self.disk { length } else { p.topology.length };
+            let resized = Resized {
+                from: self.aim.from,
+                to: self.aim.grid(),
+                base: p.base(),
+                length: ends.get(&p.base()).map_or(own, |end| end.saturating_sub(p.base())),
+            };
+            if let Some(sign) = p.in_use().find(|sign| sign.inside == Inside::Container) {
+                let found = format!("{}: its bytes are a container's", sign.kind);
+                self.refuse(id, Refusal::new(found, "convert the disk that is in it"));
+                continue;
+            }
+            for sign in p.in_use() {
+                let through = Through::new(graph, id);
+                let mut read = |at: u64, out: &mut [u8]| through.read_at(out, at);
+                match sign.kind.format.convert(sign, resized, &mut read) {
+                    Ok(writes) if writes.is_empty() => {}
+                    Ok(_) if p.route().medium().is_none() || p.is_set => {
+                        let found = format!("its {} would be written anew inside a set", sign.kind);
+                        self.refuse(id, Refusal::new(found, "copy its files out and back"));
+                    }
+                    Ok(writes) => {
+                        rewritten.push(id);
+                        self.writes.extend(writes.into_iter().map(|write| write.shift(p.base())));
+                    }
+                    Err(refusal) => {
+                        let found = format!("{}: {}", sign.kind, refusal.found);
+                        self.refuse(id, Refusal::new(found, refusal.advice));
+                    }
+                }
+            }
+            if let Some(kind) = graph.veil(id).filter(|_| p.in_use().next().is_some()) {
+                let note = format!("what is in it was not looked at: only {kind} can tell");
+                self.notes.push((id, note));
+            }
+        }
+        rewritten
+    }
+}
+
+/// The refusal of a partition that ends where it cannot, on a disk whose length stays.
+fn unfitting(before: &Range<u64>, limit: u64, grid: u64, is_whole: bool) -> Refusal {
+    let end = before.end;
+    let found = match is_whole {
+        true => format!("it ends at byte {end}, and the table needs what lies behind {limit}"),
+        false => format!(
+            "it ends at byte {end}, no multiple of {grid}, and what is in it counts from its end, or \
+             has no room"
+        ),
+    };
+    let advice = format!(
+        "make what is in it, and the partition, end at byte {} or before; or convert an image, which \
+         may get longer",
+        round_down(limit.min(end), grid)
+    );
+    Refusal::new(found, advice)
+}
