@@ -158,7 +158,7 @@ pub fn container(probe: &Probe<'_>, format: Option<&str>) -> Option<Sign> {
         containers.any(|class| class.sign() == Some(sign.kind))
             && format.is_none_or(|format| format == sign.kind.name)
     };
-    let mut signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
+    let mut signs = FORMATS.iter().chain([&LAST]).filter_map(|format| format.recognise(probe));
     signs.find(is_shown)
 }
 

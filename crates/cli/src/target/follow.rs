@@ -220,12 +220,22 @@ fn format_of(name: &str) -> String {
 /// The sign of the container that a disk is.
 fn sign(disk: &mut Disk) -> Option<Sign> {
     let Bytes::Store(store) = &mut disk.bytes else { return None };
+    container_in(store, disk.topology.sector, disk.format.as_deref())
+}
+
+/// The sign of the container that a store in sectors of `sector` bytes is; of one that is said to
+/// have the `format`, of that one alone.
+pub(super) fn container_in(
+    store: &mut Box<dyn Store>,
+    sector: u64,
+    format: Option<&str>,
+) -> Option<Sign> {
     let empty = Box::new(Sparse::new(0));
     let stores = [std::mem::replace(store, empty)];
     let route = Route::store(0, stores[0].length());
     let budget = Budget::new(Limits::default());
-    let probe = Probe::new(&route, &stores, &budget, disk.topology.sector, Some(0), None);
-    let found = registry::container(&probe, disk.format.as_deref());
+    let probe = Probe::new(&route, &stores, &budget, sector, Some(0), None);
+    let found = registry::container(&probe, format);
     [*store] = stores;
     found
 }
