@@ -51,6 +51,7 @@ pub static CLASSES: &[&dyn Class] = &[
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::ewf2::Ewf2,
     &class::dmg::Dmg,
     &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
@@ -77,6 +78,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::ewf2::Ewf2,
     &class::dmg::Dmg,
     &class::tar::Tar,
     &format::md::Md,
