@@ -119,7 +119,7 @@ struct Part {
     entries: u64,
 }
 
-/// What the sections of a file say.
+/// Contents of the sections of a file.
 struct Sections {
     goes_on: bool,
     /// Texts of the device and of the case, the last one of each.

@@ -63,7 +63,7 @@ impl Packing {
         }
     }
 
-    /// What `stored` unpacks to, of which the length is not known: at most `most` bytes. Of zlib
+    /// Bytes that `stored` unpacks to, whose number is not known: at most `most`. Of zlib
     /// and bzip2 alone.
     ///
     /// Errors: [`Errno::Io`] for a stream that is damaged, makes more, or is of another kind.
