@@ -136,13 +136,13 @@ fn chunks_are_the_disk() {
 
 /// The tags `ts`, `bp` and `sb` of a disk of one sector, in UTF-16BE, as bzip2 packs them.
 const TEXT: &[u8] = b"\
-    BZh91AY&SY}\xc7\x83_\0\0\x19I\x80\xc002\00#L\0\0\x01\xa0\0\x22\x04\xc8\xc4\xf4\x9a\
+    BZh91AY&SY}\xc7\x83_\0\0\x19I\x80\xc002\x000#L\0\0\x01\xa0\0\x22\x04\xc8\xc4\xf4\x9a\
     \x14\xc0\x014f\x01e\x04\x14e>\xaeTr\xeb\xce\xde2#L\xf8\xbb\x92)\xc2\x84\x83\xee<\x1a\
     \xf8";
 
 /// A sector of `z` as bzip2 packs it, without the begin and the end of its stream: EnCase's.
 const LETTERS: &[u8] = b"\
-    1AY&SYW\xd5\x97\xc0\0\0\x01\x80\x80\x80\x10\0\x08 \00\x80I\xea\x06\xae";
+    1AY&SYW\xd5\x97\xc0\0\0\x01\x80\x80\x80\x10\0\x08 \x000\x80I\xea\x06\xae";
 
 #[test]
 fn bzip2_packs_too() {
