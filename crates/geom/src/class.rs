@@ -20,6 +20,7 @@ pub mod concat;
 pub mod container;
 pub mod dmg;
 pub mod ewf;
+pub mod ewf2;
 pub mod gpt;
 pub mod imsm;
 pub mod integrity;

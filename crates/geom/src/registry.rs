@@ -51,6 +51,7 @@ pub static CLASSES: &[&dyn Class] = &[
     // Files that are unpacked before a guest runs.
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::ewf2::Ewf2,
     &class::dmg::Dmg,
     &class::tar::Tar,
     // Files that are compressed as a whole, whose names are known by magic.
@@ -77,6 +78,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &class::sparseimage::SparseImage,
     &class::android_sparse::AndroidSparse,
     &class::ewf::Ewf,
+    &class::ewf2::Ewf2,
     &class::dmg::Dmg,
     &class::tar::Tar,
     &format::md::Md,
@@ -163,7 +165,7 @@ pub fn container(probe: &Probe<'_>, format: Option<&str>) -> Option<Sign> {
         containers.any(|class| class.sign() == Some(sign.kind))
             && format.is_none_or(|format| format == sign.kind.name)
     };
-    let mut signs = FORMATS.iter().filter_map(|format| format.recognise(probe));
+    let mut signs = FORMATS.iter().chain([&LAST]).filter_map(|format| format.recognise(probe));
     signs.find(is_shown)
 }
 

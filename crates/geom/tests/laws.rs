@@ -113,7 +113,7 @@ fn tables() -> impl Iterator<Item = &'static str> {
 }
 
 /// Classes of files that are unpacked before a guest runs: the disk in one is judged without them.
-const PACKED: [&str; 7] = ["android_sparse", "dmg", "ewf", "gzip", "tar", "xz", "zstd"];
+const PACKED: [&str; 8] = ["android_sparse", "dmg", "ewf", "ewf2", "gzip", "tar", "xz", "zstd"];
 
 /// Classes whose geom is the contents of a container.
 fn shown() -> impl Iterator<Item = &'static str> {

@@ -152,9 +152,9 @@ impl World {
         self.digest
     }
 
-    /// Sends a request down `route`, after `cost` of processor time. [`Errno::Range`] if it is
-    /// outside the provider or not whole sectors of a drive; [`Errno::Io`] when virtual time is
-    /// over, after 106 days.
+    /// Sends a request down `route`, after `cost` of processor time. Sectors of which a container
+    /// has a part are read whole. [`Errno::Range`] if it is outside the provider or not whole
+    /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         match self.stripes_of(route).filter(|_| request.op == Op::Write) {
             Some((set, base)) => self.write_rows(set, base, route, request, cost),
@@ -256,11 +256,18 @@ impl World {
                 })?;
             }
         }
-        for &(store, offset, length) in &*pieces {
+        // Blocks of a container may begin and end at any byte of its file, which may end at any.
+        let any = op == Op::Read && route.has_tables();
+        let ends = route.medium().is_some() && route.base() == 0;
+        let last = ends && offset.checked_add(length) == Some(route.length());
+        for piece in &mut *pieces {
+            let (store, offset, length) = *piece;
             let sector = self.ports.get(store).ok_or(Errno::NoDevice)?.sector;
-            if !is_whole(offset, sector) || !is_whole(length, sector) {
+            let whole = whole_sectors(store, offset, length, sector)?;
+            if *piece != whole && !any && !(last && is_whole(offset, sector)) {
                 return Err(Errno::Range);
             }
+            *piece = whole;
         }
         let through = self.processor.max(self.now).checked_add(cost);
         self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
@@ -419,7 +426,7 @@ impl World {
     }
 }
 
-/// The sectors of a drive that a run of a table lies in.
+/// The sectors of a drive that a run lies in.
 fn whole_sectors(store: usize, offset: u64, length: u64, sector: u64) -> Result<Run, Errno> {
     let start = round_down(offset, sector);
     let end = offset.checked_add(length).and_then(|end| round_up(end, sector));

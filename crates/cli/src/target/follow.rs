@@ -194,14 +194,19 @@ fn known(
 }
 
 /// The name that a reference of the file `from` means. `*.E02` is a file with the same stem and
-/// that ending, in the case and with the first letter that its own ending has.
+/// that ending, in the case and with the first letter that its own ending has; `Ex01` is of both
+/// cases, and the ending stays as it is.
 fn beside(from: &Path, name: &str) -> String {
     let parts = || {
         let ending = name.strip_prefix("*.")?;
         let own = from.extension()?.to_str()?;
         let (first, rest) = (own.get(..1)?, ending.get(1..)?);
         let is_lower = first.chars().all(|letter| letter.is_ascii_lowercase());
-        let rest = if is_lower { rest.to_ascii_lowercase() } else { rest.to_ascii_uppercase() };
+        let rest = match own.chars().any(|letter| letter.is_ascii_lowercase()) {
+            _ if is_lower => rest.to_ascii_lowercase(),
+            true => rest.to_owned(),
+            false => rest.to_ascii_uppercase(),
+        };
         Some(format!("{}.{first}{rest}", from.file_stem()?.to_str()?))
     };
     parts().unwrap_or_else(|| name.to_owned())
@@ -220,12 +225,22 @@ fn format_of(name: &str) -> String {
 /// The sign of the container that a disk is.
 fn sign(disk: &mut Disk) -> Option<Sign> {
     let Bytes::Store(store) = &mut disk.bytes else { return None };
+    container_in(store, disk.topology.sector, disk.format.as_deref())
+}
+
+/// The sign of the container that a store in sectors of `sector` bytes is; of one that is said to
+/// have the `format`, of that one alone.
+pub(super) fn container_in(
+    store: &mut Box<dyn Store>,
+    sector: u64,
+    format: Option<&str>,
+) -> Option<Sign> {
     let empty = Box::new(Sparse::new(0));
     let stores = [std::mem::replace(store, empty)];
     let route = Route::store(0, stores[0].length());
     let budget = Budget::new(Limits::default());
-    let probe = Probe::new(&route, &stores, &budget, disk.topology.sector, Some(0), None);
-    let found = registry::container(&probe, disk.format.as_deref());
+    let probe = Probe::new(&route, &stores, &budget, sector, Some(0), None);
+    let found = registry::container(&probe, format);
     [*store] = stores;
     found
 }
@@ -254,6 +269,11 @@ mod tests {
             ("disk.e99", "*.EAA", "disk.eaa"),
             ("disk.L01", "*.E02", "disk.L02"),
             ("a.b.s01", "*.s02", "a.b.s02"),
+            ("vm.s01", "*.E02", "vm.s02"),
+            ("vm.Ex01", "*.Ex02", "vm.Ex02"),
+            ("vm.Ex99", "*.ExAA", "vm.ExAA"),
+            ("vm.ex99", "*.ExAA", "vm.exaa"),
+            ("vm.EX01", "*.Ex02", "vm.EX02"),
             ("disk", "*.E02", "*.E02"),
             ("disk.E01", "disk.E02", "disk.E02"),
             ("disk.E01", "*.", "*."),

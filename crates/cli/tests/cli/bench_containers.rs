@@ -23,6 +23,29 @@ fn the_tables_of_a_container_are_read_when_it_is_measured() {
     assert_eq!(longest("--buffered -n 16 --engine sync vm.qcow2").len(), 4);
 }
 
+/// A file that holds a disk is no disk: it may end anywhere, and so may what it holds of it.
+#[test]
+fn a_container_of_no_whole_sectors_lies_on_a_drive() {
+    let script = "qemu-img convert -c -O qcow2 raw vm.qcow2; truncate -s +100 vm.qcow2
+        qemu-img convert -O vmdk -o subformat=streamOptimized raw vm.vmdk
+        truncate -s +100 vm.vmdk; gzip -k raw; truncate -s +100 raw";
+    let Some(here) = made(script) else { return };
+    for image in ["vm.qcow2", "vm.vmdk", "raw.gz"] {
+        for drive in ["drive:md", "drive:wd10ears@1g"] {
+            let target = format!("{drive}={image}");
+            let told = run(here.path(), &format!("check --json {target}"));
+            assert!(told.stdout.contains("ext4"), "{target}: {}{}", told.stdout, told.stderr);
+            // Of a file that is compressed as a whole the begin is read.
+            if image != "raw.gz" {
+                let arguments = format!("bench random-read --json --runs 4 --count 200 {target}");
+                let told = run(here.path(), &arguments).json();
+                assert_eq!(list(&told["variants"][0], "runs").len(), 4, "{target}");
+            }
+        }
+    }
+    assert!(run(here.path(), "check drive:md=raw").refused().contains("not whole sectors"));
+}
+
 /// Files behind an image are measured where they are named; what cannot be written is refused
 /// before anything is.
 #[test]

@@ -447,18 +447,30 @@ fn segments_of_evidence_are_one_disk() {
                 ewfacquire -u -q -f $format -c $level -S 1MiB -t $vm disk.raw >/dev/null
             done
         done
+        if command -v ewfacquire-v2; then
+            for level in none best; do
+                mkdir v2-$level
+                acquire='ewfacquire-v2 -u -q -f encase7-v2 -S 1MiB'
+                $acquire -c deflate:$level -t v2-$level/vm disk.raw >/dev/null
+            done
+        fi
         mkdir alone upper; cp encase6-none/vm.E01 alone; cp encase6-none/vm.E02 upper
         cp encase6-fast/vm.E01 upper";
     let Some(here) = made(script) else { return };
-    for kind in ["encase2", "encase6", "ftk", "linen7"] {
-        for level in ["none", "fast"] {
+    for kind in ["encase2", "encase6", "ftk", "linen7", "smart", "v2"] {
+        let ending = [("smart", "s01"), ("v2", "Ex01")].into_iter().find(|(of, _)| *of == kind);
+        let file = format!("vm.{}", ending.map_or("E01", |(_, ending)| ending));
+        for level in ["none", "fast", "best"] {
             let images = here.path().join(format!("{kind}-{level}"));
-            let alone = run(&images, "check --json vm.E01").json();
+            if !images.exists() {
+                continue;
+            }
+            let alone = run(&images, &format!("check --json {file}")).json();
             assert_eq!(alone["verdict"], "unknown", "{kind}: {alone}");
-            let told = run(&images, "check --json --follow vm.E01").json();
+            let told = run(&images, &format!("check --json --follow {file}")).json();
             assert_eq!(told["verdict"], "aligned", "{kind} {level}: {told}");
             let done = Command::new(env!("CARGO_BIN_EXE_trueline"))
-                .args(["serve", "--follow", "vm.E01", "--run"])
+                .args(["serve", "--follow", &file, "--run"])
                 .arg("qemu-img compare -f raw -F raw ../raw \"$uri\"")
                 .current_dir(&images)
                 .output()
@@ -478,10 +490,10 @@ fn segments_of_evidence_are_one_disk() {
     assert!(names.len() > 4, "{names:?}");
     let told = run(&images, &format!("check --json {}", names.join(","))).json();
     assert_eq!(told["verdict"], "aligned", "{told}");
-    // One that is missing, one of another acquisition, and SMART's, which do not say their chunks.
+    // One that is missing, one of another acquisition, and those that are not the first.
     let told = run(here.path(), "check --follow alone/vm.E01");
     assert!(told.stdout.contains("next segment '*.E02' is not followed"), "{}", told.stdout);
-    for target in ["alone/vm.E01", "upper/vm.E01", "encase6-none/vm.E02", "smart-none/vm.s01"] {
+    for target in ["alone/vm.E01", "upper/vm.E01", "encase6-none/vm.E02", "smart-none/vm.s02"] {
         let told = run(here.path(), &format!("check --json --follow {target}")).json();
         assert_eq!(told["verdict"], "unknown", "{target}: {told}");
     }

@@ -101,14 +101,11 @@ const EMPTY: &[&str] = &[
     "apm-parted",
     "gpt-4096",
     "gpt-ends",
-    "gpt-in-mbr-slice",
-    "gpt-out-of-range",
     "gpt-overlap",
     "gpt-parted",
     "gpt-sfdisk",
     "gpt-sgdisk-256-entries",
     "gpt-sgdisk-hybrid",
-    "gpt-sgdisk-moved-table",
     "gpt-unaligned",
     "mbr-4096",
     "mbr-overlap",
@@ -123,7 +120,6 @@ const EMPTY: &[&str] = &[
 /// Labels in partitions, sets and volumes within them, chains of EBRs, firmware RAIDs: each leads
 /// to the next; and cures, for which a disk is looked at once more.
 const NESTED: &[&str] = &[
-    "bsd-big-endian",
     "bsd-freebsd",
     "bsd-freebsd-absolute",
     "bsd-netbsd",
@@ -152,7 +148,6 @@ const NESTED: &[&str] = &[
     "seed-004-574",
     "seed-004-forced",
     "solaris-x86",
-    "unixware",
 ];
 
 /// Lines `disk requests KiB rounds` of every golden disk. TRUELINE_BLESS=1 rewrites them.

@@ -29,6 +29,7 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("image-android-sparse", " TYPE", CONTAINER),
     ("image-dmg-packed", " TYPE", CONTAINER),
     ("image-ewf", " TYPE", CONTAINER),
+    ("image-ewf2", " TYPE", CONTAINER),
     ("image-gz", " TYPE", CONTAINER),
     ("image-gz", "sfdisk", CONTAINER),
     ("image-lz4", " TYPE", CONTAINER),

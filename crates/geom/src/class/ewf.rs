@@ -12,27 +12,30 @@
 //! is judged as if it began where the file does.
 //!
 //! # Limits
-//! A disk in several files is joined where all of them are there; SMART's files behind the first do
-//! not say how large a chunk is, and are not. Logical evidence (`LVF`) and EWF 2 (`Ex01`) are
-//! `unknown`. 8192 sections and chunks of up to 16 MiB are read. Checksums of chunks are not
-//! compared; `table2`, a copy, is not read.
+//! A disk in several files is joined where all of them are there. SMART's files behind the first do
+//! not say how large a chunk is: it is as large as the first chunk of the file, of up to 1 MiB, and
+//! files of two disks are told apart by their names alone. Logical evidence (`LVF`) is `unknown`;
+//! EWF 2 (`Ex01`) is a class of its own. 8192 sections and chunks of up to 16 MiB are read.
+//! Checksums of chunks are not compared; `table2`, a copy, is not read.
 //!
 //! # Sources
 //! libewf "Expert Witness Compression Format (EWF)": Segment file header, Section, Volume section,
-//! Table section; "Expert Witness Compression Format 2" and "Logical Evidence File", for their
-//! magics; libewf `libewf_chunk_group.c`, for tables of more than 2 GiB.
+//! Table section; "Logical Evidence File", for its magic; libewf `libewf_chunk_group.c`, for
+//! tables of more than 2 GiB.
 
 use super::Taste;
-use super::container::{BlockTable, Container, Contents, FILE, Home, NotFollowed, Parent, Place};
+use super::container::{BlockTable, Container, FILE, NotFollowed, Place};
 use crate::base::ondisk::{Guid, on_disk};
-use crate::base::topology::{Topology, Translation};
-use crate::format::{Format, FormatKind, Inside, Reference, Sign};
-use crate::mapping::geom::{Extent, Geom, Op, Packed, Packing, Slot};
+use crate::format::{Format, FormatKind, Inside, Sign};
+use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
+use segment::{CUT_OFF, DAMAGED, DiskSizes, EMPTY, FEWER, OTHER, Segment, checked};
 use std::sync::Arc;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
+
+pub(super) mod segment;
 
 /// The class and format, for the registry.
 pub struct Ewf;
@@ -79,127 +82,29 @@ on_disk! {
     }
 }
 
-/// Magics of EWF, and of its relatives, which have other sections.
+/// Magic of EWF, and that of logical evidence.
 const EWF: &[u8] = b"EVF\x09\x0d\x0a\xff\0";
-const OTHERS: [(&[u8], &str); 3] = [
-    (b"LVF\x09\x0d\x0a\xff\0", "it is logical evidence: files, and no disk"),
-    (b"LEF2\x0d\x0a\x81\0", "it is logical evidence: files, and no disk"),
-    (b"EVF2\x0d\x0a\x81\0", "its version, EWF 2, is not read here"),
-];
+const LOGICAL: &[u8] = b"LVF\x09\x0d\x0a\xff\0";
 /// Bytes of a descriptor.
 const DESCRIPTOR: u64 = size_of::<Section>() as u64;
 /// Sections that are looked at.
 const MOST_SECTIONS: usize = 8192;
-/// Bytes of the largest chunk that is unpacked.
-const MOST_CHUNK: u64 = 16 << 20;
-/// Sizes of a sector in bytes.
-const SECTORS: std::ops::RangeInclusive<u64> = 512..=4096;
 /// Bit of an entry whose chunk is compressed, and the first number that has no room beside it.
 const COMPRESSED: u32 = 1 << 31;
 /// Length in bytes of the volume section of SMART, whose number of sectors is of 32 bits.
 const SMART: usize = 94;
 
-const CUT_OFF: NotFollowed = NotFollowed("it is cut off");
-/// Reason for which a file that is not the first is no disk.
-const FURTHER: &str = "it is a further segment of a disk, which begins in another file";
-const DAMAGED: NotFollowed = NotFollowed("a section of it is damaged");
+/// Bytes up to which a chunk is unpacked to see how large it is.
+const MOST_MEASURED: u64 = 1 << 20;
 
-/// Adler-32 as RFC 1950 has it, which every structure here ends with.
-fn adler32(bytes: &[u8]) -> u32 {
-    let (low, high) = bytes.iter().fold((1_u32, 0), |(low, high), &byte| {
-        let low = (low + u32::from(byte)) % 65521;
-        (low, (high + low) % 65521)
-    });
-    high << 16 | low
-}
-
-/// `N` bytes at `at`, of which the last four are the Adler-32 of the others.
-///
-/// Errors: a file that ends before, and another checksum.
-fn checked<const N: usize>(probe: &Probe<'_>, at: u64) -> Result<[u8; N], NotFollowed> {
-    let mut bytes = [0; N];
-    probe.map(at, &mut bytes).map_err(|_| CUT_OFF)?;
-    let (body, sum) = bytes.split_at(N.saturating_sub(4));
-    if sum != adler32(body).to_le_bytes() {
-        return Err(DAMAGED);
-    }
-    Ok(bytes)
-}
-
-/// Disk as a file has it, or its part of one.
-struct Image {
-    /// Number of the file, from 1.
-    number: u16,
-    /// True if another file goes on.
-    goes_on: bool,
-    /// Identity of the set of files, nil where the format has none.
+/// Sizes and identity that a volume section says.
+struct VolumeSizes {
+    disk: DiskSizes,
     set: Guid,
-    /// Length of the whole disk in bytes.
-    length: u64,
-    /// Size of a sector in bytes.
-    sector: u64,
-    /// The chunks of this file.
-    chunks: Chunks,
-}
-
-impl Image {
-    /// Identity of the file `number` of this set.
-    fn identity(&self, number: u16) -> String {
-        format!("{}/{number}", self.set)
-    }
-
-    /// The file that goes on, if there is one.
-    fn next(&self) -> Option<Reference> {
-        let number = self.number.checked_add(1).filter(|_| self.goes_on)?;
-        // From the hundredth file on they have letters.
-        let ending = match number.checked_sub(100) {
-            None => format!("E{number:02}"),
-            Some(more) => format!("E{}{}", letter(more / 26), letter(more)),
-        };
-        Some(Reference {
-            role: "next segment",
-            name: format!("*.{ending}"),
-            format: Some(KIND.name.into()),
-            identity: Some(self.identity(number)),
-        })
-    }
-
-    /// The disk, or the part of one that the file and those behind it have.
-    fn contents(self, file: u64) -> Arc<dyn Geom> {
-        let (goes_on, whole) = (self.goes_on, self.length);
-        let own = Contents {
-            length: self.chunks.length,
-            home: Home::File(file),
-            parent: Parent::None,
-            sector: Some(self.sector),
-            translation: Translation::transport(self.chunks.chunk),
-            table: self.chunks,
-        };
-        if !goes_on {
-            return Arc::new(own);
-        }
-        let length = if self.number == 1 { whole } else { own.length };
-        Arc::new(Segment { own, rest: None, is_first: self.number == 1, length })
-    }
-}
-
-/// The letter `nth` of the alphabet, which begins anew behind Z.
-fn letter(nth: u16) -> char {
-    u8::try_from(nth % 26).map_or('A', |nth| char::from(b'A' + nth))
-}
-
-/// Sizes that a volume section says.
-struct Size {
-    sector: u64,
-    chunk: u64,
-    length: u64,
-    set: Guid,
-    /// True for SMART, which says this in the first of its files alone.
-    is_smart: bool,
 }
 
 /// The sizes that a volume section at `at`, of `size` bytes, says.
-fn volume(probe: &Probe<'_>, at: u64, size: u64) -> Result<Size, NotFollowed> {
+fn volume(probe: &Probe<'_>, at: u64, size: u64) -> Result<VolumeSizes, NotFollowed> {
     let is_smart = size == SMART as u64;
     let bytes = match is_smart {
         true => checked::<SMART>(probe, at)?.to_vec(),
@@ -211,17 +116,9 @@ fn volume(probe: &Probe<'_>, at: u64, size: u64) -> Result<Size, NotFollowed> {
     if is_smart {
         (sectors, set) = (sectors & 0xffff_ffff, Guid::default());
     }
-    let sector = u64::from(volume.bytes_per_sector.get());
-    let chunk = u64::from(volume.sectors_per_chunk.get()) * sector;
-    let length = sectors.checked_mul(sector).filter(|&length| length > 0);
-    let length = length.ok_or(NotFollowed("its size cannot be true"))?;
-    if !sector.is_power_of_two() || !SECTORS.contains(&sector) {
-        return Err(NotFollowed("its sectors are of a size that disks do not have"));
-    }
-    if chunk == 0 || chunk > MOST_CHUNK {
-        return Err(NotFollowed("its chunks are empty, or larger than are unpacked"));
-    }
-    Ok(Size { sector, chunk, length, set, is_smart })
+    let (sector, of_chunk) = (volume.bytes_per_sector.get(), volume.sectors_per_chunk.get());
+    let disk = DiskSizes::new(sectors, sector.into(), of_chunk.into())?;
+    Ok(VolumeSizes { disk, set })
 }
 
 /// The part of the chunks that a table section at `at`, of `size` bytes behind its descriptor, has.
@@ -233,16 +130,16 @@ fn part(probe: &Probe<'_>, first: u64, at: u64, size: u64) -> Result<Part, NotFo
     let end = at.checked_add(size).filter(|&end| behind <= end).ok_or(DAMAGED)?;
     // SMART keeps chunks in the table section itself, others in front of it.
     let overflows = end.saturating_sub(base) > COMPRESSED.into();
-    Ok(Part { first, count, entries, base, overflows })
+    Ok(Part { first, count, entries, base, overflows, end })
 }
 
 /// The disk in a file with the magic of EWF, or its part of one.
 ///
 /// Errors: the reason for which it is not looked for.
-fn image(probe: &Probe<'_>) -> Result<Image, NotFollowed> {
+fn image(probe: &Probe<'_>) -> Result<Segment<Chunks>, NotFollowed> {
     let header: Header = probe.read(0).ok_or(CUT_OFF)?;
     let number = header.segment_number.get();
-    let (mut size, mut parts, mut count) = (None, Vec::new(), 0_u64);
+    let (mut sizes, mut parts, mut count) = (None, Vec::new(), 0_u64);
     let mut at = size_of::<Header>() as u64;
     for _ in 0..MOST_SECTIONS {
         let section = Section::read_from_bytes(&checked::<76>(probe, at)?).map_err(|_| DAMAGED)?;
@@ -252,8 +149,8 @@ fn image(probe: &Probe<'_>) -> Result<Image, NotFollowed> {
         let end = section.name.iter().position(|&byte| byte == 0).unwrap_or(section.name.len());
         match &section.name[..end] {
             // Of several that are there the first is right for the chunks behind it.
-            b"volume" | b"disk" | b"data" if size.is_none() => {
-                size = Some(volume(probe, body, all()?)?);
+            b"volume" | b"disk" | b"data" if sizes.is_none() => {
+                sizes = Some(volume(probe, body, all()?)?);
             }
             b"table" => {
                 let part = part(probe, count, body, all()?)?;
@@ -261,8 +158,12 @@ fn image(probe: &Probe<'_>) -> Result<Image, NotFollowed> {
                 parts.push(part);
             }
             name @ (b"next" | b"done") => {
-                let size = size.ok_or(NotFollowed("it does not say how large its disk is"))?;
-                return own((number, name == b"next"), size, count, parts);
+                let file = (number, name == b"next");
+                return match sizes {
+                    Some(sizes) => own(file, &sizes, count, parts),
+                    None if number > 1 && !parts.is_empty() => measured(probe, file, count, parts),
+                    None => Err(NotFollowed("it does not say how large its disk is")),
+                };
             }
             _ => {}
         }
@@ -277,45 +178,79 @@ fn image(probe: &Probe<'_>) -> Result<Image, NotFollowed> {
 /// The part of a disk that the file `number` has in `count` chunks, and whether another goes on.
 fn own(
     (number, goes_on): (u16, bool),
-    size: Size,
+    VolumeSizes { disk, set }: &VolumeSizes,
     count: u64,
     parts: Vec<Part>,
-) -> Result<Image, NotFollowed> {
-    let fewer = NotFollowed("its tables have fewer chunks than its disk");
-    let (chunk, all) = (size.chunk, size.length.div_ceil(size.chunk));
+) -> Result<Segment<Chunks>, NotFollowed> {
+    let (chunk, all) = (disk.chunk, disk.length.div_ceil(disk.chunk));
     let bytes = match (number, goes_on) {
         (0, _) => return Err(DAMAGED),
-        (_, true) if size.is_smart => {
-            return Err(NotFollowed("its further segments do not say how large a chunk is"));
-        }
         (_, true) => Some(count).filter(|&count| count < all).and_then(|n| n.checked_mul(chunk)),
-        (1, false) if count < all => return Err(fewer),
-        (1, false) => Some(size.length),
+        (1, false) if count < all => return Err(FEWER),
+        (1, false) => Some(disk.length),
         // The last chunk of the disk may be shorter.
         (_, false) => {
             let before = all.checked_sub(count).and_then(|before| before.checked_mul(chunk));
-            before.and_then(|before| size.length.checked_sub(before))
+            before.and_then(|before| disk.length.checked_sub(before))
         }
     };
-    let length = bytes.filter(|&bytes| bytes > 0);
-    let length = length.ok_or(NotFollowed("its tables have other chunks than its disk"))?;
-    Ok(Image {
-        number,
-        goes_on,
-        set: size.set,
-        length: size.length,
-        sector: size.sector,
-        chunks: Chunks { chunk, length, parts: parts.into() },
-    })
+    let length = bytes.filter(|&bytes| bytes > 0).ok_or(OTHER)?;
+    let table = Chunks { chunk, length, parts: parts.into() };
+    Ok(Segment::new((number.into(), goes_on), *set, disk, (chunk, length), table))
+}
+
+/// The part of a disk that the file `number` of SMART has in `count` chunks: their sizes are those
+/// of its first and its last one.
+fn measured(
+    probe: &Probe<'_>,
+    (number, goes_on): (u16, bool),
+    count: u64,
+    parts: Vec<Part>,
+) -> Result<Segment<Chunks>, NotFollowed> {
+    let (Some(first), Some(last)) = (parts.first(), parts.iter().rfind(|part| part.count > 0))
+    else {
+        return Err(EMPTY);
+    };
+    let (before, last) = (count.checked_sub(1).ok_or(OTHER)?, (last, last.count.saturating_sub(1)));
+    let (chunk, end) = (measure(probe, first, 0)?, measure(probe, last.0, last.1)?);
+    let length = before.checked_mul(chunk).and_then(|bytes| bytes.checked_add(end));
+    let length = length.filter(|_| chunk > 0 && end > 0 && end <= chunk).ok_or(OTHER)?;
+    let disk = DiskSizes { length, sector: 512, chunk };
+    let table = Chunks { chunk, length, parts: parts.into() };
+    let set = Guid::default();
+    Ok(Segment::new((number.into(), goes_on), set, &disk, (chunk, length), table))
+}
+
+/// Size in bytes of the chunk `nth` of a table.
+fn measure(probe: &Probe<'_>, part: &Part, nth: u64) -> Result<u64, NotFollowed> {
+    let entry = |index: u64| -> Result<(u64, bool), NotFollowed> {
+        let mut bytes = [0; 4];
+        let at = index.checked_mul(4).and_then(|behind| part.entries.checked_add(behind));
+        probe.map(at.ok_or(DAMAGED)?, &mut bytes).map_err(|_| CUT_OFF)?;
+        let entry = u32::from_le_bytes(bytes);
+        let place = part.base.checked_add(u64::from(entry & !COMPRESSED)).ok_or(DAMAGED)?;
+        Ok((place, entry & COMPRESSED != 0))
+    };
+    let (place, is_packed) = entry(nth)?;
+    let end = if nth + 1 < part.count { entry(nth + 1)?.0 } else { part.end };
+    let stored = end.checked_sub(place).ok_or(DAMAGED)?;
+    if !is_packed {
+        // An Adler-32 follows the bytes.
+        return stored.checked_sub(4).ok_or(DAMAGED);
+    }
+    let most = MOST_MEASURED.min(stored).min(probe.length().saturating_sub(place));
+    let mut bytes = vec![0; usize::try_from(most).map_err(|_| DAMAGED)?];
+    probe.map(place, &mut bytes).map_err(|_| CUT_OFF)?;
+    let unpacked = Packing::Zlib.unpack_at_most(&bytes, MOST_MEASURED).map_err(|_| DAMAGED)?;
+    Ok(unpacked.len() as u64)
 }
 
 /// The disk, or the reason for which it is not looked for, in a file of any of its magics.
-fn found(probe: &Probe<'_>) -> Option<Result<Image, NotFollowed>> {
+fn found(probe: &Probe<'_>) -> Option<Result<Segment<Chunks>, NotFollowed>> {
     if probe.has(0, EWF) {
         return Some(image(probe));
     }
-    let other = OTHERS.iter().find(|(magic, _)| probe.has(0, magic));
-    other.map(|(_, reason)| Err(NotFollowed(reason)))
+    probe.has(0, LOGICAL).then_some(Err(segment::LOGICAL))
 }
 
 impl Format for Ewf {
@@ -329,22 +264,11 @@ impl Format for Ewf {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         let found = found(probe)?;
-        let mut sign = Sign::new(KIND, 0);
-        match found {
-            Ok(image) => {
-                sign.inside = match image.number {
-                    1 => Inside::Container,
-                    _ => Inside::Unknown(FURTHER),
-                };
-                sign.identity = Some(image.identity(image.number));
-                sign.references.extend(image.next());
-                sign.details.push(("virtual size", image.length.to_string()));
-                sign.details.push(("cluster size", image.chunks.chunk.to_string()));
-                sign.details.push(("segment", image.number.to_string()));
-            }
-            Err(NotFollowed(reason)) => sign.inside = Inside::Unknown(reason),
-        }
-        Some(sign)
+        let sign = Sign::new(KIND, 0);
+        Some(match found {
+            Ok(segment) => segment.describe(sign, "E"),
+            Err(NotFollowed(reason)) => Sign { inside: Inside::Unknown(reason), ..sign },
+        })
     }
 }
 
@@ -353,66 +277,9 @@ impl Container for Ewf {
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
         match found(probe) {
-            Some(Ok(image)) => Taste::Geom(image.contents(probe.length()), Vec::new()),
+            Some(Ok(segment)) => Taste::Geom(segment.contents(probe.length()), Vec::new()),
             _ => Taste::No,
         }
-    }
-}
-
-/// Part of a disk that a file has, and what the files behind it have.
-#[derive(Clone)]
-struct Segment {
-    own: Contents<Chunks>,
-    /// Bytes of the files behind it, which are consumer 1; `None` while they are not here.
-    rest: Option<u64>,
-    is_first: bool,
-    length: u64,
-}
-
-impl Geom for Segment {
-    fn providers(&self) -> Vec<Slot> {
-        vec![Slot { name: String::new(), length: self.length, kind: None }]
-    }
-
-    fn topology(&self, slot: usize, below: &[Topology]) -> Topology {
-        Topology { length: self.length, ..self.own.topology(slot, below) }
-    }
-
-    fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent {
-        self.map_by(slot, offset, length, op, &Tables::NONE)
-    }
-
-    fn map_by(&self, slot: usize, offset: u64, length: u64, op: Op, tables: &Tables<'_>) -> Extent {
-        let own = self.own.length;
-        match (own.checked_sub(offset), offset.checked_sub(own)) {
-            (Some(here @ 1..), _) => self.own.map_by(slot, offset, length.min(here), op, tables),
-            (_, Some(offset)) if op == Op::Read => {
-                match self.rest.and_then(|rest| rest.checked_sub(offset)) {
-                    Some(left @ 1..) => {
-                        Extent::At { consumer: 1, offset, length: length.min(left) }
-                    }
-                    _ => Extent::Fail { length },
-                }
-            }
-            _ => Extent::ReadOnly { length },
-        }
-    }
-
-    fn read_only(&self, slot: usize) -> Option<&'static str> {
-        self.own.read_only(slot)
-    }
-
-    fn over(&self, lengths: &[u64]) -> Option<Arc<dyn Geom>> {
-        let rest = *lengths.first()?;
-        let length = match self.is_first {
-            true => self.length,
-            false => self.own.length.checked_add(rest)?,
-        };
-        Some(Arc::new(Segment { rest: Some(rest), length, ..self.clone() }))
-    }
-
-    fn translation(&self) -> Option<&Translation> {
-        self.own.translation()
     }
 }
 
@@ -428,6 +295,8 @@ struct Part {
     /// True if its chunks may lie more than 2 GiB from there. From the first that does, entries are
     /// numbers of 32 bits, and no chunk is compressed: EnCase 6.7 and libewf have it so.
     overflows: bool,
+    /// First byte behind its section.
+    end: u64,
 }
 
 /// Places of the chunks of a disk.

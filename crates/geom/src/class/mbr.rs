@@ -34,6 +34,7 @@ use crate::mapping::slices::{
 };
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
+use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
@@ -264,8 +265,12 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
     for extended in extended {
         let number = entries.last().map_or(5, |s| s.partition.index.max(4) + 1);
         let read = |at| probe.read(at);
-        let chain =
-            ebr::walk(&Medium { read: &read, sector, length }, &extended.partition.range(), number);
+        let expect = |range: Range<u64>| {
+            let length = usize::try_from(range.end - range.start).unwrap_or_default();
+            let _ = probe.is_far() && probe.bytes(range.start, length).is_some();
+        };
+        let medium = Medium { expect: &expect, ..Medium::of(&read, sector, length) };
+        let chain = ebr::walk(&medium, &extended.partition.range(), number);
         inner.extend(chain.tables(&extended.suffix));
         findings.extend(chain.findings);
         for slice in chain.logicals {

@@ -5,6 +5,7 @@
 //! RFC 1951 (deflate), RFC 1950 (zlib), RFC 8878 (Zstandard); `unpack/adc.rs`, `unpack/xz.rs`.
 
 use crate::base::error::Errno;
+use flate2::bufread::ZlibDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
@@ -28,6 +29,8 @@ pub enum Packing {
     Lzfse,
     /// An xz stream of LZMA2, as a dmg has it.
     Xz,
+    /// Bytes that are repeated, as EWF 2 has it.
+    Repeated,
 }
 
 impl Packing {
@@ -45,15 +48,45 @@ impl Packing {
                     ruzstd::decoding::StreamingDecoder::new(&mut source).map_err(|_| Errno::Io)?;
                 frame.read_exact(block).map_err(|_| Errno::Io)
             }
-            Packing::Bzip2 => fill(bzip2::bufread::BzDecoder::new(stored), block),
+            Packing::Bzip2 => fill(bunzip(stored), block),
             Packing::Adc => adc::unpack(stored, block),
             Packing::Lzfse => {
                 let mut decoder = lzfse_rust::LzfseRingDecoder::default();
                 fill(decoder.reader_bytes(stored), block)
             }
             Packing::Xz => xz::unpack(stored, block),
+            Packing::Repeated if stored.is_empty() => Err(Errno::Io),
+            Packing::Repeated => {
+                block.iter_mut().zip(stored.iter().cycle()).for_each(|(to, from)| *to = *from);
+                Ok(())
+            }
         }
     }
+
+    /// Bytes that `stored` unpacks to, whose number is not known: at most `most`. Of zlib
+    /// and bzip2 alone.
+    ///
+    /// Errors: [`Errno::Io`] for a stream that is damaged, makes more, or is of another kind.
+    pub(crate) fn unpack_at_most(self, stored: &[u8], most: u64) -> Result<Vec<u8>, Errno> {
+        let mut made = Vec::new();
+        let limit = most.saturating_add(1);
+        let read = match self {
+            Packing::Zlib => ZlibDecoder::new(stored).take(limit).read_to_end(&mut made),
+            Packing::Bzip2 => bunzip(stored).take(limit).read_to_end(&mut made),
+            _ => return Err(Errno::Io),
+        };
+        if read.is_ok() && made.len() as u64 <= most { Ok(made) } else { Err(Errno::Io) }
+    }
+}
+
+/// Begin of a bzip2 stream, and of the first block in it. EnCase leaves the former out.
+const BZIP2: &[u8] = b"BZh9";
+const BZIP2_BLOCK: &[u8] = b"1AY&SY";
+
+/// A reader of a bzip2 stream, which may lack its begin.
+fn bunzip(stored: &[u8]) -> impl Read + '_ {
+    let begin = if stored.starts_with(BZIP2_BLOCK) { BZIP2 } else { &[] };
+    bzip2::read::BzDecoder::new(begin.chain(stored))
 }
 
 /// Fills `block` from a stream.
@@ -133,6 +166,35 @@ mod tests {
             assert_eq!(packing.unpack(b"", &mut block), Err(Errno::Io), "{packing:?}");
             assert_eq!(packing.unpack(b"not a stream", &mut block), Err(Errno::Io), "{packing:?}");
         }
+    }
+
+    #[test]
+    fn streams_of_an_unknown_length_are_unpacked_within_a_bound() {
+        let plain = [7; 5000];
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        zlib.write_all(&plain).unwrap();
+        let zlib = zlib.finish().unwrap();
+        let trailed = [&zlib[..], &[0; 9]].concat();
+        assert_eq!(Packing::Zlib.unpack_at_most(&trailed, 5000), Ok(plain.to_vec()));
+        assert_eq!(Packing::Zlib.unpack_at_most(&trailed, 4999), Err(Errno::Io));
+        assert_eq!(Packing::Zlib.unpack_at_most(&zlib[..9], 5000), Err(Errno::Io));
+        let bzip2 = STREAMS[0].1;
+        assert_eq!(Packing::Bzip2.unpack_at_most(bzip2, 8), Ok(b"trueline".to_vec()));
+        assert_eq!(Packing::Bzip2.unpack_at_most(bzip2, 7), Err(Errno::Io));
+        assert_eq!(Packing::Zstd.unpack_at_most(bzip2, 9), Err(Errno::Io));
+        // EnCase's, without the begin and the end.
+        let mut block = [0; 8];
+        let inner = &bzip2[4..bzip2.len() - 10];
+        assert_eq!(Packing::Bzip2.unpack(inner, &mut block), Ok(()));
+        assert_eq!(&block, b"trueline");
+    }
+
+    #[test]
+    fn bytes_are_repeated_to_the_end_of_a_block() {
+        let mut block = [0; 11];
+        assert_eq!(Packing::Repeated.unpack(b"abcd", &mut block), Ok(()));
+        assert_eq!(&block, b"abcdabcdabc");
+        assert_eq!(Packing::Repeated.unpack(b"", &mut block), Err(Errno::Io));
     }
 
     /// A stream with one byte changed, or cut off, or longer than it is: no more is made than the

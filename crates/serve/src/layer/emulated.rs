@@ -258,13 +258,17 @@ impl Emulated {
         done
     }
 
-    /// The whole sectors that contain a range: (start, end).
+    /// The whole sectors that contain a range: (start, end). The last sector of a file may end
+    /// behind it.
     fn sectors(&self, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
         let end = offset.checked_add(length).ok_or(Errno::Range)?;
         let Some(sector) = self.sector.filter(|_| length > 0) else { return Ok((offset, end)) };
         let start = sector.previous(offset).ok_or(Errno::Unaligned)?;
-        let end =
-            sector.next(end).filter(|&end| end <= self.route.length()).ok_or(Errno::Unaligned)?;
+        let end = match sector.next(end).ok_or(Errno::Unaligned)? {
+            beyond if beyond > self.route.length() && end == self.route.length() => end,
+            within if within <= self.route.length() => within,
+            _ => return Err(Errno::Unaligned),
+        };
         Ok((start, end))
     }
 }

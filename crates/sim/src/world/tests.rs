@@ -89,7 +89,7 @@ fn clook_goes_up_and_begins_again_but_does_not_pass_a_flush() {
 }
 
 /// A disk of pages whose places stand in a table behind it, eight bytes each.
-struct Tabled;
+struct Tabled(u64);
 
 /// Bytes of the disk, behind which its table begins.
 const TABLED: u64 = 4 << 20;
@@ -116,7 +116,7 @@ impl geom::Geom for Tabled {
         tables: &Tables<'_>,
     ) -> geom::Extent {
         match tables.bytes::<8>(0, TABLED + offset / PAGE * 8, length) {
-            Ok(_) => geom::Extent::At { consumer: 0, offset, length },
+            Ok(_) => geom::Extent::At { consumer: 0, offset: offset + self.0, length },
             Err(answer) => answer,
         }
     }
@@ -126,7 +126,7 @@ impl geom::Geom for Tabled {
 /// as far as there is room.
 #[test]
 fn a_table_is_read_first() {
-    let geom: Arc<dyn geom::Geom> = Arc::new(Tabled);
+    let geom: Arc<dyn geom::Geom> = Arc::new(Tabled(0));
     let disk: Box<dyn Store> = Box::new(Sparse::new(2 * TABLED));
     let below = [Route::store(0, 2 * TABLED)];
     let warm = Route::with_tables(&geom, 0, TABLED, &below, &Arc::from([disk]));
@@ -141,4 +141,29 @@ fn a_table_is_read_first() {
             assert_eq!(world.in_flight(), 0);
         }
     }
+}
+
+/// A block that begins inside of a sector takes one sector more, and the file's last one is whole.
+#[test]
+fn a_sector_of_which_a_container_has_a_part_is_read() {
+    let disk: Box<dyn Store> = Box::new(Sparse::new(2 * TABLED));
+    let below = [Route::store(0, 2 * TABLED)];
+    for (shift, bytes) in [(0, 1024), (8, 1536)] {
+        let geom: Arc<dyn geom::Geom> = Arc::new(Tabled(shift));
+        let disks = Arc::from([Box::new(Sparse::new(2 * TABLED)) as Box<dyn Store>]);
+        let route = Route::with_tables(&geom, 0, TABLED, &below, &disks);
+        let mut world = world(1, Schedule::Fifo);
+        // The page of the table is read meanwhile.
+        route.read_at(&disks, &mut [0; 8], 0).unwrap();
+        world.submit(&route, read(7, 0, 1024), 0).unwrap();
+        world.wait(1, &mut Vec::new());
+        assert_eq!(world.counters()[0].bytes_read, bytes, "{shift}");
+        let write = Request { op: Op::Write, ..read(7, 0, 1024) };
+        assert_eq!(world.submit(&route, write, 0).is_err(), shift > 0, "{shift}");
+    }
+    let (mut world, route) = (world(1, Schedule::Fifo), Route::store(0, disk.length() + 100));
+    world.submit(&route, read(7, 2 * TABLED, 100), 0).unwrap();
+    world.wait(1, &mut Vec::new());
+    assert_eq!(world.counters()[0].bytes_read, 512);
+    assert_eq!(world.submit(&route, read(0, 1, 99), 0), Err(Errno::Range));
 }

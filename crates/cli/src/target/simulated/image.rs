@@ -1,11 +1,15 @@
 //! An image on a simulated drive: the image, then zeros up to the end of the drive.
 //!
+//! A container is a file that the drive holds, and no disk by itself: it ends where it ends, so
+//! that a footer is found, and the drive reads its last sector whole.
+//!
 //! # Limits
 //! What lies behind the image has no room: it reads as zeros, and a write there gets
 //! [`Errno::NoSpace`]. Neither is the image grown behind its owner's back, nor is anything kept
 //! that would be lost at the end.
 
 use crate::failure::Reason;
+use crate::target::follow;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Properties, Run, Store};
 use trueline_geom::base::topology::is_whole;
@@ -19,16 +23,18 @@ pub(in crate::target) struct Image {
 
 impl Image {
     /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not
-    /// as the medium. `advice` names the drive with the size it is given.
+    /// as the medium, unless that is a container. `advice` names the drive with the size it is
+    /// given.
+    ///
+    /// Errors: a medium that is longer than the drive; a disk of no whole sectors.
     pub(in crate::target) fn new(
-        medium: Box<dyn Store>,
+        mut medium: Box<dyn Store>,
         name: &str,
         model: &Model,
         whole: bool,
         advice: &dyn Fn(u64) -> String,
     ) -> Result<Image, Reason> {
         let (has, size) = (medium.length(), model.size);
-        let length = if whole { size } else { has };
         if has > size {
             return Err(Reason(format!(
                 "{name} has {has} bytes and the drive {size}: give the drive a size: {}",
@@ -36,6 +42,10 @@ impl Image {
             )));
         }
         let sector = model.logical_block_size;
+        if follow::container_in(&mut medium, sector, None).is_some() {
+            return Ok(Image { medium, length: has });
+        }
+        let length = if whole { size } else { has };
         if !is_whole(length, sector) {
             return Err(Reason(format!(
                 "{name} has {length} bytes: not whole sectors of {sector}"

@@ -60,3 +60,38 @@ fn evidence_is_the_disk_that_was_acquired() {
         assert!(graph.find("p1").is_none(), "{segment}");
     }
 }
+
+/// The same of EnCase 7's version, by an `ewfacquire` that writes it.
+#[test]
+fn evidence_of_version_2_is_the_disk_that_was_acquired() {
+    let Some(here) = raw_disk("ewf2") else { return };
+    if let Some(missing) = missing_of(["ewfacquire-v2"]) {
+        skip(&format!("no {missing} here: libewf's of 2023 or later, under that name"));
+        return;
+    }
+    sh(&here, "truncate -s +17920 raw; ln raw source.raw");
+    for (method, sectors) in [
+        ("deflate:none", 64),
+        ("deflate:fast", 64),
+        ("deflate:best", 1024),
+        ("deflate:empty-block", 16),
+        ("bzip2:fast", 64),
+        ("bzip2:best", 2048),
+    ] {
+        sh(
+            &here,
+            &format!(
+                "rm -f made*; acquire='ewfacquire-v2 -u -q -f encase7-v2'
+                $acquire -c {method} -b {sectors} -t made source.raw >/dev/null; mv made.Ex01 made"
+            ),
+        );
+        let (graph, audit) = opened(&here, "made");
+        let is_of_file = |rule| ["TL0001", "TL0019", "TL0030"].contains(&rule);
+        let of_file: Vec<_> =
+            audit.findings.iter().filter(|(_, f)| is_of_file(f.rule.id)).collect();
+        assert!(of_file.is_empty(), "{method}: {of_file:?}");
+        let length = graph.providers[contents(&graph)].topology.length;
+        assert_eq!(length, (40 << 20) + 17920, "{method}");
+        compare_bytes(&here, &graph);
+    }
+}

@@ -2,7 +2,7 @@
 //! `crates/cli/tests/disks/containers/ewf.rs`.
 
 use super::super::container::tests::{findings, opened, opened_on, read, reason, survives};
-use super::adler32;
+use super::segment::adler32;
 use crate::base::error::Errno;
 use crate::base::store::Sparse;
 use crate::format::tests::disk;
@@ -155,7 +155,7 @@ fn what_cannot_be_true_is_unknown() {
     for (magic, part) in [
         (&b"LVF\x09\x0d\x0a\xff\0"[..], "logical"),
         (b"LEF2\x0d\x0a\x81\0", "logical"),
-        (b"EVF2\x0d\x0a\x81\0", "EWF 2"),
+        (b"EVF2\x0d\x0a\x81\0", "cut off"),
     ] {
         let why = reason(disk(4096, &[(0, magic)]));
         assert!(why.is_some_and(|why| why.contains(part)), "{why:?}");
@@ -209,22 +209,57 @@ fn segments_are_joined_in_their_order() {
     }
 }
 
-#[test]
-fn segments_have_names_by_their_numbers() {
-    for (number, name) in
-        [(1, "*.E02"), (98, "*.E99"), (99, "*.EAA"), (100, "*.EAB"), (125, "*.EBA")]
-    {
-        let size = super::Size {
-            sector: 512,
-            chunk: 512,
-            length: 1024,
-            set: crate::base::ondisk::Guid::default(),
-            is_smart: false,
-        };
-        let image = super::own((number, true), size, 1, Vec::new());
-        let next = image.ok().and_then(|image| image.next()).expect("another file");
-        assert_eq!(next.name, name, "{number}");
+/// File `number` of a set of SMART: its chunks lie in its table's section. The first has the sizes
+/// of a disk of `sectors`, with two to a chunk.
+fn smart(number: u8, sectors: u32, chunks: &[(&[u8], bool)], last: &str) -> Vec<u8> {
+    let mut file = HEAD.to_vec();
+    file[9] = number;
+    if number == 1 {
+        let mut body = volume(9, 2, 512, sectors.into());
+        body.truncate(90);
+        section(&mut file, "volume", Some(76 + 94), &summed(body));
     }
+    let mut at = u32::try_from(file.len() + 76 + 24 + 4 * chunks.len() + 4).expect("a small file");
+    let (mut entries, mut data) = (Vec::new(), Vec::new());
+    for &(bytes, is_packed) in chunks {
+        let stored = if is_packed { zlib(bytes) } else { [bytes, b"sum!"].concat() };
+        entries.push(at | if is_packed { 1 << 31 } else { 0 });
+        at += u32::try_from(stored.len()).expect("a small chunk");
+        data.extend(stored);
+    }
+    let body = [table(0, &entries), data].concat();
+    section(&mut file, "table", Some(76 + body.len() as u64), &body);
+    section(&mut file, last, None, b"");
+    file
+}
+
+/// SMART's further files say no sizes: a chunk is as large as the first one is.
+#[test]
+fn segments_of_smart_are_measured() {
+    let (a, b, c) = ([b'a'; 1024], [b'b'; 1024], [b'c'; 512]);
+    let first = smart(1, 7, &[(&a, true), (&b, false)], "next");
+    let on = |second: &[u8]| opened_on(file(&first), "*.E02", file(second));
+    for (packed, end) in [(true, true), (true, false), (false, true), (false, false)] {
+        let it = on(&smart(2, 0, &[(&b, packed), (&c, end)], "done"));
+        assert_eq!(read(&it, 0, 3584), Ok([&a[..], &b, &b, &c].concat()), "{packed} {end}");
+        assert_eq!(findings(&it), [] as [&str; 0]);
+    }
+    assert_eq!(findings(&opened(file(&first))), ["TL0019"]);
+    assert_eq!(findings(&on(&smart(3, 0, &[(&b, true)], "done"))), ["TL0019"]);
+    let large = vec![0; (1 << 20) + 1];
+    for (chunks, part) in [
+        (&[(&c[..], true), (&a[..], true)][..], "other chunks"),
+        (&[], "no chunks"),
+        (&[(&large, true)], "damaged"),
+        (&[(b"", false)], "other chunks"),
+    ] {
+        let why = reason(file(&smart(2, 0, chunks, "done")));
+        assert!(why.is_some_and(|why| why.contains(part)), "{part}: {why:?}");
+    }
+    let mut bad = smart(2, 0, &[(&b, true)], "done");
+    let place = 13 + 76 + 24 + 8;
+    bad[place..place + 4].fill(0xff);
+    assert_eq!(reason(file(&bad)), Some("a section of it is damaged"));
 }
 
 #[test]

@@ -16,16 +16,36 @@ use super::{PartitionRecord, Record};
 use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::partition::Partition;
 use crate::mapping::slices::{Slice, place};
+use crate::probe::reach::{NEAR_END, NEAR_FRONT};
 use std::ops::Range;
 
 /// Largest number of links that are followed; no kernel makes more partitions.
 pub(super) const LINKS: usize = 128;
 
+/// Links by which places are guessed: a disk with more of them takes its rounds.
+const GUESSES: usize = 12;
+
+/// Bytes between an EBR and its partition that are asked for with both: a track.
+const NEAR_EBR: u64 = 32 << 10;
+
 /// Provider that the extended partition lies on.
 pub(super) struct Medium<'a> {
     pub(super) read: &'a dyn Fn(u64) -> Option<Record>,
+    /// Called with places that are likely to be read later.
+    pub(super) expect: &'a dyn Fn(Range<u64>),
     pub(super) sector: u64,
     pub(super) length: u64,
+}
+
+impl<'a> Medium<'a> {
+    /// One of which every read is the same.
+    pub(super) fn of(
+        read: &'a dyn Fn(u64) -> Option<Record>,
+        sector: u64,
+        length: u64,
+    ) -> Medium<'a> {
+        Medium { read, expect: &|_| {}, sector, length }
+    }
 }
 
 /// One EBR of a chain.
@@ -172,12 +192,83 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Range<u64>, mut number: u32) 
             );
             break;
         }
-        (at, extent) = (next, link.size() * sector);
+        let size = link.size() * sector;
+        if chain.links.len() <= GUESSES {
+            let logical = chain.logicals.last().map(|slice| slice.partition.start);
+            let gap = logical.and_then(|start| start.checked_sub(at));
+            expect(medium, extended, next..next.saturating_add(size), gap);
+        }
+        (at, extent) = (next, size);
     }
     chain
+}
+
+/// Guesses of what is read once an EBR is here that takes, with its partition, the bytes `extent`:
+/// the partition begins as far behind it as the one before, by `gap`, and the EBR after it lies at
+/// its end, as fdisk, sfdisk and parted put them.
+fn expect(medium: &Medium<'_>, extended: &Range<u64>, extent: Range<u64>, gap: Option<u64>) {
+    let Range { start, end } = extent;
+    let gap = gap.filter(|&gap| start.saturating_add(gap) < end);
+    if end > extended.end || end > medium.length || start >= end {
+        return;
+    }
+    let front = |ebr: u64, gap: u64| {
+        let (front, end) = (ebr.saturating_add(gap), extended.end.min(medium.length));
+        let from = if gap <= NEAR_EBR { ebr } else { front };
+        let behind = front.saturating_add(NEAR_FRONT).saturating_add(medium.sector).min(end);
+        (medium.expect)(from..behind.max(from));
+    };
+    gap.into_iter().for_each(|gap| front(start, gap));
+    let is_last = end >= extended.end;
+    let next = if is_last { end } else { end.saturating_add(medium.sector) };
+    (medium.expect)(end.saturating_sub(NEAR_END).max(start)..next);
+    gap.filter(|_| !is_last).into_iter().for_each(|gap| front(end, gap));
 }
 
 /// True if the table itself is the first sector of a data entry.
 fn begins_on_its_ebr(entry: &PartitionRecord) -> bool {
     entry.os_type != 0 && !entry.kind().is_extended() && entry.start() == 0 && entry.size() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Places that are guessed for an EBR that takes `extent` of a disk of 100 MiB, of which the
+    /// extended partition has all but the last.
+    fn guessed(extent: Range<u64>, gap: Option<u64>) -> Vec<Range<u64>> {
+        let (all, read) = (RefCell::new(Vec::new()), |_| None);
+        let medium = Medium {
+            expect: &|range| all.borrow_mut().push(range),
+            ..Medium::of(&read, 512, 100 << 20)
+        };
+        expect(&medium, &(0..99 << 20), extent, gap);
+        all.into_inner()
+    }
+
+    #[test]
+    fn an_ebr_tells_where_the_next_one_and_its_partitions_are() {
+        const K: u64 = 1 << 10;
+        const M: u64 = 1 << 20;
+        let near = 9 * K + 512;
+        let end = 40 * M - 12 * K..40 * M + 512;
+        assert_eq!(
+            guessed(9 * M..40 * M, Some(M)),
+            [10 * M..10 * M + near, end.clone(), 41 * M..41 * M + near]
+        );
+        // A track: the EBR is fetched with what follows it.
+        let track = 63 * 512;
+        assert_eq!(
+            guessed(9 * M..40 * M, Some(track)),
+            [9 * M..9 * M + track + near, end.clone(), 40 * M..40 * M + track + near]
+        );
+        assert_eq!(guessed(9 * M..40 * M, None), vec![end]);
+        // Nothing follows the last one; what cannot be true is no place.
+        let last = 99 * M - 12 * K..99 * M;
+        assert_eq!(guessed(9 * M..99 * M, None), vec![last]);
+        assert_eq!(guessed(9 * M..100 * M, Some(M)), []);
+        assert_eq!(guessed(9 * M..9 * M, Some(M)), []);
+        assert_eq!(guessed(u64::MAX - 9..u64::MAX, Some(M)), []);
+    }
 }

@@ -198,7 +198,7 @@ impl Scheme for Mbr {
         let read = |at| probe.read(at);
         let chains: Vec<Range<u64>> = extended(&table).map(|e| within(e, length)).collect();
         for chain in chains {
-            for link in walk(&Medium { read: &read, sector, length }, &chain, 5).links {
+            for link in walk(&Medium::of(&read, sector, length), &chain, 5).links {
                 table.raw.put(link.at, link.record.as_bytes());
             }
         }
@@ -456,7 +456,7 @@ fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
         e.from.is_some() && e.from == entry.from && e.partition.start == entry.partition.start
     })?;
     let read = |at| Record::read_at(&table.raw, at);
-    let medium = Medium { read: &read, sector: table.sector, length: table.length };
+    let medium = Medium::of(&read, table.sector, table.length);
     let logicals = walk(&medium, &within(was, table.length), 5).logicals;
     logicals.into_iter().map(|l| (l.suffix, l.partition.end())).max_by_key(|(_, end)| *end)
 }

@@ -29,7 +29,7 @@ const LAST: u32 = 132;
 const _: () = assert!(LINKS == 128 && FIRST == 5);
 
 fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chain {
-    walk(&Medium { read, sector, length }, &(0..length), FIRST)
+    walk(&Medium::of(read, sector, length), &(0..length), FIRST)
 }
 
 /// The chain that a table was read from; empty for one that is not on the disk yet.

@@ -78,6 +78,25 @@ fn ten_times_as_fast_is_a_tenth_of_the_time() {
     assert!(tenth.abs_diff(one * 10) <= 2010, "{one} {tenth}");
 }
 
+/// A file that a drive holds may end inside of its last sector, which the drive reads whole.
+#[test]
+fn the_last_sector_of_a_file_may_be_short() {
+    let drives = Drives::new(
+        world("wd10ears"),
+        32,
+        Speed::parse("1").unwrap(),
+        Box::new(Arc::new(Jumping::default())),
+    );
+    let below = Arc::new(trueline_host::disk::memory::Memory::new(1000).unwrap());
+    let sector = Grain::new(512, 0);
+    let store = Emulated::new(below, Route::store(0, 1000), sector, Arc::new(drives));
+    store.read_at(&mut [0; 88], 912).unwrap();
+    store.write_at(&[1; 400], 600).unwrap();
+    let Counters { reads, bytes_read, bytes_written, .. } = store.drives.counters()[0];
+    assert_eq!((reads, bytes_read, bytes_written), (2, 1024, 512));
+    assert_eq!(store.read_at(&mut [0; 89], 912), Err(Errno::Unaligned));
+}
+
 #[test]
 fn what_is_served_is_what_is_below() {
     let (store, clock) = emulated("wd10ears", "1");
