@@ -22,6 +22,8 @@ mod tape;
 
 #[path = "../../crates/geom/tests/hostile/cases.rs"]
 pub mod cases;
+#[path = "../../crates/geom/tests/hostile/conversions.rs"]
+pub mod conversions;
 #[path = "../../crates/geom/tests/hostile/edits.rs"]
 pub mod edits;
 #[path = "../../crates/geom/tests/hostile/hexdump.rs"]

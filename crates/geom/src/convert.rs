@@ -29,7 +29,7 @@ const BOOT_CODE: usize = 440;
 /// Partition that is kept, with its range before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its provider.
+    /// Provider that is the partition.
     pub id: Id,
     /// Bytes of the disk that it has.
     pub before: Range<u64>,
@@ -49,7 +49,7 @@ pub struct Obstacle {
 /// Plan by which a disk is converted.
 #[derive(Clone, Debug)]
 pub struct Conversion {
-    /// Sizes of sectors.
+    /// Sizes of sectors, before and after.
     pub aim: Aim,
     /// Length of the disk in bytes.
     pub before: u64,
@@ -251,8 +251,8 @@ impl Planner<'_> {
         let has_table = self.graph.providers[self.disk].table.is_some();
         if !self.aim.universal && has_table && code.iter().any(|&byte| byte != 0) {
             let note = format!(
-                "the boot code in its first sector, for a BIOS, finds its next stage by sectors of {} \
-                 bytes: install the boot loader anew",
+                "the boot code in its first sector finds its next stage by sectors of {} bytes: \
+                 install the boot loader anew",
                 self.aim.from
             );
             self.notes.push((self.disk, note));
@@ -331,13 +331,13 @@ fn unfitting(before: &Range<u64>, limit: u64, grid: u64, is_whole: bool) -> Refu
     let found = match is_whole {
         true => format!("it ends at byte {end}, and the table needs what lies behind {limit}"),
         false => format!(
-            "it ends at byte {end}, no multiple of {grid}, and what is in it counts from its end, or \
-             has no room"
+            "it ends at byte {end}, no multiple of {grid}, and what is in it counts from there, \
+             or has no room"
         ),
     };
     let advice = format!(
-        "make what is in it, and the partition, end at byte {} or before; or convert an image, which \
-         may get longer",
+        "make what is in it, and the partition, end at byte {} or before; or convert an \
+         image, which may get longer",
         round_down(limit.min(end), grid)
     );
     Refusal::new(found, advice)

@@ -127,8 +127,9 @@ fn a_fat_that_cannot_be_made_anew_is_refused() {
     fat(directory, 15, "-F 16 -s 1");
     let whole = fs::read(directory.join("fat.img")).expect("an image");
     let mut dirty = whole.clone();
-    // The second entry of the first FAT, behind one reserved sector.
-    dirty[512 + 3] &= 0x7f;
+    // The second entry of the first FAT, behind the reserved sectors.
+    let reserved = usize::from(u16::from_le_bytes([dirty[14], dirty[15]]));
+    dirty[reserved * 512 + 3] &= 0x7f;
     fs::write(directory.join("fat.img"), &dirty).expect("an image");
     let refusal = || {
         let before = fs::read(directory.join("fat.img")).expect("an image");
@@ -139,7 +140,7 @@ fn a_fat_that_cannot_be_made_anew_is_refused() {
     };
     assert!(refusal().contains("it was not unmounted: fsck.fat -a"), "{}", refusal());
     fs::write(directory.join("fat.img"), &whole).expect("an image");
-    for n in 0..3000 {
+    for n in 0..3500 {
         fs::write(directory.join(format!("source/{n}")), "x").expect("a file");
     }
     let many = "cd source && mcopy -i ../fat.img [0-9]* ::/EFI/";

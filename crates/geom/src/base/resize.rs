@@ -43,7 +43,7 @@ impl Aim {
 
 /// Facts by which a scheme writes its table anew.
 pub struct Tables<'a> {
-    /// Sizes of sectors.
+    /// Sizes of sectors, before and after.
     pub aim: &'a Aim,
     /// Length of the disk in bytes when all is done.
     pub length: u64,

@@ -41,7 +41,7 @@ const ATOM: u64 = PART as u64;
 /// Journal of a conversion in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Random identity.
+    /// Random identity, which the mark has.
     pub id: [u8; 16],
     /// Logical sector in bytes before.
     pub from: u64,
@@ -69,20 +69,20 @@ struct Span {
 /// End that a conversion in place goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toward {
-    /// The new sectors.
+    /// The disk for the new sectors.
     New,
-    /// The old ones.
+    /// The disk as it was before.
     Old,
 }
 
 /// State of a disk by the places that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// As it was.
+    /// Disk as it was before.
     Old,
-    /// As it is to be.
+    /// Disk as it is to be.
     New,
-    /// In between; the mark hides it.
+    /// Disk in between, which the mark hides.
     Between,
     /// Another disk, or one that was written to since.
     Other,
@@ -184,7 +184,7 @@ impl Rewrite {
         journal.flush()
     }
 
-    /// Opens a journal.
+    /// Reads and checks the head of a journal.
     pub fn open(store: &dyn Store) -> Result<Rewrite, Unreadable> {
         let mut before = [0; BEFORE];
         if store.length() < BEFORE as u64 {

@@ -3,17 +3,16 @@
 //! The mutation test beside this file and the fuzz targets in `fuzz/` call the same functions, so
 //! that a crash found by one is a failure of the other. A violated invariant is a panic.
 
+use crate::conversions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::audit::{self, profile};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding::{Finding, Fix};
-use trueline_geom::base::resize::Aim;
 use trueline_geom::base::store::filter::{Filter, Request};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::{Class, Member, Taste};
-use trueline_geom::convert;
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Disk, Graph, Id, Provider};
 use trueline_geom::mapping::geom::{Geom, Op};
@@ -132,29 +131,8 @@ pub fn graph_with_keys_holds(
         provider_holds(&graph, id, limits);
     }
     audit_holds(&graph);
-    if graph.providers.first().is_some_and(|disk| disk.topology.length > 0) {
-        conversion_holds(&graph);
-    }
+    conversions::hold(&graph);
     graph
-}
-
-/// What a conversion to other sectors would write lies inside of the disk, apart, and can be read;
-/// its bytes are bounded by what the disk holds.
-fn conversion_holds(graph: &Graph) {
-    let from = graph.providers[0].topology.sector;
-    for (to, universal) in [(512, false), (4096, false), (from, true)] {
-        let aim = Aim { from, to, universal };
-        let Ok(conversion) = convert::plan(graph, 0, aim, true) else { continue };
-        let mut end = 0;
-        for write in &conversion.writes {
-            assert!(write.at >= end && write.end() <= conversion.after, "{aim:?}: {write:?}");
-            end = write.end();
-            let mut bytes = vec![0; usize::try_from(write.length().min(4096)).unwrap()];
-            let mut read = |at: u64, out: &mut [u8]| graph.read_at(0, out, at);
-            write.fill(0, &mut bytes, &mut read).unwrap();
-        }
-        assert!(conversion.partitions.iter().all(|kept| kept.after.end <= conversion.after));
-    }
 }
 
 /// A disk that has something else wherever tasting has not looked.

@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 pub mod cases;
+pub mod conversions;
 pub mod edits;
 pub mod hexdump;
 pub mod invariants;

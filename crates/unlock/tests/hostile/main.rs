@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
+#[path = "../../../geom/tests/hostile/conversions.rs"]
+pub mod conversions;
 #[path = "../../../geom/tests/hostile/invariants.rs"]
 pub mod invariants;
 pub mod volume;

@@ -140,9 +140,9 @@ fn entries(copy: &Copy, table: &Table, tables: &Tables<'_>, size: u64) -> Result
 
 /// CopyPlace of a copy of the table.
 struct CopyPlace {
-    /// Sector in bytes.
+    /// Size of its sectors in bytes.
     size: u64,
-    /// Its header's sector.
+    /// Sector that its header is in.
     lba: u64,
     /// The other header's sector.
     other: u64,

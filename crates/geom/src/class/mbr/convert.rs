@@ -57,7 +57,7 @@ fn chain(
     let from = tables.aim.from;
     let outer = entry.partition.start;
     let read = |at| Record::read_at(&table.raw, at);
-    let medium = Medium { read: &read, sector: from, length: table.length };
+    let medium = Medium::of(&read, from, table.length);
     let links = walk(&medium, &within(entry, table.length), 5).links;
     let data = |link: &Link, slot: usize| {
         let slot = &link.record.partition_record[slot];

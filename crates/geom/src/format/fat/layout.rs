@@ -7,11 +7,11 @@ use crate::table::Refusal;
 /// Width of the entries of a FAT in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// FAT12.
+    /// Entries of FAT12, in 12 bits.
     Twelve,
-    /// FAT16.
+    /// Entries of FAT16, in 16 bits.
     Sixteen,
-    /// FAT32.
+    /// Entries of FAT32, in 28 bits of 32.
     ThirtyTwo,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub(super) root: u64,
     /// Bytes of the volume.
     pub(super) total: u64,
-    /// Number of clusters.
+    /// Number of clusters that it has.
     pub(super) clusters: u64,
     pub(super) width: Width,
 }
