@@ -8,6 +8,7 @@
 
 use crate::base::error::Errno;
 use crate::base::patch::Read;
+use crate::format::free_space::{Found, Unsure};
 use crate::format::maker::Maker;
 use crate::probe::Probe;
 use std::fmt;
@@ -26,6 +27,7 @@ pub mod exfat;
 pub mod ext;
 pub mod f2fs;
 pub mod fat;
+pub mod free_space;
 pub mod hfsplus;
 pub mod imsm;
 pub mod integrity;
@@ -144,6 +146,19 @@ pub trait Format: Sync {
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
         let _ = (moved, read);
         Ok(Rebased::default())
+    }
+
+    /// Finds the ranges that it does not use of a provider of `length` bytes, by its own bitmap.
+    /// `None` for a format whose free space is not known here.
+    fn free(
+        &self,
+        kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        let _ = (kind, length, read, found);
+        None
     }
 }
 

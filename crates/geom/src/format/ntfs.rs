@@ -14,6 +14,7 @@
 //! for the refusals.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign};
 use crate::base::error::Errno;
@@ -22,6 +23,8 @@ use crate::base::patch::Read;
 use crate::probe::Probe;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
+
+mod free;
 
 /// The format, for the registry.
 pub struct Ntfs;
@@ -78,6 +81,16 @@ impl Format for Ntfs {
                 seal: |_| {},
             }
         })
+    }
+
+    fn free(
+        &self,
+        _kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        Some(free::free(length, read, found))
     }
 }
 
