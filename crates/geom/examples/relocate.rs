@@ -16,6 +16,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::registry;
+use trueline_geom::relocate::gaps::Gaps;
 use trueline_geom::relocate::{Interrupted, Journal, Move, Sizes, Standing, Start, carry, ends};
 use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
@@ -171,6 +172,8 @@ fn decide(disk: &Memory) -> Result<Move, Box<dyn Error>> {
         rebased: Vec::new(),
         table,
         was,
+        gaps: Gaps::default(),
+        unreadable: Vec::new(),
     })
 }
 

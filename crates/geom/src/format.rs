@@ -10,6 +10,7 @@ use crate::base::error::Errno;
 use crate::base::patch::Read;
 use crate::base::resize::{Resized, Write};
 use crate::base::topology::is_whole;
+use crate::format::free_space::{Found, Unsure};
 use crate::format::maker::Maker;
 use crate::probe::Probe;
 use crate::table::Refusal;
@@ -29,6 +30,7 @@ pub mod exfat;
 pub mod ext;
 pub mod f2fs;
 pub mod fat;
+pub mod free_space;
 pub mod hfsplus;
 pub mod imsm;
 pub mod integrity;
@@ -189,6 +191,19 @@ pub trait Format: Sync {
     fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
         let _ = (moved, read);
         Ok(Rebased::default())
+    }
+
+    /// Finds the ranges that it does not use of a provider of `length` bytes, by its own bitmap.
+    /// `None` for a format whose free space is not known here.
+    fn free(
+        &self,
+        kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        let _ = (kind, length, read, found);
+        None
     }
 }
 

@@ -31,19 +31,24 @@
 //! they may differ.
 
 use crate::base::error::Errno;
-use crate::base::patch::{self, Patch};
+use crate::base::patch::{self, Patch, Read};
 use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;
 use crate::table::Refusal;
+use gaps::Gaps;
+use std::ops::Range;
 
 pub mod arrange;
 mod carry;
+pub mod gaps;
 mod journal;
 mod note;
+mod pieces;
 pub mod schedule;
 pub mod sequence;
 mod standing;
+pub mod unused;
 pub mod whole;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
@@ -99,6 +104,11 @@ pub struct Move {
     pub table: Vec<Patch>,
     /// Contents that `table` overwrites, patch by patch.
     pub was: Vec<Patch>,
+    /// Ranges that are not copied, in addresses of the range.
+    pub gaps: Gaps,
+    /// Ranges that are not read, in order and in addresses of the range: they count as zeros. Not
+    /// in a journal, since they may be found by the move itself; so each run is given them.
+    pub unreadable: Vec<Range<u64>>,
 }
 
 /// Unit of work that can be repeated until the next one begins.
@@ -197,6 +207,9 @@ impl Move {
         if self.table.iter().zip(&self.was).all(|(new, old)| new.bytes == old.bytes) {
             return refuse("the table would say the same as before".into());
         }
+        if !self.gaps.is_sound(self.length, sector, &self.rebased) {
+            return refuse("the ranges that are not copied".into());
+        }
         if self.table.iter().any(|patch| self.covers(patch)) {
             return refuse("the table itself is in what is moved, or where it would be".into());
         }
@@ -220,9 +233,15 @@ impl Move {
         self.distance() < self.length
     }
 
-    /// True if pieces are saved in the journal before they are written.
+    /// True if pieces may be saved in the journal before they are written: all of them if the new
+    /// place is near, and those that gaps make longer than the distance.
     pub fn saves(&self) -> bool {
-        self.overlaps() && self.distance() < self.sizes.far
+        self.overlaps() && (self.is_near() || !self.gaps.list().is_empty())
+    }
+
+    /// True if the distance is too short for pieces that are no longer.
+    fn is_near(&self) -> bool {
+        self.distance() < self.sizes.far
     }
 
     /// First byte of the partition that the table shows during the move.
@@ -232,7 +251,7 @@ impl Move {
 
     /// Bytes of every piece but one, which may be shorter.
     fn piece(&self) -> u64 {
-        let longest = if self.overlaps() && !self.saves() {
+        let longest = if self.overlaps() && !self.is_near() {
             self.sizes.piece.min(self.distance())
         } else {
             self.sizes.piece
@@ -257,7 +276,7 @@ impl Move {
     }
 
     fn count(&self, phase: Phase) -> u64 {
-        if phase == Phase::Copy { self.middle().div_ceil(self.piece()) } else { 1 }
+        if phase == Phase::Copy { self.cells().count } else { 1 }
     }
 
     /// Number of its steps.
@@ -293,20 +312,6 @@ impl Move {
         })
     }
 
-    fn nth(&self, nth: u64) -> Piece {
-        let piece = self.piece();
-        let forward = self.overlaps() && self.to > self.from;
-        let nth = if forward { self.count(Phase::Copy) - 1 - nth } else { nth };
-        let at = self.front.len() as u64 + nth * piece;
-        let length = piece.min(self.length - self.back.len() as u64 - at);
-        Piece {
-            from: self.from + at,
-            to: self.to + at,
-            length,
-            saved: self.saves() && length > self.distance(),
-        }
-    }
-
     /// Number of the first step of `phase`; behind the last step if the move has none.
     fn number(&self, phase: Phase) -> u64 {
         self.phases()
@@ -339,8 +344,8 @@ impl Move {
         (self.overlaps() && phase != Phase::Clean).then(patch)
     }
 
-    /// Fills `bytes` with those of `piece`, read at the old place and adapted to the new one, and
-    /// gives every part to `seen` while it is in the processor's cache.
+    /// Fills `bytes` with those of `piece` without its gaps, read at the old place and adapted to
+    /// the new one, and gives every part to `seen` while it is in the processor's cache.
     fn load(
         &self,
         disk: &dyn Store,
@@ -348,20 +353,22 @@ impl Move {
         bytes: &mut Vec<u8>,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Errno> {
-        bytes.resize(usize::try_from(piece.length).map_err(|_| Errno::Range)?, 0);
-        let mut at = piece.from;
-        for part in bytes.chunks_mut(PART) {
-            self.fill(disk, at, part)?;
-            seen(part);
-            at += part.len() as u64;
-        }
-        Ok(())
+        bytes.resize(self.weight(piece)?, 0);
+        self.each(piece, bytes, &mut |first, bytes| {
+            let mut at = first;
+            for part in bytes.chunks_mut(PART) {
+                self.fill(disk, at, part)?;
+                seen(part);
+                at += part.len() as u64;
+            }
+            Ok(())
+        })
     }
 
-    /// Fills `part` with the bytes at `at`, in the old place, adapted to the new one.
+    /// Fills `part` with the bytes at `at` of the range, at the old place, adapted to the new one.
     fn fill(&self, disk: &dyn Store, at: u64, part: &mut [u8]) -> Result<(), Errno> {
-        disk.read_at(part, at)?;
-        patch::lay_over(&self.rebased, at - self.from, part);
+        read_around(&self.unreadable, at, part, &mut |at, out| disk.read_at(out, self.from + at))?;
+        patch::lay_over(&self.rebased, at, part);
         Ok(())
     }
 
@@ -398,20 +405,27 @@ impl Move {
         patches.push(front.after_flush());
         patches
     }
+}
 
-    /// Bytes that are copied before step `number`.
-    fn copied(&self, number: u64) -> u64 {
-        let before = self.phases().iter().take_while(|&&phase| phase != Phase::Copy).count() as u64;
-        let (count, middle) = (self.count(Phase::Copy), self.middle());
-        let done = number.saturating_sub(before).min(count);
-        // From the end, the first piece is the one that may be short.
-        let forward = self.overlaps() && self.to > self.from;
-        if forward && done > 0 {
-            middle - (count - done) * self.piece()
-        } else {
-            middle.min(done.saturating_mul(self.piece()))
-        }
+/// Fills `out` with the bytes at `at`, and with zeros in `unreadable`, which is in order.
+pub fn read_around(
+    unreadable: &[Range<u64>],
+    at: u64,
+    out: &mut [u8],
+    read: &mut Read<'_>,
+) -> Result<(), Errno> {
+    let whole = at..at.saturating_add(out.len() as u64);
+    let first = unreadable.partition_point(|range| range.end <= at);
+    if unreadable.get(first).is_none_or(|range| range.start >= whole.end) {
+        return read(at, out);
     }
+    out.fill(0);
+    for part in gaps::outside(&[whole], &unreadable[first..]) {
+        let index = |byte: u64| usize::try_from(byte - at).map_err(|_| Errno::Range);
+        let part = (part.start, index(part.start)?..index(part.end)?);
+        read(part.0, out.get_mut(part.1).ok_or(Errno::Range)?)?;
+    }
+    Ok(())
 }
 
 fn zeros(at: u64, bytes: u64) -> Patch {

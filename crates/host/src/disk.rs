@@ -2,6 +2,7 @@
 //! of them.
 
 pub mod buffers;
+mod discard;
 mod extents;
 pub mod file;
 pub mod locks;

@@ -1,13 +1,16 @@
 //! `move`: a partition with its contents, to another place.
 
 pub(crate) mod args;
+mod bad;
+mod decide;
+mod freed;
 pub(in crate::command) mod resume;
 mod whole;
 
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::{Placed, absolute_label};
+use crate::placed::Placed;
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
@@ -20,25 +23,18 @@ use crate::writing::{self, Job, WriteOptions};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
-use trueline_geom::base::error::Errno;
-use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::store::Store;
-use trueline_geom::format::{Moved, extlinux, grub};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
-use trueline_geom::relocate::sequence::Goal;
-use trueline_geom::relocate::{
-    Interrupted, Journal, MEMORY, Move, SIZES, Sizes, Start, carry, ends,
-};
+use trueline_geom::relocate::sequence::{Goal, Movement};
+use trueline_geom::relocate::{Interrupted, Journal, Move, Start, carry};
+use trueline_geom::table::Refusal;
 use trueline_geom::table::scheme::Scheme;
-use trueline_geom::table::{Entry, Refusal};
 use trueline_host::disk::file::Access;
 use trueline_host::process::signal;
-use trueline_host::random;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match (&args.resume, &args.rollback) {
@@ -95,10 +91,13 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
             "",
         )));
     }
-    let (plan, left) = decide(&target, on, &entry, start, table.scheme.render(&table, &after))
+    let bad = bad::list(args, table.sector)?;
+    let unused = decide::unused(args, typed, &target, target.id)?;
+    let changes = table.scheme.render(&table, &after);
+    let (plan, left) = decide::decide(&target, (on, &entry), start, changes, (&unused, &bad))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     plan.check().map_err(refused)?;
-    for line in left {
+    for line in left.into_iter().chain(bad::lines(&plan)) {
         complain(&format!("note: {line}"));
     }
     if args.dry_run {
@@ -129,7 +128,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
             place(start, table.sector)
         ));
     }
-    let moving = Moving { typed, on, plan: &plan, journal: path.as_deref() };
+    let moving = Moving { typed, on, plan: &plan, journal: path.as_deref(), discard: args.discard };
     let done = moving.carry(&target, store.as_ref(), Start::default());
     moving.finish(target, table.scheme, done, args.json)
 }
@@ -184,146 +183,6 @@ fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
     })
 }
 
-/// The move of `entry` to `start`, and a note for every field that keeps its old start. Errors: a
-/// failed read.
-fn decide(
-    target: &WriteTarget,
-    on: Id,
-    entry: &Entry,
-    start: u64,
-    table: Vec<Patch>,
-) -> Result<(Move, Vec<String>), Errno> {
-    let graph = &target.graph;
-    let disk = &graph.providers[on].topology;
-    let bytes = |at: u64, length: u64| {
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
-        graph.read_at(on, &mut bytes, at).map(|()| bytes)
-    };
-    // A scheme makes a chain for an extended partition that is new to it; this one brings its own.
-    let own_chain = |patch: &Patch| {
-        entry.partition.kind.is_extended()
-            && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector)
-    };
-    let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
-    let table = with_boot(graph, on, &entry.partition.range(), start, table)?;
-    let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
-    let was = table.iter().map(|patch| {
-        Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() })
-    });
-    let was = was.collect::<Result<_, Errno>>()?;
-    let sizes = sizes(graph);
-    let (front, back) = ends(entry.partition.length, sizes.end);
-    let (front, back) = (
-        bytes(entry.partition.start, front)?,
-        bytes(entry.partition.start + entry.partition.length - back, back)?,
-    );
-    let (rebased, left) = rebased(graph, target.id, entry.partition.start, start)?;
-    let id = random::bytes().map_err(|_| Errno::Io)?;
-    let (medium, sector, from, length) =
-        (disk.length, disk.sector, entry.partition.start, entry.partition.length);
-    Ok((
-        Move {
-            id,
-            medium,
-            sector,
-            from,
-            to: start,
-            length,
-            sizes,
-            front,
-            back,
-            rebased,
-            table,
-            was,
-        },
-        left,
-    ))
-}
-
-/// The sizes by which moves on the disks of `graph` are divided.
-fn sizes(graph: &Graph) -> Sizes {
-    let in_memory = graph.stores().iter().all(|store| store.properties().non_blocking);
-    if in_memory { MEMORY } else { SIZES }
-}
-
-/// The patches that adapt what is in partition `id` of `graph` to a move from byte `start` to `to`
-/// of the provider with its table, in addresses of the partition, and a note for every field that
-/// keeps its old start. Errors: a failed read.
-fn rebased(graph: &Graph, id: Id, start: u64, to: u64) -> Result<(Vec<Patch>, Vec<String>), Errno> {
-    let own = &graph.providers[id];
-    let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    if let Some(boot) = boot_sector(graph, id)? {
-        let old = own.base()..own.base().saturating_add(own.topology.length);
-        let to = (own.base() - start.min(own.base())).saturating_add(to);
-        let moved = Moved { from: old.start, to, length: own.topology.length };
-        let mut first = vec![0; boot.len()];
-        graph.read_at(id, &mut first, 0)?;
-        rebased = grub::rebase(&boot, &old, to, &mut |at, out| graph.read_at(id, out, at))?;
-        rebased.extend(extlinux::rebase(&first, moved));
-    }
-    for (inner, p) in
-        graph.providers.iter().enumerate().filter(|(inner, _)| graph.is_within(id, *inner))
-    {
-        let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
-        let to = (from - start).saturating_add(to);
-        if let Some(table) = absolute_label(graph, inner) {
-            let at = p.base().saturating_sub(own.base());
-            let patches = table.scheme.follow(&table, to).ok_or(Errno::Range)?;
-            let along =
-                patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch });
-            rebased.extend(along);
-        }
-        for sign in p.in_use() {
-            let moved = Moved { from, to, length: p.topology.length };
-            let found =
-                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(inner, out, at))?;
-            let at = p.base().saturating_sub(own.base());
-            rebased.extend(
-                found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
-            );
-            if let Some(says) = found.left {
-                left.push(format!(
-                    "the {} of {} says that it begins at byte {says}, where it does \
-                    not: left as it is",
-                    sign.kind, p.name
-                ));
-            }
-        }
-    }
-    Ok((rebased, left))
-}
-
-/// The first sector of the disk that provider `id` is a range of; `None` if that is a set.
-fn boot_sector(graph: &Graph, id: Id) -> Result<Option<Vec<u8>>, Errno> {
-    let root = graph.root(id);
-    let p = &graph.providers[root];
-    if !p.parents.is_empty() || !graph.is_within(root, id) {
-        return Ok(None);
-    }
-    let mut boot = vec![0; usize::try_from(p.topology.sector).map_err(|_| Errno::Range)?];
-    graph.read_at(root, &mut boot, 0).map(|()| Some(boot))
-}
-
-/// The writes `table` to the table on provider `on`, and with them what GRUB notes in the first
-/// sector of the disk of the bytes `old` of it, which go to `to`.
-fn with_boot(
-    graph: &Graph,
-    on: Id,
-    old: &Range<u64>,
-    to: u64,
-    mut table: Vec<Patch>,
-) -> Result<Vec<Patch>, Errno> {
-    let Some(mut boot) = boot_sector(graph, on)?.filter(|_| graph.providers[on].parents.is_empty())
-    else {
-        return Ok(table);
-    };
-    patch::lay_over(&table, 0, &mut boot);
-    if grub::follow(&mut boot, old, to) {
-        table.push(Patch::new(0, boot, "boot sector"));
-    }
-    Ok(table)
-}
-
 /// True if provider `id` is a partition, whose own place can be changed.
 fn is_partition(graph: &Graph, id: Id) -> bool {
     let p = &graph.providers[id];
@@ -345,12 +204,20 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &Target) -> Result<Exi
         (true, false) => "copied piece by piece, with a journal",
         (true, true) => "copied piece by piece, each saved in the journal first",
     };
-    columns::comment(&format!("{how}; then"), width, &mut out)?;
+    columns::comment(&format!("{how}{}; then", left_out(plan)), width, &mut out)?;
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
     writing::print(&typed.disks(), &target.graph, jobs)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The bytes of `plan` that are copied, in words, if there are others.
+fn left_out(plan: &Move) -> String {
+    match plan.amount() {
+        all if all == plan.length => String::new(),
+        some => format!(", {} of it: the rest is free or holes", size::human(some)),
+    }
 }
 
 /// The provider with the table as a target with absolute paths, which also resumes from another
@@ -374,6 +241,13 @@ fn interrupted(why: Interrupted, sector: u64) -> String {
     match why {
         Interrupted::Asked => "it was interrupted".into(),
         Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, sector)),
+        Interrupted::Unread(at, errno) => {
+            format!(
+                "{errno} at {}, which --skip-bad {} passes over",
+                place(at, sector),
+                at / sector
+            )
+        }
         Interrupted::Journal(errno) => format!("the journal: {errno}"),
     }
 }
@@ -384,6 +258,8 @@ struct Moving<'a> {
     on: Id,
     plan: &'a Move,
     journal: Option<&'a Path>,
+    /// True if the old place is discarded when the move is done.
+    discard: bool,
 }
 
 /// The document of `move --json`.
@@ -396,6 +272,7 @@ struct Report<'a> {
     from: u64,
     to: u64,
     length: u64,
+    copied: u64,
 }
 
 impl Moving<'_> {
@@ -468,12 +345,16 @@ impl Moving<'_> {
                 self.typed
             ))
         })?;
+        if self.discard {
+            let moved = Movement { from: plan.from, to: plan.to, length: plan.length };
+            freed::discard(&target.graph, self.on, &[moved], &[]);
+        }
         let judged = target.judged.clone();
         drop(target);
         self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.typed);
         if json {
-            let (from, to, length) = (plan.from, plan.to, plan.length);
+            let (from, to, length, copied) = (plan.from, plan.to, plan.length, plan.amount());
             let report = Report {
                 format: "trueline/move/1",
                 target: self.typed.typed(),
@@ -481,6 +362,7 @@ impl Moving<'_> {
                 from,
                 to,
                 length,
+                copied,
             };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;

@@ -20,6 +20,7 @@ mod drives;
 mod fat_width;
 mod fleet;
 mod forms;
+mod free_space;
 mod fuse;
 mod help;
 mod hosts;
@@ -35,6 +36,7 @@ mod load;
 mod mkfs;
 mod moving;
 mod moving_interrupted;
+mod moving_sparse;
 mod moving_whole;
 #[cfg(feature = "cloud")]
 #[path = "../../../cloud/tests/cloud/server.rs"]

@@ -14,12 +14,16 @@
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk::{self, on_disk};
+use crate::base::patch::Read;
 use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
+
+mod free;
 
 /// The format, for the registry.
 pub struct Ext;
@@ -92,6 +96,16 @@ impl Format for Ext {
 
     fn shorten(&self, kind: FormatKind, file: &str, length: u64) -> Option<String> {
         (kind != JBD).then(|| format!("e2fsck -fp {file}; resize2fs {file} {}K", length >> 10))
+    }
+
+    fn free(
+        &self,
+        kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        (kind != JBD).then(|| free::free(length, read, found))
     }
 }
 

@@ -18,6 +18,7 @@
 //! libblkid `superblocks/vfat.c`.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
 use crate::base::error::Errno;
@@ -32,6 +33,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
 mod convert;
+mod free;
 mod layout;
 mod remade;
 
@@ -114,6 +116,16 @@ impl Format for Fat {
             let copies = if word(boot, 22) == 0 { vec![0, word(boot, 50)] } else { vec![0] };
             Field { sector: word(boot, 11), place: HIDDEN, copies, sectors: 1, seal: |_| {} }
         })
+    }
+
+    fn free(
+        &self,
+        _kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        Some(free::free(length, read, found))
     }
 }
 

@@ -14,6 +14,7 @@
 //! for the refusals.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign};
 use crate::base::error::Errno;
@@ -26,6 +27,7 @@ use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 mod convert;
+mod free;
 
 /// The format, for the registry.
 pub struct Ntfs;
@@ -91,6 +93,16 @@ impl Format for Ntfs {
                 seal: |_| {},
             }
         })
+    }
+
+    fn free(
+        &self,
+        _kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        Some(free::free(length, read, found))
     }
 }
 

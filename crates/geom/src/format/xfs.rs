@@ -16,12 +16,17 @@
 //! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are
 //! rounded); libblkid `superblocks/xfs.c` for the refusals.
 
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Piece, Sign};
 use crate::base::ondisk::{self, on_disk};
+use crate::base::patch::Read;
 use crate::base::size::PAGE;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
+
+mod free;
+mod log;
 
 /// The format, for the registry.
 pub struct Xfs;
@@ -89,6 +94,16 @@ impl Format for Xfs {
             }
         };
         (sign.kind == XFS).then_some(fix)
+    }
+
+    fn free(
+        &self,
+        kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        (kind == XFS).then(|| free::free(length, read, found))
     }
 }
 

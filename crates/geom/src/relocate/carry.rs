@@ -6,7 +6,7 @@ use super::standing::{Held, Start};
 use super::{Move, PART, Piece, Step};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
-use crate::base::store::{Content, Store};
+use crate::base::store::Store;
 use crate::base::topology::round_up;
 use std::mem::take;
 
@@ -15,6 +15,8 @@ use std::mem::take;
 pub enum Interrupted {
     /// Failure of the disk, at that byte of the provider with the table.
     Disk(u64, Errno),
+    /// Failure to read what is moved: the first sector that fails begins at that byte.
+    Unread(u64, Errno),
     /// Failure of the journal.
     Journal(Errno),
     /// Request of the caller, through [`Progress`].
@@ -59,19 +61,19 @@ pub fn carry(
         };
         let mark = plan.marked(&note).filter(|_| journal.is_some());
         write(disk, mark)?;
+        for hole in plan.holes(number) {
+            let done = disk.zero(hole.start, hole.end - hole.start);
+            done.map_err(|e| Interrupted::Disk(hole.start, e))?;
+        }
         match step {
-            Some(Step::Copy(piece)) if journal.is_none() => {
-                run.stream(piece)?;
-                copied += piece.length;
-            }
+            Some(Step::Copy(piece)) if journal.is_none() => run.stream(piece)?,
             Some(Step::Copy(piece)) => {
                 // A piece that is at the new place already needs only the mark.
-                if let Some(Loaded { bytes, .. }) = bytes {
-                    put(disk, &bytes, piece.to)?;
+                if let Some(Loaded { mut bytes, .. }) = bytes {
+                    run.put(piece, &mut bytes)?;
                     disk.start_writeback(piece.to, piece.length);
                     run.spare = bytes;
                 }
-                copied += piece.length;
                 flush(disk, piece.to)?;
             }
             Some(Step::Write(patches)) => {
@@ -84,6 +86,7 @@ pub fn carry(
             }
             None => {}
         }
+        copied = plan.copied(number + 1);
         run.last = Some(note);
     }
     progress(copied);
@@ -140,7 +143,7 @@ impl Run<'_> {
         let piece = match (self.plan.copies(note.step), held) {
             (None, _) | (_, Held::Copied) => None,
             (Some(piece), Held::Saved) => {
-                let saved = journal.saved(&note, piece).map_err(Interrupted::Journal)?;
+                let saved = journal.saved(self.plan, &note, piece).map_err(Interrupted::Journal)?;
                 Some(Loaded {
                     bytes: saved.ok_or(Interrupted::Journal(Errno::Io))?,
                     sum: note.copied,
@@ -166,48 +169,42 @@ impl Run<'_> {
         let (mut bytes, mut sum) = (take(&mut self.spare), crc32fast::Hasher::new());
         self.plan
             .load(self.disk, piece, &mut bytes, &mut |part| sum.update(part))
-            .map_err(|e| Interrupted::Disk(piece.from, e))?;
+            .map_err(|e| self.plan.unread(self.disk, piece, e))?;
         Ok(Some(Loaded { bytes, sum: sum.finalize() }))
     }
 
-    /// Copies `piece`, which does not overlap its copy, part by part. Holes are not read.
+    /// Copies `piece`, which does not overlap its copy, part by part.
     fn stream(&mut self, piece: Piece) -> Result<(), Interrupted> {
-        let (mut done, mut run) = (0, (0, false));
-        self.spare.resize(PART, 0);
-        while done < piece.length {
-            let (from, to) = (piece.from + done, piece.to + done);
-            // A file system looks for the end of a run, so it is asked once for each.
-            if done >= run.0 {
-                let (length, is_hole) = self.run_at(from, piece.length - done);
-                run = (done + length, is_hole);
+        let (plan, disk) = (self.plan, self.disk);
+        let first = piece.from - plan.from;
+        let mut spare = take(&mut self.spare);
+        spare.resize(PART, 0);
+        for (used, gap) in plan.gaps.split(first..first + piece.length) {
+            let mut at = if gap.is_none() { used.start } else { used.end };
+            while at < used.end {
+                let length = (used.end - at).min(PART as u64);
+                let part = &mut spare[..usize::try_from(length).unwrap_or(PART)];
+                plan.fill(disk, at, part).map_err(|e| {
+                    let (from, to) = (plan.from + at, plan.to + at);
+                    plan.unread(disk, Piece { from, to, length, saved: false }, e)
+                })?;
+                put(disk, part, plan.to + at).map_err(|e| Interrupted::Disk(plan.to + at, e))?;
+                at += length;
             }
-            let length = (run.0.min(piece.length) - done).min(PART as u64);
-            let part = &mut self.spare[..usize::try_from(length).unwrap_or(PART)];
-            match run.1 {
-                true => part.fill(0),
-                false => {
-                    self.plan
-                        .fill(self.disk, from, part)
-                        .map_err(|e| Interrupted::Disk(from, e))?;
-                }
-            }
-            put(self.disk, part, to)?;
-            done += length;
         }
-        self.disk.start_writeback(piece.to, piece.length);
+        self.spare = spare;
+        disk.start_writeback(piece.to, piece.length);
         Ok(())
     }
 
-    /// Bytes from `at` on, at most `length`, that are all a hole or all to be read, and true for a
-    /// hole. What is adapted to the new place is no hole.
-    fn run_at(&self, at: u64, length: u64) -> (u64, bool) {
-        let found = self.disk.extent(at, length).ok().filter(|run| run.length > 0);
-        let Some(run) = found else { return (length, false) };
-        let length = run.length.min(length);
-        let (from, to) = (at - self.plan.from, at - self.plan.from + length);
-        let is_adapted = |patch: &Patch| patch.offset < to && from < patch.end();
-        let is_hole = run.content != Content::Data && !self.plan.rebased.iter().any(is_adapted);
-        (length, is_hole)
+    /// Writes `bytes`, which are those of `piece` without its gaps, to the new place.
+    fn put(&self, piece: Piece, bytes: &mut [u8]) -> Result<(), Interrupted> {
+        let (plan, mut failed) = (self.plan, piece.to);
+        let done = plan.each(piece, bytes, &mut |at, bytes| {
+            failed = plan.to + at;
+            put(self.disk, bytes, failed)
+        });
+        done.map_err(|e| Interrupted::Disk(failed, e))
     }
 
     fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {
@@ -222,6 +219,22 @@ impl Run<'_> {
     }
 }
 
+impl Move {
+    /// The failure `errno` to read `piece`, with the sector at which it fails.
+    pub(super) fn unread(&self, disk: &dyn Store, piece: Piece, errno: Errno) -> Interrupted {
+        let mut sector = vec![0; usize::try_from(self.sector).unwrap_or_default()];
+        let first = piece.from - self.from;
+        for (part, gap) in self.gaps.split(first..first + piece.length) {
+            let count = if gap.is_none() { (part.end - part.start) / self.sector } else { 0 };
+            let mut all = (0..count).map(|nth| part.start + nth * self.sector);
+            if let Some(at) = all.find(|&at| self.fill(disk, at, &mut sector).is_err()) {
+                return Interrupted::Unread(self.from + at, errno);
+            }
+        }
+        Interrupted::Unread(piece.from, errno)
+    }
+}
+
 /// Writes `patches` in order.
 pub(super) fn write(
     disk: &dyn Store,
@@ -231,7 +244,7 @@ pub(super) fn write(
         if patch.after_flush {
             flush(disk, patch.offset)?;
         }
-        put(disk, &patch.bytes, patch.offset)?;
+        put(disk, &patch.bytes, patch.offset).map_err(|e| Interrupted::Disk(patch.offset, e))?;
     }
     Ok(())
 }
@@ -242,7 +255,7 @@ fn flush(disk: &dyn Store, at: u64) -> Result<(), Interrupted> {
 
 /// Writes `bytes` at `at`; long zeros are requested in the way that frees their space in a sparse
 /// file.
-fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Interrupted> {
+fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Errno> {
     let end = bytes.len() as u64;
     let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let next =
@@ -257,12 +270,11 @@ fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Interrupted> {
         while to < end && is_zero(to, next(to)) == zero {
             to = next(to);
         }
-        let done = if zero {
-            disk.zero(at + from, to - from)
+        if zero {
+            disk.zero(at + from, to - from)?;
         } else {
-            disk.write_at(&bytes[index(from)..index(to)], at + from)
-        };
-        done.map_err(|e| Interrupted::Disk(at + from, e))?;
+            disk.write_at(&bytes[index(from)..index(to)], at + from)?;
+        }
         from = to;
     }
     Ok(())

@@ -8,13 +8,16 @@
 //! number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All
 //! numbers are little-endian.
 //!
+//! Of a piece that is saved its area has what is no gap, without room between.
+//!
 //! Version 1 had notes without seals, and no binding to the disk; the sums of version 2 were
-//! CRC-32C. Neither is resumed.
+//! CRC-32C; version 3 had no gaps. None of them is resumed.
 //!
 //! # Limits
 //! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
 //! be hostile.
 
+use super::gaps::{Gap, GapKind, Gaps, MOST};
 use super::note::{self, Note, sum};
 use super::{Move, Piece, Sizes};
 use crate::base::error::Errno;
@@ -24,7 +27,7 @@ use crate::base::topology::round_up;
 
 const MAGIC: &[u8; 7] = b"TLMOVE\0";
 /// Version that is written, and the only one that is resumed.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 pub(super) const BLOCK: u64 = 4096;
@@ -92,6 +95,7 @@ impl<'a> Journal<'a> {
         for patches in [&plan.rebased, &plan.table, &plan.was] {
             put_patches(&mut body, patches);
         }
+        put_gaps(&mut body, &plan.gaps);
         let length = (BEFORE + body.len()) as u64;
         let head =
             [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body]
@@ -214,13 +218,28 @@ impl<'a> Journal<'a> {
 
     /// The bytes of `piece` that were saved with `note`; `None` if none were, or if their sum is
     /// wrong.
-    pub(super) fn saved(&self, note: &Note, piece: Piece) -> Result<Option<Vec<u8>>, Errno> {
+    pub(super) fn saved(
+        &self,
+        plan: &Move,
+        note: &Note,
+        piece: Piece,
+    ) -> Result<Option<Vec<u8>>, Errno> {
         if !note.saved || !piece.saved {
             return Ok(None);
         }
-        let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
+        let mut bytes = vec![0; plan.weight(piece)?];
         self.store.read_at(&mut bytes, self.area(note.step))?;
         Ok(Some(bytes).filter(|bytes| sum(bytes) == note.copied))
+    }
+}
+
+/// Appends `gaps` to `body`, with their number before them.
+fn put_gaps(body: &mut Vec<u8>, gaps: &Gaps) {
+    body.extend((gaps.list().len() as u64).to_le_bytes());
+    for Gap { range, kind } in gaps.list() {
+        body.extend(range.start.to_le_bytes());
+        body.extend(range.end.to_le_bytes());
+        body.push(u8::from(*kind == GapKind::Hole));
     }
 }
 
@@ -271,6 +290,20 @@ impl<'a> Rest<'a> {
             })
             .collect()
     }
+
+    fn gaps(&mut self) -> Option<Gaps> {
+        let count = self.number().filter(|&count| count <= MOST as u64)?;
+        let gaps = (0..count).map(|_| {
+            let range = self.number()?..self.number()?;
+            let kind = match self.bytes(1)?[0] {
+                0 => GapKind::Free,
+                1 => GapKind::Hole,
+                _ => return None,
+            };
+            Some(Gap { range, kind })
+        });
+        gaps.collect::<Option<Vec<Gap>>>().map(Gaps::new)
+    }
 }
 
 fn decode(body: &[u8]) -> Option<(Move, String)> {
@@ -282,9 +315,24 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
     let (front, back) = (rest.blob()?.to_vec(), rest.blob()?.to_vec());
     let [rebased, table, was] = [rest.patches()?, rest.patches()?, rest.patches()?];
+    let gaps = rest.gaps()?;
     // A piece is held in memory, so its size is bounded.
     let bounded = sizes.piece <= LONGEST && sizes.end <= LONGEST;
-    let plan =
-        Move { id, medium, sector, from, to, length, sizes, front, back, rebased, table, was };
+    let plan = Move {
+        id,
+        medium,
+        sector,
+        from,
+        to,
+        length,
+        sizes,
+        front,
+        back,
+        rebased,
+        table,
+        was,
+        gaps,
+        unreadable: Vec::new(),
+    };
     (bounded && rest.0.is_empty()).then_some((plan, words))
 }

@@ -126,9 +126,14 @@ pub(super) fn is_source(
     Ok(sum.finalize() == wanted)
 }
 
-/// True if the bytes of `piece` have the sum `wanted` at the new place.
-pub(super) fn is_copied(disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
-    let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
-    disk.read_at(&mut bytes, piece.to)?;
+/// True if the bytes of `piece` without its gaps have the sum `wanted` at the new place.
+pub(super) fn is_copied(
+    plan: &Move,
+    disk: &dyn Store,
+    piece: Piece,
+    wanted: u32,
+) -> Result<bool, Errno> {
+    let mut bytes = vec![0; plan.weight(piece)?];
+    plan.each(piece, &mut bytes, &mut |at, bytes| disk.read_at(bytes, plan.to + at))?;
     Ok(sum(&bytes) == wanted)
 }

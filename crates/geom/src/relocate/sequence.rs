@@ -27,20 +27,23 @@ use crate::format::moving::mark::Mark;
 use crate::table::Refusal;
 use crate::table::turn::Turn;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 mod run;
 
-pub use run::{Contents, Goal, Reached, Stop, run};
+pub use run::{Adapted, Contents, Goal, Reached, Stop, run};
 
 const MAGIC: &[u8; 7] = b"TLDISK\0";
 /// Version that is written, and the only one that is gone on with.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes before the part under the CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 /// Largest number of stages; four for each partition that is arranged at once.
 const STAGES: usize = 1024;
 /// Bytes of boot fields that a stage may rewrite.
 const REBASED: u64 = 1 << 20;
+/// Bytes for the gaps of a stage.
+const GAPS: u64 = 2 << 20;
 
 /// Moves of partitions of one table, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +126,15 @@ impl Sequence {
     /// Its moves, in order.
     pub fn moves(&self) -> impl Iterator<Item = Movement> + '_ {
         self.stages.iter().filter_map(|stage| stage.moved)
+    }
+
+    /// All sectors of the table that a stage writes, in bytes and in order.
+    pub fn tables(&self) -> Vec<Range<u64>> {
+        let turns = self.stages.iter().map(|stage| &stage.turn);
+        let patches = turns.flat_map(|turn| turn.fresh.iter().chain(&turn.change).chain(&turn.was));
+        let mut all: Vec<Range<u64>> = patches.map(|patch| patch.offset..patch.end()).collect();
+        all.sort_by_key(|range| range.start);
+        all
     }
 
     /// Identity of the move in stage `n`, forward or back.
@@ -345,7 +357,8 @@ impl Sequence {
         }
         let table = self.stages.iter().map(|stage| stage.turn.change.len()).max()? as u64;
         let table = table.checked_mul(self.sector)?.checked_mul(2)?;
-        let head = self.sizes.end.checked_mul(2)?.checked_add(table)?.checked_add(REBASED)?;
+        let head =
+            self.sizes.end.checked_mul(2)?.checked_add(table)?.checked_add(REBASED + GAPS)?;
         let notes = head.checked_add(4 * BLOCK)?;
         notes.checked_add(round_up(self.sizes.piece, BLOCK)?.checked_mul(2)?)
     }

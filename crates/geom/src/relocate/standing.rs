@@ -173,7 +173,7 @@ impl Move {
             match self.phase(sealed.step) {
                 Some((Phase::Copy, nth)) => {
                     let piece = self.nth(nth);
-                    if !is_copied(disk, piece, note.behind)
+                    if !is_copied(self, disk, piece, note.behind)
                         .map_err(|e| Interrupted::Disk(piece.to, e))?
                     {
                         return other(Mismatch::Bytes(piece.to));
@@ -191,21 +191,22 @@ impl Move {
             }
         }
         if let Some(next) = self.copies(note.step + 1)
-            && !is_source(self, disk, next, note.ahead)
-                .map_err(|e| Interrupted::Disk(next.from, e))?
+            && !is_source(self, disk, next, note.ahead).map_err(|e| self.unread(disk, next, e))?
         {
             return other(Mismatch::Bytes(next.from));
         }
         let Some(piece) = self.copies(note.step) else {
             return Ok(Standing::Half(Start { note: Some(note), held: Held::Source, blank }));
         };
-        let held = if journal.saved(&note, piece).map_err(Interrupted::Journal)?.is_some() {
+        let held = if journal.saved(self, &note, piece).map_err(Interrupted::Journal)?.is_some() {
             Held::Saved
         } else if is_source(self, disk, piece, note.copied)
-            .map_err(|e| Interrupted::Disk(piece.from, e))?
+            .map_err(|e| self.unread(disk, piece, e))?
         {
             Held::Source
-        } else if is_copied(disk, piece, note.copied).map_err(|e| Interrupted::Disk(piece.to, e))? {
+        } else if is_copied(self, disk, piece, note.copied)
+            .map_err(|e| Interrupted::Disk(piece.to, e))?
+        {
             Held::Copied
         } else {
             return other(Mismatch::Bytes(piece.from));

@@ -9,6 +9,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry;
+use trueline_geom::relocate::gaps::Gaps;
 use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
 use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
@@ -85,6 +86,8 @@ fn planned(
         rebased,
         table,
         was,
+        gaps: Gaps::default(),
+        unreadable: Vec::new(),
     }
 }
 

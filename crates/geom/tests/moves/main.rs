@@ -5,6 +5,7 @@
 
 mod case;
 mod converted;
+mod gaps;
 mod killed;
 mod medium;
 mod pairs;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use trueline_geom::base::error::Errno;
 use trueline_geom::relocate::{
-    Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, carry,
+    Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, VERSION,
+    carry,
 };
 
 /// Carries a move out with power failures after `powers` requests each, then to its end.
@@ -231,7 +233,7 @@ fn what_cannot_be_carried_out_is_refused() {
         let why = Journal::open(&Medium::steady(file)).err().unwrap();
         let wanted = match at {
             0..7 => Unreadable::Other,
-            7 => Unreadable::Version(0x83),
+            7 => Unreadable::Version(0x80 | VERSION),
             _ => Unreadable::Damaged,
         };
         assert_eq!(why, wanted, "{at}");

@@ -2,8 +2,7 @@
 //! that is interrupted, gone on with and taken back, anywhere.
 
 use crate::medium::{Medium, Random};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, lay_over};
 use trueline_geom::base::store::{Sparse, Store};
@@ -11,7 +10,7 @@ use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::registry;
-use trueline_geom::relocate::sequence::{Goal, Movement, Sequence, Stop, run};
+use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Sequence, Stop, run};
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
 use trueline_geom::relocate::{Mark, Sizes};
 use trueline_geom::table::scheme::{New, TableSite};
@@ -155,8 +154,9 @@ fn case(name: String, before: Vec<u8>) -> Option<Case> {
 }
 
 /// What a partition notes of its own place, in its last bytes.
-fn rebased(moved: Movement) -> Vec<Patch> {
-    vec![Patch::new(moved.length - 8, moved.to.to_le_bytes().to_vec(), "where")]
+fn adapted(moved: Movement) -> Adapted {
+    let place = Patch::new(moved.length - 8, moved.to.to_le_bytes().to_vec(), "where");
+    Adapted { rebased: vec![place], ..Adapted::default() }
 }
 
 fn part(disk: &[u8], at: u64, length: u64) -> Vec<u8> {
@@ -253,7 +253,7 @@ impl Case {
         let (medium, file) =
             (Medium::new(self.before.clone(), &power), Medium::new(self.paper(), &power));
         let (read, _, room) = Sequence::open(&file).unwrap();
-        let mut contents = |moved| Ok(rebased(moved));
+        let mut contents = |moved| Ok(adapted(moved));
         run(&read, &medium, (&file, room), Goal::Forward, &mut contents, &mut |_| true).unwrap();
         let turns = self.sequence.stages.iter().map(|stage| &stage.turn);
         let sectors: Vec<u64> = turns
@@ -289,7 +289,7 @@ impl Case {
                 &medium,
                 (&file, room),
                 goal,
-                &mut |moved| Ok(rebased(moved)),
+                &mut |moved| Ok(adapted(moved)),
                 &mut |_| true,
             );
             match done {
@@ -435,7 +435,7 @@ fn a_hostile_journal_of_a_whole_disk_is_bounded() {
                 continue;
             }
             let medium = Medium::steady(case.before.clone());
-            let mut contents = |moved| Ok(rebased(moved));
+            let mut contents = |moved| Ok(adapted(moved));
             let files = (&file as &dyn Store, room);
             let _ = run(&sequence, &medium, files, Goal::Forward, &mut contents, &mut |_| true);
         }
@@ -454,7 +454,7 @@ fn a_disk_in_a_move_is_not_gone_on_with_by_another_journal() {
             let (medium, file) =
                 (Medium::new(case.before.clone(), &power), Medium::new(case.paper(), &power));
             let (read, _, room) = Sequence::open(&file).unwrap();
-            let mut contents = |moved| Ok(rebased(moved));
+            let mut contents = |moved| Ok(adapted(moved));
             let files = (&file as &dyn Store, room);
             let _ = run(&read, &medium, files, Goal::Forward, &mut contents, &mut |_| true);
             let disk = medium.after(&mut random);

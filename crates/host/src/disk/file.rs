@@ -14,8 +14,8 @@
 //! waits for it).
 
 use crate::device::{Device, sysfs, users};
-use crate::disk::extents;
 use crate::disk::locks::{self, Claim};
+use crate::disk::{discard, extents};
 use crate::errno;
 use crate::error::{Error, Remedy};
 use rustix::fs::{
@@ -379,6 +379,15 @@ impl Store for Medium {
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if offset.checked_add(length).is_none_or(|end| end > self.length()) {
+            return Err(Errno::Range);
+        }
+        // Zeros of a device may be sent; a discard is a command of its own.
+        if self.number.is_some()
+            && io::retry_on_intr(|| discard::discard(&self.fd, offset, length)).is_ok()
+        {
+            return Ok(());
+        }
         match self.try_zero(offset, length, false) {
             // A discard is a hint, which a device may ignore.
             Err(Errno::Unsupported) => Ok(()),

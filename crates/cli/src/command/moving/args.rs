@@ -57,6 +57,16 @@ pub(crate) struct Move {
     /// File for the journal [default: beside an image; for a device, in the current directory]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "rollback"])]
     pub journal: Option<PathBuf>,
+    /// Copy only what the file systems in it use, by their own bitmaps
+    #[arg(long)]
+    pub used_only: bool,
+    /// When it is done, discard what it left: a hole in an image, free blocks of a device
+    #[arg(long)]
+    pub discard: bool,
+    /// Sectors of the disk that cannot be read: 2048,4096-4103,8192+8, or a file with such lines or
+    /// a map of ddrescue. They are zero at the new place. With --resume give them again
+    #[arg(long, value_name = "LIST")]
+    pub skip_bad: Option<String>,
     /// Print what would be done, and the exact writes to tables; change nothing
     #[arg(long)]
     pub dry_run: bool,

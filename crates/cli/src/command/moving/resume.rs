@@ -1,10 +1,10 @@
 //! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or
 //! refuses.
 
-use super::{Moving, access, interrupted, show, whole};
+use super::{Moving, access, bad, interrupted, show, whole};
 use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::move_journal::{beside, is_journal};
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
@@ -117,13 +117,18 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     }
     let opened =
         file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
-    let (journal, plan, words) =
+    let (journal, mut plan, words) =
         Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
     let typed = typed(&words);
     let disk = in_sectors(&args.disk, plan.sector, &typed);
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     let on = target.id;
     require_disk(&path, &target, plan.medium, plan.sector)?;
+    let moved = plan.from..plan.from.saturating_add(plan.length);
+    plan.unreadable = bad::inside(&bad::list(args, plan.sector)?, &moved);
+    for line in bad::lines(&plan) {
+        complain(&format!("note: {line}"));
+    }
     let standing = plan
         .standing(&journal, &Through::new(&target.graph, on))
         .map_err(|why| failed(&format!("{typed}: {}", interrupted(why, plan.sector))))?;
@@ -142,7 +147,9 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     if args.dry_run {
         return show(&target, on, &plan, &typed);
     }
-    let moving = Moving { typed: &typed, on, plan: &plan, journal: Some(&path) };
+    // A move that was done before may have been written to since.
+    let discard = args.discard && start.is_some();
+    let moving = Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard };
     // The disk may have been used since the steps that are done: none of them is written again.
     let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
     let Some(table) = target.table() else {

@@ -4,7 +4,8 @@
 mod shown;
 
 use super::args::Move as Options;
-use super::{absolute, access, interrupted, rebased, sizes};
+use super::decide::{rebased, sizes, unused};
+use super::{absolute, access, freed, interrupted};
 use crate::command::moving::resume::{mismatch, unreadable};
 use crate::failure::{Failure, complain};
 use crate::move_journal;
@@ -16,11 +17,11 @@ use crate::write_target::{WriteTarget, refuse, tell_kernel};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::relocate::Unreadable;
-use trueline_geom::relocate::sequence::{Goal, Movement, Reached, Sequence, Stop, run};
+use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
+use trueline_geom::relocate::unused::unused as find_unused;
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file;
@@ -36,6 +37,10 @@ pub(super) fn begin(
 ) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let on = target.id;
+    if args.skip_bad.is_some() {
+        let advice = "move the partition with the bad sectors by itself first";
+        return Err(refused(Refusal::new("--skip-bad is for one partition", advice)));
+    }
     require_one_table(&target.graph, on).map_err(refused)?;
     let whole = match plan(&target.graph, on, table, target.site(), &|id| {
         Some(bound(&target.graph, id)?.found)
@@ -51,6 +56,10 @@ pub(super) fn begin(
             let name = &target.graph.providers[partition.id].name;
             complain(&format!("note: {name} stays off the grain: {why}"));
         }
+    }
+    // Before the first byte is written: no stage may be refused half-way.
+    for partition in whole.partitions.iter().filter(|p| p.to != p.now.start) {
+        unused(args, typed, &target, partition.id)?;
     }
     if whole.stages.is_empty() {
         let all = whole.partitions.iter().all(|partition| partition.stays.is_none());
@@ -81,7 +90,8 @@ pub(super) fn begin(
         Failure::Message(format!("write {}: {errno}: nothing was moved", path.display()))
     })?;
     move_journal::warn_of_memory(&path, &journal);
-    let moving = Moving { typed, path: &path, sequence: &sequence, goal: Goal::Forward };
+    let (goal, used_only, discard) = (Goal::Forward, args.used_only, args.discard);
+    let moving = Moving { typed, path: &path, sequence: &sequence, goal, used_only, discard };
     moving.complete(target, &journal.store, args.json)
 }
 
@@ -115,7 +125,8 @@ pub(super) fn resume(
         ))?;
         return Ok(Some(ExitCode::SUCCESS));
     }
-    let moving = Moving { typed: &typed, path, sequence: &sequence, goal };
+    let (used_only, discard) = (args.used_only, args.discard);
+    let moving = Moving { typed: &typed, path, sequence: &sequence, goal, used_only, discard };
     moving.complete(target, &opened.store, args.json).map(Some)
 }
 
@@ -133,6 +144,8 @@ struct Moving<'a> {
     path: &'a Path,
     sequence: &'a Sequence,
     goal: Goal,
+    used_only: bool,
+    discard: bool,
 }
 
 impl Moving<'_> {
@@ -163,7 +176,7 @@ impl Moving<'_> {
         signal::remember_first();
         let disk = Through::new(&target.graph, target.id);
         let (mut left, mut at) = (Vec::new(), Reached { stages: 0, bytes: 0 });
-        let mut contents = |moved: Movement| notes(target, moved, &mut left);
+        let mut contents = |moved: Movement| notes(target, moved, self.used_only, &mut left);
         let mut progress = |done: Reached| {
             let before = sequence.stages.iter().take(done.stages).filter_map(|stage| stage.moved);
             let whole = before.fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
@@ -223,6 +236,11 @@ impl Moving<'_> {
                 self.typed
             ))
         })?;
+        // On the way back all but the first moves may not have begun.
+        if self.discard && self.goal == Goal::Forward {
+            let moves: Vec<Movement> = self.sequence.moves().collect();
+            freed::discard(&target.graph, target.id, &moves, &self.sequence.tables());
+        }
         let done = json.then(|| shown::moved(&target, self.sequence, self.goal));
         drop(target);
         move_journal::remove(self.path)?;
@@ -244,13 +262,14 @@ impl Moving<'_> {
     }
 }
 
-/// The patches that adapt what is in the range `moved` to its new place; adds to `left` what stays
-/// as it is.
+/// The patches that adapt what is in the range `moved` to its new place, and what is free in it;
+/// adds to `left` what stays as it is.
 fn notes(
     target: &WriteTarget,
     moved: Movement,
+    used_only: bool,
     left: &mut Vec<String>,
-) -> Result<Vec<Patch>, Errno> {
+) -> Result<Adapted, Errno> {
     // Partitions that moved before are seen where they are now.
     let graph = target.graph.again();
     let base = graph.providers[target.id].base().saturating_add(moved.from);
@@ -259,7 +278,9 @@ fn notes(
         p.start.is_some() && p.base() == base && p.topology.length == moved.length
     });
     let Some(id) = id else { return Err(Errno::Io) };
-    let (patches, lines) = rebased(&graph, id, moved.from, moved.to)?;
+    let (rebased, lines) = rebased(&graph, id, moved.from, moved.to)?;
     left.extend(lines);
-    Ok(patches)
+    // What is in doubt now was not when the plan began: all of it is copied.
+    let unused = used_only.then(|| find_unused(&graph, id).ok()).flatten();
+    Ok(Adapted { rebased, free: unused.unwrap_or_default().free })
 }

@@ -5,10 +5,12 @@ use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
 use crate::relocate::carry::write;
+use crate::relocate::gaps::{Gaps, holes};
 use crate::relocate::{
     Interrupted, Journal, Mismatch, Move, Standing, Start, Unreadable, carry, ends,
 };
 use crate::table::Refusal;
+use std::ops::Range;
 
 /// End of a sequence to which it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +47,17 @@ impl From<Interrupted> for Stop {
     }
 }
 
-/// Reader of what a partition notes of its own place: gives the patches that adapt it, in addresses
-/// of the range.
-pub type Contents<'a> = dyn FnMut(Movement) -> Result<Vec<Patch>, Errno> + 'a;
+/// Contents of a partition, as far as a move depends on them. Addresses are those of the range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adapted {
+    /// Patches that adapt what the partition notes of its own place.
+    pub rebased: Vec<Patch>,
+    /// Ranges that need not be copied, of a [`Collector`](crate::relocate::gaps::Collector).
+    pub free: Vec<Range<u64>>,
+}
+
+/// Reader of a partition that is about to move.
+pub type Contents<'a> = dyn FnMut(Movement) -> Result<Adapted, Errno> + 'a;
 
 /// Carries `sequence` to `goal` on `disk`, the provider with the table. `journal` is the file with
 /// its head, whose room for moves begins at byte `room`. `progress` is told before each step how
@@ -181,9 +191,26 @@ impl Run<'_> {
         };
         let (front, back) = ends(length, sizes.end);
         let (front, back) = (bytes(from, front)?, bytes(from + length - back, back)?);
-        let rebased = (self.contents)(moved).map_err(failed)?;
+        let Adapted { rebased, free } = (self.contents)(moved).map_err(failed)?;
+        let holes = holes(self.disk, from, length, sector).map_err(failed)?;
+        let gaps = Gaps::plan(&holes, &free, &rebased, sector);
         let (table, was) = (stage.turn.change.clone(), stage.turn.was.clone());
-        Ok(Move { id, medium, sector, from, to, length, sizes, front, back, rebased, table, was })
+        Ok(Move {
+            id,
+            medium,
+            sector,
+            from,
+            to,
+            length,
+            sizes,
+            front,
+            back,
+            rebased,
+            table,
+            was,
+            gaps,
+            unreadable: Vec::new(),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A plan for a whole disk as it is shown: places, a picture of before and after, bytes and time;
 //! and what would make room for one.
 
-use crate::command::moving::sizes;
+use crate::command::moving::decide::sizes;
 use crate::placed::Placed;
 use crate::remembered::Remembered;
 use crate::render::draw::places::{Spot, write as draw};

@@ -1,0 +1,161 @@
+//! `move` of sparse images, what is discarded behind it, and sectors that cannot be read.
+
+use crate::counters::here;
+use crate::free_space::shell;
+use crate::moving::{MIB, disk, done, has, refused};
+use crate::skip::skip;
+use crate::{run, run_with, scratch, zeroes};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+/// Bytes that a file takes on its disk.
+fn taken(directory: &Path, name: &str) -> u64 {
+    fs::metadata(directory.join(name)).expect("a file").blocks() * 512
+}
+
+#[test]
+fn a_large_sparse_image_moves_in_the_time_of_what_is_in_it() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 64 << 30);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t linux-data -b 63 -s 60g disk.img");
+    let file = File::options().read(true).write(true).open(directory.join("disk.img"));
+    let file = file.expect("an image");
+    let numbers: Vec<u8> = (0..2_u32 << 20).map(|at| (at / 7).to_le_bytes()[0] | 1).collect();
+    let (start, gib) = (63 * 512, 1_u64 << 30);
+    let places = [0, gib + 4096, 17 * gib, 60 * gib - (2 << 20)];
+    places.iter().for_each(|at| file.write_all_at(&numbers, start + at).expect("a write"));
+    let before = taken(directory, "disk.img");
+    if before > 64 << 20 {
+        skip("no holes here");
+        return;
+    }
+    let dry = done(directory, "move --align --dry-run disk.img#s1");
+    assert!(dry.contains(" MiB of it: the rest is free or holes"), "{dry}");
+    let json = run(directory, "move --align --json disk.img#s1").json();
+    let copied = json["copied"].as_u64().expect("a number");
+    assert!(copied < 12 << 20, "{copied}");
+    let mut there = vec![0; numbers.len()];
+    for at in places {
+        file.read_exact_at(&mut there, MIB as u64 + at).expect("it is inside");
+        assert!(there == numbers, "{at}");
+    }
+    // The ends and what is left of the old place.
+    let after = taken(directory, "disk.img");
+    assert!(after <= before + (8 << 20), "{before} {after}");
+}
+
+#[test]
+fn the_old_place_is_discarded_when_the_new_one_is_on_the_disk() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    shell(directory, "truncate -s 200M disk.img");
+    let full = taken(directory, "disk.img");
+    done(directory, "move --discard --align disk.img#s1");
+    assert!(has(directory, MIB, &bytes) && has(directory, 63 * 512, &[0; 31 * 512]));
+    done(directory, "move --discard --to 100MiB disk.img#s1");
+    assert!(has(directory, 100 * MIB, &bytes));
+    let image = fs::read(directory.join("disk.img")).expect("an image");
+    assert!(image[MIB..65 * MIB].iter().all(|&byte| byte == 0));
+    assert!(taken(directory, "disk.img") <= full, "no more than before");
+    // Two partitions; behind the first there is room that belongs to the second afterwards.
+    done(directory, "part delete -i 1 disk.img");
+    done(directory, "part add -t linux-data -b 63 -s 20m disk.img");
+    done(directory, "part add -t linux-data -b 41023 -s 30m disk.img");
+    let mut image = fs::read(directory.join("disk.img")).expect("an image");
+    let numbers: Vec<u8> = (0..50 * MIB).map(|at| (at / 511).to_le_bytes()[0] | 1).collect();
+    image[63 * 512..][..50 * MIB].copy_from_slice(&numbers);
+    fs::write(directory.join("disk.img"), &image).expect("an image");
+    done(directory, "move --discard --align disk.img");
+    let (first, second) = numbers.split_at(20 * MIB);
+    assert!(has(directory, MIB, first) && has(directory, 21 * MIB, second));
+    assert!(has(directory, 63 * 512, &[0; 512]));
+}
+
+#[test]
+fn a_device_is_told_what_it_need_not_keep() {
+    if !here(&["losetup"]) {
+        return;
+    }
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    shell(directory, "truncate -s 200M disk.img");
+    let device = shell(directory, "losetup -f --show disk.img || true");
+    let device = device.trim();
+    if device.is_empty() {
+        skip("no loop device");
+        return;
+    }
+    let ran = run(directory, &format!("move --discard --to 100MiB {device}#s1"));
+    shell(directory, &format!("losetup -d {device}"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(has(directory, 100 * MIB, &bytes));
+    let image = fs::read(directory.join("disk.img")).expect("an image");
+    assert!(image[63 * 512..64 * MIB].iter().all(|&byte| byte == 0));
+}
+
+/// A spot that cannot be read stops the move, which goes on when that is named.
+#[test]
+fn sectors_that_cannot_be_read_are_passed_over_by_name() {
+    let trueline = env!("CARGO_BIN_EXE_trueline");
+    for (options, how) in
+        [("--to 1MiB", "60002-60003"), ("--to 70MiB", "60002+2"), ("--to 9MiB", "list")]
+    {
+        let scratch = scratch();
+        let directory = scratch.path();
+        let mut bytes = disk(directory);
+        shell(directory, "truncate -s 200M disk.img");
+        let (from, to) = (60_002 * 512, 60_004 * 512);
+        fs::write(directory.join("list"), "# Bad\n60002\n\n60003-60003\n").expect("a list");
+        let served = |command: &str| {
+            let fault = format!("read:error=eio,offset={from}..{to}");
+            let command = format!("'{trueline}' {command} >out 2>said");
+            let ran = run_with(
+                directory,
+                &["serve", "disk.img", "--no-counters", "--fault", &fault, "--run", &command],
+            );
+            (ran.code, fs::read_to_string(directory.join("said")).expect("what it said"))
+        };
+        // Behind the first MiB of the partition, which is one of its ends.
+        let inside = (60_002 - 63) * 512;
+        let begin = format!("move {options} --journal j \"$uri#s1\"");
+        let (code, said) = served(&begin);
+        let found =
+            "input/output error at byte 30721024 (LBA 60002), which --skip-bad 60002 passes";
+        assert!(code == Some(2) && said.contains(found), "{options}: {said}");
+        let (command, is_begun) = if directory.join("j").exists() {
+            // Without the list it stops there again, and loses nothing.
+            let (code, said) = served("move --resume j \"$uri\"");
+            assert!(code == Some(2) && said.contains("--skip-bad 60002"), "{said}");
+            (format!("move --resume j --skip-bad {how} \"$uri\""), true)
+        } else {
+            (format!("{begin} --skip-bad {how}"), false)
+        };
+        let (code, said) = served(&command);
+        assert_eq!(code, Some(0), "{options}: {said}");
+        assert!(said.contains("1024 bytes at byte 30721024 (LBA 60002) are not read"), "{said}");
+        assert_eq!(is_begun, !options.contains("70"));
+        bytes[inside..inside + 1024].fill(0);
+        let at = options.trim_start_matches("--to ").trim_end_matches("MiB");
+        let at = at.parse::<usize>().expect("a number") * MIB;
+        assert!(has(directory, at, &bytes), "{options}");
+    }
+    let scratch = scratch();
+    let directory = scratch.path();
+    disk(directory);
+    for (list, found) in [
+        ("7-5", "not sectors"),
+        ("1,,2", "not sectors"),
+        ("nothing-there", "no such file"),
+        ("99999999999999999999", "not sectors"),
+    ] {
+        let said = refused(directory, &format!("move --align --skip-bad {list} disk.img#s1"));
+        assert!(said.to_lowercase().contains(found), "{list}: {said}");
+    }
+    let said = refused(directory, "move --align --skip-bad 7 disk.img");
+    assert!(said.contains("--skip-bad is for one partition"), "{said}");
+}

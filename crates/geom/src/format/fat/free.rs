@@ -1,0 +1,177 @@
+//! Free clusters of a FAT.
+//!
+//! # On disk
+//! A cluster is free if its entry of the FAT is 0. Entries have 12, 16 or 32 bits, of which the
+//! upper four of 32 mean nothing; the first two belong to no cluster. In FAT16 and FAT32 two bits
+//! of the second say that the volume was unmounted and that no error was met. Linux notes the same
+//! in the boot sector.
+//!
+//! # Limits
+//! All copies of the FAT have to be the same, unless only one is in use (FAT32). That no file
+//! claims a free cluster is not checked: that takes a walk through all directories.
+//!
+//! # Sources
+//! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "FAT Data Structure"; Linux
+//! `fs/fat/inode.c` (`fat_set_state`), `include/uapi/linux/msdos_fs.h`.
+
+use super::{BootSector, ENTRY, FAT12_MAX, FAT16_MAX, FAT32_MAX};
+use crate::base::patch::Read;
+use crate::format::free_space::{Found, Unsure, damaged};
+use zerocopy::FromBytes;
+
+/// Bytes of a FAT that are read at once: whole entries of every kind.
+const PIECE: u64 = 192 << 10;
+
+/// Numbers of a volume, checked; places and lengths are in bytes.
+struct Volume {
+    /// Bits of an entry.
+    bits: u64,
+    clusters: u64,
+    cluster: u64,
+    data: u64,
+    /// The FAT that counts, and its copies.
+    fats: Vec<u64>,
+    media: u8,
+}
+
+/// Finds the free clusters of a FAT on a provider of `length` bytes.
+pub(super) fn free(length: u64, read: &mut Read<'_>, found: &mut Found<'_>) -> Result<(), Unsure> {
+    let volume = Volume::read(length, read)?;
+    let Volume { bits, clusters, cluster, data, .. } = volume;
+    let bytes = ((clusters + 2) * bits).div_ceil(8);
+    let (mut piece, mut copy) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while at < bytes {
+        let count = to_index((bytes - at).min(PIECE));
+        piece.resize(count, 0);
+        copy.resize(count, 0);
+        for (nth, fat) in volume.fats.iter().enumerate() {
+            let into = if nth == 0 { &mut piece } else { &mut copy };
+            read(fat + at, into).map_err(|errno| Unsure::Failed(fat + at, errno))?;
+            if nth > 0 && piece != copy {
+                return damaged("the copies of its FAT differ");
+            }
+        }
+        let first = at * 8 / bits;
+        for number in first..((at + count as u64) * 8 / bits).min(clusters + 2) {
+            let Some(value) = entry(&piece, bits, number - first) else {
+                return damaged("its FAT ends too early");
+            };
+            match number {
+                0 | 1 => volume.reserved(number, value)?,
+                _ if value == 0 => {
+                    let from = data + (number - 2) * cluster;
+                    found(from..from + cluster);
+                }
+                // The largest values are bad clusters and ends.
+                _ if value == 1 || value >= clusters + 2 && value < volume.bad() => {
+                    return damaged(format!("cluster {number} leads to {value}"));
+                }
+                _ => {}
+            }
+        }
+        at += count as u64;
+    }
+    Ok(())
+}
+
+impl Volume {
+    fn read(length: u64, read: &mut Read<'_>) -> Result<Volume, Unsure> {
+        let mut bytes = [0; 512];
+        read(0, &mut bytes).map_err(|errno| Unsure::Failed(0, errno))?;
+        let Ok((boot, _)) = BootSector::read_from_prefix(&bytes) else {
+            return damaged("boot sector");
+        };
+        let sector = u64::from(boot.byts_per_sec.get());
+        let wide = boot.fat_sz16.get() == 0;
+        let fat = if wide { u64::from(boot.fat_sz32.get()) } else { boot.fat_sz16.get().into() };
+        let total = match boot.tot_sec16.get() {
+            0 => u64::from(boot.tot_sec32.get()),
+            total => total.into(),
+        };
+        let (reserved, count) = (u64::from(boot.rsvd_sec_cnt.get()), u64::from(boot.num_fats));
+        let per_cluster = u64::from(boot.sec_per_clus);
+        if !sector.is_power_of_two() || !(512..=4096).contains(&sector) || per_cluster == 0 {
+            return damaged("the size of its sectors or clusters");
+        }
+        // All of these are products of numbers below 2^32 and 2^16.
+        let root = (u64::from(boot.root_ent_cnt.get()) * ENTRY).div_ceil(sector);
+        let first = reserved + fat * count + root;
+        let clusters = total.saturating_sub(first) / per_cluster;
+        let bits = match clusters {
+            _ if wide => 32,
+            0..=FAT12_MAX => 12,
+            _ => 16,
+        };
+        let most = if wide { FAT32_MAX } else { FAT16_MAX };
+        let is_sound = clusters <= most
+            && clusters > 0
+            && reserved > 0
+            && (1..=4).contains(&count)
+            && total * sector <= length
+            && ((clusters + 2) * bits).div_ceil(8) <= fat * sector;
+        if !is_sound {
+            return damaged("the numbers of its boot sector");
+        }
+        // `BS_Reserved1`, behind the drive number.
+        if bytes[if wide { 65 } else { 37 }] & 1 != 0 {
+            return Err(Unsure::Unclean("its boot sector says so"));
+        }
+        let place = |nth: u64| (reserved + nth * fat) * sector;
+        // `BPB_ExtFlags`: with bit 7 one FAT alone is in use.
+        let flags = u16::from_le_bytes([bytes[40], bytes[41]]);
+        let active = u64::from(flags & 0xf);
+        let fats = match wide && flags & 0x80 != 0 {
+            true if active >= count => return damaged("the number of the FAT in use"),
+            true => vec![place(active)],
+            false => (0..count).map(place).collect(),
+        };
+        let cluster = per_cluster * sector;
+        Ok(Volume { bits, clusters, cluster, data: first * sector, fats, media: boot.media })
+    }
+
+    /// The value of the entry of a bad cluster; larger ones end a file.
+    fn bad(&self) -> u64 {
+        (1 << self.bits.min(28)) - 9
+    }
+
+    /// Examines one of the two entries that belong to no cluster.
+    fn reserved(&self, number: u64, value: u64) -> Result<(), Unsure> {
+        if number == 0 {
+            return match value & 0xff == u64::from(self.media) {
+                true => Ok(()),
+                false => damaged("the first entry of its FAT is not that of its medium"),
+            };
+        }
+        let (clean, sound) = match self.bits {
+            16 => (1 << 15, 1 << 14),
+            32 => (1 << 27, 1 << 26),
+            _ => return Ok(()),
+        };
+        if value & clean == 0 {
+            return Err(Unsure::Unclean("its FAT says so"));
+        }
+        if value & sound == 0 {
+            return damaged("its FAT says that errors were met");
+        }
+        Ok(())
+    }
+}
+
+/// The entry `nth` of those in `fat`, without the bits that mean nothing.
+fn entry(fat: &[u8], bits: u64, nth: u64) -> Option<u64> {
+    let at = to_index(nth * bits / 8);
+    let byte = |more: usize| fat.get(at + more).map(|&byte| u64::from(byte));
+    let word = byte(0)? | byte(1)? << 8;
+    Some(match bits {
+        12 if nth.is_multiple_of(2) => word & 0xfff,
+        12 => word >> 4,
+        16 => word,
+        _ => (word | byte(2)? << 16 | byte(3)? << 24) & 0x0fff_ffff,
+    })
+}
+
+/// An index into bytes that are in memory, so it fits.
+fn to_index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
