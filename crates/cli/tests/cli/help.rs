@@ -237,7 +237,7 @@ fn colour_is_for_terminals_and_on_request() {
 fn what_is_mistyped_names_what_was_meant() {
     let scratch = scratch();
     let meant = [
-        ("complet", "a similar subcommand exists: 'completions'; see"),
+        ("complet", "similar subcommands exist: 'convert', 'completions'; see"),
         ("help TL0001", "see trueline explain TL0001"),
         ("help physical", "see trueline explain physical"),
         ("plan --use raid5x4", "did you mean md5x4, Linux's RAID"),
