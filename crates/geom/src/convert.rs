@@ -10,7 +10,7 @@
 //! Sectors of 512 and of 4096 bytes; GPT and MBR. A table inside a partition is not converted, but
 //! for the chain of an extended one. Decision 0062 has the rules and what they were compared with.
 
-use crate::base::resize::{Aim, Resized, Tables, Write};
+use crate::base::resize::{Aim, Origin, Resized, Tables, Write};
 use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_down, round_up};
 use crate::format::Inside;
@@ -25,6 +25,13 @@ pub mod rewrite;
 
 /// Bytes of an MBR before its entries that a BIOS runs.
 const BOOT_CODE: usize = 440;
+
+/// Bytes at the end of a partition that are zero if nothing counts from there.
+const END: u64 = 64 << 10;
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+/// Most bytes of known contents that a plan holds.
+const LARGEST: u64 = 128 << 20;
 
 /// Partition that is kept, with its range before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +97,7 @@ pub fn plan(graph: &Graph, disk: Id, aim: Aim, grows: bool) -> Result<Conversion
             Err(refusal) => planner.refuse(disk, refusal),
         }
     }
+    planner.require_sense(&partitions, [before, after]);
     planner.require_room(&partitions);
     planner.note_boot_code();
     let rewritten = planner.contents(&ends, after);
@@ -99,7 +107,7 @@ pub fn plan(graph: &Graph, disk: Id, aim: Aim, grows: bool) -> Result<Conversion
         return Err(obstacles);
     }
     let apart = writes.windows(2).all(|pair| pair[0].end() <= pair[1].at);
-    if !apart || writes.last().is_some_and(|last| last.end() > after) {
+    if !apart || writes.last().is_some_and(|last| last.end() > after.max(before)) {
         let refusal = Refusal::new("what would be written lies over itself", "check the disk");
         return Err(vec![Obstacle { id: disk, refusal }]);
     }
@@ -168,7 +176,7 @@ impl Planner<'_> {
         // Bytes that partitions may take as long as the disk is no longer than it has to be.
         let fixed = round_down(length, grid).saturating_sub(tail);
         let mut after = if grows { round_up(length, grid).unwrap_or(length) } else { length };
-        if !grows && !is_whole(length, grid) && !ids.is_empty() {
+        if !grows && self.graph.providers[self.disk].table.is_some() {
             after = round_down(length, grid);
         }
         let mut kept = Vec::new();
@@ -184,7 +192,9 @@ impl Planner<'_> {
             let least = before.start.saturating_add(self.needs(id));
             let end = if up <= limit && (up == before.end || self.is_loose(id)) {
                 up
-            } else if self.is_measured(id) && round_down(limit.min(before.end), grid) >= least {
+            } else if round_down(limit.min(before.end), grid) >= least
+                && self.is_measured(id, round_down(limit.min(before.end), grid)..before.end)
+            {
                 round_down(limit.min(before.end), grid)
             } else if grows && (up == before.end || self.is_loose(id)) {
                 after = up.saturating_add(tail);
@@ -213,20 +223,74 @@ impl Planner<'_> {
         inside.unwrap_or(0).max(last.map_or(0, |end| end.saturating_sub(p.base())))
     }
 
-    /// True if nothing in a partition counts from its end: it is empty, holds a chain, or a file
-    /// system that knows its own length.
+    /// True if nothing in a partition counts from its end: it holds a chain, a file system that
+    /// knows its own length, or nothing that is known and zeros at its end.
     fn is_loose(&self, id: Id) -> bool {
         let p = &self.graph.providers[id];
-        let known = p.signs.iter().all(|sign| {
-            sign.tail.is_none() && sign.size.is_some() && !sign.kind.format.counts_from_end()
-        });
-        is_chain(self.graph, id) || p.member.is_none() && p.table.is_none() && known
+        if is_chain(self.graph, id) {
+            return true;
+        }
+        let is_free = p.member.is_none() && p.table.is_none();
+        if p.signs.is_empty() {
+            let length = p.topology.length;
+            return is_free && self.is_zero(id, length.saturating_sub(END)..length);
+        }
+        is_free && self.keeps_to_its_size(id)
     }
 
-    /// True if a partition may become shorter: what is in it says how long it is.
-    fn is_measured(&self, id: Id) -> bool {
-        let is_known = self.graph.providers[id].in_use().next().is_some();
-        self.is_loose(id) && (is_known || is_chain(self.graph, id))
+    /// True if all that is known on a provider is within the size that it records.
+    fn keeps_to_its_size(&self, id: Id) -> bool {
+        self.graph.providers[id].signs.iter().all(|sign| {
+            sign.tail.is_none() && sign.size.is_some() && sign.kind.format.keeps_to_its_size()
+        })
+    }
+
+    /// True if those bytes of a provider are zero, as far as they can be read.
+    fn is_zero(&self, id: Id, range: Range<u64>) -> bool {
+        let mut bytes = vec![0; PIECE];
+        let mut at = range.start;
+        while at < range.end {
+            let length = usize::try_from(range.end - at).unwrap_or(PIECE).min(PIECE);
+            let read = self.graph.read_at(id, &mut bytes[..length], at);
+            if read.is_err() || bytes[..length].iter().any(|&byte| byte != 0) {
+                return false;
+            }
+            at += length as u64;
+        }
+        true
+    }
+
+    /// True if a partition may lose the bytes `cut` of the disk at its end: what is in it says that
+    /// it is shorter, and they are zero.
+    fn is_measured(&self, id: Id, cut: Range<u64>) -> bool {
+        let p = &self.graph.providers[id];
+        let is_known = p.in_use().next().is_some() && p.member.is_none() && p.table.is_none();
+        let inside = cut.start.saturating_sub(p.base())..cut.end.saturating_sub(p.base());
+        is_chain(self.graph, id)
+            || is_known && self.keeps_to_its_size(id) && self.is_zero(id, inside)
+    }
+
+    /// Refuses a disk that would get another length under what counts from its end, one on which
+    /// nothing is known, and partitions that lie over each other.
+    fn require_sense(&mut self, partitions: &[Kept], lengths: [u64; 2]) {
+        let disk = &self.graph.providers[self.disk];
+        let is_member = disk.member.is_some();
+        if lengths[0] != lengths[1] && (is_member || !self.keeps_to_its_size(self.disk)) {
+            let found =
+                "its length is no multiple of the sector, and what is on it counts from its end";
+            self.refuse(self.disk, Refusal::new(found, "copy what is on it"));
+        }
+        if disk.table.is_none() && disk.signs.is_empty() && !is_member {
+            self.refuse(self.disk, Refusal::new("nothing on it is recognised", ""));
+        }
+        let leaves: Vec<&Kept> =
+            partitions.iter().filter(|kept| !is_chain(self.graph, kept.id)).collect();
+        for pair in leaves.windows(2) {
+            if pair[1].before.start < pair[0].before.end.max(pair[0].after.end) {
+                let found = "it lies over the partition before it";
+                self.refuse(pair[1].id, Refusal::new(found, "mend the table first"));
+            }
+        }
     }
 
     /// Refuses partitions over the places of the new table.
@@ -263,6 +327,7 @@ impl Planner<'_> {
     fn contents(&mut self, ends: &BTreeMap<u64, u64>, length: u64) -> Vec<Id> {
         let graph = self.graph;
         let mut rewritten = Vec::new();
+        let mut held = 0_u64;
         // Sets that are partly on it, and all that is in those, too.
         let mut on = vec![false; graph.providers.len()];
         for id in 0..graph.providers.len() {
@@ -306,7 +371,12 @@ impl Planner<'_> {
                         let found = format!("its {} would be written anew inside a set", sign.kind);
                         self.refuse(id, Refusal::new(found, "copy its files out and back"));
                     }
+                    Ok(writes) if held.saturating_add(known(&writes)) > LARGEST => {
+                        let found = format!("its {} is too large to be written anew", sign.kind);
+                        self.refuse(id, Refusal::new(found, "copy its files"));
+                    }
                     Ok(writes) => {
+                        held = held.saturating_add(known(&writes));
                         rewritten.push(id);
                         self.writes.extend(writes.into_iter().map(|write| write.shift(p.base())));
                     }
@@ -323,6 +393,15 @@ impl Planner<'_> {
         }
         rewritten
     }
+}
+
+/// Bytes of known contents in `writes`.
+fn known(writes: &[Write]) -> u64 {
+    let bytes = |write: &Write| match &write.origin {
+        Origin::Bytes(bytes) => bytes.len() as u64,
+        Origin::Copied(..) => 0,
+    };
+    writes.iter().map(bytes).fold(0, u64::saturating_add)
 }
 
 /// The refusal of a partition that ends where it cannot, on a disk whose length stays.

@@ -145,8 +145,9 @@ pub trait Format: Sync {
         None
     }
 
-    /// True if something in it has its place by the end of the provider.
-    fn counts_from_end(&self) -> bool {
+    /// True if all of it is within the size that it records, and nothing has its place by the end
+    /// of the provider.
+    fn keeps_to_its_size(&self) -> bool {
         false
     }
 

@@ -74,7 +74,15 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         let found = format!("its sectors are of {from} bytes");
         return Err(refused(Refusal::new(found, "those of 512 and of 4096 are converted")));
     }
-    if aim.from == aim.to && !aim.universal {
+    if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
+        let found = format!("{} is there already", output.display());
+        return Err(refused(Refusal::new(found, "name a file that is not")));
+    }
+    if aim.from == aim.to && !aim.universal && !is_universal(&target, from) {
+        if args.output.is_some() {
+            let found = format!("it is for sectors of {from} bytes already");
+            return Err(refused(Refusal::new(found, "copy it")));
+        }
         say(&format!("{typed}: it is for sectors of {from} bytes already; nothing was written"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -109,6 +117,15 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         None => say(&shown::done(typed, &conversion, args.output.as_deref()))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// True if a GPT for sectors of the other size is on the disk besides.
+fn is_universal(target: &WriteTarget, sector: u64) -> bool {
+    let mut signature = [0; 8];
+    let at = if sector == 512 { 4096 } else { 512 };
+    let is_gpt = target.table().is_some_and(|table| table.scheme.name() == "GPT");
+    let read = target.graph.read_at(target.id, &mut signature, at);
+    is_gpt && read.is_ok() && signature == *b"EFI PART"
 }
 
 /// The refusal of a disk that cannot be converted as it is; a line on stderr for each reason.
@@ -279,9 +296,9 @@ fn resume(args: &Options, path: &Path, toward: Toward) -> Result<ExitCode, Failu
         Standing::Damaged => return Err(failed("it is damaged")),
         Standing::Old | Standing::New | Standing::Between => {}
     }
-    let end = if toward == Toward::New { rewrite.to } else { rewrite.from };
     if args.dry_run {
-        say(&format!("{typed}: it would be for sectors of {end} bytes"))?;
+        let end = if toward == Toward::New { "done" } else { "taken back" };
+        say(&format!("{typed}: its conversion would be {end}"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let bar = of_bytes("convert", rewrite.bytes());
@@ -289,8 +306,8 @@ fn resume(args: &Options, path: &Path, toward: Toward) -> Result<ExitCode, Failu
     going.complete(target, &opened.store, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     say(&match toward {
-        Toward::New => format!("{typed}: converted, for sectors of {end} bytes"),
-        Toward::Old => format!("{typed}: every byte is as it was, for sectors of {end} bytes"),
+        Toward::New => format!("{typed}: converted"),
+        Toward::Old => format!("{typed}: every byte is as it was"),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -149,6 +149,64 @@ fn a_fat_that_cannot_be_made_anew_is_refused() {
     assert!(message.contains("its files do not fit: clusters of 4096 bytes"), "{message}");
 }
 
+/// Code before the FATs, other FATs than one copy can be made of, and members of sets.
+#[test]
+fn what_has_its_own_place_is_not_lost() {
+    if let Some((tool, package)) = TOOLS.iter().find(|(tool, _)| !is_here(tool)) {
+        return skip(&format!("{tool} is not here: apt-get install {package}"));
+    }
+    let scratch = scratch();
+    let directory = scratch.path();
+    let made = |options: &str, mib: u64| {
+        let _ = fs::remove_file(directory.join("disk.img"));
+        zeroes(directory, "disk.img", mib << 20);
+        let mut words = vec!["mkfs.vfat"];
+        words.extend(options.split_whitespace());
+        words.push("disk.img");
+        ran(directory, &words);
+    };
+    let put = |at: usize, bytes: &[u8]| {
+        let mut disk = fs::read(directory.join("disk.img")).expect("an image");
+        disk[at..at + bytes.len()].copy_from_slice(bytes);
+        fs::write(directory.join("disk.img"), disk).expect("an image");
+    };
+    let to = "convert --logical 512 --sector-size 4096 disk.img";
+    made("-F 32 -s 8 -R 64", 300);
+    put(20 * 512, b"SECOND STAGE");
+    done(directory, to);
+    let disk = fs::read(directory.join("disk.img")).expect("an image");
+    assert_eq!(&disk[20 * 512..][..12], b"SECOND STAGE");
+    made("-F 32 -s 8 -R 64", 300);
+    put(48 * 512, b"SECOND STAGE");
+    assert!(refused(directory, to).contains("at byte 24576, there is code that would be lost"));
+    for (options, at, bits, why) in [
+        ("-F 16 -s 4", 37, 1, "it was not unmounted"),
+        ("-F 32 -s 1", 65, 1, "it was not unmounted"),
+        ("-F 12 -s 8 -r 17", 0, 0xeb, "its root directory is not in whole sectors"),
+    ] {
+        made(options, if options.contains("12") { 4 } else { 64 });
+        put(at, &[bits]);
+        let message = refused(directory, to);
+        assert!(message.contains(why), "{options}: {message}");
+    }
+    fs::write(directory.join("bad"), "5000\n5001\n").expect("a list");
+    made("-F 16 -s 1 -l bad", 15);
+    assert!(refused(directory, to).contains("some of its clusters are marked bad"));
+    // Nothing is known, and the file system counts from an end that would be another.
+    let _ = fs::remove_file(directory.join("disk.img"));
+    zeroes(directory, "disk.img", 200 << 20);
+    assert!(refused(directory, to).contains("nothing on it is recognised"));
+    if is_here("mkfs.nilfs2") {
+        fs::File::options()
+            .write(true)
+            .open(directory.join("disk.img"))
+            .and_then(|disk| disk.set_len((200 << 20) + 512))
+            .expect("an image");
+        ran(directory, &["mkfs.nilfs2", "-q", "-b", "4096", "disk.img"]);
+        assert!(refused(directory, to).contains("what is on it counts from its end"));
+    }
+}
+
 /// Two partitions, of which the last ends where a backup table of larger sectors would begin.
 fn disk(directory: &Path, scheme: &str) {
     zeroes(directory, "disk.img", 64 << 20);
@@ -190,9 +248,11 @@ fn partitions_are_where_they_were_in_sectors_of_either_size() {
             assert!(!checked.to_string().contains("\"error\""), "{checked}");
         }
         let from = if to == "--universal" { 512 } else { 4096 };
-        done(directory, &format!("convert --logical {from} --sector-size 512 out.img"))
-            .contains("already")
-            .then(|| assert_eq!(to, "--universal"));
+        done(directory, &format!("convert --logical {from} --sector-size 512 out.img"));
+        assert_eq!(
+            shown("out.img", 512).lines().skip(1).collect::<Vec<_>>(),
+            before.lines().skip(1).collect::<Vec<_>>()
+        );
     }
     // sfdisk reads what was written back for 512 bytes as it read the first image.
     disk(directory, "gpt");
@@ -233,6 +293,8 @@ fn everything_in_the_way_is_named_at_once() {
     let message = refused(directory, "convert --sector-size 4096 disk.img#p2");
     assert!(message.contains("it is a part of a disk"), "{message}");
     assert!(fs::read(directory.join("disk.img")).expect("an image") == before);
+    let message = refused(directory, "convert --sector-size 512 -o out.img disk.img");
+    assert!(message.contains("it is for sectors of 512 bytes already: copy it"), "{message}");
     let message = done(directory, "convert --sector-size 512 disk.img");
     assert!(message.contains("it is for sectors of 512 bytes already"), "{message}");
 }

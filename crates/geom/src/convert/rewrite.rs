@@ -24,6 +24,7 @@ use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_up};
 use crate::format::moving::mark::{Mark, Sealed};
 use crate::relocate::{LONGEST, Rest, Unreadable};
+use std::collections::BTreeMap;
 
 const MAGIC: &[u8; 7] = b"TLCONV\0";
 /// Version that is written, and the only one that is gone on with.
@@ -160,8 +161,10 @@ impl Rewrite {
         told: &mut dyn FnMut(u64),
     ) -> Result<(), Errno> {
         let mut read = |at: u64, out: &mut [u8]| read_within(disk, at, out);
+        let by_place: BTreeMap<u64, &Write> =
+            writes.iter().map(|write| (write.at, write)).collect();
         for (n, (span, old, new)) in self.places()?.into_iter().enumerate() {
-            let write = writes.iter().find(|write| write.at == span.at);
+            let write = by_place.get(&span.at);
             let (mut before, mut after) = (crc32fast::Hasher::new(), crc32fast::Hasher::new());
             let mut done = 0;
             while done < span.length {

@@ -48,6 +48,10 @@ impl Format for Exfat {
         Some(Inside::FURTHER_IN)
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

@@ -58,6 +58,10 @@ impl Format for Ext {
         (kind != JBD).then(|| Inside::from_zero(block))
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

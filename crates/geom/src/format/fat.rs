@@ -64,6 +64,10 @@ impl Format for Fat {
         Some(Inside::FURTHER_IN)
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

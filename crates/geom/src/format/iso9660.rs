@@ -32,6 +32,10 @@ impl Format for Iso9660 {
         Some(Inside::ReadOnly)
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

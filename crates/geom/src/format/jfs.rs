@@ -26,6 +26,10 @@ impl Format for Jfs {
         Some(Inside::from_zero(block))
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

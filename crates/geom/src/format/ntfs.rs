@@ -64,11 +64,6 @@ impl Format for Ntfs {
         recognise(probe)
     }
 
-    /// The copy of the boot sector is in the last sector of the partition.
-    fn counts_from_end(&self) -> bool {
-        true
-    }
-
     fn maker(&self) -> Option<&'static Maker> {
         Some(&MAKER)
     }

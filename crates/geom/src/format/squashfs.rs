@@ -29,6 +29,10 @@ impl Format for SquashFs {
         Some(Inside::ReadOnly)
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

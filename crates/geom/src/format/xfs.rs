@@ -57,6 +57,10 @@ impl Format for Xfs {
         Some(if kind == XFS { Inside::from_zero(block) } else { Inside::Unknown(LOG) })
     }
 
+    fn keeps_to_its_size(&self) -> bool {
+        true
+    }
+
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
     }

@@ -42,6 +42,9 @@ fn converted(before: &Sparse, conversion: &Conversion) -> Sparse {
     for write in &conversion.writes {
         let mut bytes = vec![0; usize::try_from(write.length()).unwrap()];
         write.fill(0, &mut bytes, &mut read).unwrap();
+        // A device goes on behind the last whole sector.
+        let room = usize::try_from(conversion.after.saturating_sub(write.at)).unwrap();
+        bytes.truncate(room);
         after.put(write.at, &bytes);
     }
     after
@@ -118,10 +121,20 @@ fn golden_disks_are_the_same_on_other_sectors() {
         let after = converted(&disk, &conversion);
         for sector in [512, 4096] {
             assert_eq!(shown(&first), shown(&graph(after.clone(), sector)), "{name} on {sector}");
+            // And for that size alone once more.
+            let single = graph(after.clone(), sector);
+            let aim = Aim { from: sector, to: sector, universal: false };
+            let conversion = plan(&single, single.disk(0), aim, true).unwrap();
+            let alone = converted(&after, &conversion);
+            assert_eq!(shown(&first), shown(&graph(alone.clone(), sector)), "{name} on {sector}");
+            let mut other = [0; 8];
+            // A file system alone may be shorter than that.
+            let _ = alone.read_at(&mut other, if sector == 512 { 4096 } else { 512 });
+            assert!(other != *b"EFI PART", "{name} on {sector}");
         }
     }
     assert!(
-        there > 100 && back > 80 && both > 20 && refused > 80,
+        there > 90 && back > 80 && both > 20 && refused > 80,
         "{there} {back} {both} {refused}"
     );
 }
@@ -147,7 +160,9 @@ fn gpt(parts: &[(u64, u64)], length: u64, inside: &Sparse) -> Vec<u8> {
     let mut random = Random(9);
     for &(start, sectors) in &parts[1..] {
         let from = usize::try_from(start * 512).unwrap();
-        for byte in &mut disk[from..from + usize::try_from(sectors * 512).unwrap()] {
+        // What ends within a larger sector has zeros at its end, so that nothing counts from there.
+        let full = if sectors % 8 == 0 { sectors } else { sectors - 140 };
+        for byte in &mut disk[from..from + usize::try_from(full * 512).unwrap()] {
             *byte = u8::try_from(random.next(256)).unwrap();
         }
     }
@@ -219,10 +234,10 @@ fn fat() -> Sparse {
 
 /// Disks with their graphs' sectors and an aim.
 fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
-    let small = gpt(&[(48, 1024), (1200, 100), (1304, 200)], 1 << 20, &fat());
+    let small = gpt(&[(48, 1024), (1200, 104), (1304, 200)], 1 << 20, &fat());
     // The last partition ends where a backup table of larger sectors begins.
-    let full = gpt(&[(64, 1024), (1088, 900)], (1 << 20) + 512 * 7, &fat());
-    let universal = gpt(&[(80, 1024), (1200, 100)], 1 << 20, &fat());
+    let full = gpt(&[(64, 1024), (1088, 930)], (1 << 20) + 512 * 7, &fat());
+    let universal = gpt(&[(80, 1024), (1200, 104)], 1 << 20, &fat());
     let mut bare = vec![0; 512 << 10];
     fat().runs().for_each(|(at, bytes)| {
         let at = usize::try_from(at).unwrap();
@@ -321,6 +336,52 @@ fn files_of_a_fat_are_copied_whole() {
     let folder = find(b"FOLDER     ");
     assert_eq!(first(find(b".          ")), first(folder));
     assert_eq!(first(find(b"..         ")), 0);
+}
+
+/// A number of sectors that overflows, and one that leads into the volume.
+#[test]
+fn a_hostile_ntfs_is_refused() {
+    let (_, golden) = golden().into_iter().find(|(name, _)| name == "ntfs-default").unwrap();
+    for sectors in [1_u64 << 52, (1 << 52) + 100, u64::MAX, 100, 0] {
+        let mut boot = [0; 512];
+        golden.read_at(&mut boot, 0).unwrap();
+        boot[11..14].copy_from_slice(&[0, 16, 1]);
+        boot[40..48].copy_from_slice(&sectors.to_le_bytes());
+        let mut disk = golden.clone();
+        disk.put(0, &boot);
+        let graph = graph(disk, 4096);
+        assert!(plan(&graph, graph.disk(0), TO_SMALL, true).is_err(), "{sectors}");
+    }
+}
+
+/// A device of no whole new sectors gets its table before its end.
+#[test]
+fn a_device_that_ends_within_a_sector_is_converted() {
+    for parts in [&[(48, 1024)][..], &[(48, 1024), (1200, 104)]] {
+        let disk = gpt(parts, (1 << 20) + 3 * 512, &fat());
+        let first = graph(sparse(&disk), 512);
+        let conversion = plan(&first, first.disk(0), TO_LARGE, false).unwrap();
+        assert_eq!(conversion.after, 1 << 20);
+        let second = graph(converted(&sparse(&disk), &conversion), 4096);
+        assert_eq!(shown(&first), shown(&second));
+        assert!(second.providers[0].findings.is_empty(), "{:?}", second.providers[0].findings);
+    }
+}
+
+/// What lies behind a file system at the end of a partition is not cut off.
+#[test]
+fn bytes_behind_a_file_system_stay() {
+    // The partition ends in the room of the new backup table, its FAT does not.
+    let length = 1 << 20;
+    let last = length / 512 - 34;
+    let mut disk = gpt(&[(64, last - 64 + 1)], length, &fat());
+    let cut = |disk: &[u8]| {
+        let graph = graph(sparse(disk), 512);
+        plan(&graph, graph.disk(0), TO_LARGE, false).map(|plan| plan.partitions[0].after.end)
+    };
+    assert_eq!(cut(&disk).unwrap(), length - 20480);
+    disk[usize::try_from(last * 512).unwrap()] = 1;
+    assert!(cut(&disk).is_err());
 }
 
 /// A journal with any numbers is bounded, and never taken for that of another disk.

@@ -40,6 +40,9 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
     if old.total > on.length {
         return Err(Refusal::new("it is longer than its partition", "fsck.fat"));
     }
+    if !is_whole(old.root_entries * super::ENTRY, old.sector) {
+        return Err(Refusal::new("its root directory is not in whole sectors", "copy its files"));
+    }
     let new = Layout { sector: on.to, total: round_down(old.total, on.to), ..old };
     let lengths = [old.reserved, old.fat, old.root, old.cluster];
     let stays = lengths.iter().all(|&bytes| is_whole(bytes, on.to))
@@ -49,7 +52,45 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
         return remade::convert(&boot, &old, on, read);
     }
     let info = info(&boot, &old, read)?;
-    reserved(boot, &old, &new, on, info)
+    let writes = reserved(boot.clone(), &old, &new, on, info)?;
+    require_free(&boot, &old, &writes, read)?;
+    Ok(writes)
+}
+
+/// Sectors before the FATs whose contents are known: the boot sector, FSInfo, the sector of further
+/// boot code, and the copies of these.
+fn known(boot: &BootSector, old: &Layout) -> Vec<u64> {
+    let mut known = vec![0];
+    if old.width == Width::ThirtyTwo {
+        let (info, copy) = (u64::from(boot.fs_info.get()), u64::from(boot.bk_boot_sec.get()));
+        known.push(info);
+        known.extend((copy > 0).then_some([copy, copy + 1, copy + 2]).into_iter().flatten());
+    }
+    known.iter().map(|n| n * old.sector).filter(|&at| at < old.reserved).collect()
+}
+
+/// Refuses to write over what is before the FATs and is not known: code of boot loaders.
+pub(super) fn require_free(
+    boot: &BootSector,
+    old: &Layout,
+    writes: &[Write],
+    read: &mut Read<'_>,
+) -> Result<(), Refusal> {
+    let known = known(boot, old);
+    let end = old.reserved.min(RESERVED);
+    for at in (0..end).step_by(HEAD) {
+        let is_written = writes.iter().any(|write| write.at <= at && at < write.end());
+        if !is_written || known.contains(&round_down(at, old.sector)) {
+            continue;
+        }
+        let mut part = [0; HEAD];
+        read(at, &mut part).map_err(unreadable)?;
+        if part.iter().any(|&byte| byte != 0) {
+            let found = format!("before its FATs, at byte {at}, there is code that would be lost");
+            return Err(Refusal::new(found, "clear it, or copy its files into a FAT made anew"));
+        }
+    }
+    Ok(())
 }
 
 /// FSInfo of a FAT32, or zeros.
@@ -76,8 +117,10 @@ pub(super) fn reserved(
 ) -> Result<Vec<Write>, Refusal> {
     new.write(&mut boot, on)?;
     let mut all = Overlay::default();
-    // Nothing there has a place that is known in other sectors, but for what follows.
-    all.zero(0..old.reserved.min(new.reserved).min(RESERVED));
+    // What a reader of other sectors would not look for any more.
+    for at in known(&boot, old) {
+        all.zero(at..at.saturating_add(HEAD as u64).min(new.reserved));
+    }
     let sectors = new.reserved / new.sector;
     let mut copies = vec![0];
     if new.width == Width::ThirtyTwo {

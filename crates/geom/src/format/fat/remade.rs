@@ -13,7 +13,7 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "FAT Data Structure", "FAT Directory
 //! Structure", "FAT Long Directory Entries".
 
-use super::convert::{HEAD, info, reserved, unreadable};
+use super::convert::{HEAD, info, require_free, reserved, unreadable};
 use super::layout::{Layout, Width};
 use super::{
     ATTR_DIRECTORY, ATTR_LONG_NAME, ATTR_MASK, ATTR_VOLUME_ID, BootSector, ENTRY, FAT12_MAX,
@@ -34,6 +34,8 @@ const RESERVED: u64 = 8;
 /// in whole sectors.
 const ROOT: u64 = 512;
 const MOST: u64 = 65408;
+/// Most copies of a FAT; tools make one or two, and four at most.
+const MOST_COPIES: u64 = 4;
 /// Bytes of an entry.
 const SLOT: usize = 32;
 
@@ -44,6 +46,7 @@ pub(super) fn convert(
     on: Resized,
     read: &mut Read<'_>,
 ) -> Result<Vec<Write>, Refusal> {
+    require_plain(boot, old)?;
     let chains = Chains::read(old, boot, read)?;
     let mut tree =
         Tree { chains: &chains, old, directories: Vec::new(), files: Vec::new(), bytes: 0 };
@@ -112,6 +115,7 @@ pub(super) fn convert(
         counts[..4].copy_from_slice(&free.to_le_bytes());
         counts[4..].copy_from_slice(&next.to_le_bytes());
     }
+    let given = boot;
     let mut boot = boot.clone();
     if is_wide {
         boot.root_clus = 2.into();
@@ -121,8 +125,26 @@ pub(super) fn convert(
     if let Some(name) = boot.skip2.get_mut(2..10).filter(|name| name.starts_with(b"FAT1")) {
         name[4] = if new.width == Width::Twelve { b'2' } else { b'6' };
     }
-    writes.extend(reserved(boot, old, &new, on, info)?);
+    writes.extend(reserved(boot.clone(), old, &new, on, info)?);
+    require_free(given, old, &writes, read)?;
     Ok(writes)
+}
+
+/// Refuses a volume that Linux has not unmounted, or with more copies of its FAT than any tool
+/// makes.
+fn require_plain(boot: &BootSector, old: &Layout) -> Result<(), Refusal> {
+    // Byte 37 of FAT12 and FAT16, 65 of FAT32, bit 0.
+    let state = match old.width {
+        Width::ThirtyTwo => boot.skip2[13],
+        _ => boot.fat_sz32.get().to_le_bytes()[1],
+    };
+    if state & 1 != 0 {
+        return Err(Refusal::new("it was not unmounted", "fsck.fat -a"));
+    }
+    if old.copies > MOST_COPIES {
+        return Err(Refusal::new(format!("it has {} FATs", old.copies), "copy its files"));
+    }
+    Ok(())
 }
 
 /// The layout in new sectors: clusters no smaller than one, their area on whole clusters. A FAT32
@@ -245,6 +267,10 @@ impl Chains {
         // The dirty flags: clear while the volume is mounted, or after an error.
         if reserved[1] & clean != clean {
             return Err(Refusal::new("it was not unmounted", "fsck.fat -a"));
+        }
+        // Marks of bad clusters say where in the old layout nothing is to be put.
+        if next.iter().skip(2).any(|&next| next == end - 1) {
+            return Err(Refusal::new("some of its clusters are marked bad", "copy its files"));
         }
         Ok(Chains { next, reserved, end })
     }
@@ -388,6 +414,11 @@ impl Tree<'_> {
         // The first entry with a name that begins with 0 ends it.
         let end = bytes.chunks_exact(SLOT).position(|entry| entry[0] == 0);
         bytes.truncate(end.map_or(bytes.len() / SLOT, |end| end) * SLOT);
+        let is_root = self.directories.is_empty();
+        let has_links = bytes.first() == Some(&b'.') && bytes.get(SLOT) == Some(&b'.');
+        if !is_root && !has_links {
+            return Err(Refusal::new("a directory of it does not begin as one", "fsck.fat"));
+        }
         self.directories.push(Directory { bytes, parent, place: 0 });
         Ok(())
     }

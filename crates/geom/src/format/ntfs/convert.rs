@@ -35,7 +35,20 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
     let Some((clusters, sectors)) = clusters.zip(sectors) else {
         return Err(Refusal::new("its clusters are too large", anew()));
     };
-    let copy = sectors * on.to;
+    let copy = sectors
+        .checked_mul(on.to)
+        .filter(|copy| *copy > 0 && copy.checked_add(old).is_some_and(|end| end <= on.length));
+    let Some(copy) = copy else {
+        return Err(Refusal::new("it is longer than its partition", "chkdsk"));
+    };
+    let mut other = vec![0; 512];
+    read(copy, &mut other).map_err(unreadable)?;
+    if other[..84] != bytes[..84] {
+        return Err(Refusal::new(
+            "the copy of its boot sector is not where it should be",
+            "chkdsk",
+        ));
+    }
     bytes[11..13].copy_from_slice(&u16::try_from(on.to).unwrap_or(512).to_le_bytes());
     bytes[13] = u8::try_from(clusters).unwrap_or(1);
     bytes[40..48].copy_from_slice(&sectors.to_le_bytes());
@@ -43,9 +56,6 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
     if u64::from(hidden) * on.from == on.base {
         let before = u32::try_from(on.base / on.to).unwrap_or(0);
         bytes[28..32].copy_from_slice(&before.to_le_bytes());
-    }
-    if copy.checked_add(512).is_none_or(|end| end > on.length) {
-        return Err(Refusal::new("it is longer than its partition", "chkdsk"));
     }
     let name = "NTFS boot sector";
     Ok(vec![Write::new(0, bytes.clone(), name), Write::new(copy, bytes, name)])
