@@ -232,6 +232,31 @@ fn fat() -> Sparse {
     disk
 }
 
+/// An MBR with a primary partition and two logical ones, and numbers in all of them.
+fn mbr() -> Vec<u8> {
+    let mut disk = vec![0; 1 << 20];
+    let mut table = |at: usize, entries: &[(u8, u32, u32)]| {
+        for (n, &(kind, start, sectors)) in entries.iter().enumerate() {
+            let slot = &mut disk[at * 512 + 446 + 16 * n..][..16];
+            slot[4] = kind;
+            slot[8..12].copy_from_slice(&start.to_le_bytes());
+            slot[12..].copy_from_slice(&sectors.to_le_bytes());
+        }
+        disk[at * 512 + 510..][..2].copy_from_slice(&[0x55, 0xaa]);
+    };
+    // Links count from the extended partition, data from their own EBR.
+    table(0, &[(0x83, 64, 64), (0x0f, 256, 768)]);
+    table(256, &[(0x83, 64, 128), (0x05, 256, 512)]);
+    table(512, &[(0x83, 64, 448)]);
+    let mut random = Random(11);
+    for (from, sectors) in [(64, 64), (320, 128), (576, 448)] {
+        for byte in &mut disk[from * 512..(from + sectors) * 512] {
+            *byte = u8::try_from(random.next(256)).unwrap();
+        }
+    }
+    disk
+}
+
 /// Disks with their graphs' sectors and an aim.
 fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
     let small = gpt(&[(48, 1024), (1200, 104), (1304, 200)], 1 << 20, &fat());
@@ -248,6 +273,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
         ("a full GPT", full, TO_LARGE),
         ("both", universal, BOTH),
         ("a bare FAT", bare, TO_LARGE),
+        ("a chain", mbr(), TO_LARGE),
     ]
 }
 
@@ -307,10 +333,12 @@ fn an_interrupted_conversion_goes_on_or_back() {
                 runs += 1;
             }
         }
-        assert!(wanted != grown, "{name}");
+        let second = graph(sparse(&after), if aim.universal { 4096 } else { aim.to });
+        assert_eq!(shown(&first), shown(&second), "{name}");
+        assert!(wanted != grown && first.providers.len() > 1, "{name}");
     }
     assert!(
-        runs >= 1600 && cut > 300 && between > 200,
+        runs >= 2000 && cut > 300 && between > 200,
         "{runs} runs, {cut} cut, {between} between"
     );
 }
