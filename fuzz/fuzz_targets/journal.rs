@@ -17,7 +17,7 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 const SECTOR: u64 = 512;
 const DISK: u64 = 80 * SECTOR;
 /// Small, so that a move of some kilobytes has everything that one of a disk has.
-const SIZES: Sizes = Sizes { end: 4 * SECTOR, piece: 6 * SECTOR, far: 3 * SECTOR };
+const SIZES: Sizes = Sizes { end: 4 * SECTOR, piece: 4 * SECTOR, near: 2 * SECTOR, far: 3 * SECTOR };
 /// Bytes of a head before what its sum is of; notes lie on multiples of `APART`, `NOTE` bytes
 /// before their sum.
 const HEAD: usize = 20;

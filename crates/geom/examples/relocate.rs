@@ -27,7 +27,7 @@ const LENGTH: u64 = 8 << 20;
 const FROM: u64 = 63 * SECTOR;
 const TO: u64 = 2048 * SECTOR;
 /// Pieces of 1 MiB, so that there are several; a disk is given [`trueline_geom::relocate::SIZES`].
-const PIECES: Sizes = Sizes { end: 64 << 10, piece: 1 << 20, far: 4 << 20 };
+const PIECES: Sizes = Sizes { end: 64 << 10, piece: 1 << 20, near: 64 << 10, far: 4 << 20 };
 
 /// Bytes in memory; a clone is the same bytes.
 #[derive(Clone)]

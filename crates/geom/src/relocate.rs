@@ -10,8 +10,14 @@
 //! Where the old place and the new overlap, bytes are copied in an order in which none is
 //! overwritten before it is copied: from the front if the new place is before the old one, else
 //! from the end. A piece no longer than the distance lies apart from its copy, so the original
-//! survives until the next piece begins. Where the distance is too short for that to be fast, every
-//! piece is saved in the journal first.
+//! survives until the next piece begins. Where the distance is too short for that to be fast, the
+//! journal has to help.
+//!
+//! - *Interlaced*: chunks as long as the distance are copied in [`PASSES`] passes, each of which
+//!   takes every fourth chunk of a window. What a pass overwrites, the pass before has copied; the
+//!   chunks that the first one overwrites, a fourth of all, are saved in the journal, and the last
+//!   pass copies them from there.
+//! - *Saved*: where even chunks would be too short, or gaps lie between them, every piece is saved.
 //!
 //! Half-way a file system would still be recognised at the old place, or at the new one, and be
 //! mounted, checked and destroyed. So both ends, where every format keeps its signature, are kept
@@ -33,12 +39,13 @@
 use crate::base::error::Errno;
 use crate::base::patch::{self, Patch, Read};
 use crate::base::store::Store;
-use crate::base::topology::{is_whole, round_down};
+use crate::base::topology::is_whole;
 use crate::mapping::slices::place;
 use crate::table::Refusal;
 use gaps::Gaps;
 use std::ops::Range;
 
+mod ahead;
 pub mod arrange;
 mod carry;
 pub mod gaps;
@@ -56,6 +63,7 @@ pub use carry::{Interrupted, Progress, carry};
 pub(crate) use journal::Rest;
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;
+pub use pieces::{PASSES, Piece};
 pub use standing::{Held, Mismatch, Standing, Start};
 
 /// Sizes in bytes by which a move is divided.
@@ -65,17 +73,28 @@ pub struct Sizes {
     pub end: u64,
     /// Largest number of bytes copied at once.
     pub piece: u64,
+    /// Distance from which on chunks as long as the distance are fast enough to be interlaced.
+    pub near: u64,
     /// Distance from which on pieces as long as the distance are fast enough.
     pub far: u64,
 }
 
-/// Sizes for media without caches that a loss of power empties: images in memory. A flush costs
-/// nothing there, so short pieces take the place of the journal's copies.
-pub const MEMORY: Sizes = Sizes { far: 256 << 10, ..SIZES };
+impl Sizes {
+    /// The numbers as a journal has them.
+    fn numbers(self) -> [u64; 4] {
+        [self.end, self.piece, self.near, self.far]
+    }
+}
 
-/// Sizes for real media. A medium writes 32 MiB in a small part of a second, beside which two
-/// flushes are short; with pieces under 4 MiB they take most of the time.
-pub const SIZES: Sizes = Sizes { end: 1 << 20, piece: 32 << 20, far: 4 << 20 };
+/// Sizes for media without caches that a loss of power empties: images in memory. A flush costs
+/// nothing there, so short pieces take the place of the journal's copies, and stay in a processor's
+/// cache.
+pub const MEMORY: Sizes = Sizes { piece: 1 << 20, near: 256 << 10, far: 256 << 10, ..SIZES };
+
+/// Sizes for real media. A medium writes 10 MiB in a small part of a second, beside which two
+/// flushes are short; with pieces under 4 MiB they take most of the time. Four pieces are in memory
+/// at once.
+pub const SIZES: Sizes = Sizes { end: 1 << 20, piece: 10 << 20, near: 128 << 10, far: 4 << 20 };
 
 /// Decided move. Addresses are those of the provider with the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,20 +137,6 @@ pub enum Step {
     Write(Vec<Patch>),
     /// Copy of one piece.
     Copy(Piece),
-}
-
-/// Range of bytes to be copied at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// First byte at the old place.
-    pub from: u64,
-    /// First byte at the new place.
-    pub to: u64,
-    /// Number of bytes in the piece.
-    pub length: u64,
-    /// True if the journal must have the bytes before any is written: the copy overlaps the
-    /// original.
-    pub saved: bool,
 }
 
 /// Phase of a move; their order depends on the direction.
@@ -233,31 +238,9 @@ impl Move {
         self.distance() < self.length
     }
 
-    /// True if pieces may be saved in the journal before they are written: all of them if the new
-    /// place is near, and those that gaps make longer than the distance.
-    pub fn saves(&self) -> bool {
-        self.overlaps() && (self.is_near() || !self.gaps.list().is_empty())
-    }
-
-    /// True if the distance is too short for pieces that are no longer.
-    fn is_near(&self) -> bool {
-        self.distance() < self.sizes.far
-    }
-
     /// First byte of the partition that the table shows during the move.
     fn shown(&self) -> u64 {
         self.from.min(self.to)
-    }
-
-    /// Bytes of every piece but one, which may be shorter.
-    fn piece(&self) -> u64 {
-        let longest = if self.overlaps() && !self.is_near() {
-            self.sizes.piece.min(self.distance())
-        } else {
-            self.sizes.piece
-        };
-        // In whole sectors, as `sizes.piece` and the distance are.
-        round_down(longest, self.sector).max(self.sector)
     }
 
     /// Bytes that are copied in pieces: all but the ends.
@@ -276,7 +259,7 @@ impl Move {
     }
 
     fn count(&self, phase: Phase) -> u64 {
-        if phase == Phase::Copy { self.cells().count } else { 1 }
+        if phase == Phase::Copy { self.copies_in_all() } else { 1 }
     }
 
     /// Number of its steps.
@@ -338,10 +321,23 @@ impl Move {
     /// The write of the mark that goes with the step of `note`; `None` for the step that removes
     /// the mark, or without an overlap.
     fn marked(&self, note: &Note) -> Option<Patch> {
-        let (phase, _) = self.phase(note.step)?;
-        let patch =
-            || Patch::new(self.shown(), self.mark(note).sector(self.sector), "mark of a move");
-        (self.overlaps() && phase != Phase::Clean).then(patch)
+        let (phase, _) = self.phase(note.step).filter(|_| self.overlaps())?;
+        let mut bytes = self.mark(note).sector(self.sector);
+        // Of a sector that is longer than a medium's atom, the write that brings the mark, and the
+        // one that takes it away, may leave a part behind: so neither changes more than the mark.
+        let (first, rest) = bytes.split_at_mut_checked(ATOM)?;
+        match phase {
+            Phase::Clean => return None,
+            Phase::Mark if self.shown() == self.from => {
+                rest.copy_from_slice(self.front.get(first.len()..first.len() + rest.len())?);
+            }
+            Phase::Ends if self.shown() == self.to => {
+                rest.copy_from_slice(self.front.get(first.len()..first.len() + rest.len())?);
+                patch::lay_over(&self.rebased, first.len() as u64, rest);
+            }
+            _ => {}
+        }
+        Some(Patch::new(self.shown(), bytes, "mark of a move"))
     }
 
     /// Fills `bytes` with those of `piece` without its gaps, read at the old place and adapted to
@@ -435,6 +431,12 @@ fn zeros(at: u64, bytes: u64) -> Patch {
         "nothing, over what was there",
     )
 }
+
+/// Bytes that a medium writes whole or not at all.
+const ATOM: usize = 512;
+
+/// Bytes that are written before a medium is told to begin with them, so that it works meanwhile.
+const STARTED: usize = 4 << 20;
 
 /// Bytes that are read at once: they stay in a processor's cache until they are summed or written.
 const PART: usize = 256 << 10;

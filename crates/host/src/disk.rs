@@ -11,3 +11,4 @@ pub mod page_cache;
 pub mod reread;
 pub mod room;
 pub(crate) mod shared;
+mod writeback;

@@ -202,6 +202,9 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &Target) -> Result<Exi
     let how = match (plan.overlaps(), plan.saves()) {
         (false, _) => "copied; the old place is left as it is",
         (true, false) => "copied piece by piece, with a journal",
+        (true, true) if plan.is_interlaced() => {
+            "copied in passes, a quarter saved in the journal first"
+        }
         (true, true) => "copied piece by piece, each saved in the journal first",
     };
     columns::comment(&format!("{how}{}; then", left_out(plan)), width, &mut out)?;

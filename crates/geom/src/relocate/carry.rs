@@ -1,14 +1,15 @@
 //! Execution of a move, from its first step or from the point of an interruption.
 
+use super::ahead::{Ahead, Loaded, Needed, loaded};
 use super::journal::Journal;
 use super::note::Note;
 use super::standing::{Held, Start};
-use super::{Move, PART, Piece, Step};
+use super::{Move, PART, Piece, STARTED, Step};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
 use crate::base::topology::round_up;
-use std::mem::take;
+use std::ops::Range;
 
 /// Reason for which a move ended before its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,180 +39,192 @@ pub fn carry(
     start: Start,
     progress: &mut Progress<'_>,
 ) -> Result<(), Interrupted> {
-    if plan.overlaps() && journal.is_none() {
-        return Err(Interrupted::Journal(Errno::Unsupported));
-    }
     if start.blank {
         write(disk, plan.blank())?;
         flush(disk, plan.shown())?;
     }
-    let first = start.note.map_or(0, |note| note.step);
-    let (mut run, mut copied) = (
-        Run { plan, disk, journal, last: None, loaded: None, spare: Vec::new() },
-        plan.copied(first),
-    );
-    for number in first..plan.steps() {
-        if !progress(copied) {
+    let Some(journal) = journal else {
+        if plan.overlaps() {
+            return Err(Interrupted::Journal(Errno::Unsupported));
+        }
+        return apart(plan, disk, progress);
+    };
+    std::thread::scope(|scope| {
+        let behind = start.note.map_or(0, |note| note.step + 1);
+        let ahead = Ahead::begin(scope, (plan, disk, journal), behind..plan.steps())?;
+        let mut run = Run { plan, disk, journal, last: None, next: None, ahead };
+        run.carry(start, progress)
+    })
+}
+
+/// Carries out a move whose places do not overlap, and that is done from the beginning.
+fn apart(plan: &Move, disk: &dyn Store, progress: &mut Progress<'_>) -> Result<(), Interrupted> {
+    let mut spare = vec![0; PART];
+    for number in 0..plan.steps() {
+        if !progress(plan.copied(number)) {
             return Err(Interrupted::Asked);
         }
-        let step = plan.step(number);
-        let (bytes, note) = match start.note.filter(|note| note.step == number) {
-            Some(note) => run.again(note, start.held)?,
-            None => run.begin(number)?,
-        };
-        let mark = plan.marked(&note).filter(|_| journal.is_some());
-        write(disk, mark)?;
-        for hole in plan.holes(number) {
-            let done = disk.zero(hole.start, hole.end - hole.start);
-            done.map_err(|e| Interrupted::Disk(hole.start, e))?;
-        }
-        match step {
-            Some(Step::Copy(piece)) if journal.is_none() => run.stream(piece)?,
-            Some(Step::Copy(piece)) => {
-                // A piece that is at the new place already needs only the mark.
-                if let Some(Loaded { mut bytes, .. }) = bytes {
-                    run.put(piece, &mut bytes)?;
-                    disk.start_writeback(piece.to, piece.length);
-                    run.spare = bytes;
-                }
-                flush(disk, piece.to)?;
-            }
+        zero(plan, disk, number)?;
+        match plan.step(number) {
+            Some(Step::Copy(piece)) => stream(plan, disk, piece, &mut spare)?,
             Some(Step::Write(patches)) => {
-                if journal.is_none() {
-                    // The copies are not on the medium yet.
-                    flush(disk, plan.shown())?;
-                }
+                // The copies are not on the medium yet.
+                flush(disk, plan.shown())?;
                 write(disk, patches)?;
                 flush(disk, plan.shown())?;
             }
             None => {}
         }
-        copied = plan.copied(number + 1);
-        run.last = Some(note);
     }
-    progress(copied);
-    if journal.is_some() {
-        run.begin(plan.steps())?;
-    }
+    progress(plan.copied(plan.steps()));
     Ok(())
+}
+
+/// Makes the holes zero that step `number` passes over.
+fn zero(plan: &Move, disk: &dyn Store, number: u64) -> Result<(), Interrupted> {
+    plan.holes(number).into_iter().try_for_each(|hole| {
+        let done = disk.zero(hole.start, hole.end - hole.start);
+        done.map_err(|e| Interrupted::Disk(hole.start, e))
+    })
 }
 
 /// Move in progress: the note of its last step, and the bytes of the next one.
 struct Run<'a> {
     plan: &'a Move,
     disk: &'a dyn Store,
-    journal: Option<&'a Journal<'a>>,
+    journal: &'a Journal<'a>,
     last: Option<Note>,
-    /// Piece of the next step. It is read before the current step begins, for the sum in that
+    /// What the next step needs. It is read before the current step begins, for the sums in that
     /// step's note.
-    loaded: Option<Loaded>,
-    /// Memory of a finished piece: fresh memory for each costs as much as reading it.
-    spare: Vec<u8>,
-}
-
-/// Piece that is in memory.
-struct Loaded {
-    bytes: Vec<u8>,
-    /// Sum of its bytes, CRC-32.
-    sum: u32,
+    next: Option<Needed>,
+    ahead: Ahead,
 }
 
 impl Run<'_> {
+    fn carry(&mut self, start: Start, progress: &mut Progress<'_>) -> Result<(), Interrupted> {
+        let (plan, disk) = (self.plan, self.disk);
+        for number in start.note.map_or(0, |note| note.step)..plan.steps() {
+            if !progress(plan.copied(number)) {
+                return Err(Interrupted::Asked);
+            }
+            let step = plan.step(number);
+            let (piece, note) = match start.note.filter(|note| note.step == number) {
+                Some(note) => (self.again(note, start)?, note),
+                None => self.begin(number)?,
+            };
+            write(disk, plan.marked(&note))?;
+            zero(plan, disk, number)?;
+            match step {
+                Some(Step::Copy(at)) => {
+                    // A piece that is at the new place already needs only the mark.
+                    if let Some(mut loaded) = piece {
+                        self.put(at, &mut loaded.bytes)?;
+                        self.ahead.free(loaded);
+                    }
+                    flush(disk, at.to)?;
+                }
+                Some(Step::Write(patches)) => {
+                    write(disk, patches)?;
+                    flush(disk, plan.shown())?;
+                }
+                None => {}
+            }
+            self.last = Some(note);
+        }
+        progress(plan.copied(plan.steps()));
+        self.begin(plan.steps())?;
+        Ok(())
+    }
+
     /// Begins step `number`: writes its note, and returns the bytes that it copies, if any.
     fn begin(&mut self, number: u64) -> Result<(Option<Loaded>, Note), Interrupted> {
-        let Some(journal) = self.journal else { return Ok((None, Note::default())) };
-        let piece = match self.loaded.take() {
-            Some(piece) => Some(piece),
-            None => self.load(number)?,
+        let needed = match self.next.take() {
+            None => self.needed(number)?,
+            needed => needed,
         };
-        let mut note = self.last.map_or(Note::first(journal.sum()), |last| last.next());
-        if piece.as_ref().map_or(0, |piece| piece.sum) != note.copied {
+        let mut note = self.last.map_or(Note::first(self.journal.sum()), |last| last.next());
+        let keeps = self.last.map_or(0, |last| last.keeps);
+        let sums = needed.as_ref().map(Needed::sums).unwrap_or_default();
+        if sums != (note.copied, keeps) {
             // The disk returned different bytes for the same read.
             return Err(self.unlike(number));
         }
-        self.loaded = self.load(number + 1)?;
-        note.ahead = self.loaded.as_ref().map_or(0, |piece| piece.sum);
-        note.saved = self.plan.copies(number).is_some_and(|piece| piece.saved);
-        self.save(&note, piece.as_ref())?;
-        Ok((piece, note))
+        self.next = self.needed(number + 1)?;
+        (note.ahead, note.keeps) = self.next.as_ref().map(Needed::sums).unwrap_or_default();
+        let kept = self.plan.kept(number);
+        note.saved = kept.is_some();
+        note.kept = match kept {
+            None => 0,
+            Some(kept) if kept.first < number => self.last.map_or(0, |last| last.kept),
+            Some(kept) if kept.is_of_another() => keeps,
+            Some(_) => note.copied,
+        };
+        let saved = kept.filter(|kept| kept.first == number);
+        let bytes = needed.as_ref().map(|Needed { piece, kept }| kept.as_ref().unwrap_or(piece));
+        let saved = saved.as_ref().zip(bytes.map(|loaded| loaded.bytes.as_slice()));
+        self.journal.note(&note, saved).map_err(Interrupted::Journal)?;
+        let Some(Needed { piece, kept }) = needed else { return Ok((None, note)) };
+        if let Some(kept) = kept {
+            self.ahead.free(kept);
+            self.ahead.saved();
+        }
+        Ok((Some(piece), note))
     }
 
     /// Continues the step that `note` began in an earlier run; returns the bytes that remain to be
     /// copied, if any.
-    fn again(&mut self, note: Note, held: Held) -> Result<(Option<Loaded>, Note), Interrupted> {
-        let journal = self.journal.ok_or(Interrupted::Journal(Errno::Unsupported))?;
-        let piece = match (self.plan.copies(note.step), held) {
-            (None, _) | (_, Held::Copied) => None,
-            (Some(piece), Held::Saved) => {
-                let saved = journal.saved(self.plan, &note, piece).map_err(Interrupted::Journal)?;
-                Some(Loaded {
-                    bytes: saved.ok_or(Interrupted::Journal(Errno::Io))?,
-                    sum: note.copied,
-                })
-            }
-            (Some(_), Held::Source) => {
-                let piece = self.load(note.step)?;
-                if piece.as_ref().map(|piece| piece.sum) != Some(note.copied) {
-                    return Err(self.unlike(note.step));
+    fn again(&mut self, note: Note, start: Start) -> Result<Option<Loaded>, Interrupted> {
+        let Some(piece) = self.plan.copies(note.step) else { return Ok(None) };
+        let kept = self.plan.kept(note.step);
+        if let Some(kept) = kept.filter(|_| start.kept == Held::Source) {
+            let loaded = self.source(kept.piece, note.kept)?;
+            let saved = Some((&kept, loaded.bytes.as_slice()));
+            self.journal.note(&note, saved).map_err(Interrupted::Journal)?;
+        }
+        if kept.is_some_and(|kept| kept.is_of_another() && kept.last > note.step) {
+            self.ahead.saved();
+        }
+        match (start.held, kept) {
+            (Held::Copied, _) => Ok(None),
+            (Held::Source, _) => self.source(piece, note.copied).map(Some),
+            (Held::Saved, kept) => {
+                let kept = kept.ok_or(Interrupted::Journal(Errno::Io))?;
+                let mut bytes = Vec::new();
+                let sum = self.journal.kept(self.plan, &kept, &mut bytes);
+                match sum.map_err(Interrupted::Journal)? {
+                    sum if sum == note.copied => Ok(Some(Loaded { bytes, sum })),
+                    _ => Err(Interrupted::Journal(Errno::Io)),
                 }
-                if note.saved {
-                    self.save(&note, piece.as_ref())?;
-                }
-                piece
-            }
-        };
-        Ok((piece, note))
-    }
-
-    /// The bytes that step `number` copies, from the old place; `None` if it copies none.
-    fn load(&mut self, number: u64) -> Result<Option<Loaded>, Interrupted> {
-        let Some(piece) = self.plan.copies(number) else { return Ok(None) };
-        let (mut bytes, mut sum) = (take(&mut self.spare), crc32fast::Hasher::new());
-        self.plan
-            .load(self.disk, piece, &mut bytes, &mut |part| sum.update(part))
-            .map_err(|e| self.plan.unread(self.disk, piece, e))?;
-        Ok(Some(Loaded { bytes, sum: sum.finalize() }))
-    }
-
-    /// Copies `piece`, which does not overlap its copy, part by part.
-    fn stream(&mut self, piece: Piece) -> Result<(), Interrupted> {
-        let (plan, disk) = (self.plan, self.disk);
-        let first = piece.from - plan.from;
-        let mut spare = take(&mut self.spare);
-        spare.resize(PART, 0);
-        for (used, gap) in plan.gaps.split(first..first + piece.length) {
-            let mut at = if gap.is_none() { used.start } else { used.end };
-            while at < used.end {
-                let length = (used.end - at).min(PART as u64);
-                let part = &mut spare[..usize::try_from(length).unwrap_or(PART)];
-                plan.fill(disk, at, part).map_err(|e| {
-                    let (from, to) = (plan.from + at, plan.to + at);
-                    plan.unread(disk, Piece { from, to, length, saved: false }, e)
-                })?;
-                put(disk, part, plan.to + at).map_err(|e| Interrupted::Disk(plan.to + at, e))?;
-                at += length;
             }
         }
-        self.spare = spare;
-        disk.start_writeback(piece.to, piece.length);
-        Ok(())
+    }
+
+    /// The bytes of `piece` at the old place, whose sum is to be `wanted`.
+    fn source(&self, piece: Piece, wanted: u32) -> Result<Loaded, Interrupted> {
+        let loaded = loaded(self.plan, self.disk, piece, Vec::new())?;
+        if loaded.sum == wanted {
+            return Ok(loaded);
+        }
+        Err(Interrupted::Disk(piece.from, Errno::Io))
+    }
+
+    /// The bytes that step `number` needs; `None` if it copies none.
+    fn needed(&self, number: u64) -> Result<Option<Needed>, Interrupted> {
+        self.plan.copies(number).map(|_| self.ahead.next(self.plan)).transpose()
     }
 
     /// Writes `bytes`, which are those of `piece` without its gaps, to the new place.
     fn put(&self, piece: Piece, bytes: &mut [u8]) -> Result<(), Interrupted> {
         let (plan, mut failed) = (self.plan, piece.to);
         let done = plan.each(piece, bytes, &mut |at, bytes| {
-            failed = plan.to + at;
-            put(self.disk, bytes, failed)
+            for (at, part) in (plan.to + at..).step_by(STARTED).zip(bytes.chunks(STARTED)) {
+                failed = at;
+                put(self.disk, part, at)?;
+                self.ahead.written(at, part.len() as u64);
+            }
+            Ok(())
         });
         done.map_err(|e| Interrupted::Disk(failed, e))
-    }
-
-    fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {
-        let saved = piece.filter(|_| note.saved).map(|piece| piece.bytes.as_slice());
-        self.journal
-            .map_or(Ok(()), |journal| journal.note(note, saved))
-            .map_err(Interrupted::Journal)
     }
 
     fn unlike(&self, number: u64) -> Interrupted {
@@ -219,19 +232,53 @@ impl Run<'_> {
     }
 }
 
+impl Needed {
+    /// The sums of the piece, and of what is saved before it.
+    fn sums(&self) -> (u32, u32) {
+        (self.piece.sum, self.kept.as_ref().map_or(0, |kept| kept.sum))
+    }
+}
+
+/// Copies `piece`, which does not overlap its copy, part by part, through `spare`.
+fn stream(
+    plan: &Move,
+    disk: &dyn Store,
+    piece: Piece,
+    spare: &mut [u8],
+) -> Result<(), Interrupted> {
+    for used in plan.parts(piece) {
+        let mut at = used.start;
+        while at < used.end {
+            let length = (used.end - at).min(spare.len() as u64);
+            let part = &mut spare[..usize::try_from(length).unwrap_or(PART)];
+            plan.fill(disk, at, part).map_err(|e| plan.unread_in(disk, at..at + length, e))?;
+            put(disk, part, plan.to + at).map_err(|e| Interrupted::Disk(plan.to + at, e))?;
+            at += length;
+        }
+    }
+    disk.start_writeback(piece.to, piece.length);
+    Ok(())
+}
+
 impl Move {
     /// The failure `errno` to read `piece`, with the sector at which it fails.
     pub(super) fn unread(&self, disk: &dyn Store, piece: Piece, errno: Errno) -> Interrupted {
-        let mut sector = vec![0; usize::try_from(self.sector).unwrap_or_default()];
-        let first = piece.from - self.from;
-        for (part, gap) in self.gaps.split(first..first + piece.length) {
-            let count = if gap.is_none() { (part.end - part.start) / self.sector } else { 0 };
-            let mut all = (0..count).map(|nth| part.start + nth * self.sector);
-            if let Some(at) = all.find(|&at| self.fill(disk, at, &mut sector).is_err()) {
-                return Interrupted::Unread(self.from + at, errno);
-            }
-        }
-        Interrupted::Unread(piece.from, errno)
+        let fails = |part| self.unread_at(disk, part);
+        let at = self.parts(piece).find_map(fails).unwrap_or(piece.from - self.from);
+        Interrupted::Unread(self.from + at, errno)
+    }
+
+    /// The failure `errno` to read `part` of the range, with the sector at which it fails.
+    fn unread_in(&self, disk: &dyn Store, part: Range<u64>, errno: Errno) -> Interrupted {
+        let first = part.start;
+        Interrupted::Unread(self.from + self.unread_at(disk, part).unwrap_or(first), errno)
+    }
+
+    /// The first sector in `part` of the range that cannot be read.
+    fn unread_at(&self, disk: &dyn Store, part: Range<u64>) -> Option<u64> {
+        let size = usize::try_from(self.sector).ok()?;
+        let mut sector = vec![0; size];
+        part.step_by(size).find(|&at| self.fill(disk, at, &mut sector).is_err())
     }
 }
 

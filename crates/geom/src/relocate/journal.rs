@@ -4,14 +4,14 @@
 //! # On disk
 //! The head: the magic with the version, its length, a CRC-32 of all that follows it; the [`Move`]
 //! and the words by which its user knows it. Then, from a boundary of 4096 bytes, two blocks for
-//! notes and, where pieces are saved, two areas of a piece's length; a step uses those of its
-//! number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All
-//! numbers are little-endian.
+//! notes and, where bytes are saved, two areas of a piece's length, used in turns. A step uses the
+//! block of its number's parity. A block holds its [`Note`] twice, so that one bad sector loses
+//! none. All numbers are little-endian.
 //!
 //! Of a piece that is saved its area has what is no gap, without room between.
 //!
 //! Version 1 had notes without seals, and no binding to the disk; the sums of version 2 were
-//! CRC-32C; version 3 had no gaps. None of them is resumed.
+//! CRC-32C; version 3 had no gaps; version 4 interlaced nothing. None of them is resumed.
 //!
 //! # Limits
 //! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
@@ -19,7 +19,8 @@
 
 use super::gaps::{Gap, GapKind, Gaps, MOST};
 use super::note::{self, Note, sum};
-use super::{Move, Piece, Sizes};
+use super::pieces::Kept;
+use super::{Move, STARTED, Sizes};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
@@ -27,12 +28,15 @@ use crate::base::topology::round_up;
 
 const MAGIC: &[u8; 7] = b"TLMOVE\0";
 /// Version that is written, and the only one that is resumed.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 pub(super) const BLOCK: u64 = 4096;
 /// Largest head in bytes: two ends, and tables.
 pub const LONGEST: u64 = 64 << 20;
+
+/// Largest size in bytes of the pieces of a move: each is held in memory.
+pub(super) const LONGEST_PIECE: u64 = 32 << 20;
 
 /// Bytes between the two copies of a note.
 const APART: u64 = BLOCK / 2;
@@ -79,17 +83,11 @@ impl<'a> Journal<'a> {
     /// whole journal takes. `None` if the head is longer than [`LONGEST`].
     pub fn head(plan: &Move, words: &str) -> Option<(Vec<u8>, u64)> {
         let mut body = Vec::new();
-        let numbers = [
-            plan.medium,
-            plan.sector,
-            plan.from,
-            plan.to,
-            plan.length,
-            plan.sizes.end,
-            plan.sizes.piece,
-            plan.sizes.far,
-        ];
-        numbers.iter().for_each(|number| body.extend(number.to_le_bytes()));
+        let numbers = [plan.medium, plan.sector, plan.from, plan.to, plan.length];
+        numbers
+            .iter()
+            .chain(&plan.sizes.numbers())
+            .for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(plan.id);
         [words.as_bytes(), &plan.front, &plan.back].iter().for_each(|bytes| blob(&mut body, bytes));
         for patches in [&plan.rebased, &plan.table, &plan.was] {
@@ -174,8 +172,8 @@ impl<'a> Journal<'a> {
         self.records + step % 2 * BLOCK
     }
 
-    fn area(&self, step: u64) -> u64 {
-        self.records + 2 * BLOCK + step % 2 * self.area
+    fn area(&self, kept: &Kept) -> u64 {
+        self.records + 2 * BLOCK + kept.area * self.area
     }
 
     /// The last note; `None` if there is none yet. `Err(None)` if the notes do not belong to one
@@ -204,11 +202,15 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// Writes `note`, with the bytes of its piece if they are to be saved. The caller has flushed
+    /// Writes `note`, and before it the bytes that are to be saved, if any. The caller has flushed
     /// everything before the step.
-    pub(super) fn note(&self, note: &Note, saved: Option<&[u8]>) -> Result<(), Errno> {
-        if let Some(bytes) = saved {
-            self.store.write_at(bytes, self.area(note.step))?;
+    pub(super) fn note(&self, note: &Note, saved: Option<(&Kept, &[u8])>) -> Result<(), Errno> {
+        if let Some((kept, bytes)) = saved {
+            let area = self.area(kept);
+            for (at, part) in (area..).step_by(STARTED).zip(bytes.chunks(STARTED)) {
+                self.store.write_at(part, at)?;
+                self.store.start_writeback(at, part.len() as u64);
+            }
         }
         let bytes = note.bytes();
         self.store.write_at(&bytes, self.slot(note.step))?;
@@ -216,20 +218,11 @@ impl<'a> Journal<'a> {
         self.store.flush()
     }
 
-    /// The bytes of `piece` that were saved with `note`; `None` if none were, or if their sum is
-    /// wrong.
-    pub(super) fn saved(
-        &self,
-        plan: &Move,
-        note: &Note,
-        piece: Piece,
-    ) -> Result<Option<Vec<u8>>, Errno> {
-        if !note.saved || !piece.saved {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; plan.weight(piece)?];
-        self.store.read_at(&mut bytes, self.area(note.step))?;
-        Ok(Some(bytes).filter(|bytes| sum(bytes) == note.copied))
+    /// Fills `bytes` with those that the journal has as `kept`, and returns their sum.
+    pub(super) fn kept(&self, plan: &Move, kept: &Kept, bytes: &mut Vec<u8>) -> Result<u32, Errno> {
+        bytes.resize(plan.weight(kept.piece)?, 0);
+        self.store.read_at(bytes, self.area(kept))?;
+        Ok(sum(bytes))
     }
 }
 
@@ -280,6 +273,15 @@ impl<'a> Rest<'a> {
         self.bytes(count)
     }
 
+    pub(super) fn sizes(&mut self) -> Option<Sizes> {
+        Some(Sizes {
+            end: self.number()?,
+            piece: self.number()?,
+            near: self.number()?,
+            far: self.number()?,
+        })
+    }
+
     pub(super) fn patches(&mut self) -> Option<Vec<Patch>> {
         // Each patch takes bytes of its own, so the head's length bounds their number.
         (0..self.number()?)
@@ -310,14 +312,14 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
     let mut rest = Rest(body);
     let [medium, sector, from, to, length] =
         [rest.number()?, rest.number()?, rest.number()?, rest.number()?, rest.number()?];
-    let sizes = Sizes { end: rest.number()?, piece: rest.number()?, far: rest.number()? };
+    let sizes = rest.sizes()?;
     let id = *rest.bytes(16)?.first_chunk()?;
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
     let (front, back) = (rest.blob()?.to_vec(), rest.blob()?.to_vec());
     let [rebased, table, was] = [rest.patches()?, rest.patches()?, rest.patches()?];
     let gaps = rest.gaps()?;
     // A piece is held in memory, so its size is bounded.
-    let bounded = sizes.piece <= LONGEST && sizes.end <= LONGEST;
+    let bounded = sizes.piece <= LONGEST_PIECE && sizes.end <= LONGEST;
     let plan = Move {
         id,
         medium,

@@ -2,10 +2,11 @@
 //! to be of the same moment.
 //!
 //! # On disk
-//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32 of the piece
-//! copied before, of this one and of the next (0 where there is none), the seal of the note before,
-//! and a CRC-32C of all that comes before it. That CRC is the seal of the note: the next one
-//! contains it, and the first contains the CRC of the head.
+//! A record: the magic, 1 if the journal has bytes that the step needs, the step, the CRC-32 of the
+//! piece copied before, of this one and of the next, of the bytes that the journal has, and of those
+//! that it will have with the next step (0 where there is none), the seal of the note before, and a
+//! CRC-32C of all that comes before it. That CRC is the seal of the note: the next one contains it,
+//! and the first contains the CRC of the head.
 
 use super::{Move, Piece};
 use crate::base::error::Errno;
@@ -17,15 +18,17 @@ use zerocopy::{FromBytes, IntoBytes};
 
 on_disk! {
     #[derive(IntoBytes)]
-    struct Record of 36 bytes {
+    struct Record of 44 bytes {
          0 => magic: [u8; 4],
          4 => saved: U32,
          8 => step: U64,
         16 => behind: U32,
         20 => copied: U32,
         24 => ahead: U32,
-        28 => before: U32,
-        32 => crc: U32,
+        28 => kept: U32,
+        32 => keeps: U32,
+        36 => before: U32,
+        40 => crc: U32,
     }
 }
 const RECORD: [u8; 4] = *b"TLMN";
@@ -39,7 +42,7 @@ pub struct Note {
     /// Number of the step: all steps before it are on the medium. Behind the last one, the move is
     /// done.
     pub step: u64,
-    /// True if the piece is saved in the journal.
+    /// True if the journal has the bytes of `kept`.
     pub saved: bool,
     /// Sum of the piece that the step before copied; 0 if it copied none.
     pub behind: u32,
@@ -47,6 +50,11 @@ pub struct Note {
     pub copied: u32,
     /// Sum of the piece that the next step copies; 0 if it copies none.
     pub ahead: u32,
+    /// Sum of the bytes that the journal has while this step is done; 0 if none.
+    pub kept: u32,
+    /// Sum of the bytes that are saved with the next step, if they are not those that it copies; 0
+    /// if there are none.
+    pub keeps: u32,
     /// Seal of the note before; of the first note, the sum of the head.
     pub before: u32,
 }
@@ -66,6 +74,8 @@ impl Note {
             behind: self.copied,
             copied: self.ahead,
             ahead: 0,
+            kept: 0,
+            keeps: 0,
             before: self.seal(),
         }
     }
@@ -76,12 +86,18 @@ impl Note {
     }
 
     fn record(&self) -> Record {
-        let Note { step, saved, behind, copied, ahead, before } = *self;
-        let (saved, crc) = (u32::from(saved).into(), 0.into());
-        let (behind, copied, ahead, before) =
-            (behind.into(), copied.into(), ahead.into(), before.into());
-        let mut record =
-            Record { magic: RECORD, saved, step: step.into(), behind, copied, ahead, before, crc };
+        let mut record = Record {
+            magic: RECORD,
+            saved: u32::from(self.saved).into(),
+            step: self.step.into(),
+            behind: self.behind.into(),
+            copied: self.copied.into(),
+            ahead: self.ahead.into(),
+            kept: self.kept.into(),
+            keeps: self.keeps.into(),
+            before: self.before.into(),
+            crc: 0.into(),
+        };
         record.crc = CRC.checksum(&record.as_bytes()[..LENGTH - 4]).into();
         record
     }
@@ -103,6 +119,8 @@ impl Note {
             behind: record.behind.get(),
             copied: record.copied.get(),
             ahead: record.ahead.get(),
+            kept: record.kept.get(),
+            keeps: record.keeps.get(),
             before: record.before.get(),
         })
     }

@@ -16,6 +16,7 @@
 //! [`LONGEST`] bytes of a head. Every number is checked before it is used: a
 //! journal may be hostile.
 
+use super::journal::LONGEST_PIECE;
 use super::journal::{BLOCK, Rest, blob, put_patches};
 use super::note::sum;
 use super::{LONGEST, Sizes, Unreadable};
@@ -35,7 +36,7 @@ pub use run::{Adapted, Contents, Goal, Reached, Stop, run};
 
 const MAGIC: &[u8; 7] = b"TLDISK\0";
 /// Version that is written, and the only one that is gone on with.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Bytes before the part under the CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 /// Largest number of stages; four for each partition that is arranged at once.
@@ -158,8 +159,10 @@ impl Sequence {
         if !sector.is_power_of_two() || !(512..=1 << 16).contains(&sector) {
             return refuse("the size of its sectors");
         }
-        let sizes = [self.sizes.end, self.sizes.piece];
-        if sizes.iter().any(|&size| size < sector || size > LONGEST || !is_whole(size, sector)) {
+        let sizes = [(self.sizes.end, LONGEST), (self.sizes.piece, LONGEST_PIECE)];
+        let is_wrong =
+            |&(size, most): &(u64, u64)| size < sector || size > most || !is_whole(size, sector);
+        if sizes.iter().any(is_wrong) {
             return refuse("the sizes of its pieces");
         }
         if self.stages.is_empty() || self.stages.len() > STAGES {
@@ -290,9 +293,9 @@ impl Sequence {
     /// the whole journal takes. `None` if the head is longer than [`LONGEST`].
     pub fn head(&self, words: &str) -> Option<(Vec<u8>, u64)> {
         let mut body = Vec::new();
-        let Sizes { end, piece, far } = self.sizes;
-        let numbers = [self.medium, self.sector, end, piece, far, self.stages.len() as u64];
-        numbers.iter().for_each(|number| body.extend(number.to_le_bytes()));
+        let sizes = self.sizes.numbers();
+        let numbers = [&[self.medium, self.sector], &sizes[..], &[self.stages.len() as u64]];
+        numbers.concat().iter().for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(self.id);
         blob(&mut body, words.as_bytes());
         for Stage { moved, turn } in &self.stages {
@@ -400,7 +403,7 @@ fn is_mixed(there: &[u8], new: &[u8], old: Option<&Vec<u8>>) -> bool {
 fn decode(body: &[u8]) -> Option<(Sequence, String)> {
     let mut rest = Rest(body);
     let [medium, sector] = [rest.number()?, rest.number()?];
-    let sizes = Sizes { end: rest.number()?, piece: rest.number()?, far: rest.number()? };
+    let sizes = rest.sizes()?;
     let count = usize::try_from(rest.number()?).ok().filter(|&count| count <= STAGES)?;
     let id = *rest.bytes(16)?.first_chunk()?;
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;

@@ -11,17 +11,16 @@
 //! A pair with the right numbers may still be of two moments that are one step apart. The sums in
 //! the note find that: the piece before must be whole at the new place, the piece after must be
 //! whole at the old one, and the piece itself in the journal, at the old place or at the new one.
+//! Where pieces are interlaced, what the journal keeps for a later step must be whole too.
 
 use super::carry::Interrupted;
 use super::journal::Journal;
 use super::note::{Note, is_copied, is_source};
-use super::{Mark, Move, Phase, Sealed};
+use super::pieces::Kept;
+use super::{ATOM, Mark, Move, Phase, Piece, Sealed};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
-
-/// Bytes that a medium writes whole or not at all.
-const ATOM: usize = 512;
 
 /// State of a disk in a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +66,8 @@ pub struct Start {
     pub note: Option<Note>,
     /// Place where the bytes of its piece are whole.
     pub held: Held,
+    /// Place where the bytes that the journal is to have are whole.
+    pub kept: Held,
     /// True if the zeroes of the blank phase have to be written once more before.
     pub blank: bool,
 }
@@ -190,28 +191,62 @@ impl Move {
                 _ => {}
             }
         }
-        if let Some(next) = self.copies(note.step + 1)
-            && !is_source(self, disk, next, note.ahead).map_err(|e| self.unread(disk, next, e))?
-        {
-            return other(Mismatch::Bytes(next.from));
+        let at_old = |piece: Piece, sum| {
+            is_source(self, disk, piece, sum).map_err(|e| self.unread(disk, piece, e))
+        };
+        let at_new = |piece: Piece, sum| {
+            is_copied(self, disk, piece, sum).map_err(|e| Interrupted::Disk(piece.to, e))
+        };
+        if let Some(next) = self.copies(note.step + 1) {
+            let kept = self.kept(note.step + 1).filter(Kept::is_of_another);
+            let is_kept = kept.is_some_and(|kept| kept.last == note.step + 1);
+            if !is_kept && !at_old(next, note.ahead)? {
+                return other(Mismatch::Bytes(next.from));
+            }
+            if let Some(kept) = kept.filter(|kept| kept.first == note.step + 1)
+                && !at_old(kept.piece, note.keeps)?
+            {
+                return other(Mismatch::Bytes(kept.piece.from));
+            }
         }
-        let Some(piece) = self.copies(note.step) else {
-            return Ok(Standing::Half(Start { note: Some(note), held: Held::Source, blank }));
+        let half = |held, kept| {
+            // The zeros, written once more, would be over a copy that is the only one.
+            if blank && held == Held::Copied {
+                return other(Mismatch::Bytes(self.shown()));
+            }
+            Ok(Standing::Half(Start { note: Some(note), held, kept, blank }))
         };
-        let held = if journal.saved(self, &note, piece).map_err(Interrupted::Journal)?.is_some() {
-            Held::Saved
-        } else if is_source(self, disk, piece, note.copied)
-            .map_err(|e| self.unread(disk, piece, e))?
-        {
-            Held::Source
-        } else if is_copied(self, disk, piece, note.copied)
-            .map_err(|e| Interrupted::Disk(piece.to, e))?
-        {
-            Held::Copied
-        } else {
-            return other(Mismatch::Bytes(piece.from));
+        let Some(piece) = self.copies(note.step) else { return half(Held::Source, Held::Saved) };
+        let kept = match self.kept(note.step) {
+            None => None,
+            Some(kept) => {
+                let mut bytes = Vec::new();
+                let sum = journal.kept(self, &kept, &mut bytes).map_err(Interrupted::Journal)?;
+                let held = if note.saved && sum == note.kept {
+                    Held::Saved
+                } else if kept.first == note.step && at_old(kept.piece, note.kept)? {
+                    Held::Source
+                } else if kept.last == note.step && at_new(piece, note.copied)? {
+                    Held::Copied
+                } else {
+                    return other(Mismatch::Bytes(kept.piece.from));
+                };
+                Some((kept, held))
+            }
         };
-        Ok(Standing::Half(Start { note: Some(note), held, blank }))
+        match kept {
+            Some((kept, held)) if kept.last == note.step => half(held, held),
+            _ => {
+                let kept = kept.map_or(Held::Saved, |(_, held)| held);
+                if at_old(piece, note.copied)? {
+                    half(Held::Source, kept)
+                } else if at_new(piece, note.copied)? {
+                    half(Held::Copied, kept)
+                } else {
+                    other(Mismatch::Bytes(piece.from))
+                }
+            }
+        }
     }
 
     /// First byte of an end at the new place that differs from the move's; `None` if none differs.

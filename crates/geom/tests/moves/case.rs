@@ -19,7 +19,7 @@ pub(crate) const SECTOR: u64 = 512;
 pub(crate) const SIZES: Sizes = sizes(SECTOR);
 
 pub(crate) const fn sizes(sector: u64) -> Sizes {
-    Sizes { end: 4 * sector, piece: 6 * sector, far: 3 * sector }
+    Sizes { end: 4 * sector, piece: 4 * sector, near: 2 * sector, far: 3 * sector }
 }
 
 /// Two sectors of a table, which say where the partition is, then sectors of numbers.

@@ -53,7 +53,14 @@ fn carried(before: &[u8], plan: &Move, budgets: &[(u64, End)], random: &mut Rand
 
 fn cases() -> Vec<(&'static str, Vec<u8>, Move)> {
     let mut cases = Vec::new();
-    for (name, from, to) in [("up 1", 4, 5), ("down 1", 5, 4), ("up 4", 4, 8), ("down 4", 8, 4)] {
+    for (name, from, to) in [
+        ("up 1", 4, 5),
+        ("down 1", 5, 4),
+        ("up 2", 4, 6),
+        ("down 2", 6, 4),
+        ("up 4", 4, 8),
+        ("down 4", 8, 4),
+    ] {
         let before = disk(80, from * SECTOR);
         let plan = plan(&before, from * SECTOR, to * SECTOR, 30 * SECTOR, SIZES);
         cases.push((name, before, plan));
@@ -62,6 +69,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Move)> {
         ("mbr down 1", "mbr", 512, 41, 40),
         ("gpt 4k down 4", "gpt", 4096, 12, 8),
         ("gpt up 1", "gpt", 512, 40, 41),
+        ("gpt 4k up 2", "gpt", 4096, 8, 10),
     ] {
         let (before, plan) = tabled(scheme, sector, from, to);
         cases.push((name, before, plan));

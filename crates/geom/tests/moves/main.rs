@@ -309,12 +309,12 @@ fn hostile_notes_are_bounded() {
         let mut file = noted.clone();
         for &at in &notes {
             for _ in 0..random.next(3) {
-                let byte = at + 4 + usize::try_from(random.next(28)).unwrap();
+                let byte = at + 4 + usize::try_from(random.next(36)).unwrap();
                 file[byte] =
                     [0, 1, 2, 3, 4, 5, 0x80, 0xff][usize::try_from(random.next(8)).unwrap()];
             }
-            let sum = CRC.checksum(&file[at..at + 32]).to_le_bytes();
-            file[at + 32..at + 36].copy_from_slice(&sum);
+            let sum = CRC.checksum(&file[at..at + 40]).to_le_bytes();
+            file[at + 40..at + 44].copy_from_slice(&sum);
         }
         let (medium, file) = (Medium::steady(half.clone()), Medium::steady(file));
         let came = case::resume(&medium, &file);

@@ -15,7 +15,7 @@
 
 use crate::device::{Device, sysfs, users};
 use crate::disk::locks::{self, Claim};
-use crate::disk::{discard, extents};
+use crate::disk::{discard, extents, writeback};
 use crate::errno;
 use crate::error::{Error, Remedy};
 use rustix::fs::{
@@ -445,9 +445,7 @@ impl Store for Medium {
     }
 
     fn start_writeback(&self, offset: u64, length: u64) {
-        // Linux starts to write dirty pages before it drops clean ones. It is a hint, so errors are
-        // ignored.
-        let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(length), Advice::DontNeed);
+        writeback::start(&self.fd, offset, length);
     }
 
     fn flush(&self) -> Result<(), Errno> {
