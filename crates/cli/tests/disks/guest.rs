@@ -63,11 +63,17 @@ pub(crate) fn boots(here: &Scratch) {
 }
 
 /// A guest of `disk.img`, with more options of QEMU, says all of `words`, of which the last one
-/// comes last.
+/// comes last. What it writes is lost.
 pub(crate) fn boots_to(here: &Scratch, options: &[&str], words: &[&str]) {
+    start(here, "file=disk.img,format=raw,if=ide,snapshot=on", options, words);
+}
+
+/// Starts a guest with a drive and more options of QEMU; it says all of `words`, of which the last
+/// one comes last.
+pub(crate) fn start(here: &Scratch, drive: &str, options: &[&str], words: &[&str]) {
     let mut guest = Command::new("qemu-system-x86_64")
-        .args(["-display", "none", "-monitor", "none", "-no-reboot", "-m", "256", "-serial"])
-        .args(["file:serial", "-drive", "file=disk.img,format=raw,if=ide,snapshot=on"])
+        .args(["-display", "none", "-monitor", "none", "-no-reboot", "-m", "256"])
+        .args(["-serial", "file:serial", "-drive", drive])
         .args(options)
         .current_dir(here.path())
         .stdout(Stdio::null())
@@ -87,6 +93,7 @@ pub(crate) fn boots_to(here: &Scratch, options: &[&str], words: &[&str]) {
     };
     let _ = guest.kill();
     let _ = guest.wait();
+    let _ = fs::remove_file(here.path().join("serial"));
     for word in words {
         assert!(said.contains(word), "it did not come to {word}: {said}");
     }

@@ -4,6 +4,7 @@
 mod apply;
 mod booted;
 mod containers;
+mod debian;
 mod golden;
 mod gpt;
 mod guest;
