@@ -13,13 +13,13 @@ gdisk               sgdisk
 parted              parted
 util-linux          blkid losetup lsblk mkswap partx wipefs
 bsdextrautils       hexdump
-e2fsprogs           mke2fs
+e2fsprogs           mke2fs debugfs e2fsck
 xfsprogs            mkfs.xfs
 btrfs-progs         mkfs.btrfs
-dosfstools          mkfs.fat
+dosfstools          mkfs.fat fsck.fat
 mtools              mcopy mdir mdel mattrib
 exfatprogs          mkfs.exfat
-ntfs-3g             mkntfs
+ntfs-3g             mkntfs ntfs-3g ntfsfix
 f2fs-tools          mkfs.f2fs
 erofs-utils         mkfs.erofs
 gfs2-utils          mkfs.gfs2
@@ -54,6 +54,7 @@ curl                curl
 qemu-system-x86     qemu-system-x86_64
 grub-common         grub-mkimage
 extlinux            extlinux
+debootstrap         debootstrap
 busybox-static      busybox
 cpio                cpio
 kmod                modprobe
@@ -84,6 +85,8 @@ done)
 ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
 # So are boot loaders.
 [ -e /usr/lib/grub/i386-pc/boot.img ] || missing="$missing grub-pc-bin"
+[ -e /usr/lib/grub/x86_64-efi/linux.mod ] || missing="$missing grub-efi-amd64-bin"
+[ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing="$missing ovmf"
 [ -e /usr/lib/syslinux/mbr/mbr.bin ] || missing="$missing syslinux-common"
 missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 

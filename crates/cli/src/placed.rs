@@ -20,9 +20,11 @@ impl Placed {
     pub(crate) fn find(graph: &Graph, id: Id) -> Result<Placed, Refusal> {
         let p = &graph.providers[id];
         let none = || {
+            let inner = graph.providers.iter().find(|p| p.start.is_some() && p.parents == [id]);
+            let example = inner.map_or("p2", |p| p.name.as_str());
             Refusal::new(
                 "it is not a partition of a table that can be edited",
-                "name one after a #: disk.img#p2",
+                format!("name one after a #: disk.img#{example}"),
             )
         };
         let &[on] = p.parents.as_slice() else { return Err(none()) };

@@ -96,7 +96,7 @@ fn what_cannot_be_moved_is_said() {
         ("move --to 0 disk.img#s1", "do not lie where partitions may"),
         ("move --to 10MiB disk.img#s1", "overlap index 2"),
         ("move --to 90MiB disk.img#s1", "partitions lie from"),
-        ("move --to 1MiB disk.img", "not a partition of a table"),
+        ("move --to 1MiB disk.img", "can be edited: name one after a #: disk.img#s1"),
         ("move --rollback disk.img", "no move of it is under way"),
         ("move --align disk.img#s3", "no provider 's3'"),
         ("move --resume disk.img", "no move of it is under way"),

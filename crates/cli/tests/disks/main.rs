@@ -4,15 +4,19 @@
 mod apply;
 mod booted;
 mod containers;
+mod debian;
 mod golden;
 mod gpt;
+mod guest;
 mod kernel;
 mod kernel_words;
+mod killed;
 mod known;
 mod labels;
 mod lay;
 mod lsblk;
 mod mbr;
+mod moved;
 mod oracle;
 mod planned;
 mod random;
@@ -24,3 +28,4 @@ mod sets;
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 mod thin_dump;
+mod windows;

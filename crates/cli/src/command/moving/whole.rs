@@ -14,15 +14,18 @@ use crate::progress::of_bytes;
 use crate::target::Target;
 use crate::words::{say, size};
 use crate::write_target::{WriteTarget, refuse, tell_kernel};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::relocate::Unreadable;
+use trueline_geom::relocate::gaps::{Gaps, holes};
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::unused::unused as find_unused;
-use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
+use trueline_geom::relocate::whole::{Obstacle, Planned, Whole, plan};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file;
 use trueline_host::process::signal;
@@ -58,8 +61,12 @@ pub(super) fn begin(
         }
     }
     // Before the first byte is written: no stage may be refused half-way.
+    let mut gaps = BTreeMap::new();
     for partition in whole.partitions.iter().filter(|p| p.to != p.now.start) {
-        unused(args, typed, &target, partition.id)?;
+        let unused = unused(args, typed, &target, partition.id)?;
+        let left = left_out(&target, partition, &unused.free)
+            .map_err(|e| Failure::Message(format!("read {typed}: {e}: nothing was written")))?;
+        gaps.insert(partition.now.start, left);
     }
     if whole.stages.is_empty() {
         let all = whole.partitions.iter().all(|partition| partition.stays.is_none());
@@ -70,7 +77,7 @@ pub(super) fn begin(
     match (args.json, args.dry_run) {
         (true, true) => shown::print(&shown::planned(&target, &whole))?,
         (true, false) => {}
-        (false, _) => shown::plan(typed, &target, table, &whole)?,
+        (false, _) => shown::plan(typed, &target, table, (&whole, gaps))?,
     }
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -128,6 +135,14 @@ pub(super) fn resume(
     let (used_only, discard) = (args.used_only, args.discard);
     let moving = Moving { typed: &typed, path, sequence: &sequence, goal, used_only, discard };
     moving.complete(target, &opened.store, args.json).map(Some)
+}
+
+/// Bytes of a partition that are not copied: holes, and what of it is `free`.
+fn left_out(target: &WriteTarget, p: &Planned, free: &[Range<u64>]) -> Result<u64, Errno> {
+    let sector = target.graph.providers[target.id].topology.sector;
+    let disk = Through::new(&target.graph, target.id);
+    let holes = holes(&disk, p.now.start, p.now.end.saturating_sub(p.now.start), sector)?;
+    Ok(Gaps::plan(&holes, free, &[], sector).bytes())
 }
 
 fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {

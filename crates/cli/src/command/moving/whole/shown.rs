@@ -11,6 +11,7 @@ use crate::words::columns::{self, Cell, Spare};
 use crate::words::{escape, size};
 use crate::write_target::WriteTarget;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Provider;
@@ -24,12 +25,15 @@ const PACE: u64 = 100 << 20;
 /// Bytes to which a shorter file system is rounded.
 const PAGE: u64 = 4096;
 
+/// Bytes of each partition that are not copied, by its first byte.
+type LeftOut = BTreeMap<u64, u64>;
+
 /// Prints the plan: a line for each partition, the picture, and what it takes.
 pub(super) fn plan(
     typed: &Target,
     target: &WriteTarget,
     table: &Table,
-    whole: &Whole,
+    (whole, gaps): (&Whole, LeftOut),
 ) -> io::Result<()> {
     let style = Style::of_stdout();
     let mut out = BufWriter::new(anstream::stdout().lock());
@@ -54,22 +58,29 @@ pub(super) fn plan(
     };
     draw(&[("before", places(false)), ("after", places(true))], table.length, style, &mut out)?;
     writeln!(out)?;
-    columns::line(&cost(typed, target, whole), style.width, &mut out)?;
+    columns::line(&cost(typed, target, (whole, gaps)), style.width, &mut out)?;
     out.flush()
 }
 
 /// Bytes and time of the plan, in a sentence.
-fn cost(typed: &Target, target: &WriteTarget, whole: &Whole) -> String {
+fn cost(typed: &Target, target: &WriteTarget, (whole, mut gaps): (&Whole, LeftOut)) -> String {
     let far = sizes(&target.graph).far;
-    let moves: Vec<_> = whole.stages.iter().filter_map(|stage| stage.moved).collect();
-    let bytes = moves.iter().fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
-    let twice = moves
-        .iter()
-        .filter(|moved| moved.from.abs_diff(moved.to) < far.min(moved.length))
-        .fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
+    let (mut moves, mut all, mut bytes, mut twice) = (0, 0_u64, 0_u64, 0_u64);
+    for moved in whole.stages.iter().filter_map(|stage| stage.moved) {
+        // A partition that moves twice has its gaps both times.
+        let left = gaps.remove(&moved.from).unwrap_or(0);
+        gaps.insert(moved.to, left);
+        let copied = moved.length.saturating_sub(left);
+        moves += 1;
+        all = all.saturating_add(moved.length);
+        bytes = bytes.saturating_add(copied);
+        if moved.from.abs_diff(moved.to) < far.min(moved.length) {
+            twice = twice.saturating_add(copied);
+        }
+    }
     // Each byte is read and written; those in the journal are written once more.
-    let minutes = bytes.saturating_mul(2).saturating_add(twice) / PACE;
-    let time = match minutes {
+    let seconds = bytes.saturating_mul(2).saturating_add(twice) / PACE;
+    let time = match seconds {
         0..60 => "under a minute".to_string(),
         seconds => format!("about {} min", seconds.div_ceil(60)),
     };
@@ -77,12 +88,15 @@ fn cost(typed: &Target, target: &WriteTarget, whole: &Whole) -> String {
         0 => String::new(),
         bytes => format!(", {} of them by way of the journal", size::human(bytes)),
     };
+    let rest = match bytes {
+        bytes if bytes == all => String::new(),
+        bytes => format!(", {} without holes and what is free", size::human(bytes)),
+    };
     format!(
-        "{}: {} {} of {}{journal}; {time} where a disk reads and writes 100 MiB/s",
+        "{}: {moves} {} of {}{rest}{journal}; {time} where a disk reads and writes 100 MiB/s",
         escape::plain(typed.typed()),
-        moves.len(),
-        if moves.len() == 1 { "move" } else { "moves" },
-        size::human(bytes)
+        if moves == 1 { "move" } else { "moves" },
+        size::human(all)
     )
 }
 
