@@ -41,6 +41,7 @@ use std::ops::Range;
 
 pub mod arrange;
 mod carry;
+pub mod draft;
 pub mod gaps;
 mod journal;
 mod note;
@@ -53,6 +54,7 @@ pub mod whole;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
 pub use carry::{Interrupted, Progress, carry};
+pub(crate) use journal::MAGIC as JOURNAL;
 pub(crate) use journal::Rest;
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;

@@ -24,6 +24,8 @@ mod free_space;
 mod fuse;
 mod help;
 mod hosts;
+mod journals;
+mod journals_between;
 mod json;
 mod keys;
 mod lab;

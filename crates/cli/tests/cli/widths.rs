@@ -48,6 +48,12 @@ const COMMANDS: &[&str] = &[
     "complet",
     "stripe label",
     "check nothing-of-the-kind.img",
+    "check half.img @80",
+    "check empty.img",
+    "move --resume half.img",
+    "move --rollback twice.img",
+    "convert --resume half.img",
+    "convert --resume empty.img",
     "mkfs ext4 --print gpart.img#s1 $",
     "mkfs ufs gpart.img#s1",
     "mkfs xfs gpart.img#s1",
@@ -105,6 +111,10 @@ fn disks() -> Scratch {
         }
     }
     zeroes(scratch.path(), "empty.img", 1 << 30);
+    let half = lay_golden("moving-half", scratch.path());
+    fs::rename(scratch.path().join(&half[0]), scratch.path().join("half.img")).expect("a file");
+    fs::copy(scratch.path().join("half.img"), scratch.path().join("twice.img")).expect("a copy");
+    fs::write(scratch.path().join("twice.img.journal"), b"TLMOVE\0\x04").expect("a file");
     fs::write(scratch.path().join("mine.toml"), LAB).expect("a file can be written");
     scratch
 }

@@ -6,9 +6,9 @@ mod shown;
 use super::args::Move as Options;
 use super::decide::{rebased, sizes, unused};
 use super::{absolute, access, freed, interrupted};
-use crate::command::moving::resume::{mismatch, unreadable};
+use crate::command::moving::resume::mismatch;
 use crate::failure::{Failure, complain};
-use crate::move_journal;
+use crate::move_journal::{self, unreadable};
 use crate::placed::{bound, require_one_table};
 use crate::progress::of_bytes;
 use crate::target::Target;
@@ -20,6 +20,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::relocate::Unreadable;
+use trueline_geom::relocate::draft::write_head;
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::unused::unused as find_unused;
 use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
@@ -82,9 +83,8 @@ pub(super) fn begin(
     let (head, length) = sequence
         .head(&words)
         .ok_or_else(|| refused(Refusal::new("the tables are too large for a journal", "")))?;
-    let journal = move_journal::reserve(&path, length)?;
-    let written = journal.store.write_at(&head, 0).and_then(|()| journal.store.flush());
-    written.map_err(|errno| {
+    let journal = move_journal::reserve(&path, length, &sequence.id)?;
+    write_head(&journal.store, &head).map_err(|errno| {
         // Half a journal would stop the next attempt.
         let _ = std::fs::remove_file(&path);
         Failure::Message(format!("write {}: {errno}: nothing was moved", path.display()))
