@@ -54,6 +54,7 @@ curl                curl
 qemu-system-x86     qemu-system-x86_64
 grub-common         grub-mkimage
 extlinux            extlinux
+syslinux            syslinux
 busybox-static      busybox
 cpio                cpio
 kmod                modprobe

@@ -35,6 +35,7 @@ mod lab_sweep;
 mod lay;
 mod live_page;
 mod load;
+mod loaders;
 mod mkfs;
 mod moving;
 mod moving_interrupted;

@@ -53,7 +53,8 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     require_disk(&path, &target, plan.medium, plan.sector)?;
     let moved = plan.from..plan.from.saturating_add(plan.length);
     plan.unreadable = bad::inside(&bad::list(args, plan.sector)?, &moved);
-    for line in bad::lines(&plan) {
+    let notes = bad::lines(&plan);
+    for line in &notes {
         complain(&format!("note: {line}"));
     }
     let standing = plan
@@ -77,7 +78,7 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     // A move that was done before may have been written to since.
     let discard = args.discard && start.is_some();
     let moving =
-        Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard };
+        Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard, notes: &notes };
     // The disk may have been used since the steps that are done: none of them is written again.
     let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
     let Some(table) = target.table() else {

@@ -5,7 +5,7 @@ mod shown;
 
 use super::args::Move as Options;
 use super::decide::{rebased, sizes, unused};
-use super::{absolute, access, freed, interrupted};
+use super::{absolute, access, freed, interrupted, loaders};
 use crate::command::moving::resume::mismatch;
 use crate::failure::{Failure, complain};
 use crate::move_journal::{self, unreadable};
@@ -68,8 +68,14 @@ pub(super) fn begin(
         say(&format!("{typed}: {rest} on it begin on the grain; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let moved = whole.partitions.iter().filter(|p| p.to != p.now.start).map(|p| p.id);
+    let notes = loaders::notes(&target.graph, &moved.collect::<Vec<_>>())
+        .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
+    for note in &notes {
+        complain(&format!("note: {note}"));
+    }
     match (args.json, args.dry_run) {
-        (true, true) => shown::print(&shown::planned(&target, &whole))?,
+        (true, true) => shown::print(&shown::planned(&target, &whole, &notes))?,
         (true, false) => {}
         (false, _) => shown::plan(typed, &target, table, &whole)?,
     }
@@ -91,7 +97,8 @@ pub(super) fn begin(
     })?;
     move_journal::warn_of_memory(&path, &journal);
     let (goal, used_only, discard) = (Goal::Forward, args.used_only, args.discard);
-    let moving = Moving { typed, path: &path, sequence: &sequence, goal, used_only, discard };
+    let (path, sequence, notes) = (&path, &sequence, &notes);
+    let moving = Moving { typed, path, sequence, goal, used_only, discard, notes };
     moving.complete(target, &journal.store, args.json)
 }
 
@@ -126,7 +133,8 @@ pub(super) fn resume(
         return Ok(Some(ExitCode::SUCCESS));
     }
     let (used_only, discard) = (args.used_only, args.discard);
-    let moving = Moving { typed: &typed, path, sequence: &sequence, goal, used_only, discard };
+    let (typed, sequence, notes) = (&typed, &sequence, &[]);
+    let moving = Moving { typed, path, sequence, goal, used_only, discard, notes };
     moving.complete(target, &opened.store, args.json).map(Some)
 }
 
@@ -146,6 +154,8 @@ struct Moving<'a> {
     goal: Goal,
     used_only: bool,
     discard: bool,
+    /// Notes that were printed before it began, for the document.
+    notes: &'a [String],
 }
 
 impl Moving<'_> {
@@ -241,7 +251,7 @@ impl Moving<'_> {
             let moves: Vec<Movement> = self.sequence.moves().collect();
             freed::discard(&target.graph, target.id, &moves, &self.sequence.tables());
         }
-        let done = json.then(|| shown::moved(&target, self.sequence, self.goal));
+        let done = json.then(|| shown::moved(&target, self.sequence, self.goal, self.notes));
         drop(target);
         move_journal::remove(self.path)?;
         tell_kernel(self.typed);
