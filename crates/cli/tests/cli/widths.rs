@@ -116,7 +116,8 @@ fn disks() -> Scratch {
     fs::rename(scratch.path().join(&half[0]), scratch.path().join("half.img")).expect("a file");
     fs::copy(scratch.path().join("half.img"), scratch.path().join("twice.img")).expect("a copy");
     fs::write(scratch.path().join("twice.img.journal"), b"TLMOVE\0\x04").expect("a file");
-    fs::copy(scratch.path().join("a.img"), scratch.path().join("lilo.img")).expect("a copy");
+    let lilo = lay_golden("seed-004-574", scratch.path());
+    fs::rename(scratch.path().join(&lilo[0]), scratch.path().join("lilo.img")).expect("a file");
     let lilo = fs::File::options().write(true).open(scratch.path().join("lilo.img"));
     lilo.and_then(|file| file.write_all_at(b"LILO", 6)).expect("a boot sector");
     fs::write(scratch.path().join("mine.toml"), LAB).expect("a file can be written");
