@@ -55,6 +55,7 @@ qemu-system-x86     qemu-system-x86_64
 grub-common         grub-mkimage
 extlinux            extlinux
 debootstrap         debootstrap
+syslinux            syslinux
 busybox-static      busybox
 cpio                cpio
 kmod                modprobe

@@ -1,20 +1,25 @@
 //! Journal files of moves and conversions: their place, the disk they belong to, how they are made
 //! and removed.
 
+pub(crate) mod between;
+pub(crate) mod named;
+pub(crate) mod sought;
+
 use crate::failure::{Failure, complain};
 use crate::placed::half_moved;
 use crate::target::Target;
 use crate::words;
 use crate::words::escape::shell;
+use sought::Belonging;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::Store;
-use trueline_geom::convert::rewrite::Rewrite;
+use trueline_geom::convert::owned::Owned;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::relocate::sequence::Sequence;
-use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
+use trueline_geom::relocate::draft::{draft, is_draft};
+use trueline_geom::relocate::{Journal, Mark, Move, Unreadable, VERSION};
 use trueline_host::disk::file::{self, Access, Opened};
 use trueline_host::disk::room::allocate;
 
@@ -31,27 +36,48 @@ pub(crate) fn beside(target: &Target) -> PathBuf {
     name.into()
 }
 
-/// The command that resumes the interrupted move of provider `id`; it names the journal if [`find`]
-/// has one.
+/// The command that resumes the interrupted move of provider `id`; it names the journal if the
+/// search for its mark ends at one.
 pub(crate) fn resume_command(target: &Target, graph: &Graph, id: Id) -> String {
-    let command = if converted(graph, id) { "convert" } else { "move" };
-    match find(target, graph, id) {
-        Some(path) => format!("trueline {command} --resume {}", shell(&path.to_string_lossy())),
-        None => format!("trueline {command} --resume JOURNAL"),
+    match sought::of_provider(target, graph, id) {
+        Some(Belonging::One(its)) => its.command(target),
+        found => {
+            let command = if is_of_disk(graph, id) { "convert" } else { "move" };
+            let file = found.and_then(Belonging::only_path);
+            let file = file.map_or("JOURNAL".into(), |path| shell(&path.to_string_lossy()));
+            format!("trueline {command} --resume {file}")
+        }
     }
 }
 
-/// True if the mark on provider `id` is that of a disk which is converted to other sectors.
-fn converted(graph: &Graph, id: Id) -> bool {
+/// The mark on provider `id`; `None` without one.
+pub(crate) fn mark(graph: &Graph, id: Id) -> Option<Mark> {
     let mut bytes = [0; Mark::LENGTH];
-    let read = graph.read_at(id, &mut bytes, 0);
-    read.is_ok() && Mark::read(&bytes).is_some_and(|mark| mark.is_of_disk())
+    graph.read_at(id, &mut bytes, 0).ok()?;
+    Mark::read(&bytes)
+}
+
+/// True if the mark on provider `id` is that of a disk which is converted to other sectors.
+pub(crate) fn is_of_disk(graph: &Graph, id: Id) -> bool {
+    mark(graph, id).is_some_and(|mark| mark.is_of_disk())
 }
 
 /// Refuses to write to provider `id` while a move of it, or of a partition in it, is interrupted:
-/// the move could not be resumed, and part of the contents is in the journal alone. `attempt`
-/// begins the message.
+/// the move could not be resumed, and part of the contents is in the journal alone. Also where the
+/// moves of a whole disk stand between two steps, and its table would be written. `attempt` begins
+/// the message.
 pub(crate) fn require_settled(
+    attempt: &str,
+    target: &Target,
+    graph: &Graph,
+    id: Id,
+) -> Result<(), Failure> {
+    require_unmarked(attempt, target, graph, id)?;
+    between::require_none(attempt, target, graph, id)
+}
+
+/// As [`require_settled`], for marks alone.
+pub(crate) fn require_unmarked(
     attempt: &str,
     target: &Target,
     graph: &Graph,
@@ -59,7 +85,7 @@ pub(crate) fn require_settled(
 ) -> Result<(), Failure> {
     let Some(half) = half_moved(graph, id) else { return Ok(()) };
     let (name, command) = (&graph.providers[half].name, resume_command(target, graph, half));
-    let what = if converted(graph, half) {
+    let what = if is_of_disk(graph, half) {
         "its conversion to other sectors".into()
     } else {
         format!("the move of {name}")
@@ -69,34 +95,54 @@ pub(crate) fn require_settled(
     )))
 }
 
-/// Path of the journal of the interrupted move of provider `id`, if it is at its default place and
-/// has the same id as the mark.
-pub(crate) fn find(target: &Target, graph: &Graph, id: Id) -> Option<PathBuf> {
-    let mut bytes = [0; Mark::LENGTH];
-    graph.read_at(id, &mut bytes, 0).ok()?;
-    let mark = Mark::read(&bytes)?;
-    let path = beside(target);
-    let opened = path.is_file().then(|| file::open_for(&path, Access::Read).ok())??;
-    let is_its = match Journal::open(&opened.store) {
-        Ok((_, plan, _)) => plan.id == mark.id,
-        Err(_) => match Sequence::open(&opened.store) {
-            Ok((sequence, ..)) => sequence.has(&mark.id),
-            Err(_) => Rewrite::open(&opened.store).ok()?.id == mark.id,
-        },
-    };
-    is_its.then_some(path)
-}
-
-/// True if a regular file at `path` is a move's journal, of any version, damaged or not.
+/// True if a regular file at `path` is a journal, of any version, damaged or not, or was to be one.
 pub(crate) fn is_journal(path: &Path) -> bool {
     let opened = path.is_file().then(|| file::open_for(path, Access::Read).ok()).flatten();
-    let other =
-        |why: Option<Unreadable>| matches!(why, Some(Unreadable::Other | Unreadable::Failed(_)));
     opened.is_some_and(|opened| {
-        !other(Rewrite::open(&opened.store).err())
-            || !other(Journal::open(&opened.store).err())
-            || !other(Sequence::open(&opened.store).err())
+        let other =
+            matches!(Owned::open(&opened.store), Err(Unreadable::Other | Unreadable::Failed(_)));
+        !other || is_draft(&opened.store) == Ok(true)
     })
+}
+
+/// Removes the journal at `path` if it was never complete: nothing on the disk had changed. Returns
+/// the sentence that says so; `None` for any other file. `dry` only says it.
+pub(crate) fn remove_draft(path: &Path, dry: bool) -> Result<Option<String>, Failure> {
+    let access = if dry { Access::Read } else { Access::Write };
+    let opened = path.is_file().then(|| file::open_for(path, access)).transpose();
+    let Some(opened) = opened.map_err(|e| Failure::Message(e.to_string()))? else {
+        return Ok(None);
+    };
+    if is_draft(&opened.store) != Ok(true) {
+        return Ok(None);
+    }
+    let shown = path.display();
+    let found = format!(
+        "{shown} was not complete when it was interrupted, so nothing on the disk had changed"
+    );
+    if dry {
+        return Ok(Some(format!("{found}: it would be removed")));
+    }
+    fs::remove_file(path).and_then(|()| sync_directory(path)).map_err(|e| {
+        Failure::Message(format!("remove {shown}: {}: {found}: remove it", words::os(&e)))
+    })?;
+    Ok(Some(format!("{found}: it is removed")))
+}
+
+/// The reason why a file cannot be resumed from, with advice.
+pub(crate) fn unreadable(why: Unreadable) -> String {
+    match why {
+        Unreadable::Other => "it is not a complete journal of a move: name the file that was \
+            named when the move began"
+            .into(),
+        Unreadable::Damaged => "it is not a complete journal of a move: it is damaged: bring \
+            back a copy of it, and of the disk"
+            .into(),
+        Unreadable::Version(version) => format!(
+            "it is a journal of format {version}, and this trueline resumes format {VERSION}: go on with the trueline that began the move"
+        ),
+        Unreadable::Failed(errno) => errno.to_string(),
+    }
 }
 
 /// A new journal file at `path`, with room for the journal of `plan`.
@@ -107,15 +153,16 @@ pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Fa
             "make the journal {path}: the tables are too large for one: nothing was moved"
         ))
     })?;
-    reserve(path, size)
+    reserve(path, size, &plan.id)
 }
 
 /// A new file at `path` with `size` bytes that are its own: a journal must not run out of room
-/// half-way.
-pub(crate) fn reserve(path: &Path, size: u64) -> Result<Opened, Failure> {
+/// half-way. It begins with a draft of the journal of the move `id`.
+pub(crate) fn reserve(path: &Path, size: u64, id: &[u8; 16]) -> Result<Opened, Failure> {
     let failed = |e: io::Error| {
         let advice = if e.kind() == io::ErrorKind::AlreadyExists {
-            ": if it is the journal of a move or a conversion, go on with that: --resume"
+            ": if it is the journal of a move or a conversion, go on with that, or have one that \
+                was never complete removed: --resume"
         } else {
             ""
         };
@@ -126,14 +173,15 @@ pub(crate) fn reserve(path: &Path, size: u64) -> Result<Opened, Failure> {
         ))
     };
     // Never over another: it may be the only copy of what it holds.
-    let new = File::options()
+    let mut new = File::options()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
         .map_err(failed)?;
-    allocate(&new, size).and_then(|()| new.sync_all()).map_err(|e| {
+    let drafted = new.write_all(&draft(id)).and_then(|()| new.sync_all());
+    drafted.and_then(|()| allocate(&new, size)).and_then(|()| new.sync_all()).map_err(|e| {
         let _ = fs::remove_file(path);
         failed(e)
     })?;

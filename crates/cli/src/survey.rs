@@ -1,6 +1,8 @@
 //! The way from a tasted graph to the report.
 
 pub(crate) mod cure;
+mod journal;
+
 use crate::failure::Reason;
 use crate::report::{
     self, Arrangement, Container, Finding, FirstWrite, Grain, Provider, Range, Table, TouchedRange,
@@ -61,7 +63,8 @@ fn report(
     let vacant = audit::vacant(graph, audit, kept);
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
     let cures = Cures::new(target, overrides, graph);
-    let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
+    let findings = found.map(|(id, f)| finding(graph, &cures, *id, f));
+    let findings = findings.chain(journal::finding(target, graph, kept)).collect();
     let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
     let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
     report::Target {

@@ -21,6 +21,7 @@ use crate::table::{Advice, Refusal};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub mod owned;
 pub mod rewrite;
 
 /// Bytes of an MBR before its entries that a BIOS runs.

@@ -53,7 +53,7 @@ pub mod vdo;
 pub mod xfs;
 pub mod zfs;
 
-pub use boot_fields::{Moved, Rebased, extlinux, grub};
+pub use boot_fields::{Moved, Rebased, extlinux, grub, unmoved};
 pub use sign::{Data, Inside, Piece, Reference, Sign};
 
 /// A file system, a member of a set or a container: how it is recognised, and what is known of it.

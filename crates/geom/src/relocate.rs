@@ -48,6 +48,7 @@ use std::ops::Range;
 mod ahead;
 pub mod arrange;
 mod carry;
+pub mod draft;
 pub mod gaps;
 mod journal;
 mod note;
@@ -60,6 +61,7 @@ pub mod whole;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
 pub use carry::{Interrupted, Progress, carry};
+pub(crate) use journal::MAGIC as JOURNAL;
 pub(crate) use journal::Rest;
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;

@@ -6,6 +6,7 @@ mod discard;
 mod extents;
 pub mod file;
 pub mod locks;
+pub mod look;
 pub mod memory;
 pub mod page_cache;
 pub mod reread;

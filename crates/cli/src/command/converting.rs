@@ -5,9 +5,10 @@ mod shown;
 
 use crate::command::converting::args::Convert as Options;
 use crate::command::moving::absolute;
-use crate::command::moving::resume::{in_sectors, unreadable};
+use crate::command::moving::resume::in_sectors;
 use crate::failure::{Failure, complain};
-use crate::move_journal;
+use crate::move_journal::named::{Going as Named, named};
+use crate::move_journal::{self, unreadable};
 use crate::placed::require_one_table;
 use crate::progress::of_bytes;
 use crate::target::Target;
@@ -20,10 +21,12 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding;
 use trueline_geom::base::resize::Aim;
 use trueline_geom::base::store::{Content, Store};
+use trueline_geom::convert::owned::Owned;
 use trueline_geom::convert::rewrite::{Rewrite, Standing, Toward};
 use trueline_geom::convert::{Conversion, Kept, Obstacle, plan};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::registry;
+use trueline_geom::relocate::Unreadable;
 use trueline_geom::table::Refusal;
 use trueline_host::disk::file::{self, Access};
 use trueline_host::process::signal;
@@ -34,8 +37,8 @@ const PIECE: usize = 1 << 20;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match (&args.resume, &args.rollback) {
-        (Some(journal), _) => resume(args, journal, Toward::New),
-        (None, Some(journal)) => resume(args, journal, Toward::Old),
+        (Some(journal), _) => resume(args, journal.as_deref(), Toward::New),
+        (None, Some(journal)) => resume(args, journal.as_deref(), Toward::Old),
         (None, None) => begin(args, args.target.as_ref().unwrap_or(&Target::parse(""))),
     }
 }
@@ -248,7 +251,7 @@ fn in_place(
     let size = rewrite.size().ok_or_else(|| {
         refuse("convert", typed, &Refusal::new("too much would be written for a journal", "use -o"))
     })?;
-    let journal = move_journal::reserve(&path, size)?;
+    let journal = move_journal::reserve(&path, size, &id)?;
     move_journal::warn_of_memory(&path, &journal);
     let disk = Through::new(&target.graph, target.id);
     let bar = of_bytes("convert", rewrite.bytes().saturating_mul(2));
@@ -265,23 +268,38 @@ fn in_place(
     Ok(())
 }
 
-/// Goes on with the conversion in the journal at `path`.
-fn resume(args: &Options, path: &Path, toward: Toward) -> Result<ExitCode, Failure> {
+/// Goes on with the conversion in the journal that is named, or found by the disk.
+fn resume(args: &Options, journal: Option<&Path>, toward: Toward) -> Result<ExitCode, Failure> {
+    let option = if toward == Toward::New { "--resume" } else { "--rollback" };
+    let going = Named { command: "convert", option, nothing: "nothing was written" };
+    let named = named(going, journal, args.target.as_ref(), &args.disk)?;
+    let path = named.journal.as_path();
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was written", path.display()))
     };
+    if let Some(found) = move_journal::remove_draft(path, args.dry_run)? {
+        if toward == Toward::New {
+            return Err(Failure::Message(format!("{found}: begin again")));
+        }
+        say(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let rewrite = Rewrite::open(&opened.store).map_err(|why| {
-        failed(&match why {
-            trueline_geom::relocate::Unreadable::Other => {
-                "it is no journal of a conversion, or was not complete when the disk was still as \
-                 it had been: remove it then and begin again"
+        failed(&match (why, Owned::open(&opened.store)) {
+            (Unreadable::Other, Ok((owned, _))) => format!(
+                "it is the journal of a {0}: go on with that: trueline {0} {option} {1}",
+                owned.kind().command(),
+                path.display()
+            ),
+            (Unreadable::Other, Err(_)) => {
+                "it is no journal of a conversion: name the file that was named when it began"
                     .into()
             }
-            why => unreadable(why),
+            (why, _) => unreadable(why),
         })
     })?;
-    let typed = args.target.clone().unwrap_or_else(|| Target::parse(&rewrite.words));
+    let typed = named.target(&rewrite.words);
     let disk = in_sectors(&args.disk, rewrite.from, &typed);
     let target = WriteTarget::open(&typed, &disk, access(args))?;
     let length = target.graph.providers[target.id].topology.length;
@@ -302,8 +320,8 @@ fn resume(args: &Options, path: &Path, toward: Toward) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let bar = of_bytes("convert", rewrite.bytes());
-    let going = Going { typed: &typed, path, rewrite: &rewrite, toward };
-    going.complete(target, &opened.store, &|bytes| bar.inc(bytes))?;
+    let rest = Going { typed: &typed, path, rewrite: &rewrite, toward };
+    rest.complete(target, &opened.store, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     say(&match toward {
         Toward::New => format!("{typed}: converted"),

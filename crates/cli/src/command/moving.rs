@@ -4,6 +4,7 @@ pub(crate) mod args;
 mod bad;
 mod decide;
 mod freed;
+mod loaders;
 pub(in crate::command) mod resume;
 mod whole;
 
@@ -97,7 +98,10 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     let (plan, left) = decide::decide(&target, (on, &entry), start, changes, (&unused, &bad))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     plan.check().map_err(refused)?;
-    for line in left.into_iter().chain(bad::lines(&plan)) {
+    let loaders = loaders::notes(&target.graph, &[target.id])
+        .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
+    let notes: Vec<String> = left.into_iter().chain(bad::lines(&plan)).chain(loaders).collect();
+    for line in &notes {
         complain(&format!("note: {line}"));
     }
     if args.dry_run {
@@ -128,7 +132,8 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
             place(start, table.sector)
         ));
     }
-    let moving = Moving { typed, on, plan: &plan, journal: path.as_deref(), discard: args.discard };
+    let (journal_path, discard) = (path.as_deref(), args.discard);
+    let moving = Moving { typed, on, plan: &plan, journal: journal_path, discard, notes: &notes };
     let done = moving.carry(&target, store.as_ref(), Start::default());
     moving.finish(target, table.scheme, done, args.json)
 }
@@ -263,6 +268,8 @@ struct Moving<'a> {
     journal: Option<&'a Path>,
     /// True if the old place is discarded when the move is done.
     discard: bool,
+    /// Notes that were printed before it began, for the document.
+    notes: &'a [String],
 }
 
 /// The document of `move --json`.
@@ -276,6 +283,8 @@ struct Report<'a> {
     to: u64,
     length: u64,
     copied: u64,
+    /// Sentences on what the move leaves as it is: boot loaders, starts that were wrong.
+    notes: &'a [String],
 }
 
 impl Moving<'_> {
@@ -366,6 +375,7 @@ impl Moving<'_> {
                 to,
                 length,
                 copied,
+                notes: self.notes,
             };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;

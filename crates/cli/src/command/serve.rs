@@ -3,6 +3,7 @@
 use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
 use crate::failure::{Failure, Reason, complain};
+use crate::move_journal::between;
 use crate::style::Style;
 use crate::target::serving::{self, Serving};
 use crate::target::{DiskOverrides, Target};
@@ -145,9 +146,12 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
 /// Warns of an interrupted move on what is served: a move is resumed through a server too, but a
 /// mount would destroy data.
 fn warn_of_move(target: &Target, graph: &Graph, id: Id) {
-    if let Err(Failure::Message(found)) = move_journal::require_settled("serve", target, graph, id)
-    {
+    let marked = move_journal::require_unmarked("serve", target, graph, id);
+    if let Err(Failure::Message(found)) = marked {
         complain(&format!("warning: {found}; a client that writes before that destroys data"));
+    } else if let Err(Failure::Message(found)) = between::require_none("serve", target, graph, id) {
+        let rest = "a client that changes the table before that ends it";
+        complain(&format!("warning: {found}; {rest}"));
     }
 }
 

@@ -5,6 +5,7 @@
 //! edit them.
 
 use crate::move_journal;
+use crate::move_journal::sought::{self, Belonging};
 use crate::placed::{Placed, extended, table_on};
 use crate::target::{self, DiskOverrides, Target};
 use crate::words::escape::shell;
@@ -87,23 +88,11 @@ impl<'a> Cures<'a> {
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
-                Fix::Resume => match self
-                    .disks
-                    .as_ref()
-                    .filter(|disks| move_journal::find(disks, self.graph, id).is_some())
-                {
-                    Some(disks) => {
-                        cure.commands.push(move_journal::resume_command(disks, self.graph, id))
-                    }
-                    None => cure.fix.push(
-                        "trueline move --resume JOURNAL, the file that was named \
-                        when the move began"
-                            .into(),
-                    ),
-                },
+                Fix::Resume => self.resume(id, &mut cure),
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
                 Fix::ShowSectors(size) => cure.fix.push(advice::show_sectors(*size)),
                 Fix::ShowSectorsOrRemake(size) => cure.fix.push(advice::show_or_remake(*size)),
+                Fix::Convert(written) => cure.fix.extend(self.convert(id, *written)),
                 Fix::ChooseCopy => cure.fix.push(advice::CHOOSE_COPY.into()),
                 Fix::NameMembers { missing, numbered_by } => {
                     cure.fix.push(advice::name_members(*missing, *numbered_by))
@@ -119,6 +108,31 @@ impl<'a> Cures<'a> {
             cure.fix.insert(0, cure.commands.join(" && "));
         }
         cure
+    }
+
+    /// Adds the command that goes on with the interrupted move of provider `id`, if there is one
+    /// journal of it, and sentences if not.
+    fn resume(&self, id: Id, cure: &mut Cure) {
+        let found = self
+            .disks
+            .as_ref()
+            .and_then(|disks| Some((disks, sought::of_provider(disks, self.graph, id)?)));
+        let is_of_disk = move_journal::is_of_disk(self.graph, id);
+        match found {
+            Some((disks, Belonging::One(its))) => cure.commands.push(its.command(disks)),
+            Some((disks, found)) => cure.fix.push(advice::resume(disks, found, is_of_disk)),
+            None => cure.fix.push(advice::no_journal(is_of_disk)),
+        }
+    }
+
+    /// A sentence with the command that converts the disk `id`, whose table counts sectors of
+    /// `written` bytes, to those it has.
+    fn convert(&self, id: Id, written: u64) -> Option<String> {
+        let p = &self.graph.providers[id];
+        let here = p.topology.sector;
+        let is_possible = [written, here].iter().all(|size| [512, 4096].contains(size));
+        let target = self.target(id).filter(|_| is_possible && p.parents.is_empty())?;
+        Some(advice::convert(written, here, &target))
     }
 
     /// The target `#name`, as a word of a shell.

@@ -4,7 +4,7 @@
 use crate::terminal::{Shown, show};
 use crate::{lay_golden, program, recipe::Scratch, scratch, zeroes};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -48,6 +48,13 @@ const COMMANDS: &[&str] = &[
     "complet",
     "stripe label",
     "check nothing-of-the-kind.img",
+    "check half.img @80",
+    "check empty.img",
+    "move --resume half.img",
+    "move --rollback twice.img",
+    "convert --resume half.img",
+    "convert --resume empty.img",
+    "move --align --dry-run lilo.img",
     "mkfs ext4 --print gpart.img#s1 $",
     "mkfs ufs gpart.img#s1",
     "mkfs xfs gpart.img#s1",
@@ -105,6 +112,14 @@ fn disks() -> Scratch {
         }
     }
     zeroes(scratch.path(), "empty.img", 1 << 30);
+    let half = lay_golden("moving-half", scratch.path());
+    fs::rename(scratch.path().join(&half[0]), scratch.path().join("half.img")).expect("a file");
+    fs::copy(scratch.path().join("half.img"), scratch.path().join("twice.img")).expect("a copy");
+    fs::write(scratch.path().join("twice.img.journal"), b"TLMOVE\0\x04").expect("a file");
+    let lilo = lay_golden("seed-004-574", scratch.path());
+    fs::rename(scratch.path().join(&lilo[0]), scratch.path().join("lilo.img")).expect("a file");
+    let lilo = fs::File::options().write(true).open(scratch.path().join("lilo.img"));
+    lilo.and_then(|file| file.write_all_at(b"LILO", 6)).expect("a boot sector");
     fs::write(scratch.path().join("mine.toml"), LAB).expect("a file can be written");
     scratch
 }

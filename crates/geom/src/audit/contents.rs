@@ -30,10 +30,14 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
-            let message = "a move of it was interrupted, so its contents are in two places: write \
-                nothing to it until the move is resumed"
-                .to_string();
-            let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message);
+            let message = if is_of_disk(sign) {
+                "its conversion to other sectors was interrupted: write nothing to it until that \
+                    is resumed, or taken back"
+            } else {
+                "a move of it was interrupted, so its contents are in two places: write nothing to \
+                    it until the move is resumed"
+            };
+            let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message.into());
             found.push(finding.fix(Fix::Resume));
         }
         if let Inside::Unknown(why) = sign.inside {
@@ -55,6 +59,12 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         found.extend(Some(finding).filter(|_| role == Role::Data || !p.findings.iter().any(hides)));
     }
     verdict
+}
+
+/// True for the mark of a disk that is converted: nothing of it moves.
+fn is_of_disk(sign: &Sign) -> bool {
+    let detail = |name: &str| sign.details.iter().find(|(key, _)| *key == name);
+    detail("from").zip(detail("to")).is_some_and(|((_, from), (_, to))| from == to)
 }
 
 /// The note about a partition whose volumes are described by a database elsewhere on the disk, not

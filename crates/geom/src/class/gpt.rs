@@ -192,7 +192,8 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
         );
         let finding = Finding::new(&finding::SECTOR, Severity::Error, unit, message)
             .against(unit, 0, None)
-            .fix(Fix::ShowSectorsOrRemake(unit));
+            .fix(Fix::ShowSectorsOrRemake(unit))
+            .fix(Fix::Convert(unit));
         return Taste::Refused(vec![finding]);
     }
     let remains = matches!(&copies.primary, Err(Flaw::Damaged(..)));

@@ -348,7 +348,8 @@ fn contradicted(probe: &Probe<'_>, record: &Record, recognises: Recognises) -> O
     Some(
         Finding::new(&finding::SECTOR, Severity::Error, 0, message)
             .against(made, 0, None)
-            .fix(Fix::ShowSectors(made)),
+            .fix(Fix::ShowSectors(made))
+            .fix(Fix::Convert(made)),
     )
 }
 
@@ -384,6 +385,7 @@ fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
     Some(
         Finding::new(&finding::SECTOR, Severity::Error, 0, message)
             .against(512, 0, None)
-            .fix(Fix::ShowSectors(512)),
+            .fix(Fix::ShowSectors(512))
+            .fix(Fix::Convert(512)),
     )
 }

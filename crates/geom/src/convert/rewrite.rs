@@ -23,10 +23,11 @@ use crate::base::resize::Write;
 use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_up};
 use crate::format::moving::mark::{Mark, Sealed};
+use crate::relocate::draft::write_head;
 use crate::relocate::{LONGEST, Rest, Unreadable};
 use std::collections::BTreeMap;
 
-const MAGIC: &[u8; 7] = b"TLCONV\0";
+pub(super) const MAGIC: &[u8; 7] = b"TLCONV\0";
 /// Version that is written, and the only one that is gone on with.
 const VERSION: u8 = 1;
 /// Bytes before the part under the CRC: magic, version, CRC, length.
@@ -182,9 +183,7 @@ impl Rewrite {
             }
             (self.spans[n].old, self.spans[n].new) = (before.finalize(), after.finalize());
         }
-        journal.flush()?;
-        journal.write_at(&self.head(), 0)?;
-        journal.flush()
+        write_head(journal, &self.head())
     }
 
     /// Reads and checks the head of a journal.

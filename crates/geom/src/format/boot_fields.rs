@@ -15,8 +15,13 @@ use crate::base::error::Errno;
 use crate::base::patch::{Patch, Read};
 use std::ops::Range;
 
+mod biosboot;
+mod bootmgr;
 pub mod extlinux;
 pub mod grub;
+mod grub_legacy;
+mod lilo;
+pub mod unmoved;
 
 /// Writes that adapt a file system to a new start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,6 +17,7 @@
 //! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
 //! be hostile.
 
+use super::draft;
 use super::gaps::{Gap, GapKind, Gaps, MOST};
 use super::note::{self, Note, sum};
 use super::pieces::Kept;
@@ -26,7 +27,7 @@ use crate::base::patch::Patch;
 use crate::base::store::Store;
 use crate::base::topology::round_up;
 
-const MAGIC: &[u8; 7] = b"TLMOVE\0";
+pub(crate) const MAGIC: &[u8; 7] = b"TLMOVE\0";
 /// Version that is written, and the only one that is resumed.
 pub const VERSION: u8 = 5;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
@@ -110,9 +111,10 @@ impl<'a> Journal<'a> {
         let (_, records) =
             Journal::size(plan, head.len()).filter(|(end, _)| *end == size).ok_or(Errno::Range)?;
         // Areas for pieces may hold anything: their sums are in the notes.
-        store.zero(0, records.checked_add(2 * BLOCK).ok_or(Errno::Range)?)?;
-        store.write_at(&head, 0)?;
-        store.flush()?;
+        // The first part, of a draft or of a head that no longer fits the rest, is written last.
+        let rest = records.checked_add(2 * BLOCK).ok_or(Errno::Range)?;
+        store.zero(draft::LENGTH, rest.saturating_sub(draft::LENGTH))?;
+        draft::write_head(store, &head)?;
         Ok(Journal {
             store,
             records,

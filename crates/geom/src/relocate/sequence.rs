@@ -30,17 +30,18 @@ use crate::table::turn::Turn;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub mod progress;
 mod run;
 
 pub use run::{Adapted, Contents, Goal, Reached, Stop, run};
 
-const MAGIC: &[u8; 7] = b"TLDISK\0";
+pub(crate) const MAGIC: &[u8; 7] = b"TLDISK\0";
 /// Version that is written, and the only one that is gone on with.
-const VERSION: u8 = 3;
+pub(crate) const VERSION: u8 = 3;
 /// Bytes before the part under the CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 /// Largest number of stages; four for each partition that is arranged at once.
-const STAGES: usize = 1024;
+pub(crate) const STAGES: usize = 1024;
 /// Bytes of boot fields that a stage may rewrite.
 const REBASED: u64 = 1 << 20;
 /// Bytes for the gaps of a stage.

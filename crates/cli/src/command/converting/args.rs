@@ -9,14 +9,14 @@ use std::path::PathBuf;
 
 /// The two forms: the sectors are named, or a journal.
 pub(crate) const USAGE: &str = "trueline convert {--sector-size N | --universal} [OPTIONS] TARGET
-       trueline convert {--resume | --rollback} JOURNAL [OPTIONS] [TARGET]";
+       trueline convert {--resume | --rollback} [JOURNAL] [OPTIONS] [TARGET]";
 
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline convert --sector-size 4096 -o new.img disk.img   a new image, for 4Kn drives
   trueline convert --sector-size 4096 --dry-run disk.img    what would change, or stands in the way
   trueline convert --sector-size 512 disk.img               in place, with a journal beside it
   trueline convert --universal -o both.img disk.img         tables that are right on both
-  trueline convert --resume disk.img.journal                after an interruption
+  trueline convert --resume disk.img                        after an interruption
   trueline convert --rollback disk.img.journal              back to what it was
 
 Tables and file systems that count in sectors are written anew; everything else stays at its byte. \
@@ -43,12 +43,21 @@ pub(crate) struct Convert {
     /// Write a new image, which must not exist yet, and leave TARGET as it is
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["resume", "rollback"])]
     pub output: Option<PathBuf>,
-    /// Go on with the conversion of this journal, on the disk that it names or on TARGET
-    #[arg(long, value_name = "JOURNAL")]
-    pub resume: Option<PathBuf>,
+    /// Go on with the conversion of this journal, on the disk that it names or on TARGET. With a
+    /// disk instead, the journal is sought: beside an image, and in the current directory
+    #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
+    #[allow(
+        clippy::option_option,
+        reason = "clap's form of an option whose value may be left out"
+    )]
+    pub resume: Option<Option<PathBuf>>,
     /// Take the conversion of this journal back: every byte as it was
-    #[arg(long, value_name = "JOURNAL")]
-    pub rollback: Option<PathBuf>,
+    #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
+    #[allow(
+        clippy::option_option,
+        reason = "clap's form of an option whose value may be left out"
+    )]
+    pub rollback: Option<Option<PathBuf>>,
     /// File for the journal [default: beside an image; for a device, in the current directory]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "rollback", "output"])]
     pub journal: Option<PathBuf>,

@@ -38,8 +38,8 @@ pub(crate) struct Move {
     #[arg(long, value_name = "OFFSET")]
     pub to: Option<String>,
     /// Continue the interrupted move of this journal, on the disk that it names or on TARGET. With
-    /// a disk instead (`--resume disk.img`), the journal is sought where a move puts it by default:
-    /// beside an image; for a device, in the current directory
+    /// a disk instead (`--resume disk.img`), the journal is sought: beside an image, and in the
+    /// current directory
     #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
     #[allow(
         clippy::option_option,

@@ -178,7 +178,7 @@ pub(super) fn rebased(
 }
 
 /// The first sector of the disk that provider `id` is a range of; `None` if that is a set.
-fn boot_sector(graph: &Graph, id: Id) -> Result<Option<Vec<u8>>, Errno> {
+pub(super) fn boot_sector(graph: &Graph, id: Id) -> Result<Option<Vec<u8>>, Errno> {
     let root = graph.root(id);
     let p = &graph.providers[root];
     if !p.parents.is_empty() || !graph.is_within(root, id) {

@@ -5,108 +5,35 @@ use super::{Moving, access, bad, interrupted, show, whole};
 use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
-use crate::move_journal::{beside, is_journal};
-use crate::target::open::open;
-use crate::target::{DiskOverrides, Target};
+use crate::move_journal::named::{Going, named};
+use crate::move_journal::{remove_draft, unreadable};
+use crate::target::Target;
+use crate::words::say;
 use crate::write_target::WriteTarget;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
-use trueline_geom::graph::Provider;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::Goal;
-use trueline_geom::relocate::{Journal, Mismatch, Move, Standing, Unreadable, VERSION};
+use trueline_geom::relocate::{Journal, Mismatch, Move, Standing};
 use trueline_host::disk::file;
 
-/// The journal, and the disk that the user names.
-struct Named {
-    journal: PathBuf,
-    /// The disk and, if it is named, its provider; `None`: as the journal says.
-    typed: Option<Target>,
-    /// True if only the disk was named, and the journal is at its default place.
-    is_sought: bool,
-}
-
-/// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is
-/// the TARGET.
-fn named(
-    journal: Option<&Path>,
-    typed: Option<&Target>,
-    options: &DiskOptions,
-) -> Result<Named, Failure> {
-    if let (Some(journal), Some(typed)) = (journal, typed) {
-        return Ok(Named { journal: journal.into(), typed: Some(typed.clone()), is_sought: false });
-    }
-    let word = journal.filter(|path| !is_journal(path)).and_then(Path::to_str);
-    let alone = word.map(Target::parse).filter(is_disk);
-    match (typed.or(alone.as_ref()), journal) {
-        (Some(disk), _) => {
-            let journal = beside(disk);
-            if !journal.exists() {
-                return Err(unjournaled(disk, &journal, options));
-            }
-            Ok(Named { journal, typed: Some(disk.clone()), is_sought: true })
-        }
-        (None, Some(journal)) => {
-            Ok(Named { journal: journal.into(), typed: None, is_sought: false })
-        }
-        (None, None) => Err(Failure::Message(
-            "resume: name the disk or the journal: trueline move --resume \
-                disk.img: nothing was moved"
-                .into(),
-        )),
-    }
-}
-
-/// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked
-/// partition has one elsewhere, and without a mark no move needs one.
-fn unjournaled(disk: &Target, journal: &Path, options: &DiskOptions) -> Failure {
-    let opened = DiskOverrides::new(options).and_then(|overrides| open(disk, &overrides));
-    let found = match opened.map(|graph| graph.providers.iter().any(Provider::is_moving)) {
-        Ok(true) => format!(
-            "no journal is at {}: name it: trueline move --resume JOURNAL {disk}",
-            journal.display()
-        ),
-        Ok(false)
-            if Path::new(disk.typed())
-                .extension()
-                .is_some_and(|extension| extension == "journal") =>
-        {
-            "it is not a complete journal of a move: if the move was killed as it began, begin \
-                it again with --journal and another name"
-                .into()
-        }
-        Ok(false) => {
-            "no move of it is under way: if one without a journal was interrupted, begin it again"
-                .into()
-        }
-        Err(why) => why.0,
-    };
-    Failure::Message(format!("resume {disk}: {found}: nothing was moved"))
-}
-
-/// True if the target is a disk: an existing file, a provider or a server.
-fn is_disk(target: &Target) -> bool {
-    target.only_path().is_some_and(Path::exists)
-        || target.provider().is_some()
-        || target.is_remote()
-}
-
 pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<ExitCode, Failure> {
-    let Named { journal: path, typed, is_sought } =
-        named(journal, args.target.as_ref(), &args.disk)?;
+    let option = if goal == Goal::Forward { "--resume" } else { "--rollback" };
+    let going = Going { command: "move", option, nothing: "nothing was moved" };
+    let named = named(going, journal, args.target.as_ref(), &args.disk)?;
+    let path = named.journal.clone();
     let failed = |found: &str| {
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
-    let typed = |words: &str| match &typed {
-        // The table may be on a slice or a set, which the journal names.
-        Some(disk) if is_sought => {
-            Target::from_sources(disk.sources().to_vec(), Target::parse(words).provider())
-        }
-        Some(typed) => typed.clone(),
-        None => Target::parse(words),
-    };
+    if let Some(found) = remove_draft(&path, args.dry_run)? {
+        return match goal {
+            Goal::Back => say(&found).map(|()| ExitCode::SUCCESS).map_err(Failure::from),
+            Goal::Forward => Err(Failure::Message(format!("{found}: begin again"))),
+        };
+    }
+    let typed = |words: &str| named.target(words);
     if let Some(code) = whole::resume(args, &path, &typed, goal)? {
         return Ok(code);
     }
@@ -126,7 +53,8 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     require_disk(&path, &target, plan.medium, plan.sector)?;
     let moved = plan.from..plan.from.saturating_add(plan.length);
     plan.unreadable = bad::inside(&bad::list(args, plan.sector)?, &moved);
-    for line in bad::lines(&plan) {
+    let notes = bad::lines(&plan);
+    for line in &notes {
         complain(&format!("note: {line}"));
     }
     let standing = plan
@@ -149,7 +77,8 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     }
     // A move that was done before may have been written to since.
     let discard = args.discard && start.is_some();
-    let moving = Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard };
+    let moving =
+        Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard, notes: &notes };
     // The disk may have been used since the steps that are done: none of them is written again.
     let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
     let Some(table) = target.table() else {
@@ -190,22 +119,6 @@ pub(super) fn require_disk(
         path.display(),
         target.typed
     )))
-}
-
-/// The reason why a file cannot be resumed from, with advice.
-pub(in crate::command) fn unreadable(why: Unreadable) -> String {
-    match why {
-        Unreadable::Other => "it is not a complete journal of a move: name the file that was \
-            named when the move began"
-            .into(),
-        Unreadable::Damaged => "it is not a complete journal of a move: it is damaged: bring \
-            back a copy of it, and of the disk"
-            .into(),
-        Unreadable::Version(version) => format!(
-            "it is a journal of format {version}, and this trueline resumes format {VERSION}: go on with the trueline that began the move"
-        ),
-        Unreadable::Failed(errno) => errno.to_string(),
-    }
 }
 
 /// The reason why the move cannot go on with a disk, with advice.

@@ -5,10 +5,10 @@ mod shown;
 
 use super::args::Move as Options;
 use super::decide::{rebased, sizes, unused};
-use super::{absolute, access, freed, interrupted};
-use crate::command::moving::resume::{mismatch, unreadable};
+use super::{absolute, access, freed, interrupted, loaders};
+use crate::command::moving::resume::mismatch;
 use crate::failure::{Failure, complain};
-use crate::move_journal;
+use crate::move_journal::{self, unreadable};
 use crate::placed::{bound, require_one_table};
 use crate::progress::of_bytes;
 use crate::target::Target;
@@ -22,6 +22,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::relocate::Unreadable;
+use trueline_geom::relocate::draft::write_head;
 use trueline_geom::relocate::gaps::{Gaps, holes};
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::unused::unused as find_unused;
@@ -74,8 +75,14 @@ pub(super) fn begin(
         say(&format!("{typed}: {rest} on it begin on the grain; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let moved = whole.partitions.iter().filter(|p| p.to != p.now.start).map(|p| p.id);
+    let notes = loaders::notes(&target.graph, &moved.collect::<Vec<_>>())
+        .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
+    for note in &notes {
+        complain(&format!("note: {note}"));
+    }
     match (args.json, args.dry_run) {
-        (true, true) => shown::print(&shown::planned(&target, &whole))?,
+        (true, true) => shown::print(&shown::planned(&target, &whole, &notes))?,
         (true, false) => {}
         (false, _) => shown::plan(typed, &target, table, (&whole, gaps))?,
     }
@@ -89,16 +96,16 @@ pub(super) fn begin(
     let (head, length) = sequence
         .head(&words)
         .ok_or_else(|| refused(Refusal::new("the tables are too large for a journal", "")))?;
-    let journal = move_journal::reserve(&path, length)?;
-    let written = journal.store.write_at(&head, 0).and_then(|()| journal.store.flush());
-    written.map_err(|errno| {
+    let journal = move_journal::reserve(&path, length, &sequence.id)?;
+    write_head(&journal.store, &head).map_err(|errno| {
         // Half a journal would stop the next attempt.
         let _ = std::fs::remove_file(&path);
         Failure::Message(format!("write {}: {errno}: nothing was moved", path.display()))
     })?;
     move_journal::warn_of_memory(&path, &journal);
     let (goal, used_only, discard) = (Goal::Forward, args.used_only, args.discard);
-    let moving = Moving { typed, path: &path, sequence: &sequence, goal, used_only, discard };
+    let (path, sequence, notes) = (&path, &sequence, &notes);
+    let moving = Moving { typed, path, sequence, goal, used_only, discard, notes };
     moving.complete(target, &journal.store, args.json)
 }
 
@@ -133,7 +140,8 @@ pub(super) fn resume(
         return Ok(Some(ExitCode::SUCCESS));
     }
     let (used_only, discard) = (args.used_only, args.discard);
-    let moving = Moving { typed: &typed, path, sequence: &sequence, goal, used_only, discard };
+    let (typed, sequence, notes) = (&typed, &sequence, &[]);
+    let moving = Moving { typed, path, sequence, goal, used_only, discard, notes };
     moving.complete(target, &opened.store, args.json).map(Some)
 }
 
@@ -161,6 +169,8 @@ struct Moving<'a> {
     goal: Goal,
     used_only: bool,
     discard: bool,
+    /// Notes that were printed before it began, for the document.
+    notes: &'a [String],
 }
 
 impl Moving<'_> {
@@ -256,7 +266,7 @@ impl Moving<'_> {
             let moves: Vec<Movement> = self.sequence.moves().collect();
             freed::discard(&target.graph, target.id, &moves, &self.sequence.tables());
         }
-        let done = json.then(|| shown::moved(&target, self.sequence, self.goal));
+        let done = json.then(|| shown::moved(&target, self.sequence, self.goal, self.notes));
         drop(target);
         move_journal::remove(self.path)?;
         tell_kernel(self.typed);

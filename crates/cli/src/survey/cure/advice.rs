@@ -1,5 +1,10 @@
 //! Cures that no command alone brings about, in sentences with the options of this command line.
 
+use crate::move_journal::sought::Belonging;
+use crate::move_journal::unreadable;
+use crate::target::Target;
+use crate::words::escape::shell;
+use std::path::Path;
 use trueline_geom::audit::members::Advice;
 use trueline_geom::base::finding::Statement;
 use trueline_geom::mapping::slices::place;
@@ -24,6 +29,49 @@ pub(super) fn show_or_remake(size: u64) -> String {
     format!(
         "attach the disk so that it shows {size}-byte sectors (losetup --sector-size {size}), or open the image with --logical {size}; to use it with the sectors it has here, make the table anew"
     )
+}
+
+/// Advice for an image or a disk that is to be used with its sectors of `here` bytes, and was
+/// written for those of `written`; `target`: its name.
+pub(super) fn convert(written: u64, here: u64, target: &str) -> String {
+    format!(
+        "to use what is on it in {here}-byte sectors, write a new image for those: trueline convert --logical {written} --sector-size {here} -o NEW {target}"
+    )
+}
+
+/// Advice for an interrupted move without a journal; `is_of_disk`: for a conversion.
+pub(super) fn no_journal(is_of_disk: bool) -> String {
+    let (command, what) = if is_of_disk { ("convert", "conversion") } else { ("move", "move") };
+    format!("trueline {command} --resume JOURNAL, the file that was named when the {what} began")
+}
+
+/// Advice for an interrupted move of `disks` without one journal that is surely its own.
+pub(super) fn resume(disks: &Target, found: Belonging, is_of_disk: bool) -> String {
+    let command = if is_of_disk { "convert" } else { "move" };
+    let with = |path: &Path| {
+        let (path, disk) = (shell(&path.to_string_lossy()), shell(disks.typed()));
+        format!("trueline {command} --resume {path} {disk}")
+    };
+    match found {
+        Belonging::One(its) => its.command(disks),
+        Belonging::Several(paths) => {
+            let all: Vec<String> = paths.iter().map(|path| with(path)).collect();
+            format!(
+                "several files are journals of it; with the one that the interruption left: {}",
+                all.join(", or ")
+            )
+        }
+        Belonging::Shared(its, other) => format!(
+            "{} is the journal, and {} has the same mark: one of the two can be gone on with; if it is this one: {}",
+            its.path.display(),
+            other,
+            with(&its.path)
+        ),
+        Belonging::Unusable(path, why) => {
+            format!("{} is the journal: {}", path.display(), unreadable(why))
+        }
+        Belonging::Missing(..) => no_journal(is_of_disk),
+    }
 }
 
 /// Advice for a set that lacks members; `class`: where a command prints their numbers.

@@ -26,6 +26,8 @@ pub enum Fix {
     ShowSectors(u64),
     /// Showing the disk with sectors of so many bytes, or making its table anew for those it has.
     ShowSectorsOrRemake(u64),
+    /// Converting the disk, whose table counts sectors of so many bytes, to those that it has.
+    Convert(u64),
     /// Writing both copies of a table from the right one, of two that are valid and differ.
     ChooseCopy,
     /// Naming the members of a set that are missing.

@@ -110,6 +110,8 @@ pub(super) struct Report {
     /// Bytes that are moved.
     bytes: u64,
     partitions: Vec<Partition>,
+    /// Sentences on what the moves leave as it is: boot loaders.
+    notes: Vec<String>,
 }
 
 /// One partition of that document.
@@ -122,19 +124,25 @@ struct Partition {
 }
 
 impl Report {
-    fn new(target: &WriteTarget, bytes: u64, partitions: Vec<Partition>) -> Report {
+    fn new(
+        target: &WriteTarget,
+        bytes: u64,
+        partitions: Vec<Partition>,
+        notes: &[String],
+    ) -> Report {
         Report {
             format: "trueline/move-disk/1",
             target: target.typed.typed().into(),
             judged: target.judged.clone(),
             bytes,
             partitions,
+            notes: notes.to_vec(),
         }
     }
 }
 
 /// The document of a plan: all partitions, those that stay too.
-pub(super) fn planned(target: &WriteTarget, whole: &Whole) -> Report {
+pub(super) fn planned(target: &WriteTarget, whole: &Whole, notes: &[String]) -> Report {
     let partition = |p: &Planned| Partition {
         provider: Some(target.graph.providers[p.id].name.clone()),
         from: p.now.start,
@@ -143,11 +151,16 @@ pub(super) fn planned(target: &WriteTarget, whole: &Whole) -> Report {
     };
     let moved = whole.stages.iter().filter_map(|stage| stage.moved);
     let bytes = moved.fold(0, |sum: u64, moved| sum.saturating_add(moved.length));
-    Report::new(target, bytes, whole.partitions.iter().map(partition).collect())
+    Report::new(target, bytes, whole.partitions.iter().map(partition).collect(), notes)
 }
 
 /// The document of what was done: the partitions that moved.
-pub(super) fn moved(target: &WriteTarget, sequence: &Sequence, goal: Goal) -> Report {
+pub(super) fn moved(
+    target: &WriteTarget,
+    sequence: &Sequence,
+    goal: Goal,
+    notes: &[String],
+) -> Report {
     let graph = target.graph.again();
     let base = graph.providers[target.id].base();
     let partition = |moved: Movement| {
@@ -160,7 +173,7 @@ pub(super) fn moved(target: &WriteTarget, sequence: &Sequence, goal: Goal) -> Re
         let provider = graph.providers.iter().find(is).map(|p| p.name.clone());
         Partition { provider, from: moved.from, to: moved.to, length: moved.length }
     };
-    Report::new(target, sequence.bytes(), sequence.moves().map(partition).collect())
+    Report::new(target, sequence.bytes(), sequence.moves().map(partition).collect(), notes)
 }
 
 /// Prints a document, on lines of its own.

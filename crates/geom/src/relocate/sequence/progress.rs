@@ -1,0 +1,48 @@
+//! Progress of a sequence on a disk, as its table alone tells it.
+
+use super::{Sequence, State, after};
+use crate::base::error::Errno;
+use crate::base::store::Store;
+use std::ops::Range;
+
+/// Progress of a sequence on a disk without a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of stages that are behind it.
+    pub done: usize,
+    /// Number of all stages.
+    pub stages: usize,
+    /// True if the table is between two states: the next stage was writing it.
+    pub is_half: bool,
+    /// Sectors of the table that the sequence knows in this state, in bytes and in order.
+    pub tables: Vec<Range<u64>>,
+}
+
+impl Progress {
+    /// True if some of it is done and some is not, so that a way forward and one back are open.
+    pub fn is_under_way(&self) -> bool {
+        self.is_half || (self.done > 0 && self.done < self.stages)
+    }
+}
+
+impl Sequence {
+    /// Progress on `disk`, the provider with the table; `None` for a table of no state of it.
+    pub fn progress(&self, disk: &dyn Store) -> Result<Option<Progress>, Errno> {
+        if disk.length() != self.medium {
+            return Ok(None);
+        }
+        let (done, is_half) = match self.state(disk)? {
+            State::Whole(done) => (done, false),
+            State::Half(done) => (done, true),
+            State::Other => return Ok(None),
+        };
+        let mut known = self.first();
+        self.stages.iter().take(done).for_each(|stage| after(&mut known, stage));
+        let mut tables: Vec<Range<u64>> =
+            known.into_keys().map(|at| at..at.saturating_add(self.sector)).collect();
+        if let Some(stage) = self.stages.get(done).filter(|_| is_half) {
+            tables.extend(stage.turn.fresh.iter().map(|patch| patch.offset..patch.end()));
+        }
+        Ok(Some(Progress { done, stages: self.stages.len(), is_half, tables }))
+    }
+}
