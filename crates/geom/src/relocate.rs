@@ -82,9 +82,10 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The numbers as a journal has them.
-    fn numbers(self) -> [u64; 4] {
-        [self.end, self.piece, self.near, self.far]
+    /// The numbers that a journal has before the identity of its move. The distance for interlaced
+    /// pieces, which older ones lack, is behind it, so that the identity stays where it was.
+    fn numbers(self) -> [u64; 3] {
+        [self.end, self.piece, self.far]
     }
 }
 

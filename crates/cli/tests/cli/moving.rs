@@ -67,7 +67,10 @@ fn there_and_back_again() {
     // Its zeros are a hole now, if the file system has holes.
     let copied = json["copied"].take().as_u64().expect("a number");
     assert!((44 << 20..=64 << 20).contains(&copied), "{copied}");
-    let wanted = serde_json::json!({"format": "trueline/move/1", "target": "disk.img#s1", "for": null, "from": 1 << 20, "to": 32256, "length": 64 << 20, "copied": null, "notes": []});
+    let wanted = serde_json::json!({
+        "format": "trueline/move/1", "target": "disk.img#s1", "for": null, "from": 1 << 20,
+        "to": 32256, "length": 64 << 20, "copied": null, "notes": []
+    });
     assert_eq!(json, wanted);
     assert!(has(directory, 63 * 512, &bytes));
     // Far enough for pieces that are not saved, both ways.

@@ -246,7 +246,7 @@ fn a_journal_is_removed_only_after_a_flush_of_the_disk() {
     let directory = scratch.path();
     let bytes = disk(directory);
     // The last flush of the move fails: all is written, and the mark is gone.
-    served(directory, 7, "move --align --journal disk.img.journal \"$uri#s1\"");
+    served(directory, 13, "move --align --journal disk.img.journal \"$uri#s1\"");
     assert!(has(directory, MIB, &bytes) && has(directory, 63 * 512, &[0; 512]));
     let said = served(directory, 0, "move --resume disk.img.journal \"$uri\"");
     assert!(

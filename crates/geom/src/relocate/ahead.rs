@@ -31,7 +31,7 @@ pub(super) struct Loaded {
 pub(super) struct Needed {
     /// The piece that the step copies.
     pub(super) piece: Loaded,
-    /// What is saved in the journal before, if that is of another step.
+    /// Bytes that are saved in the journal before, if another step copies them.
     pub(super) kept: Option<Loaded>,
 }
 

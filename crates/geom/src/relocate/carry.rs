@@ -94,7 +94,7 @@ struct Run<'a> {
     disk: &'a dyn Store,
     journal: &'a Journal<'a>,
     last: Option<Note>,
-    /// What the next step needs. It is read before the current step begins, for the sums in that
+    /// Bytes of the next step. They are read before the current step begins, for the sums in that
     /// step's note.
     next: Option<Needed>,
     ahead: Ahead,

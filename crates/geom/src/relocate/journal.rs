@@ -90,6 +90,7 @@ impl<'a> Journal<'a> {
             .chain(&plan.sizes.numbers())
             .for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(plan.id);
+        body.extend(plan.sizes.near.to_le_bytes());
         [words.as_bytes(), &plan.front, &plan.back].iter().for_each(|bytes| blob(&mut body, bytes));
         for patches in [&plan.rebased, &plan.table, &plan.was] {
             put_patches(&mut body, patches);
@@ -275,13 +276,9 @@ impl<'a> Rest<'a> {
         self.bytes(count)
     }
 
+    /// The sizes but for the distance that is behind the identity.
     pub(super) fn sizes(&mut self) -> Option<Sizes> {
-        Some(Sizes {
-            end: self.number()?,
-            piece: self.number()?,
-            near: self.number()?,
-            far: self.number()?,
-        })
+        Some(Sizes { end: self.number()?, piece: self.number()?, far: self.number()?, near: 0 })
     }
 
     pub(super) fn patches(&mut self) -> Option<Vec<Patch>> {
@@ -314,8 +311,9 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
     let mut rest = Rest(body);
     let [medium, sector, from, to, length] =
         [rest.number()?, rest.number()?, rest.number()?, rest.number()?, rest.number()?];
-    let sizes = rest.sizes()?;
+    let mut sizes = rest.sizes()?;
     let id = *rest.bytes(16)?.first_chunk()?;
+    sizes.near = rest.number()?;
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
     let (front, back) = (rest.blob()?.to_vec(), rest.blob()?.to_vec());
     let [rebased, table, was] = [rest.patches()?, rest.patches()?, rest.patches()?];

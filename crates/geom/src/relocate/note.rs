@@ -3,10 +3,10 @@
 //!
 //! # On disk
 //! A record: the magic, 1 if the journal has bytes that the step needs, the step, the CRC-32 of the
-//! piece copied before, of this one and of the next, of the bytes that the journal has, and of those
-//! that it will have with the next step (0 where there is none), the seal of the note before, and a
-//! CRC-32C of all that comes before it. That CRC is the seal of the note: the next one contains it,
-//! and the first contains the CRC of the head.
+//! piece copied before, of this one and of the next, of the bytes that the journal has, and of
+//! those that it will have with the next step (0 where there is none), the seal of the note before,
+//! and a CRC-32C of all that comes before it. That CRC is the seal of the note: the next one
+//! contains it, and the first contains the CRC of the head.
 
 use super::{Move, Piece};
 use crate::base::error::Errno;

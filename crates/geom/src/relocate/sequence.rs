@@ -298,6 +298,7 @@ impl Sequence {
         let numbers = [&[self.medium, self.sector], &sizes[..], &[self.stages.len() as u64]];
         numbers.concat().iter().for_each(|number| body.extend(number.to_le_bytes()));
         body.extend(self.id);
+        body.extend(self.sizes.near.to_le_bytes());
         blob(&mut body, words.as_bytes());
         for Stage { moved, turn } in &self.stages {
             let Movement { from, to, length } =
@@ -404,9 +405,10 @@ fn is_mixed(there: &[u8], new: &[u8], old: Option<&Vec<u8>>) -> bool {
 fn decode(body: &[u8]) -> Option<(Sequence, String)> {
     let mut rest = Rest(body);
     let [medium, sector] = [rest.number()?, rest.number()?];
-    let sizes = rest.sizes()?;
+    let mut sizes = rest.sizes()?;
     let count = usize::try_from(rest.number()?).ok().filter(|&count| count <= STAGES)?;
     let id = *rest.bytes(16)?.first_chunk()?;
+    sizes.near = rest.number()?;
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
     let mut stages = Vec::new();
     for _ in 0..count {

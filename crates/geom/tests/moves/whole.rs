@@ -17,8 +17,7 @@ use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 const SECTOR: u64 = 512;
-const SIZES: Sizes =
-    Sizes { end: 4 * SECTOR, piece: 4 * SECTOR, near: 2 * SECTOR, far: 3 * SECTOR };
+const SIZES: Sizes = crate::case::SIZES;
 const GRAIN: u64 = 4096;
 
 fn topology(length: u64) -> Topology {
