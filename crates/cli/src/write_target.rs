@@ -64,8 +64,19 @@ impl WriteTarget {
         };
         let reason = graph.providers[id].route().read_only_in_part();
         if let Some(reason) = reason.filter(|_| access.writes()) {
+            let is_served = graph.providers.iter().enumerate().any(|(outer, p)| {
+                p.is_contents && p.class == "qcow2" && graph.is_within(outer, id)
+            });
+            let way = match paths.first().filter(|_| is_served) {
+                Some(path) => format!(
+                    "; a qcow2 is written while it is served: \
+                     trueline serve {} --run 'trueline ... \"$uri\"'",
+                    escape::plain(&path.display().to_string())
+                ),
+                None => String::new(),
+            };
             return Err(Failure::Message(format!(
-                "write to {typed}: {reason}: nothing was written"
+                "write to {typed}: {reason}{way}: nothing was written"
             )));
         }
         let own = &graph.providers[id].name;

@@ -137,7 +137,7 @@ pub(super) fn served(directory: &Path, flushes: u32, command: &str) -> String {
 }
 
 /// As [`served`], with another target.
-fn served_from(directory: &Path, target: &str, flushes: u32, command: &str) -> String {
+pub(super) fn served_from(directory: &Path, target: &str, flushes: u32, command: &str) -> String {
     let trueline = env!("CARGO_BIN_EXE_trueline");
     let command = format!("'{trueline}' {command} 2>said");
     let fault = format!("flush:error=eio,after={flushes}");

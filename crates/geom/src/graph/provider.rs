@@ -259,4 +259,15 @@ impl Graph {
             }
         }
     }
+
+    /// The partition of `length` bytes that begins at byte `from` of provider `on`: of several, the
+    /// one that has the others.
+    pub fn partition_at(&self, on: Id, from: u64, length: u64) -> Option<Id> {
+        let base = self.providers[on].base().saturating_add(from);
+        (0..self.providers.len()).find(|&id| {
+            let p = &self.providers[id];
+            let is_there = p.base() == base && p.topology.length == length;
+            id != on && p.kind.is_some() && is_there && self.is_within(on, id)
+        })
+    }
 }

@@ -163,15 +163,7 @@ fn block(
     fixed: &Fixed<'_>,
 ) -> Result<(Planned, Block), Refusal> {
     let base = graph.providers[on].base().saturating_add(now.start);
-    let is = |id: &Id| {
-        let p = &graph.providers[*id];
-        p.start.is_some()
-            && *id != on
-            && p.base() == base
-            && p.topology.length == now.end - now.start
-            && graph.is_within(on, *id)
-    };
-    let id = (0..graph.providers.len()).find(is).ok_or_else(|| {
+    let id = graph.partition_at(on, now.start, now.end - now.start).ok_or_else(|| {
         let found = format!("the partition at {} is not seen as its table has it", base);
         Refusal::new(found, "")
     })?;

@@ -148,8 +148,9 @@ pub(super) fn rebased(
     for (inner, p) in
         graph.providers.iter().enumerate().filter(|(inner, _)| graph.is_within(id, *inner))
     {
-        let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
-        let to = (from - start).saturating_add(to);
+        // In a set, all of it counts from the set.
+        let from = p.base();
+        let to = from.saturating_sub(start).saturating_add(to);
         if let Some(table) = absolute_label(graph, inner) {
             let at = p.base().saturating_sub(own.base());
             let patches = table.scheme.follow(&table, to).ok_or(Errno::Range)?;

@@ -16,9 +16,11 @@ pub(super) fn discard(graph: &Graph, on: Id, moves: &[Movement], tables: &[Range
     // As the table on the disk is now.
     let graph = graph.again();
     let base = graph.providers[on].base();
-    let own = graph.providers.iter().enumerate().filter(|&(id, p)| {
-        id != on && p.start.is_some() && !p.is_extended() && graph.is_within(on, id)
-    });
+    let own = graph
+        .providers
+        .iter()
+        .enumerate()
+        .filter(|&(id, p)| id != on && !p.is_extended() && graph.is_within(on, id));
     let mut used: Vec<Range<u64>> = own
         .map(|(_, p)| {
             let start = p.base().saturating_sub(base);

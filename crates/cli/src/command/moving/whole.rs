@@ -297,12 +297,7 @@ fn notes(
 ) -> Result<Adapted, Errno> {
     // Partitions that moved before are seen where they are now.
     let graph = target.graph.again();
-    let base = graph.providers[target.id].base().saturating_add(moved.from);
-    let id = (0..graph.providers.len()).find(|&id| {
-        let p = &graph.providers[id];
-        p.start.is_some() && p.base() == base && p.topology.length == moved.length
-    });
-    let Some(id) = id else { return Err(Errno::Io) };
+    let id = graph.partition_at(target.id, moved.from, moved.length).ok_or(Errno::Io)?;
     let (rebased, lines) = rebased(&graph, id, moved.from, moved.to)?;
     left.extend(lines);
     // What is in doubt now was not when the plan began: all of it is copied.

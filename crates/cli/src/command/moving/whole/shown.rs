@@ -14,7 +14,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use trueline_geom::base::topology::round_down;
-use trueline_geom::graph::Provider;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::{Goal, Movement, Sequence};
 use trueline_geom::relocate::whole::{Planned, Room, Whole};
@@ -162,15 +161,11 @@ pub(super) fn moved(
     notes: &[String],
 ) -> Report {
     let graph = target.graph.again();
-    let base = graph.providers[target.id].base();
     let partition = |moved: Movement| {
         let moved = if goal == Goal::Forward { moved } else { moved.back() };
-        let is = |p: &&Provider| {
-            p.start.is_some()
-                && p.base() == base.saturating_add(moved.to)
-                && p.topology.length == moved.length
-        };
-        let provider = graph.providers.iter().find(is).map(|p| p.name.clone());
+        let provider = graph
+            .partition_at(target.id, moved.to, moved.length)
+            .map(|id| graph.providers[id].name.clone());
         Partition { provider, from: moved.from, to: moved.to, length: moved.length }
     };
     Report::new(target, sequence.bytes(), sequence.moves().map(partition).collect(), notes)
