@@ -169,6 +169,12 @@ impl Move {
         if note.step < table && !state.old || note.step > table && !state.new {
             return other(Mismatch::Table);
         }
+        // Until the old ends are zero, a file system whose superblock is behind the mark can be used.
+        if note.step <= self.number(Phase::Blank)
+            && let Some(at) = self.used_since(disk).map_err(|e| Interrupted::Disk(self.from, e))?
+        {
+            return other(Mismatch::Bytes(at));
+        }
         let mut blank = false;
         if lags {
             match self.phase(sealed.step) {
@@ -247,6 +253,25 @@ impl Move {
                 }
             }
         }
+    }
+
+    /// First byte of an end at the old place that is neither what it was nor zero; `None` if there
+    /// is none. The first sector may have the mark.
+    fn used_since(&self, disk: &dyn Store) -> Result<Option<u64>, Errno> {
+        let back = self.from + self.length - self.back.len() as u64;
+        for (start, was) in [(self.from, &self.front), (back, &self.back)] {
+            let mut there = vec![0; was.len()];
+            disk.read_at(&mut there, start)?;
+            for (at, (there, was)) in
+                (start..).step_by(ATOM).zip(there.chunks(ATOM).zip(was.chunks(ATOM)))
+            {
+                let is_known = there == was || there.iter().all(|&byte| byte == 0);
+                if !is_known && at != self.shown() {
+                    return Ok(Some(at));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// First byte of an end at the new place that differs from the move's; `None` if none differs.

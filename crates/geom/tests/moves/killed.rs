@@ -5,6 +5,7 @@ use crate::case::{Came, SECTOR, SIZES, disk, is_moved, paper, plan, resume, tabl
 use crate::medium::{Medium, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trueline_geom::base::store::Store;
 use trueline_geom::relocate::{Journal, Move, Start, carry};
 
 /// How a run ends before its time.
@@ -108,5 +109,30 @@ fn kills_and_losses_of_power_in_any_order_lose_nothing() {
             let after = carried(&before, &plan, &budgets, &mut random);
             assert!(is_moved(&before, &after, &plan), "{name}, round {round}: {budgets:?}");
         }
+    }
+}
+
+/// A file system whose superblock is not in its first sector is whole behind the first mark, and may
+/// be used there: what the journal knows of it is old then.
+#[test]
+fn what_was_used_behind_the_first_mark_is_not_written_over() {
+    for (from, to) in [(4, 6), (6, 4)] {
+        let before = disk(80, from * SECTOR);
+        let plan = plan(&before, from * SECTOR, to * SECTOR, 30 * SECTOR, SIZES);
+        let (medium, file) = (Medium::steady(before.clone()), Medium::steady(paper(&plan)));
+        let (journal, read, _) = Journal::open(&file).unwrap();
+        let mut steps = 0;
+        let stopped = carry(&read, &medium, Some(&journal), Start::default(), &mut |_| {
+            steps += 1;
+            steps < 2
+        });
+        assert!(stopped.is_err());
+        for at in [from + 2, from + 29] {
+            let used = Medium::steady(medium.seen());
+            used.write_at(&[1; 20], at * SECTOR).unwrap();
+            assert_eq!(resume(&used, &Medium::steady(file.seen())), Came::Refused, "{from}: {at}");
+        }
+        assert_eq!(resume(&medium, &file), Came::Done, "{from}");
+        assert!(is_moved(&before, &medium.seen(), &plan), "{from}");
     }
 }
