@@ -169,7 +169,8 @@ impl Move {
         if note.step < table && !state.old || note.step > table && !state.new {
             return other(Mismatch::Table);
         }
-        // Until the old ends are zero, a file system whose superblock is behind the mark can be used.
+        // Until the old ends are zero, a file system can be used whose superblock is behind the
+        // mark.
         if note.step <= self.number(Phase::Blank)
             && let Some(at) = self.used_since(disk).map_err(|e| Interrupted::Disk(self.from, e))?
         {

@@ -112,8 +112,8 @@ fn kills_and_losses_of_power_in_any_order_lose_nothing() {
     }
 }
 
-/// A file system whose superblock is not in its first sector is whole behind the first mark, and may
-/// be used there: what the journal knows of it is old then.
+/// A file system whose superblock is not in its first sector is whole behind the first mark, and
+/// may be used there: what the journal knows of it is old then.
 #[test]
 fn what_was_used_behind_the_first_mark_is_not_written_over() {
     for (from, to) in [(4, 6), (6, 4)] {
