@@ -79,6 +79,30 @@ fn a_set_is_arranged_as_a_disk_is() {
     }
 }
 
+/// Boot code finds a FAT by its start, which is one on the set.
+#[test]
+fn a_fat_in_a_set_says_where_it_is_on_the_set() {
+    if !here(&["nbdcopy", "mkfs.fat"]) {
+        return skip("a FAT in a set: no nbdcopy or mkfs.fat here");
+    }
+    let scratch = scratch();
+    let directory = scratch.path();
+    ["a.img", "b.img"].iter().for_each(|name| zeroes(directory, name, (64 << 20) + 512));
+    done(directory, "mirror label data a.img b.img");
+    let target = "a.img,b.img#mirror/data";
+    parted(directory, target);
+    let command = "mkfs.fat -h 63 -C fat 20480 >said && nbdcopy fat \"$uri\"";
+    with(directory, &format!("{target}s1"), command);
+    // It goes where its clusters are on the grain.
+    let json = run(directory, &format!("move --align --json {target}")).json();
+    let mut moved = json["partitions"].as_array().expect("a list").iter();
+    let first = moved.find(|moved| moved["from"] == 63 * 512).expect("the first partition");
+    let to = first["to"].as_u64().expect("a number");
+    with(directory, &format!("{target}s1"), "nbdcopy \"$uri\" out");
+    let out = fs::read(directory.join("out")).expect("a copy");
+    assert_eq!(u64::from(u32::from_le_bytes([out[28], out[29], out[30], out[31]])), to / 512);
+}
+
 #[test]
 fn a_disk_in_a_qcow2_is_arranged_while_it_is_served() {
     if !here(&["nbdcopy", "qemu-img"]) {
