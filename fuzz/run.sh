@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members unlock newfs model trace journal qcow2 nbd_haggle nbd_transmit
+[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members unlock newfs model trace journal sequence rewrite qcow2 nbd_haggle nbd_transmit
 
 # Ends with a line on stderr and in the list that `make test` prints at its end.
 skip() {
@@ -59,6 +59,8 @@ for target; do
         trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
         qcow2) echo "fuzz: make it a case of crates/geom/tests/qcow2/hostile.rs" >&2 ;;
         journal) echo "fuzz: make it a case of crates/geom/tests/moves/main.rs" >&2 ;;
+        sequence) echo "fuzz: make it a case of crates/geom/tests/moves/whole.rs" >&2 ;;
+        rewrite) echo "fuzz: make it a case of crates/geom/tests/moves/converted.rs" >&2 ;;
         nbd_*) echo "fuzz: make it a case of crates/serve/tests/serve/nbd/hostile.rs" >&2 ;;
         unlock) echo "fuzz: make it a case of crates/unlock/tests/hostile/main.rs" >&2 ;;
         newfs) echo "fuzz: make it a case of hostile_numbers_end in crates/geom/src/newfs/tests/checked.rs" >&2 ;;

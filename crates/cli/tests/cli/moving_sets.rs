@@ -5,7 +5,7 @@ use crate::counters::here;
 use crate::moving::{MIB, done};
 use crate::moving_interrupted::served_from;
 use crate::skip::skip;
-use crate::{run, run_with, scratch, zeroes};
+use crate::{golden, run, run_with, scratch, zeroes};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn parted(directory: &Path, target: &str) -> Vec<u8> {
     fs::write(directory.join("numbers"), &numbers).expect("a file");
     let trueline = env!("CARGO_BIN_EXE_trueline");
     for (command, number) in [
-        ("part create -s mbr", ""),
+        ("part create --overwrite -s mbr", ""),
         ("part add -t linux-data -b 63 -s 20m", "s1"),
         ("part add -t linux-data -b 41023 -s 20m", "s2"),
     ] {
@@ -76,6 +76,36 @@ fn a_set_is_arranged_as_a_disk_is() {
         let json = run(directory, &format!("move --align --json {target}")).json();
         assert_eq!(json["partitions"][0]["to"], 1 << 20, "{json}");
         moved(directory, &target, &numbers);
+    }
+}
+
+/// A volume of LVM that lies on two disks, one part after the other, and one on a partition.
+#[test]
+fn a_volume_of_lvm_is_arranged_as_a_disk_is() {
+    if !here(&["nbdcopy"]) {
+        return skip("moves in a volume of LVM: no nbdcopy here");
+    }
+    for (name, disks, volume, beside) in [
+        ("lvm-striped-two", "disk,disk1", "vg/linear", "vg/striped"),
+        ("lvm-rhel", "disk", "rhel/root", "rhel/swap"),
+    ] {
+        let scratch = golden(name);
+        let directory = scratch.path();
+        let target = format!("{disks}#{volume}");
+        let beside = || {
+            with(directory, &format!("{disks}#{beside}"), "nbdcopy \"$uri\" out");
+            fs::read(directory.join("out")).expect("a copy")
+        };
+        let before = beside();
+        let numbers = parted(directory, &target);
+        served_from(directory, &target, 9, "move --align --journal j \"$uri\"");
+        done(directory, &format!("move --resume j {target}"));
+        moved(directory, &target, &numbers);
+        done(directory, &format!("move --to 63s {target}s1"));
+        let json = run(directory, &format!("move --align --json {target}")).json();
+        assert_eq!(json["partitions"][0]["to"], 1 << 20, "{json}");
+        moved(directory, &target, &numbers);
+        assert!(beside() == before, "{target}: the volume beside it changed");
     }
 }
 
