@@ -1,6 +1,6 @@
 //! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, encrypted
-//! volumes, models, images that are written, journals and the network block device server. What must hold is
-//! said once, in the `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and
+//! volumes, models, images that are written, journals and the network block device server. What must
+//! hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and
 //! `crates/serve`, and in `crates/geom/tests/qcow2/hostile.rs`.
 
 #![forbid(unsafe_code)]

@@ -42,6 +42,10 @@ pub(crate) struct DiskOptions {
     /// Open what an image names too, such as its backing file, from its own directory
     #[arg(long, help_heading = DISK)]
     pub follow: bool,
+    /// Fetch at most 12 ranges and 256 KiB of an object, in 3 rounds (16, 512 KiB and 5 of a
+    /// container); the rest is not looked at
+    #[arg(long, help_heading = DISK)]
+    pub bounded: bool,
     /// A file whose bytes are the passphrase of LUKS volumes, opened for reading; - is stdin
     #[arg(long, value_name = "FILE", value_parser = KeyFile::read, help_heading = DISK)]
     pub key_file: Vec<KeyFile>,
@@ -64,9 +68,10 @@ impl DiskOptions {
             .map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
         let format = self.format.iter().map(|name| ["--format".into(), name.clone()]);
         let follow = self.follow.then(|| "--follow".into());
+        let bounded = self.bounded.then(|| "--bounded".into());
         let keys = self.key_file.iter().map(|file| ["--key-file".into(), file.typed().into()]);
         let pairs = profile.chain(logical).chain(physical).chain(grain).chain(format).chain(keys);
-        pairs.flatten().chain(follow).collect()
+        pairs.flatten().chain(follow).chain(bounded).collect()
     }
 }
 

@@ -33,7 +33,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "nbd", "ublk",
         ],
     ),
-    ("cloud", &["error", "runtime", "ranges", "known", "location", "object", "listing"]),
+    ("cloud", &["error", "runtime", "ranges", "choice", "known", "location", "object", "listing"]),
     (
         "lab",
         &[

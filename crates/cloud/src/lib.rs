@@ -29,6 +29,7 @@
 //! # let _ = tasted;
 //! ```
 
+mod choice;
 mod error;
 mod known;
 mod listing;
@@ -37,7 +38,8 @@ mod object;
 mod ranges;
 mod runtime;
 
+pub use choice::{CONTAINER, Counts, DISK};
 pub use error::{ErrorClass, ObjectError};
 pub use listing::{ListedObject, list};
 pub use location::is_meant;
-pub use object::{Counts, Listed, Object, ObjectStore, Opened};
+pub use object::{Listed, Object, ObjectStore, Opened};

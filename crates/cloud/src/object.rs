@@ -1,5 +1,6 @@
 //! One object, read by ranges in rounds.
 
+use crate::choice::{Counts, MOST_BYTES, chosen};
 use crate::error::{ErrorClass, ObjectError};
 use crate::known::Known;
 use crate::location::Location;
@@ -21,20 +22,6 @@ use trueline_geom::base::topology::{round_down, round_up};
 const HEAD: u64 = 68 << 10;
 /// Last bytes that are fetched of every object: a backup GPT of 128 entries, footers, labels.
 const TAIL: u64 = 40 << 10;
-/// Bytes up to which requests are saved by fetching what lies between them.
-const MOST_BYTES: u64 = 248 << 10;
-/// The same from the third round on: only what has tables of its places takes more than two.
-const MOST_BYTES_LATER: u64 = 480 << 10;
-/// Requests of an object, by the rounds that it took, down to which gaps are fetched: a second
-/// round leaves what the third one needs.
-const ENOUGH: [u64; 4] = [0, 9, 12, 16];
-/// Least bytes that are read of a container's table at once.
-const PAGE: u64 = 4 << 10;
-/// Longest lone range that is a step of a chain: a page of a table leads to the next place.
-const STEP: u64 = 8 << 10;
-/// Bytes that are fetched from there on: tools write the table, what it leads to and the first data
-/// one behind the other.
-const CHAIN: u64 = 192 << 10;
 /// Rounds in which what tasting misses is fetched; whatever it reads then is fetched as it reads.
 const MOST_ROUNDS: u64 = 8;
 /// Bytes that are kept of one object while it is tasted; reads beyond that are fetched as they
@@ -59,17 +46,6 @@ pub struct Listed {
     pub size: u64,
     /// Word that changes whenever the object is written; empty where the store has none.
     pub etag: String,
-}
-
-/// Requests that an object took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Requests for ranges of it.
-    pub requests: u64,
-    /// Bytes of their replies.
-    pub bytes: u64,
-    /// Times at which requests were waited for.
-    pub rounds: u64,
 }
 
 /// An object that was connected to.
@@ -103,6 +79,9 @@ struct State {
     has_missed: bool,
     /// True once reads are fetched as they come.
     is_direct: bool,
+    bounds: Option<Counts>,
+    /// True once nothing more is fetched, by its bounds.
+    is_over: bool,
     /// True if a program reads it that may read all of it.
     is_unbounded: bool,
     /// Units that were read last, by their number; the last one first.
@@ -177,19 +156,11 @@ impl Object {
             self.state().is_direct = true;
             return Ok(has_missed);
         }
-        let is_table = missing.iter().all(|range| range.end - range.start >= PAGE);
-        let (counts, mut ranges) = (self.counts(), Vec::new());
-        let most = if counts.rounds > 2 { MOST_BYTES_LATER } else { MOST_BYTES };
-        let round = usize::try_from(counts.rounds).unwrap_or(usize::MAX).min(ENOUGH.len() - 1);
-        let enough = ENOUGH[round].saturating_sub(counts.requests);
-        ranges.extend(ranges::requests(missing, most.saturating_sub(counts.bytes), enough));
-        if let [lone] = ranges.as_mut_slice()
-            && (is_table || counts.rounds > 3)
-            && lone.end - lone.start <= STEP
-            && counts.bytes < MOST_BYTES
-        {
-            lone.end = lone.start.saturating_add(CHAIN).min(opened.length);
-        }
+        let counts = self.counts();
+        let left = self.bounds().map(|bounds| bounds.less(counts));
+        let ranges = chosen(missing, counts, left, opened.length);
+        let is_last = left.is_some_and(|left| left.rounds <= 1);
+        self.state().is_over |= is_last || ranges.is_empty();
         let found = self.fetch(location, opened, &ranges).inspect_err(|e| {
             self.state().failure = Some(e.clone());
         })?;
@@ -224,6 +195,16 @@ impl Object {
     /// True if reads are fetched as they come because a program reads it.
     pub fn reads_as_asked(&self) -> bool {
         self.state().is_unbounded
+    }
+
+    /// Has no more fetched of it than `bounds`: reads of the rest fail with [`Errno::Unfetched`].
+    pub fn bound(&self, bounds: Counts) {
+        self.state().bounds = Some(bounds);
+    }
+
+    /// Bounds of what is fetched of it, if there are any.
+    pub fn bounds(&self) -> Option<Counts> {
+        self.state().bounds
     }
 
     /// Requests that it took so far.
@@ -448,13 +429,18 @@ impl Store for ObjectStore {
         if state.known.copy(buffer, offset) {
             return Ok(());
         }
+        if state.is_over {
+            return Err(Errno::Unfetched);
+        }
         if !state.is_direct {
-            for part in state.known.missing(offset..end) {
+            let missing = state.known.missing(offset..end);
+            let has_room = state.missing_bytes <= MOST_MISSED;
+            for part in missing.into_iter().filter(|_| has_room) {
                 if state.missing.insert((part.start, part.end)) {
                     state.missing_bytes += part.end - part.start;
                 }
             }
-            if state.missing_bytes <= MOST_MISSED {
+            if state.missing_bytes <= MOST_MISSED || state.bounds.is_some() {
                 state.has_missed = true;
                 return Err(Errno::Awaited);
             }

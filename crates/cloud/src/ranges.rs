@@ -51,6 +51,26 @@ pub(crate) fn requests(
     }
 }
 
+/// As many of `ranges` as `requests` and `bytes` are enough for, in order: the shortest ones, since
+/// a short one leads further and a long one looks for what is rare.
+pub(crate) fn within(
+    mut ranges: Vec<Range<u64>>,
+    mut requests: u64,
+    mut bytes: u64,
+) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.end - range.start);
+    ranges.retain(|range| {
+        let length = range.end - range.start;
+        let fits = requests > 0 && length <= bytes;
+        if fits {
+            (requests, bytes) = (requests - 1, bytes - length);
+        }
+        fits
+    });
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +103,14 @@ mod tests {
         assert_eq!(requests(apart(30 * K, 40), 0, 0).len(), 36);
         assert_eq!(requests(apart(MOST_GAP, 12), 0, 0).len(), 11);
         assert_eq!(requests(apart(MOST_GAP + 1, 20), 0, 0).len(), 20);
+    }
+
+    #[test]
+    fn what_fits_is_the_shortest_in_order() {
+        let all = || vec![0..8 * K, 20 * K..21 * K, 40 * K..60 * K, 80 * K..82 * K];
+        assert_eq!(within(all(), 4, 100 * K), all());
+        assert_eq!(within(all(), 2, 100 * K), [20 * K..21 * K, 80 * K..82 * K]);
+        assert_eq!(within(all(), 4, 11 * K), [0..8 * K, 20 * K..21 * K, 80 * K..82 * K]);
+        assert_eq!(within(all(), 4, 1000), []);
     }
 }

@@ -312,7 +312,9 @@ impl Graph {
             let _ = probe.over(&provider.route).bytes(0, TABLE);
         }
         let mut found = Found::ask(&probe, provider.format.as_deref());
-        let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
+        let is_unfetched = probe.blind().is_some_and(Blind::is_unfetched);
+        let is_unknown = found.is_nothing() && !is_unfetched;
+        let unknown = if is_unknown { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set
             && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent))
         {
@@ -329,7 +331,11 @@ impl Graph {
             let message = format!("it is no {format}, as it was said to be");
             found.findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
         }
-        found.findings.extend(probe.blind().map(blind_finding));
+        if is_unfetched {
+            // What seems to be damaged may be what was not fetched.
+            found.findings.clear();
+        }
+        found.findings.extend(probe.blind().map(Blind::finding));
         // Under a table that is in use a format is a leftover: its data area is no more.
         let plain =
             found.tables.is_empty() && found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
@@ -467,30 +473,6 @@ impl Graph {
                 .collect();
             self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
         }
-    }
-}
-
-fn blind_finding(blind: Blind) -> Finding {
-    match blind {
-        Blind::Budget => Finding::new(
-            &finding::BLIND,
-            Severity::Warning,
-            0,
-            "the read budget was spent before everything here was looked at".into(),
-        ),
-        Blind::Unreadable(offset, Errno::Packed) => Finding::new(
-            &finding::BLIND,
-            Severity::Warning,
-            offset,
-            "it is compressed: what lies from here on was not unpacked, and not looked at".into(),
-        )
-        .fix("unpack it, and check what comes out"),
-        Blind::Unreadable(offset, errno) => Finding::new(
-            &finding::BLIND,
-            Severity::Error,
-            offset,
-            format!("cannot be read at byte {offset}: {errno}"),
-        ),
     }
 }
 

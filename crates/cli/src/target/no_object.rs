@@ -57,6 +57,8 @@ impl Spelling {
     }
 }
 
+pub(super) fn bound(_: &Target, _: bool) {}
+
 pub(super) fn fetch_missing(_: &Target) -> Result<bool, Reason> {
     Ok(false)
 }

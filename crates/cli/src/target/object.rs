@@ -7,7 +7,9 @@ use crate::failure::Reason;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use trueline_cloud::{Counts, ErrorClass, Listed, ListedObject, Object, ObjectError};
+use trueline_cloud::{
+    CONTAINER, Counts, DISK, ErrorClass, Listed, ListedObject, Object, ObjectError,
+};
 use trueline_geom::graph::Disk;
 use trueline_host::disk::file::Access;
 
@@ -73,6 +75,7 @@ impl Spelling {
         if self.object.reads_as_asked() {
             other.object.read_as_asked()?;
         }
+        self.object.bounds().into_iter().for_each(|bounds| other.object.bound(bounds));
         others.insert(name.into(), other.clone());
         Ok(other)
     }
@@ -137,6 +140,12 @@ impl Spelling {
     pub(crate) fn error_class(&self) -> Option<&'static str> {
         self.all().iter().find_map(|object| object.object.failure()).map(|e| e.class.name())
     }
+}
+
+/// Has few requests made for each object of `target`, which are containers or not.
+pub(super) fn bound(target: &Target, are_containers: bool) {
+    let bounds = if are_containers { CONTAINER } else { DISK };
+    objects(target).for_each(|object| object.bound(bounds));
 }
 
 /// Fetches what tasting has missed of the objects of `target`; false if it missed nothing.

@@ -15,11 +15,11 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source as Claim, Topology, Trust, Why};
 use trueline_geom::class::zero::Zero;
 use trueline_geom::class::{gpt, mbr};
-use trueline_geom::graph::{Bytes, Disk, Graph};
+use trueline_geom::graph::{Bytes, Disk, Graph, Provider};
 use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::registry::recognises;
+use trueline_geom::registry::{recognises, shows_a_disk};
 use trueline_host::device::Device;
 use trueline_host::disk::file::{self, Access, Medium, Opened};
 use trueline_host::engine::direct::Direct;
@@ -45,14 +45,29 @@ pub(crate) fn open_for(
     if !target.is_simulated() {
         overrides.refuse_model_keys(&format!("open {target}"))?;
     }
+    if overrides.bounded {
+        object::bound(target, false);
+    }
     loop {
         let (opened, _) = disks(target, overrides, access)?;
         let graph = Graph::taste_with(opened, Limits::default(), overrides.keys());
+        if overrides.bounded && holds_a_disk(&graph) {
+            object::bound(target, true);
+        }
         // What is not here of an object is fetched, and the whole is tasted again.
         if !object::fetch_missing(target)? {
             return Ok(graph);
         }
     }
+}
+
+/// True if what was seen so far is a container, whether or not its tables were.
+fn holds_a_disk(graph: &Graph) -> bool {
+    let is_container = |own: &Provider| {
+        let mut names = own.signs.iter().map(|sign| sign.kind.name).chain([own.class]);
+        names.any(shows_a_disk)
+    };
+    graph.providers.iter().any(is_container)
 }
 
 /// The disks of a target and those that they lead to, and the paths of all that names in them may

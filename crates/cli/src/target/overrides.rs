@@ -31,6 +31,8 @@ pub(crate) struct DiskOverrides {
     pub(super) direct: bool,
     /// True if names of other files in an image are followed, where that is allowed.
     pub(super) follow: bool,
+    /// True if few requests are made for an object, and the rest of it is not looked at.
+    pub(super) bounded: bool,
 }
 
 /// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
@@ -59,7 +61,8 @@ impl DiskOverrides {
             facts.retain(|f| f.why != grain.why);
             facts.extend(grain.fact());
         }
-        let (set, follow, options) = (options.set.clone(), options.follow, options.clone());
+        let (follow, bounded) = (options.follow, options.bounded);
+        let (set, options) = (options.set.clone(), options.clone());
         Ok(DiskOverrides {
             sector,
             facts,
@@ -69,6 +72,7 @@ impl DiskOverrides {
             described: false,
             direct: false,
             follow,
+            bounded,
         })
     }
 

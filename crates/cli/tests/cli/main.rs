@@ -48,6 +48,8 @@ mod moving_whole;
 mod object_server;
 #[cfg(feature = "cloud")]
 mod objects;
+#[cfg(feature = "cloud")]
+mod objects_bounded;
 mod part;
 mod parts;
 mod plan;

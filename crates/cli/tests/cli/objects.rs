@@ -12,12 +12,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// A server of the files in `directory`.
-fn served(directory: &Path, faults: Faults) -> Server {
+pub(super) fn served(directory: &Path, faults: Faults) -> Server {
     Server::start(Contents::Directory(directory.to_path_buf()), faults)
 }
 
 /// A run whose S3 is the server.
-fn with_bucket(here: &Path, server: &Server, arguments: &str) -> Ran {
+pub(super) fn with_bucket(here: &Path, server: &Server, arguments: &str) -> Ran {
     let mut program = program(here);
     program
         .args(arguments.split_whitespace())
@@ -27,7 +27,7 @@ fn with_bucket(here: &Path, server: &Server, arguments: &str) -> Ran {
 }
 
 /// Every golden disk, a file each, in `directory`.
-fn lay_all(directory: &Path) {
+pub(super) fn lay_all(directory: &Path) {
     fs::create_dir(directory).expect("a directory");
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks");
     for entry in fs::read_dir(goldens).expect("the golden disks").flatten() {
@@ -49,7 +49,7 @@ fn lay_all(directory: &Path) {
 
 /// Lines by the last part of their targets' names, without what differs between a file and an
 /// object.
-fn by_name(ran: &Ran) -> BTreeMap<String, Value> {
+pub(super) fn by_name(ran: &Ran) -> BTreeMap<String, Value> {
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         let typed = value["target"].as_str().expect("a target").to_owned();
@@ -93,7 +93,7 @@ fn every_golden_disk_is_judged_as_an_object_as_it_is_as_a_file() {
 }
 
 /// Requests, KiB and rounds within which an image is to be checked: a bare disk, and a container.
-const BOUNDS: [[u64; 3]; 2] = [[12, 256, 3], [16, 512, 5]];
+pub(super) const BOUNDS: [[u64; 3]; 2] = [[12, 256, 3], [16, 512, 5]];
 
 /// Partitions of which nothing is known, two or more: some places are looked at in the middle of
 /// each.
@@ -201,13 +201,18 @@ fn a_golden_disk_takes_few_requests() {
 /// Whether an object is a container, and what it took.
 fn cost(here: &Path, server: &Server, name: &str) -> (bool, [u64; 3]) {
     let ran = with_bucket(here, server, &format!("check --jsonl s3://bucket/{name}"));
-    let numbers = ran.stderr.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
-    let numbers: Vec<u64> = numbers.collect();
     let value: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{name}: {e}"));
     let providers = value["providers"].as_array().map_or(&[][..], Vec::as_slice);
     let is_container = providers.iter().any(|own| !own["container"].is_null());
+    (is_container, numbers(&ran.stderr))
+}
+
+/// The most requests, KiB and rounds that an object took, by the note of a run.
+pub(super) fn numbers(said: &str) -> [u64; 3] {
+    let numbers = said.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    let numbers: Vec<u64> = numbers.collect();
     // Each as its mean, with a tenth, and its most.
-    (is_container, [numbers[2], numbers[5], numbers[8]])
+    [numbers[2], numbers[5], numbers[8]]
 }
 
 fn two() -> (Scratch, std::path::PathBuf) {

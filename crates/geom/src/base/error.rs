@@ -24,6 +24,8 @@ pub enum Errno {
     /// Range of an object that is not here yet: it is fetched, and what read it is done again
     /// (EIO).
     Awaited,
+    /// Range of an object that is not fetched, since that would take more than its bounds (EIO).
+    Unfetched,
     /// Operation that the provider lacks, or lacks in the form asked for (EOPNOTSUPP).
     Unsupported,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Errno {
             Errno::Unaligned => "not in whole sectors of the device",
             Errno::Packed => "it is compressed, and was not unpacked as far as that",
             Errno::Awaited => "it was not fetched yet",
+            Errno::Unfetched => "it was not fetched, for that would take more than the bounds",
             Errno::Unsupported => "it cannot do that",
         })
     }

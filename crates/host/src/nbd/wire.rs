@@ -236,7 +236,12 @@ pub mod error {
 pub fn errno(from: Errno) -> u32 {
     match from {
         // A request outside the export never reaches a store, so here the store has become shorter.
-        Errno::Io | Errno::NoDevice | Errno::Range | Errno::Packed | Errno::Awaited => error::EIO,
+        Errno::Io
+        | Errno::NoDevice
+        | Errno::Range
+        | Errno::Packed
+        | Errno::Awaited
+        | Errno::Unfetched => error::EIO,
         Errno::Unaligned => error::EINVAL,
         Errno::ReadOnly => error::EPERM,
         Errno::NoSpace => error::ENOSPC,

@@ -256,6 +256,19 @@ pub(super) enum MapFault {
     Entries,
 }
 
+impl MapFault {
+    /// True for what is not fetched, by the bounds of an object: nothing is wrong with it.
+    pub(super) fn is_unfetched(&self) -> bool {
+        match self {
+            MapFault::Unreadable(_, errno) | MapFault::Block(_, errno) => {
+                *errno == Errno::Unfetched
+            }
+            MapFault::Device(_, fault) | MapFault::Cache(fault) => fault.is_unfetched(),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for MapFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -64,7 +64,8 @@ fn errno(from: error::Errno) -> Errno {
         | error::Errno::NoDevice
         | error::Errno::Range
         | error::Errno::Packed
-        | error::Errno::Awaited => Errno::EIO,
+        | error::Errno::Awaited
+        | error::Errno::Unfetched => Errno::EIO,
         error::Errno::Unaligned => Errno::EINVAL,
         error::Errno::ReadOnly => Errno::EROFS,
         error::Errno::NoSpace => Errno::ENOSPC,

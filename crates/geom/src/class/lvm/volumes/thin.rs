@@ -159,6 +159,8 @@ pub(super) fn findings(
     let finding = |severity, message| Finding::new(&finding::LABEL, severity, 0, message);
     let pool = match pool {
         Ok(pool) => pool,
+        // The volumes say that where they are is not known.
+        Err(why) if why.is_unfetched() => return Vec::new(),
         Err(why) => {
             let message = format!("the metadata of this pool cannot be used: {why}");
             let repair = "repair them on the host that has the pool: lvconvert --repair";
