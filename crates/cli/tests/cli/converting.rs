@@ -18,12 +18,12 @@ const TOOLS: [(&str, &str); 4] = [
     ("fsck.fat", "dosfstools"),
 ];
 
-fn is_here(tool: &str) -> bool {
+pub(super) fn is_here(tool: &str) -> bool {
     ["/sbin", "/usr/sbin", "/usr/bin"].iter().any(|dir| Path::new(dir).join(tool).exists())
 }
 
 /// What a command prints, if it succeeds.
-fn ran(directory: &Path, words: &[&str]) -> String {
+pub(super) fn ran(directory: &Path, words: &[&str]) -> String {
     let out = Command::new(words[0])
         .args(&words[1..])
         .current_dir(directory)

@@ -65,8 +65,16 @@ pub struct Resized {
     pub from: u64,
     /// Logical sector in bytes that it will lie on.
     pub to: u64,
-    /// Its first byte on the disk.
-    pub base: u64,
+    /// Its first byte on the disk, and in the innermost table that it is in.
+    pub starts: [u64; 2],
     /// Bytes of the provider that it is on, when all is done.
     pub length: u64,
+}
+
+impl Resized {
+    /// The first byte that `sectors` of `size` bytes name, if that is where it begins: on the disk
+    /// or, for what a virtual machine has made, on a disk within that.
+    pub fn start(&self, sectors: u64, size: u64) -> Option<u64> {
+        sectors.checked_mul(size).filter(|at| self.starts.contains(at))
+    }
 }

@@ -58,8 +58,8 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
     let number = |value: u64| {
         u32::try_from(value).map_err(|_| Refusal::new("its numbers do not fit", anew()))
     };
-    if boot.partition_offset.get().checked_mul(old) == Some(on.base) {
-        boot.partition_offset = (on.base / on.to).into();
+    if let Some(start) = on.start(boot.partition_offset.get(), old) {
+        boot.partition_offset = (start / on.to).into();
     }
     boot.volume_length = (boot.volume_length.get().saturating_mul(old) / on.to).into();
     boot.fat_offset = number(fat / on.to)?.into();
