@@ -176,10 +176,10 @@ impl Planner<'_> {
         let ends: BTreeMap<u64, u64> = partitions.iter().map(end).collect();
         // A table of places that were refused would be refused once more.
         if let Some(table) = table.as_ref().filter(|_| self.obstacles.len() == refused) {
-            match table
-                .scheme
-                .convert(table, &Tables { aim: &self.aim, length: after, ends: &ends })
-            {
+            let through = Through::new(self.graph, on);
+            let read = |at: u64, out: &mut [u8]| through.read_at(out, at);
+            let tables = Tables { aim: &self.aim, length: after, ends: &ends, read: &read };
+            match table.scheme.convert(table, &tables) {
                 Ok(writes) => {
                     self.writes.extend(writes.into_iter().map(|write| write.shift(base)));
                 }
@@ -188,7 +188,10 @@ impl Planner<'_> {
             self.note_reader(on, table);
         }
         self.require_apart(&partitions);
-        self.require_room(&partitions, written);
+        // A guest lies in a partition that leaves room for it, as it knows itself.
+        if table.is_none_or(|table| !table.scheme.is_guest()) {
+            self.require_room(&partitions, written);
+        }
         for kept in partitions {
             let inner = self.graph.providers[kept.id].table.is_some();
             let length = kept.after.end - kept.after.start;
@@ -203,7 +206,7 @@ impl Planner<'_> {
     /// Notes readers of a table that will not find what they look for: boot code, and machines to
     /// which a partition is a disk.
     fn note_reader(&mut self, on: Id, table: &Table) {
-        if self.aim.universal || table.scheme.is_guest() {
+        if self.aim.universal {
             return;
         }
         let code = self.graph.probe(on).bytes(0, BOOT_CODE).unwrap_or_default();
@@ -215,7 +218,7 @@ impl Planner<'_> {
             );
             self.notes.push((on, note));
         }
-        if on != self.disk {
+        if on != self.disk && !table.scheme.is_guest() {
             let note = format!(
                 "its {} will count sectors of {} bytes: a virtual machine that has it as a disk \
                  needs logical sectors of that size",

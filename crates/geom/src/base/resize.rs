@@ -1,5 +1,6 @@
 //! Sizes of logical sectors before and after a conversion, and the writes of one.
 
+use crate::base::error::Errno;
 use std::collections::BTreeMap;
 
 mod overlay;
@@ -41,6 +42,9 @@ impl Aim {
     }
 }
 
+/// A reader of bytes from a place on.
+pub type ReadAt<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), Errno> + 'a;
+
 /// Facts by which a scheme writes its table anew.
 pub struct Tables<'a> {
     /// Sizes of sectors, before and after.
@@ -49,6 +53,8 @@ pub struct Tables<'a> {
     pub length: u64,
     /// End of each partition in bytes, by its first byte.
     pub ends: &'a BTreeMap<u64, u64>,
+    /// Reader of the bytes of the provider that the table is on.
+    pub read: &'a ReadAt<'a>,
 }
 
 impl Tables<'_> {

@@ -7,6 +7,7 @@ use trueline_geom::base::patch::lay_over;
 use trueline_geom::base::resize::Aim;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
+use trueline_geom::mapping::slices::{Dialect, PartitionType};
 use trueline_geom::registry;
 use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
@@ -147,6 +148,44 @@ fn mbr_of_gpt() -> Vec<u8> {
     mbr(&gpt(&[(64, 64), (128, 104)], 448 * 512, &Sparse::new(512)))
 }
 
+/// An MBR with a slice of that type from sector 64 on, and a label in it: `a` from the start of the
+/// slice, or behind the boot area in a system that wants it there, `b` and `e` of random bytes.
+pub(super) fn bsd(kind: u8) -> Vec<u8> {
+    let mut disk = vec![0; 1 << 20];
+    let slice = &mut disk[446..][..16];
+    slice[4] = kind;
+    slice[8..12].copy_from_slice(&64_u32.to_le_bytes());
+    slice[12..].copy_from_slice(&1923_u32.to_le_bytes());
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let empty = graph(sparse(&disk), 512);
+    let id = empty.find("s1").unwrap();
+    let p = &empty.providers[id];
+    let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
+    let scheme = registry::scheme_named("bsd").unwrap();
+    let new = New { random: [3; 16], medium: Some(1 << 20), ..New::default() };
+    let before = scheme.create(&empty.probe(id), &site, &new).unwrap();
+    let mut after = before.clone();
+    let dialect = before.dialect.unwrap();
+    let first = if dialect == Dialect::FreeBsd { 0 } else { 16 };
+    for (index, start, sectors, fstype) in [(1, first, 400, 7), (2, 416, 267, 1), (5, 688, 800, 7)]
+    {
+        let place = Request { start: Some(start * 512), size: Some(sectors * 512), align: None };
+        let kind = PartitionType::Bsd(dialect, fstype);
+        let wanted =
+            Wanted { kind, place, index: Some(index), label: None, uuid: None, attributes: 0 };
+        after.add(&site, wanted, Rules::Gpart).unwrap();
+    }
+    lay_over(&scheme.render(&before, &after), 0, &mut disk[64 * 512..]);
+    let mut random = Random(13);
+    for (start, sectors) in [(first + 16, 300), (416, 40), (688, 800)] {
+        let from = usize::try_from((64 + start) * 512).unwrap();
+        for byte in &mut disk[from..from + usize::try_from(sectors * 512).unwrap()] {
+            *byte = u8::try_from(random.next(256)).unwrap();
+        }
+    }
+    disk
+}
+
 /// Disks with their graphs' sectors and an aim.
 pub(super) fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
     let small = gpt(&[(48, 1024), (1200, 104), (1304, 200)], 1 << 20, &fat());
@@ -169,6 +208,9 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
         ("a chain", mbr(&[]), TO_LARGE),
         ("a GPT in a GPT", gpt(&host, 2 << 20, &sparse(&guest(48))), TO_LARGE),
         ("both in both", gpt(&host, 2 << 20, &sparse(&roomy)), BOTH),
+        ("a label of FreeBSD", bsd(0xa5), TO_LARGE),
+        ("a label of OpenBSD", bsd(0xa6), TO_LARGE),
+        ("a label of NetBSD", bsd(0xa9), TO_LARGE),
         ("a GPT in an MBR in a GPT", gpt(&host, 2 << 20, &sparse(&mbr_of_gpt())), TO_LARGE),
     ]
 }
