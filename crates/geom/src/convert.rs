@@ -23,6 +23,7 @@ use std::ops::Range;
 
 pub mod owned;
 mod places;
+mod relabel;
 pub mod rewrite;
 
 /// Bytes of an MBR before its entries that a BIOS runs.
@@ -251,8 +252,20 @@ impl Planner<'_> {
             if let Some((class, _)) =
                 p.member.as_ref().filter(|(class, _)| registry::lies_by_sectors(class))
             {
-                let found = format!("the metadata of its {class} are in its last sector");
-                self.refuse(id, Refusal::new(found, "make the set anew on the other sectors"));
+                let own = if id == self.disk { length } else { p.topology.length };
+                let kept = self.kept.get(&id).map(|kept| kept.after.end - kept.after.start);
+                match self.relabel(id, class, kept.unwrap_or(own)) {
+                    Ok(writes) => {
+                        let base = self.place(id);
+                        rewritten.extend((!writes.is_empty()).then_some(id));
+                        self.writes.extend(writes.into_iter().map(|write| write.shift(base)));
+                    }
+                    Err(refusal) => self.refuse(id, refusal),
+                }
+                continue;
+            }
+            if let Err(refusal) = self.require_no_label(id) {
+                self.refuse(id, refusal);
                 continue;
             }
             let own = if id == self.disk { length } else { p.topology.length };

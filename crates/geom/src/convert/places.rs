@@ -136,30 +136,32 @@ impl Planner<'_> {
     }
 
     /// True if nothing in a partition counts from its end that is not written anew: it holds a
-    /// chain, a table, a file system that knows its own length, or nothing that is known and zeros
-    /// at its end.
+    /// chain, a table, metadata of a set, a file system that knows its own length, or nothing that
+    /// is known and zeros at its end.
     fn is_loose(&self, id: Id) -> bool {
         let p = &self.graph.providers[id];
         if is_chain(self.graph, id) {
             return true;
         }
-        let is_free = p.member.is_none();
+        if let Some((class, _)) = &p.member {
+            return registry::relabels_of(class).is_some();
+        }
         if p.signs.is_empty() && p.table.is_none() {
             let length = p.topology.length;
-            return is_free && self.is_zero(id, length.saturating_sub(END)..length);
+            return self.is_zero(id, length.saturating_sub(END)..length);
         }
-        is_free && self.keeps_to_its_size(id)
+        self.keeps_to_its_size(id)
     }
 
     /// True if all that is known on a provider is within the size that it records.
-    fn keeps_to_its_size(&self, id: Id) -> bool {
+    pub(super) fn keeps_to_its_size(&self, id: Id) -> bool {
         self.graph.providers[id].signs.iter().all(|sign| {
             sign.tail.is_none() && sign.size.is_some() && sign.kind.format.keeps_to_its_size()
         })
     }
 
     /// True if those bytes of a provider are zero, as far as they can be read.
-    fn is_zero(&self, id: Id, range: Range<u64>) -> bool {
+    pub(super) fn is_zero(&self, id: Id, range: Range<u64>) -> bool {
         let mut bytes = vec![0; PIECE];
         let mut at = range.start;
         while at < range.end {
@@ -189,7 +191,9 @@ impl Planner<'_> {
     pub(super) fn require_known(&mut self, lengths: [u64; 2]) {
         let disk = &self.graph.providers[self.disk];
         let is_member = disk.member.is_some();
-        if lengths[0] != lengths[1] && (is_member || !self.keeps_to_its_size(self.disk)) {
+        let stays =
+            disk.member.as_ref().is_some_and(|(class, _)| registry::relabels_of(class).is_none());
+        if lengths[0] != lengths[1] && (stays || !self.keeps_to_its_size(self.disk)) {
             let found =
                 "its length is no multiple of the sector, and what is on it counts from its end";
             self.refuse(self.disk, Refusal::new(found, "copy what is on it"));

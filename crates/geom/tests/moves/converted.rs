@@ -20,6 +20,7 @@ use trueline_geom::probe::Limits;
 mod labels;
 mod made;
 mod nested;
+mod sets;
 
 const TO_LARGE: Aim = Aim { from: 512, to: 4096, universal: false };
 const TO_SMALL: Aim = Aim { from: 4096, to: 512, universal: false };
@@ -153,7 +154,7 @@ fn an_interrupted_conversion_goes_on_or_back() {
         let longest = usize::try_from(conversion.before.max(conversion.after)).unwrap();
         let grown = [before.clone(), vec![0; longest - before.len()]].concat();
         let wanted = [after.clone(), vec![0; longest - after.len()]].concat();
-        for _ in 0..200 {
+        for _ in 0..120 {
             let mut rewrite = Rewrite::new([7; 16], &conversion, "words");
             let paper = Medium::steady(vec![0; usize::try_from(rewrite.size().unwrap()).unwrap()]);
             let source = Medium::steady(grown.clone());

@@ -1,5 +1,6 @@
 //! Disks made by hand that are converted: tables, tables in partitions, a FAT.
 
+use super::sets::set;
 use super::{BOTH, TO_LARGE, graph};
 use crate::medium::Random;
 use trueline_geom::base::ondisk::Guid;
@@ -211,6 +212,9 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
         ("a label of FreeBSD", bsd(0xa5), TO_LARGE),
         ("a label of OpenBSD", bsd(0xa6), TO_LARGE),
         ("a label of NetBSD", bsd(0xa9), TO_LARGE),
+        ("a mirror", set("mirror", [512, 512]), TO_LARGE),
+        ("a stripe", set("stripe", [515, 520]), TO_LARGE),
+        ("a concatenation", set("concat", [513, 512]), TO_LARGE),
         ("a GPT in an MBR in a GPT", gpt(&host, 2 << 20, &sparse(&mbr_of_gpt())), TO_LARGE),
     ]
 }
