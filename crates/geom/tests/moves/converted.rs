@@ -17,6 +17,7 @@ use trueline_geom::format::Sign;
 use trueline_geom::graph::{Disk, Graph, Provider};
 use trueline_geom::probe::Limits;
 
+mod exfat;
 mod labels;
 mod made;
 mod nested;
