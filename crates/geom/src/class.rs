@@ -4,6 +4,7 @@
 //! and a golden disk in `tests/disks/`.
 
 use crate::base::finding::{self, Finding, Severity};
+use crate::class::metadata::Relabels;
 use crate::format;
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
@@ -99,6 +100,12 @@ pub trait Class: Sync {
     /// True if its metadata are found by the sectors of a member: in the last.
     fn lies_by_sectors(&self) -> bool {
         false
+    }
+
+    /// Its way of writing the metadata in a member's last sector for other sectors; `None` for a
+    /// class that has none there, or whose sets have to be made anew.
+    fn relabels(&self) -> Option<&'static dyn Relabels> {
+        None
     }
 
     /// True if its geom shows a whole disk, as a guest sees it: what is on that has the names that

@@ -7,30 +7,30 @@
 //! the first of them.
 //!
 //! # Limits
-//! Sectors of 512 and of 4096 bytes; GPT and MBR. A table inside a partition is not converted, but
-//! for the chain of an extended one. Decision 0062 has the rules and what they were compared with.
+//! Sectors of 512 and of 4096 bytes; GPT and MBR, also in partitions of each other, [`DEEPEST`]
+//! deep. Decision 0062 has the rules and what they were compared with.
 
 use crate::base::resize::{Aim, Origin, Resized, Tables, Write};
 use crate::base::store::Store;
-use crate::base::topology::{is_whole, round_down, round_up};
 use crate::format::Inside;
 use crate::graph::provider_store::Through;
 use crate::graph::{Graph, Id};
 use crate::registry;
-use crate::table::{Advice, Refusal};
+use crate::table::{Refusal, Table};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub mod owned;
+mod places;
+mod relabel;
 pub mod rewrite;
 
 /// Bytes of an MBR before its entries that a BIOS runs.
 const BOOT_CODE: usize = 440;
 
-/// Bytes at the end of a partition that are zero if nothing counts from there.
-const END: u64 = 64 << 10;
-/// Bytes that are read at once.
-const PIECE: usize = 64 << 10;
+/// Most tables inside each other.
+const DEEPEST: usize = 8;
 /// Most bytes of known contents that a plan holds.
 const LARGEST: u64 = 128 << 20;
 
@@ -84,25 +84,19 @@ impl Conversion {
 /// made longer. Errors: everything that stands in the way.
 pub fn plan(graph: &Graph, disk: Id, aim: Aim, grows: bool) -> Result<Conversion, Vec<Obstacle>> {
     let before = graph.providers[disk].topology.length;
-    let mut planner =
-        Planner { graph, disk, aim, obstacles: Vec::new(), notes: Vec::new(), writes: Vec::new() };
-    let table = planner.table();
-    let tail = table.as_ref().map_or(0, |table| table.scheme.tail(table, &aim));
-    let (partitions, after) = planner.places(before, tail, grows);
-    let ends: BTreeMap<u64, u64> =
-        partitions.iter().map(|kept| (kept.after.start, kept.after.end)).collect();
-    // A table of places that were refused would be refused once more.
-    if let Some(table) = table.as_ref().filter(|_| planner.obstacles.is_empty()) {
-        match table.scheme.convert(table, &Tables { aim: &aim, length: after, ends: &ends }) {
-            Ok(writes) => planner.writes = writes,
-            Err(refusal) => planner.refuse(disk, refusal),
-        }
-    }
-    planner.require_sense(&partitions, [before, after]);
-    planner.require_room(&partitions);
-    planner.note_boot_code();
-    let rewritten = planner.contents(&ends, after);
-    let Planner { mut writes, notes, obstacles, .. } = planner;
+    let mut planner = Planner {
+        graph,
+        disk,
+        aim,
+        kept: BTreeMap::new(),
+        obstacles: Vec::new(),
+        notes: Vec::new(),
+        writes: Vec::new(),
+    };
+    let after = planner.lay(disk, before, grows, 1);
+    planner.require_known([before, after]);
+    let rewritten = planner.contents(after);
+    let Planner { mut writes, notes, obstacles, kept, .. } = planner;
     writes.sort_by_key(|write| write.at);
     if !obstacles.is_empty() {
         return Err(obstacles);
@@ -112,7 +106,9 @@ pub fn plan(graph: &Graph, disk: Id, aim: Aim, grows: bool) -> Result<Conversion
         let refusal = Refusal::new("what would be written lies over itself", "check the disk");
         return Err(vec![Obstacle { id: disk, refusal }]);
     }
-    let partitions = partitions.into_iter().filter(|kept| !is_chain(graph, kept.id)).collect();
+    let mut partitions: Vec<Kept> =
+        kept.into_values().filter(|kept| !is_chain(graph, kept.id)).collect();
+    partitions.sort_by_key(|kept| (kept.before.start, Reverse(kept.before.end)));
     Ok(Conversion { aim, before, after, partitions, rewritten, writes, notes })
 }
 
@@ -124,6 +120,8 @@ struct Planner<'a> {
     graph: &'a Graph,
     disk: Id,
     aim: Aim,
+    /// Partitions of all tables, those that hold a chain too.
+    kept: BTreeMap<Id, Kept>,
     obstacles: Vec<Obstacle>,
     notes: Vec<(Id, String)>,
     writes: Vec<Write>,
@@ -134,198 +132,106 @@ impl Planner<'_> {
         self.obstacles.push(Obstacle { id, refusal });
     }
 
-    /// The table on the disk; `None` for a disk without one, or with one that stands in the way.
-    fn table(&mut self) -> Option<crate::table::Table> {
-        let disk = &self.graph.providers[self.disk];
-        let (class, _) = disk.table.as_ref()?;
-        let probe = self.graph.probe(self.disk);
-        let table = registry::scheme_of(class).and_then(|scheme| scheme.read(&probe));
-        if table.is_none() {
-            let found = format!("tables of {class} are only read");
-            self.refuse(self.disk, Refusal::new(found, "use the tool of their own system"));
-        }
-        let damage = table.as_ref().map(|table| table.damage.join("; "));
-        if let Some(damage) = damage.filter(|damage| !damage.is_empty()) {
-            let found = format!("its table is damaged: {damage}");
-            self.refuse(self.disk, Refusal::new(found, Advice::Recover));
-            return None;
-        }
-        table
+    /// Its first byte on the disk.
+    fn place(&self, id: Id) -> u64 {
+        let base = self.graph.providers[self.disk].base();
+        self.graph.providers[id].base().saturating_sub(base)
     }
 
-    /// Partitions with their new ends in order of their starts, those that hold a chain too, and
-    /// the length that the disk needs. `tail` bytes stay free at its end.
-    fn places(&mut self, length: u64, tail: u64, grows: bool) -> (Vec<Kept>, u64) {
-        let graph = self.graph;
-        let grid = self.aim.grid();
-        let is_partition = |&id: &Id| {
-            let p = &graph.providers[id];
-            let &[parent] = p.parents.as_slice() else { return false };
-            let of_disk = parent == self.disk
-                || is_chain(graph, parent) && graph.providers[parent].parents == [self.disk];
-            of_disk && !p.is_data_area() && !p.is_set && p.start.is_some()
-        };
-        let mut ids: Vec<Id> = (0..graph.providers.len()).filter(is_partition).collect();
-        if graph.providers[self.disk].table.is_none() {
-            ids.clear();
+    /// The provider whose table a partition is in; that of a logical one has the extended one.
+    fn around(&self, id: Id) -> Option<Id> {
+        let &[parent] = self.graph.providers[id].parents.as_slice() else { return None };
+        if is_chain(self.graph, parent) && !is_chain(self.graph, id) {
+            return self.around(parent);
         }
-        let range = |id: Id| {
-            let p = &graph.providers[id];
-            p.base()..p.base().saturating_add(p.topology.length)
-        };
-        ids.sort_by_key(|&id| (range(id).start, std::cmp::Reverse(range(id).end)));
-        // Bytes that partitions may take as long as the disk is no longer than it has to be.
-        let fixed = round_down(length, grid).saturating_sub(tail);
-        let mut after = if grows { round_up(length, grid).unwrap_or(length) } else { length };
-        if !grows && self.graph.providers[self.disk].table.is_some() {
-            after = round_down(length, grid);
-        }
-        let mut kept = Vec::new();
-        for id in ids {
-            let before = range(id);
-            if !is_whole(before.start, grid) {
-                let found = format!("it begins at byte {}, no multiple of {grid}", before.start);
-                self.refuse(id, Refusal::new(found, Advice::Align));
-                continue;
-            }
-            let up = round_up(before.end, grid).unwrap_or(before.end);
-            let limit = if grows { after.saturating_sub(tail).max(fixed) } else { fixed };
-            let least = before.start.saturating_add(self.needs(id));
-            let end = if up <= limit && (up == before.end || self.is_loose(id)) {
-                up
-            } else if round_down(limit.min(before.end), grid) >= least
-                && self.is_measured(id, round_down(limit.min(before.end), grid)..before.end)
-            {
-                round_down(limit.min(before.end), grid)
-            } else if grows && (up == before.end || self.is_loose(id)) {
-                after = up.saturating_add(tail);
-                up
-            } else {
-                self.refuse(id, unfitting(&before, limit, grid, up == before.end));
-                continue;
-            };
-            kept.push(Kept { id, after: before.start..end, before });
-        }
-        (kept, after)
+        Some(parent)
     }
 
-    /// Bytes that the contents of a partition need from its start on.
-    fn needs(&self, id: Id) -> u64 {
-        let inside = self.graph.providers[id].in_use().filter_map(|sign| sign.size).max();
-        let logical = |inner: &Id| self.graph.providers[*inner].parents == [id];
-        let p = &self.graph.providers[id];
-        let last = (0..self.graph.providers.len())
-            .filter(logical)
-            .filter(|_| is_chain(self.graph, id))
-            .map(|inner| {
-                self.graph.providers[inner].base() + self.graph.providers[inner].topology.length
-            })
-            .max();
-        inside.unwrap_or(0).max(last.map_or(0, |end| end.saturating_sub(p.base())))
-    }
-
-    /// True if nothing in a partition counts from its end: it holds a chain, a file system that
-    /// knows its own length, or nothing that is known and zeros at its end.
-    fn is_loose(&self, id: Id) -> bool {
-        let p = &self.graph.providers[id];
-        if is_chain(self.graph, id) {
-            return true;
-        }
-        let is_free = p.member.is_none() && p.table.is_none();
-        if p.signs.is_empty() {
-            let length = p.topology.length;
-            return is_free && self.is_zero(id, length.saturating_sub(END)..length);
-        }
-        is_free && self.keeps_to_its_size(id)
-    }
-
-    /// True if all that is known on a provider is within the size that it records.
-    fn keeps_to_its_size(&self, id: Id) -> bool {
-        self.graph.providers[id].signs.iter().all(|sign| {
-            sign.tail.is_none() && sign.size.is_some() && sign.kind.format.keeps_to_its_size()
-        })
-    }
-
-    /// True if those bytes of a provider are zero, as far as they can be read.
-    fn is_zero(&self, id: Id, range: Range<u64>) -> bool {
-        let mut bytes = vec![0; PIECE];
-        let mut at = range.start;
-        while at < range.end {
-            let length = usize::try_from(range.end - at).unwrap_or(PIECE).min(PIECE);
-            let read = self.graph.read_at(id, &mut bytes[..length], at);
-            if read.is_err() || bytes[..length].iter().any(|&byte| byte != 0) {
-                return false;
-            }
-            at += length as u64;
-        }
-        true
-    }
-
-    /// True if a partition may lose the bytes `cut` of the disk at its end: what is in it says that
-    /// it is shorter, and they are zero.
-    fn is_measured(&self, id: Id, cut: Range<u64>) -> bool {
-        let p = &self.graph.providers[id];
-        let is_known = p.in_use().next().is_some() && p.member.is_none() && p.table.is_none();
-        let inside = cut.start.saturating_sub(p.base())..cut.end.saturating_sub(p.base());
-        is_chain(self.graph, id)
-            || is_known && self.keeps_to_its_size(id) && self.is_zero(id, inside)
-    }
-
-    /// Refuses a disk that would get another length under what counts from its end, one on which
-    /// nothing is known, and partitions that lie over each other.
-    fn require_sense(&mut self, partitions: &[Kept], lengths: [u64; 2]) {
-        let disk = &self.graph.providers[self.disk];
-        let is_member = disk.member.is_some();
-        if lengths[0] != lengths[1] && (is_member || !self.keeps_to_its_size(self.disk)) {
-            let found =
-                "its length is no multiple of the sector, and what is on it counts from its end";
-            self.refuse(self.disk, Refusal::new(found, "copy what is on it"));
-        }
-        if disk.table.is_none() && disk.signs.is_empty() && !is_member {
-            self.refuse(self.disk, Refusal::new("nothing on it is recognised", ""));
-        }
-        let leaves: Vec<&Kept> =
-            partitions.iter().filter(|kept| !is_chain(self.graph, kept.id)).collect();
-        for pair in leaves.windows(2) {
-            if pair[1].before.start < pair[0].before.end.max(pair[0].after.end) {
-                let found = "it lies over the partition before it";
-                self.refuse(pair[1].id, Refusal::new(found, "mend the table first"));
+    /// True if it is the disk, or a partition of it without a set or a format's data in between.
+    fn is_plain(&self, id: Id) -> bool {
+        let mut at = id;
+        loop {
+            let p = &self.graph.providers[at];
+            match p.parents.as_slice() {
+                _ if at == self.disk => return true,
+                &[parent] if !p.is_set && !p.is_data_area() && !p.is_contents => at = parent,
+                _ => return false,
             }
         }
     }
 
-    /// Refuses partitions over the places of the new table.
-    fn require_room(&mut self, partitions: &[Kept]) {
-        for kept in partitions.iter().filter(|kept| !is_chain(self.graph, kept.id)) {
-            // What it gives up or gets at its end is no place of its contents.
-            let end = kept.before.end.min(kept.after.end);
-            let over = |write: &&Write| write.at < end && kept.before.start < write.end();
-            let Some(write) = self.writes.iter().find(over) else { continue };
-            let found = format!(
-                "its bytes from {} are where the {} would be",
-                kept.after.start, write.what
-            );
-            let advice = format!("move it first, to byte {} or further", write.end());
-            self.refuse(kept.id, Refusal::new(found, advice));
+    /// Adds the writes of the table on `on`, which will have `length` bytes, and of those in its
+    /// partitions. Returns the length that `on` needs; with `grows` it may be longer.
+    fn lay(&mut self, on: Id, length: u64, grows: bool, depth: usize) -> u64 {
+        if depth > DEEPEST {
+            let found = format!("it lies in {DEEPEST} other tables");
+            self.refuse(on, Refusal::new(found, "copy what is in it"));
+            return length;
         }
+        let (refused, written) = (self.obstacles.len(), self.writes.len());
+        let table = self.table(on);
+        let tail = table.as_ref().map_or(0, |table| table.scheme.tail(table, &self.aim));
+        let (partitions, after) = self.places(on, length, tail, grows);
+        let base = self.place(on);
+        let end = |kept: &Kept| (kept.after.start - base, kept.after.end.saturating_sub(base));
+        let ends: BTreeMap<u64, u64> = partitions.iter().map(end).collect();
+        // A table of places that were refused would be refused once more.
+        if let Some(table) = table.as_ref().filter(|_| self.obstacles.len() == refused) {
+            let through = Through::new(self.graph, on);
+            let read = |at: u64, out: &mut [u8]| through.read_at(out, at);
+            let tables = Tables { aim: &self.aim, length: after, ends: &ends, read: &read };
+            match table.scheme.convert(table, &tables) {
+                Ok(writes) => {
+                    self.writes.extend(writes.into_iter().map(|write| write.shift(base)));
+                }
+                Err(refusal) => self.refuse(on, refusal),
+            }
+            self.note_reader(on, table);
+        }
+        self.require_apart(&partitions);
+        // A guest lies in a partition that leaves room for it, as it knows itself.
+        if table.is_none_or(|table| !table.scheme.is_guest()) {
+            self.require_room(&partitions, written);
+        }
+        for kept in partitions {
+            let inner = self.graph.providers[kept.id].table.is_some();
+            let length = kept.after.end - kept.after.start;
+            if inner && !is_chain(self.graph, kept.id) {
+                self.lay(kept.id, length, false, depth + 1);
+            }
+            self.kept.insert(kept.id, kept);
+        }
+        after
     }
 
-    /// Notes boot code that will not find its sectors.
-    fn note_boot_code(&mut self) {
-        let code = self.graph.probe(self.disk).bytes(0, BOOT_CODE).unwrap_or_default();
-        let has_table = self.graph.providers[self.disk].table.is_some();
-        if !self.aim.universal && has_table && code.iter().any(|&byte| byte != 0) {
+    /// Notes readers of a table that will not find what they look for: boot code, and machines to
+    /// which a partition is a disk.
+    fn note_reader(&mut self, on: Id, table: &Table) {
+        if self.aim.universal {
+            return;
+        }
+        let code = self.graph.probe(on).bytes(0, BOOT_CODE).unwrap_or_default();
+        if code.iter().any(|&byte| byte != 0) {
             let note = format!(
                 "the boot code in its first sector finds its next stage by sectors of {} bytes: \
                  install the boot loader anew",
                 self.aim.from
             );
-            self.notes.push((self.disk, note));
+            self.notes.push((on, note));
+        }
+        if on != self.disk && !table.scheme.is_guest() {
+            let note = format!(
+                "its {} will count sectors of {} bytes: a virtual machine that has it as a disk \
+                 needs logical sectors of that size",
+                table.scheme, self.aim.to
+            );
+            self.notes.push((on, note));
         }
     }
 
-    /// Adds the writes of all contents, and returns the providers that have any.
-    fn contents(&mut self, ends: &BTreeMap<u64, u64>, length: u64) -> Vec<Id> {
+    /// Adds the writes of all contents, and returns the providers that have any. The disk will have
+    /// `length` bytes.
+    fn contents(&mut self, length: u64) -> Vec<Id> {
         let graph = self.graph;
         let mut rewritten = Vec::new();
         let mut held = 0_u64;
@@ -337,9 +243,8 @@ impl Planner<'_> {
         }
         for id in (0..graph.providers.len()).filter(|&id| on[id]) {
             let p = &graph.providers[id];
-            let inner = p.table.as_ref().filter(|_| id != self.disk && !is_chain(graph, id));
-            if let Some((class, _)) = inner {
-                let found = format!("a table of {class} inside a partition");
+            if let Some((class, _)) = p.table.as_ref().filter(|_| !self.is_plain(id)) {
+                let found = format!("a table of {class} inside a set, or in a format's data");
                 let advice = "copy what is in it onto a disk of the other sectors";
                 self.refuse(id, Refusal::new(found, advice));
                 continue;
@@ -347,16 +252,30 @@ impl Planner<'_> {
             if let Some((class, _)) =
                 p.member.as_ref().filter(|(class, _)| registry::lies_by_sectors(class))
             {
-                let found = format!("the metadata of its {class} are in its last sector");
-                self.refuse(id, Refusal::new(found, "make the set anew on the other sectors"));
+                let own = if id == self.disk { length } else { p.topology.length };
+                let kept = self.kept.get(&id).map(|kept| kept.after.end - kept.after.start);
+                match self.relabel(id, class, kept.unwrap_or(own)) {
+                    Ok(writes) => {
+                        let base = self.place(id);
+                        rewritten.extend((!writes.is_empty()).then_some(id));
+                        self.writes.extend(writes.into_iter().map(|write| write.shift(base)));
+                    }
+                    Err(refusal) => self.refuse(id, refusal),
+                }
+                continue;
+            }
+            if let Err(refusal) = self.require_no_label(id) {
+                self.refuse(id, refusal);
                 continue;
             }
             let own = if id == self.disk { length } else { p.topology.length };
+            let kept = self.kept.get(&id).map(|kept| kept.after.end - kept.after.start);
+            let within = self.around(id).map_or(0, |outer| graph.providers[outer].base());
             let resized = Resized {
                 from: self.aim.from,
                 to: self.aim.grid(),
-                base: p.base(),
-                length: ends.get(&p.base()).map_or(own, |end| end.saturating_sub(p.base())),
+                starts: [p.base(), p.base().saturating_sub(within)],
+                length: kept.unwrap_or(own),
             };
             if let Some(sign) = p.in_use().find(|sign| sign.inside == Inside::Container) {
                 let found = format!("{}: its bytes are a container's", sign.kind);
@@ -377,9 +296,10 @@ impl Planner<'_> {
                         self.refuse(id, Refusal::new(found, "copy its files"));
                     }
                     Ok(writes) => {
+                        let base = self.place(id);
                         held = held.saturating_add(known(&writes));
                         rewritten.push(id);
-                        self.writes.extend(writes.into_iter().map(|write| write.shift(p.base())));
+                        self.writes.extend(writes.into_iter().map(|write| write.shift(base)));
                     }
                     Err(refusal) => {
                         let found = format!("{}: {}", sign.kind, refusal.found);
@@ -403,22 +323,4 @@ fn known(writes: &[Write]) -> u64 {
         Origin::Copied(..) => 0,
     };
     writes.iter().map(bytes).fold(0, u64::saturating_add)
-}
-
-/// The refusal of a partition that ends where it cannot, on a disk whose length stays.
-fn unfitting(before: &Range<u64>, limit: u64, grid: u64, is_whole: bool) -> Refusal {
-    let end = before.end;
-    let found = match is_whole {
-        true => format!("it ends at byte {end}, and the table needs what lies behind {limit}"),
-        false => format!(
-            "it ends at byte {end}, no multiple of {grid}, and what is in it counts from there, \
-             or has no room"
-        ),
-    };
-    let advice = format!(
-        "make what is in it, and the partition, end at byte {} or before; or convert an \
-         image, which may get longer",
-        round_down(limit.min(end), grid)
-    );
-    Refusal::new(found, advice)
 }

@@ -4,6 +4,7 @@
 //! A new one is a file in `class/` or `format/`, its `mod` line, its line here, and a golden disk.
 //! A format that is only to be known by its magic is a line in `format/by_magic.rs`.
 
+use crate::class::metadata::Relabels;
 use crate::class::{self, Class, Taste};
 use crate::format::{self, Format, FormatKind, Sign};
 use crate::probe::Probe;
@@ -131,6 +132,12 @@ pub fn shows_a_disk(class: &str) -> bool {
 /// True if metadata of the class called `class` are found by the sectors of a member.
 pub fn lies_by_sectors(class: &str) -> bool {
     CLASSES.iter().any(|known| known.name() == class && known.lies_by_sectors())
+}
+
+/// The way in which the class called `class` writes its metadata for sectors of another size;
+/// `None` for one whose sets have to be made anew.
+pub fn relabels_of(class: &str) -> Option<&'static dyn Relabels> {
+    CLASSES.iter().find(|known| known.name() == class)?.relabels()
 }
 
 /// The scheme called `name` in any case; `None` for an unknown one. Linux's tools call an MBR

@@ -18,12 +18,12 @@ const TOOLS: [(&str, &str); 4] = [
     ("fsck.fat", "dosfstools"),
 ];
 
-fn is_here(tool: &str) -> bool {
+pub(super) fn is_here(tool: &str) -> bool {
     ["/sbin", "/usr/sbin", "/usr/bin"].iter().any(|dir| Path::new(dir).join(tool).exists())
 }
 
 /// What a command prints, if it succeeds.
-fn ran(directory: &Path, words: &[&str]) -> String {
+pub(super) fn ran(directory: &Path, words: &[&str]) -> String {
     let out = Command::new(words[0])
         .args(&words[1..])
         .current_dir(directory)
@@ -338,4 +338,39 @@ fn a_killed_conversion_goes_on_or_back() {
     }
     // Timing decides how often it is cut, and nothing else.
     println!("{half} of 24 were cut with a journal");
+}
+
+/// A volume whose FAT is where the boot regions of larger sectors go, and one whose clusters begin
+/// too early.
+#[test]
+fn a_fat_of_exfat_makes_room_for_boot_regions() {
+    for tool in ["mkfs.exfat", "fsck.exfat"] {
+        if !is_here(tool) {
+            return skip(&format!("{tool} is not here: apt-get install exfatprogs"));
+        }
+    }
+    let scratch = scratch();
+    let directory = scratch.path();
+    let made = |options: &str| {
+        let _ = fs::remove_file(directory.join("disk.img"));
+        zeroes(directory, "disk.img", 64 << 20);
+        let mut words = vec!["mkfs.exfat"];
+        words.extend(options.split_whitespace());
+        words.push("disk.img");
+        ran(directory, &words);
+    };
+    let to = "convert --logical 512 --sector-size 4096 disk.img";
+    made("-L volume -b 64K -c 32K");
+    let before = fs::read(directory.join("disk.img")).expect("an image");
+    done(directory, to);
+    ran(directory, &["fsck.exfat", "-n", "disk.img"]);
+    let after = fs::read(directory.join("disk.img")).expect("an image");
+    assert_eq!(after[80..84], 24_u32.to_le_bytes());
+    assert!(before[128 << 10..] == after[128 << 10..]);
+    done(directory, "convert --logical 4096 --sector-size 512 disk.img");
+    ran(directory, &["fsck.exfat", "-n", "disk.img"]);
+    made("-b 64K -c 4K");
+    let message = refused(directory, to);
+    let wanted = "its FAT would begin at byte 98304 and take 65536, and its clusters begin at byte";
+    assert!(message.contains(wanted), "{message}");
 }

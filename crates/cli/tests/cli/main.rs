@@ -10,6 +10,7 @@ mod browser;
 mod container_files;
 mod containers;
 mod converting;
+mod converting_within;
 mod counters;
 mod counters_shown;
 mod cures;

@@ -1,5 +1,6 @@
 //! Sizes of logical sectors before and after a conversion, and the writes of one.
 
+use crate::base::error::Errno;
 use std::collections::BTreeMap;
 
 mod overlay;
@@ -41,6 +42,9 @@ impl Aim {
     }
 }
 
+/// A reader of bytes from a place on.
+pub type ReadAt<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), Errno> + 'a;
+
 /// Facts by which a scheme writes its table anew.
 pub struct Tables<'a> {
     /// Sizes of sectors, before and after.
@@ -49,6 +53,8 @@ pub struct Tables<'a> {
     pub length: u64,
     /// End of each partition in bytes, by its first byte.
     pub ends: &'a BTreeMap<u64, u64>,
+    /// Reader of the bytes of the provider that the table is on.
+    pub read: &'a ReadAt<'a>,
 }
 
 impl Tables<'_> {
@@ -65,8 +71,16 @@ pub struct Resized {
     pub from: u64,
     /// Logical sector in bytes that it will lie on.
     pub to: u64,
-    /// Its first byte on the disk.
-    pub base: u64,
+    /// Its first byte on the disk, and in the innermost table that it is in.
+    pub starts: [u64; 2],
     /// Bytes of the provider that it is on, when all is done.
     pub length: u64,
+}
+
+impl Resized {
+    /// The first byte that `sectors` of `size` bytes name, if that is where it begins: on the disk
+    /// or, for what a virtual machine has made, on a disk within that.
+    pub fn start(&self, sectors: u64, size: u64) -> Option<u64> {
+        sectors.checked_mul(size).filter(|at| self.starts.contains(at))
+    }
 }

@@ -38,6 +38,7 @@ use label::{Label, Part};
 use std::ops::Range;
 use std::sync::Arc;
 
+mod convert;
 mod create;
 mod label;
 mod raw;

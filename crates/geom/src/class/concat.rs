@@ -12,7 +12,7 @@
 //! # Sources
 //! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
 
-use super::metadata::{self, Field, Label, Labelled, number, text};
+use super::metadata::{self, Field, Label, Labelled, Relabel, Relabelled, Relabels, number, text};
 use super::{Claim, Class, Member, Taste};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::Topology;
@@ -53,6 +53,10 @@ impl Class for Concat {
         true
     }
 
+    fn relabels(&self) -> Option<&'static dyn Relabels> {
+        Some(&Concat)
+    }
+
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
         else {
@@ -64,6 +68,27 @@ impl Class for Concat {
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let name = members.first()?.provider.clone();
         Some(Arc::new(Linear::new(name, members.iter().map(|m| m.length))?))
+    }
+}
+
+impl Relabels for Concat {
+    /// The length before the metadata is where the next member begins, so only that of the last one
+    /// can be another.
+    fn relabel(&self, last: &[u8], on: Relabel) -> Result<Relabelled, Refusal> {
+        let mut md: Metadata = metadata::read(last, MAGIC)?;
+        let data = on.shares();
+        let is_last = md.md_no.get().checked_add(1) == Some(md.md_all.get());
+        if data[0] != data[1] && !is_last {
+            let found = format!(
+                "the next member's data begin {} bytes after its own, and would begin {}",
+                data[0], data[1]
+            );
+            return Err(Refusal::new(found, "make the set anew on the other sectors"));
+        }
+        if md.md_version.get() >= 4 {
+            md.md_provsize = on.after.into();
+        }
+        Ok(Relabelled { metadata: metadata::sector_of(&md, 512), data })
     }
 }
 

@@ -56,6 +56,42 @@ pub struct Labelled {
     pub member: Member,
 }
 
+/// Member that is to have sectors of another size. All numbers are bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Relabel {
+    /// Logical sector that it has now.
+    pub from: u64,
+    /// Logical sector that it will have.
+    pub to: u64,
+    /// Length that it has now.
+    pub before: u64,
+    /// Length that it will have.
+    pub after: u64,
+}
+
+impl Relabel {
+    /// Bytes before the metadata, now and then.
+    pub(super) fn shares(&self) -> [u64; 2] {
+        [self.before.saturating_sub(self.from), self.after.saturating_sub(self.to)]
+    }
+}
+
+/// Metadata of a member for its new sectors.
+#[derive(Clone, Debug)]
+pub struct Relabelled {
+    /// First bytes of its new last sector, 512 of them.
+    pub metadata: Vec<u8>,
+    /// Bytes of it that the set uses, before and after.
+    pub data: [u64; 2],
+}
+
+/// Class whose members can have sectors of another size.
+pub trait Relabels: Sync {
+    /// The metadata of a member for its new sectors, made of its last sector. Refused where the
+    /// bytes of the set would lie elsewhere.
+    fn relabel(&self, last: &[u8], on: Relabel) -> Result<Relabelled, Refusal>;
+}
+
 /// Longest name in bytes; GEOM wants a zero after it.
 const NAME: usize = 15;
 

@@ -15,7 +15,9 @@
 //! # Sources
 //! FreeBSD `sys/geom/mirror/g_mirror.h`.
 
-use super::metadata::{self, Field, Label, Labelled, Value, number, text};
+use super::metadata::{
+    self, Field, Label, Labelled, Relabel, Relabelled, Relabels, Value, number, text,
+};
 use super::{Claim, Class, Member, Taste};
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{self, on_disk};
@@ -73,6 +75,10 @@ impl Class for Mirror {
         true
     }
 
+    fn relabels(&self) -> Option<&'static dyn Relabels> {
+        Some(&Mirror)
+    }
+
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
         else {
@@ -99,6 +105,26 @@ impl Class for Mirror {
         let first = members.first()?;
         let here = Raid1::new(first.provider.clone(), length, members.len())?;
         Some(Arc::new(here.among(first.count)))
+    }
+}
+
+impl Relabels for Mirror {
+    /// The set becomes shorter by less than a sector where its length is none of whole ones, by the
+    /// same number for every member.
+    fn relabel(&self, last: &[u8], on: Relabel) -> Result<Relabelled, Refusal> {
+        let mut md: Metadata = metadata::read(last, MAGIC)?;
+        let sector = u32::try_from(on.to).unwrap_or(u32::MAX);
+        let before = md.md_mediasize.get();
+        let after = round_down(before, on.to);
+        let [_, share] = on.shares();
+        if after > share || after == 0 {
+            let found = format!("its set takes {after} bytes, and {share} are before its metadata");
+            return Err(Refusal::new(found, "make the set anew on the other sectors"));
+        }
+        (md.md_mediasize, md.md_sectorsize) = (after.into(), sector.into());
+        md.md_provsize = on.after.into();
+        md.md_hash = md.sum();
+        Ok(Relabelled { metadata: metadata::sector_of(&md, 512), data: [before, after] })
     }
 }
 

@@ -15,7 +15,7 @@
 //! # Sources
 //! FreeBSD `sys/geom/stripe/g_stripe.h`, `g_stripe.c`.
 
-use super::metadata::{self, Field, Label, Labelled, number, text};
+use super::metadata::{self, Field, Label, Labelled, Relabel, Relabelled, Relabels, number, text};
 use super::{Claim, Class, Member, Taste};
 use crate::base::ondisk::{self, on_disk};
 use crate::base::topology::{Source, Topology, is_whole, round_down};
@@ -57,6 +57,10 @@ impl Class for Stripe {
         true
     }
 
+    fn relabels(&self) -> Option<&'static dyn Relabels> {
+        Some(&Stripe)
+    }
+
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at))
         else {
@@ -72,6 +76,26 @@ impl Class for Stripe {
         }
         let share = members.iter().map(|m| round_down(m.length, m.chunk)).min()?;
         Some(Arc::new(Raid0::new(first.provider.clone(), first.chunk, members.len(), share)?))
+    }
+}
+
+impl Relabels for Stripe {
+    /// Every member has to give as many whole chunks as before.
+    fn relabel(&self, last: &[u8], on: Relabel) -> Result<Relabelled, Refusal> {
+        let mut md: Metadata = metadata::read(last, MAGIC)?;
+        let chunk = u64::from(md.md_stripesize.get());
+        let data = on.shares().map(|share| round_down(share, chunk.max(1)));
+        if chunk < on.to || data[0] != data[1] {
+            let found = format!(
+                "its set takes {} bytes of it in chunks of {chunk}, and {} would be left",
+                data[0], data[1]
+            );
+            return Err(Refusal::new(found, "make the set anew on the other sectors"));
+        }
+        if md.md_version.get() >= 3 {
+            md.md_provsize = on.after.into();
+        }
+        Ok(Relabelled { metadata: metadata::sector_of(&md, 512), data })
     }
 }
 

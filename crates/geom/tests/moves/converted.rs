@@ -2,13 +2,12 @@
 //! conversion in place is interrupted at any write.
 
 use crate::medium::{Medium, Random};
+use made::{bytes, cases, fat, gpt, sparse};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use trueline_geom::base::finding;
-use trueline_geom::base::ondisk::Guid;
-use trueline_geom::base::patch::lay_over;
 use trueline_geom::base::resize::Aim;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
@@ -17,9 +16,12 @@ use trueline_geom::convert::{Conversion, plan};
 use trueline_geom::format::Sign;
 use trueline_geom::graph::{Disk, Graph, Provider};
 use trueline_geom::probe::Limits;
-use trueline_geom::registry;
-use trueline_geom::table::scheme::{New, TableSite};
-use trueline_geom::table::{Request, Rules, Wanted};
+
+mod exfat;
+mod labels;
+mod made;
+mod nested;
+mod sets;
 
 const TO_LARGE: Aim = Aim { from: 512, to: 4096, universal: false };
 const TO_SMALL: Aim = Aim { from: 4096, to: 512, universal: false };
@@ -139,156 +141,6 @@ fn golden_disks_are_the_same_on_other_sectors() {
     );
 }
 
-/// A GPT with partitions at these sectors, of which the first holds `inside`.
-fn gpt(parts: &[(u64, u64)], length: u64, inside: &Sparse) -> Vec<u8> {
-    let mut disk = vec![0; usize::try_from(length).unwrap()];
-    let scheme = registry::scheme_named("gpt").unwrap();
-    let empty = graph(Sparse::new(length), 512);
-    let topology = Topology::new(512, length);
-    let site = TableSite { topology: &topology, base: 0, kind: None };
-    let new = New { random: *b"one disk of many", ..New::default() };
-    let before = scheme.create(&empty.probe(0), &site, &new).unwrap();
-    let mut after = before.clone();
-    for &(start, sectors) in parts {
-        let place = Request { start: Some(start * 512), size: Some(sectors * 512), align: None };
-        let kind = scheme.kind("linux-data").unwrap();
-        let uuid = Some(Guid([u8::try_from(start % 251).unwrap(); 16]));
-        let wanted = Wanted { kind, place, index: None, label: None, uuid, attributes: 0 };
-        after.add(&site, wanted, Rules::Gpart).unwrap();
-    }
-    lay_over(&scheme.render(&before, &after), 0, &mut disk);
-    let mut random = Random(9);
-    for &(start, sectors) in &parts[1..] {
-        let from = usize::try_from(start * 512).unwrap();
-        // What ends within a larger sector has zeros at its end, so that nothing counts from there.
-        let full = if sectors % 8 == 0 { sectors } else { sectors - 140 };
-        for byte in &mut disk[from..from + usize::try_from(full * 512).unwrap()] {
-            *byte = u8::try_from(random.next(256)).unwrap();
-        }
-    }
-    let first = usize::try_from(parts[0].0 * 512).unwrap();
-    for (at, bytes) in inside.runs() {
-        let at = first + usize::try_from(at).unwrap();
-        disk[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-    disk
-}
-
-/// A FAT12 of clusters that are one sector, with a directory, a long file in two parts, and others.
-fn fat() -> Sparse {
-    let mut disk = Sparse::new(512 << 10);
-    let mut boot = vec![0; 512];
-    boot[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
-    boot[3..11].copy_from_slice(b"trueline");
-    // 512 bytes a sector and a cluster, 1 reserved, 2 FATs of 3, 64 entries, 1024 sectors.
-    boot[11..24].copy_from_slice(&[0, 2, 1, 1, 0, 2, 64, 0, 0, 4, 0xf8, 3, 0]);
-    boot[38] = 0x29;
-    boot[54..62].copy_from_slice(b"FAT12   ");
-    boot[510..].copy_from_slice(&[0x55, 0xaa]);
-    disk.put(0, &boot);
-    // Clusters: 2 is the directory, 3 to 12 and 20 to 29 a file, 13 another, in that.
-    let mut next = [0_u16; 1016];
-    (next[0], next[1], next[2]) = (0xff8, 0xfff, 0xfff);
-    for n in (3..12).chain(20..29) {
-        next[usize::from(n)] = n + 1;
-    }
-    (next[12], next[29], next[13]) = (20, 0xfff, 0xfff);
-    let mut table = Vec::new();
-    for pair in next.chunks(2) {
-        let both = u32::from(pair[0]) | u32::from(pair[1]) << 12;
-        table.extend(&both.to_le_bytes()[..3]);
-    }
-    table.resize(3 * 512, 0);
-    disk.put(512, &table);
-    disk.put(4 * 512, &table);
-    let entry = |name: &[u8; 11], attributes: u8, first: u16, length: u32| {
-        let mut entry = [0; 32];
-        entry[..11].copy_from_slice(name);
-        entry[11] = attributes;
-        entry[22..26].copy_from_slice(&[1, 2, 3, 4]);
-        entry[26..28].copy_from_slice(&first.to_le_bytes());
-        entry[28..].copy_from_slice(&length.to_le_bytes());
-        entry
-    };
-    let root = [
-        entry(b"LABEL      ", 8, 0, 0),
-        entry(b"FOLDER     ", 16, 2, 0),
-        entry(b"LONG    BIN", 0x20, 3, 10_000),
-        entry(b"EMPTY      ", 0x20, 0, 0),
-    ];
-    disk.put(7 * 512, &root.concat());
-    let data = 11 * 512;
-    let folder = [
-        entry(b".          ", 16, 2, 0),
-        entry(b"..         ", 16, 0, 0),
-        entry(b"IN      TXT", 0x21, 13, 5),
-    ];
-    disk.put(data, &folder.concat());
-    for cluster in (3..13_u64).chain(20..30) {
-        let byte = u8::try_from(cluster).unwrap();
-        disk.put(data + (cluster - 2) * 512, &[byte; 512]);
-    }
-    disk.put(data + 11 * 512, b"words and more");
-    disk
-}
-
-/// An MBR with a primary partition and two logical ones, and numbers in all of them.
-fn mbr() -> Vec<u8> {
-    let mut disk = vec![0; 1 << 20];
-    let mut table = |at: usize, entries: &[(u8, u32, u32)]| {
-        for (n, &(kind, start, sectors)) in entries.iter().enumerate() {
-            let slot = &mut disk[at * 512 + 446 + 16 * n..][..16];
-            slot[4] = kind;
-            slot[8..12].copy_from_slice(&start.to_le_bytes());
-            slot[12..].copy_from_slice(&sectors.to_le_bytes());
-        }
-        disk[at * 512 + 510..][..2].copy_from_slice(&[0x55, 0xaa]);
-    };
-    // Links count from the extended partition, data from their own EBR.
-    table(0, &[(0x83, 64, 64), (0x0f, 256, 768)]);
-    table(256, &[(0x83, 64, 128), (0x05, 256, 512)]);
-    table(512, &[(0x83, 64, 448)]);
-    let mut random = Random(11);
-    for (from, sectors) in [(64, 64), (320, 128), (576, 448)] {
-        for byte in &mut disk[from * 512..(from + sectors) * 512] {
-            *byte = u8::try_from(random.next(256)).unwrap();
-        }
-    }
-    disk
-}
-
-/// Disks with their graphs' sectors and an aim.
-fn cases() -> Vec<(&'static str, Vec<u8>, Aim)> {
-    let small = gpt(&[(48, 1024), (1200, 104), (1304, 200)], 1 << 20, &fat());
-    // The last partition ends where a backup table of larger sectors begins.
-    let full = gpt(&[(64, 1024), (1088, 930)], (1 << 20) + 512 * 7, &fat());
-    let universal = gpt(&[(80, 1024), (1200, 104)], 1 << 20, &fat());
-    let mut bare = vec![0; 512 << 10];
-    fat().runs().for_each(|(at, bytes)| {
-        let at = usize::try_from(at).unwrap();
-        bare[at..at + bytes.len()].copy_from_slice(bytes);
-    });
-    vec![
-        ("GPT", small, TO_LARGE),
-        ("a full GPT", full, TO_LARGE),
-        ("both", universal, BOTH),
-        ("a bare FAT", bare, TO_LARGE),
-        ("a chain", mbr(), TO_LARGE),
-    ]
-}
-
-fn sparse(disk: &[u8]) -> Sparse {
-    let mut sparse = Sparse::new(disk.len() as u64);
-    sparse.put(0, disk);
-    sparse
-}
-
-fn bytes(disk: &Sparse) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(disk.length()).unwrap()];
-    disk.read_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
 /// A conversion in place that loses power, or is killed, at any write, forward and back.
 #[test]
 fn an_interrupted_conversion_goes_on_or_back() {
@@ -303,7 +155,7 @@ fn an_interrupted_conversion_goes_on_or_back() {
         let longest = usize::try_from(conversion.before.max(conversion.after)).unwrap();
         let grown = [before.clone(), vec![0; longest - before.len()]].concat();
         let wanted = [after.clone(), vec![0; longest - after.len()]].concat();
-        for _ in 0..200 {
+        for _ in 0..120 {
             let mut rewrite = Rewrite::new([7; 16], &conversion, "words");
             let paper = Medium::steady(vec![0; usize::try_from(rewrite.size().unwrap()).unwrap()]);
             let source = Medium::steady(grown.clone());

@@ -53,9 +53,16 @@ pub(super) fn plan(target: &WriteTarget, conversion: &Conversion) -> io::Result<
 
 /// The contents of a partition and what becomes of them, in words.
 fn contents(target: &WriteTarget, conversion: &Conversion, kept: &Kept) -> String {
-    let kinds: Vec<&str> =
-        target.graph.providers[kept.id].in_use().map(|sign| sign.kind.name).collect();
-    let kinds = if kinds.is_empty() { "none known".into() } else { kinds.join(", ") };
+    let p = &target.graph.providers[kept.id];
+    if let Some((class, _)) = &p.table {
+        return format!("{class} table, adapted");
+    }
+    let kinds: Vec<&str> = p.in_use().map(|sign| sign.kind.name).collect();
+    let kinds = match (&p.member, kinds.is_empty()) {
+        (_, false) => kinds.join(", "),
+        (Some((_, member)), true) => format!("in {}", escape::plain(&member.provider)),
+        (None, true) => "none known".into(),
+    };
     let becomes =
         match (conversion.rewritten.contains(&kept.id), kept.before.end.cmp(&kept.after.end)) {
             (true, _) => ", adapted",

@@ -77,6 +77,7 @@ impl NewLabel {
         let mut slots: Vec<Slot> = (0..self.count).map(|_| Slot::Clear).collect();
         (slots[C], slots[D]) = (c, d);
         let head = Head {
+            sector: None,
             tracks: Some((self.geometry.sectors, self.geometry.heads)),
             uid: self.uid,
             bounds: wide.then(|| (start, cut(start.saturating_add(own)))),

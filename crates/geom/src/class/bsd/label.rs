@@ -70,6 +70,8 @@ pub(super) struct Label {
     pub at: u64,
     pub sector: u64,
     pub tracks: (u32, u32),
+    /// Sectors of the disk or the slice.
+    pub total: u64,
     pub version: u16,
     /// Identity of the disk, by OpenBSD.
     pub uid: [u8; 8],
@@ -162,11 +164,13 @@ fn decode<O: ByteOrder>(at: u64, raw: &[u8], big: bool) -> Option<Result<Label, 
         ..(high(d.d_bendh) | u64::from(d.d_bend.get()));
     let stored = d.d_checksum.get();
     let tracks = (d.d_nsectors.get(), d.d_ntracks.get());
+    let total = high(d.d_secperunith) | u64::from(d.d_secperunit.get());
     let (uid, name) = (d.d_uid, ondisk::text(&d.d_packname));
     Some(Ok(Label {
         at,
         sector,
         tracks,
+        total,
         version,
         uid,
         bounds,
@@ -197,6 +201,8 @@ pub(super) enum Slot {
 /// Fields of a label's head that are written; a `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Head {
+    /// Bytes of a sector.
+    pub sector: Option<u32>,
     /// Sectors a track, and tracks a cylinder.
     pub tracks: Option<(u32, u32)>,
     /// Identity of the disk, by OpenBSD.
@@ -262,6 +268,9 @@ fn write<O: ByteOrder>(bytes: &mut [u8], head: &Head, slots: &[Slot]) {
 
 fn put_head<O: ByteOrder>(d: &mut Disklabel<O>, head: &Head) {
     let wide = d.d_version.get() == 1;
+    if let Some(sector) = head.sector {
+        d.d_secsize = U32::new(sector);
+    }
     if let Some((sectors, tracks)) = head.tracks {
         let cylinder = sectors.saturating_mul(tracks);
         (d.d_nsectors, d.d_ntracks, d.d_secpercyl) =

@@ -14,6 +14,7 @@
 //! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves
 //! `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD and OpenBSD `uvm_swap.c`.
 
+use super::convert::convert;
 use super::create::NewLabel;
 use super::label::{self, BBSIZE, Head, Label, Part, Slot};
 use super::raw::{bytes, in_table, span, to_usize};
@@ -22,6 +23,7 @@ use super::{
     other_sector, placed, usable,
 };
 use crate::base::patch::Patch;
+use crate::base::resize::{Tables, Write};
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::is_whole;
 use crate::mapping::partition::Partition;
@@ -172,6 +174,10 @@ impl Scheme for Bsd {
         super::shift::shifted(table, origin)
     }
 
+    fn convert(&self, table: &Table, tables: &Tables<'_>) -> Result<Vec<Write>, Refusal> {
+        convert(table, tables)
+    }
+
     fn erase(&self, table: &Table) -> Vec<Patch> {
         let (mut raw, mut patches) = (table.raw.clone(), Vec::<Patch>::new());
         // The label that is found first goes last: until then the table exists.
@@ -235,7 +241,7 @@ impl Scheme for Bsd {
 /// Types that leave the boot area alone.
 const CLEAR: [&str; 8] = ["4.2BSD", "swap", "4.4LFS", "vinum", "RAID", "ISO9660", "UDF", "ZFS"];
 
-fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
+pub(super) fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
     dialect.and_then(|d| types::bsd::name(d, fstype)).is_some_and(|name| CLEAR.contains(&name))
 }
 
@@ -354,7 +360,7 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
 }
 
 /// The letter of the partition numbered `index`.
-fn suffix(index: u32) -> String {
+pub(super) fn suffix(index: u32) -> String {
     ('a'..='z')
         .zip(1..)
         .find(|(_, i)| *i == index)

@@ -112,8 +112,8 @@ impl Layout {
         }
         // A 0 is written by tools that do not know where the volume begins.
         let hidden = u64::from(boot.hidd_sec.get());
-        if hidden != 0 && hidden.checked_mul(on.from) == Some(on.base) {
-            boot.hidd_sec = long(on.base / self.sector, "the number of sectors before it")?.into();
+        if let Some(start) = on.start(hidden, on.from).filter(|&start| start != 0) {
+            boot.hidd_sec = long(start / self.sector, "the number of sectors before it")?.into();
         }
         Ok(())
     }

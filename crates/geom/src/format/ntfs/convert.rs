@@ -53,8 +53,8 @@ pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Re
     bytes[13] = u8::try_from(clusters).unwrap_or(1);
     bytes[40..48].copy_from_slice(&sectors.to_le_bytes());
     let hidden = u32::from_le_bytes([bytes[28], bytes[29], bytes[30], bytes[31]]);
-    if u64::from(hidden) * on.from == on.base {
-        let before = u32::try_from(on.base / on.to).unwrap_or(0);
+    if let Some(start) = on.start(hidden.into(), on.from) {
+        let before = u32::try_from(start / on.to).unwrap_or(0);
         bytes[28..32].copy_from_slice(&before.to_le_bytes());
     }
     let name = "NTFS boot sector";
