@@ -22,6 +22,7 @@ use crate::write_target::{WriteTarget, refuse, tell_kernel};
 use crate::writing::{self, Job, WriteOptions};
 
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -93,7 +94,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         )));
     }
     let bad = bad::list(args, table.sector)?;
-    let unused = decide::unused(args, typed, &target, target.id)?;
+    let unused = decide::unused(args, typed, &target, target.id, &mut BTreeSet::new())?;
     let changes = table.scheme.render(&table, &after);
     let (plan, left) = decide::decide(&target, (on, &entry), start, changes, (&unused, &bad))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;

@@ -12,7 +12,7 @@ use trueline_geom::graph::{Graph, Id};
 pub(super) fn finding(target: &Target, graph: &Graph, kept: &[Id]) -> Option<report::Finding> {
     let (id, severity, message, fix, commands) = match beside_disk(target, graph)? {
         Beside::UnderWay(between) => {
-            let Between { on, progress, journal } = &*between;
+            let Between { on, progress, journal, .. } = &*between;
             let severity = if progress.is_half { Severity::Error } else { Severity::Warning };
             let whole = match progress.is_half {
                 true => "the table may be of two states until it is resumed",

@@ -40,6 +40,7 @@ mod loaders;
 mod mkfs;
 mod moving;
 mod moving_interrupted;
+mod moving_nested;
 mod moving_sets;
 mod moving_sparse;
 mod moving_whole;

@@ -164,6 +164,46 @@ fn sectors_that_cannot_be_read_are_passed_over_by_name() {
         let said = refused(directory, &format!("move --align --skip-bad {list} disk.img#s1"));
         assert!(said.to_lowercase().contains(found), "{list}: {said}");
     }
-    let said = refused(directory, "move --align --skip-bad 7 disk.img");
-    assert!(said.contains("--skip-bad is for one partition"), "{said}");
+}
+
+/// As of one partition: of a whole disk the list counts at the old place of each.
+#[test]
+fn a_whole_disk_is_moved_around_sectors_that_cannot_be_read() {
+    let trueline = env!("CARGO_BIN_EXE_trueline");
+    for (sector, is_first) in [(60_002, true), (131_135 + 9_000, false)] {
+        let scratch = scratch();
+        let directory = scratch.path();
+        disk(directory);
+        done(directory, "part add -t linux-data -b 131135 -s 20m disk.img");
+        let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+        let second = 131_135 * 512..131_135 * 512 + 20 * MIB;
+        for (n, chunk) in (0u64..).zip(bytes[second.clone()].chunks_mut(8)) {
+            chunk.copy_from_slice(&(n << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        }
+        fs::write(directory.join("disk.img"), &bytes).expect("an image");
+        let (from, to) = (sector * 512, (sector + 2) * 512);
+        let served = |command: &str| {
+            let fault = format!("read:error=eio,offset={from}..{to}");
+            let command = format!("'{trueline}' {command} >out 2>said");
+            let ran = run_with(
+                directory,
+                &["serve", "disk.img", "--no-counters", "--fault", &fault, "--run", &command],
+            );
+            (ran.code, fs::read_to_string(directory.join("said")).expect("what it said"))
+        };
+        let (code, said) = served("move --align --journal j \"$uri\"");
+        let found = format!("which --skip-bad {sector} passes over");
+        assert!(code == Some(2) && said.contains(&found), "{said}");
+        let (code, said) = served("move --resume j \"$uri\"");
+        assert!(code == Some(2) && said.contains(&found), "{said}");
+        let (code, said) =
+            served(&format!("move --resume j --skip-bad {sector}-{} \"$uri\"", sector + 1));
+        assert_eq!(code, Some(0), "{said}");
+        let new = if is_first { MIB + from - 63 * 512 } else { 65 * MIB + from - second.start };
+        let note = format!("1024 bytes at byte {from} (LBA {sector}) are not read: zeros at");
+        assert!(said.contains(&format!("{note} byte {new} ")), "{said}");
+        bytes[from..to].fill(0);
+        assert!(has(directory, MIB, &bytes[63 * 512..][..64 * MIB]), "{sector}");
+        assert!(has(directory, 65 * MIB, &bytes[second]), "{sector}");
+    }
 }

@@ -3,8 +3,9 @@
 //! A [`Sequence`] is a list of [`Stage`]s. Each moves one partition or changes the table alone, and
 //! between two of them the disk is whole: every partition is where the table says. So the disk
 //! itself tells how far it is, by the sectors of its table, and any copy of it that was taken
-//! between two stages can be gone on with, forward or back. What a stage in progress needs is in
-//! the journal, as with a single [`Move`](super::Move).
+//! between two stages can be gone on with, forward or back. A stage may be of a table within a
+//! partition: its sectors tell as much, from the state on in which that partition is in its place.
+//! What a stage in progress needs is in the journal, as with a single [`Move`](super::Move).
 //!
 //! # On disk
 //! A file with a head: the magic with the version, its length, a CRC-32 of all that follows it;
@@ -16,6 +17,7 @@
 //! [`LONGEST`] bytes of a head. Every number is checked before it is used: a
 //! journal may be hostile.
 
+use super::gaps::outside;
 use super::journal::LONGEST_PIECE;
 use super::journal::{BLOCK, Rest, blob, put_patches};
 use super::note::sum;
@@ -27,7 +29,7 @@ use crate::base::topology::{is_whole, round_up};
 use crate::format::moving::mark::Mark;
 use crate::table::Refusal;
 use crate::table::turn::Turn;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub mod progress;
@@ -47,7 +49,7 @@ const REBASED: u64 = 1 << 20;
 /// Bytes for the gaps of a stage.
 const GAPS: u64 = 2 << 20;
 
-/// Moves of partitions of one table, in their order.
+/// Moves of partitions of one table, and of tables in them, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// Random identity; those of its moves are made of it.
@@ -60,6 +62,9 @@ pub struct Sequence {
     pub sizes: Sizes,
     /// Stages, in the order in which they are done.
     pub stages: Vec<Stage>,
+    /// Ranges of the provider that cannot be read, in order: where a partition has them at its old
+    /// place, they count as zeros. Not in a journal, as those of a [`Move`](super::Move).
+    pub unreadable: Vec<Range<u64>>,
 }
 
 /// Step of a sequence between two states in which the disk is whole.
@@ -106,6 +111,13 @@ impl Stage {
         }
     }
 
+    /// True if byte `at` is in the old place or the new of what it moves.
+    fn covers(&self, at: u64) -> bool {
+        self.moved.is_some_and(|Movement { from, to, length }| {
+            [from, to].iter().any(|&start| at.checked_sub(start).is_some_and(|at| at < length))
+        })
+    }
+
     /// The writes to the table, in order.
     fn patches(&self) -> Vec<Patch> {
         let mut change = self.turn.change.clone();
@@ -128,6 +140,25 @@ impl Sequence {
     /// Its moves, in order.
     pub fn moves(&self) -> impl Iterator<Item = Movement> + '_ {
         self.stages.iter().filter_map(|stage| stage.moved)
+    }
+
+    /// Ranges that are not read of the partition that moves in stage `n`, in its own addresses.
+    /// What a stage before has written can be read.
+    pub fn unreadable(&self, n: usize) -> Vec<Range<u64>> {
+        let Some(moved) = self.stages.get(n).and_then(|stage| stage.moved) else {
+            return Vec::new();
+        };
+        let end = moved.from.saturating_add(moved.length);
+        let mut written: Vec<Range<u64>> = self.stages[..n]
+            .iter()
+            .filter_map(|stage| stage.moved)
+            .map(|before| before.to..before.to.saturating_add(before.length))
+            .collect();
+        written.sort_by_key(|range| range.start);
+        let inside = self.unreadable.iter().map(|r| r.start.max(moved.from)..r.end.min(end));
+        let inside: Vec<Range<u64>> = inside.filter(|r| r.start < r.end).collect();
+        let left = outside(&inside, &written).into_iter();
+        left.map(|r| r.start - moved.from..r.end - moved.from).collect()
     }
 
     /// All sectors of the table that a stage writes, in bytes and in order.
@@ -155,6 +186,7 @@ impl Sequence {
 
     /// Checks every number, since a journal may be hostile; a refusal says which one is wrong.
     pub fn check(&self) -> Result<(), Refusal> {
+        let appear = self.appear();
         let refuse = |found: &str| Err(Refusal::new(found, ""));
         let sector = self.sector;
         if !sector.is_power_of_two() || !(512..=1 << 16).contains(&sector) {
@@ -169,8 +201,9 @@ impl Sequence {
         if self.stages.is_empty() || self.stages.len() > STAGES {
             return refuse("the number of its stages");
         }
-        let mut known = self.first();
-        for stage in &self.stages {
+        let mut known = Sectors::new();
+        for (n, stage) in self.stages.iter().enumerate() {
+            known.extend(appear.get(&n).cloned().unwrap_or_default());
             let Turn { fresh, change, was, gone } = &stage.turn;
             let whole = |patch: &Patch| {
                 patch.bytes.len() as u64 == sector
@@ -211,21 +244,23 @@ impl Sequence {
         Ok(())
     }
 
-    /// The sectors of the table before the first stage.
-    fn first(&self) -> Sectors {
-        let (mut known, mut seen) = (Sectors::new(), Sectors::new());
-        for stage in &self.stages {
+    /// The sectors of tables that are first known in a state, by its number. A table in a partition
+    /// is where the sequence knows it only when that partition has moved for the last time: before,
+    /// other bytes are there.
+    fn appear(&self) -> BTreeMap<usize, Sectors> {
+        let (mut appear, mut seen) = (BTreeMap::<usize, Sectors>::new(), BTreeSet::new());
+        for (n, stage) in self.stages.iter().enumerate() {
             for patch in stage.turn.was.iter().chain(&stage.turn.gone) {
-                if !seen.contains_key(&patch.offset) {
-                    known.insert(patch.offset, patch.bytes.clone());
+                if seen.insert(patch.offset) {
+                    let over =
+                        self.stages[..n].iter().rposition(|stage| stage.covers(patch.offset));
+                    let first = appear.entry(over.map_or(0, |over| over + 1)).or_default();
+                    first.insert(patch.offset, patch.bytes.clone());
                 }
-                seen.insert(patch.offset, Vec::new());
             }
-            for patch in &stage.turn.fresh {
-                seen.insert(patch.offset, Vec::new());
-            }
+            seen.extend(stage.turn.fresh.iter().map(|patch| patch.offset));
         }
-        known
+        appear
     }
 
     /// State of `disk`, by its table.
@@ -240,9 +275,10 @@ impl Sequence {
             there.insert(at, bytes.clone());
             Ok(bytes)
         };
-        let mut known = self.first();
+        let (mut known, mut appear) = (Sectors::new(), self.appear());
         let mut half = None;
         for done in 0..=self.stages.len() {
+            known.extend(appear.remove(&done).unwrap_or_default());
             let unlike = known
                 .iter()
                 .map(|(at, bytes)| Ok((*at, read(*at)? != *bytes)))
@@ -281,6 +317,11 @@ impl Sequence {
         for (n, stage) in self.stages.iter().enumerate() {
             let Some(moved) = stage.moved else { continue };
             let start = if n < done { moved.to } else { moved.from };
+            // What moves within a partition is not there before that one has moved itself.
+            if self.stages.get(done..n).is_some_and(|before| before.iter().any(|s| s.covers(start)))
+            {
+                continue;
+            }
             let mut first = [0; 512];
             disk.read_at(&mut first, start)?;
             if Mark::read(&first).is_some() || Mark::is_trace(&first) {
@@ -421,6 +462,7 @@ fn decode(body: &[u8]) -> Option<(Sequence, String)> {
         };
         stages.push(Stage { moved: Some(moved).filter(|moved| moved.length > 0), turn });
     }
-    let sequence = Sequence { id, medium, sector, sizes, stages };
+    let unreadable = Vec::new();
+    let sequence = Sequence { id, medium, sector, sizes, stages, unreadable };
     rest.0.is_empty().then_some((sequence, words))
 }

@@ -2,23 +2,31 @@
 //! go there.
 //!
 //! A partition that carries others, or a file system behind a header, is right when what it carries
-//! is on the grain. What cannot be moved stays, and the others are arranged around it.
+//! is on the grain. Where no place is right for all of that, the table in it is planned too, at the
+//! place to which the partition goes (`nested.rs`). What cannot be moved stays, and the others are
+//! arranged around it.
 
 use super::arrange::{Block, MOST, Wanted, arrange, lacking};
 use super::schedule::{Moving, Tables, schedule};
-use super::sequence::Stage;
-use crate::base::topology::{Grain, is_whole};
+use super::sequence::{Movement, Stage};
+use crate::base::error::Errno;
+use crate::base::patch::{Patch, lay_over};
+use crate::base::topology::{Grain, Topology, is_whole};
 use crate::class::mbr::shift::{MbrDisk, Which};
 use crate::graph::{Graph, Id};
-use crate::mapping::slices::place;
+use crate::mapping::slices::{PartitionType, place};
 use crate::table::scheme::TableSite;
 use crate::table::{Advice, Refusal, Table, free_ranges};
+use nested::Nest;
 use std::ops::Range;
+
+mod nested;
 
 /// Plan for a whole table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
-    /// Partitions in the order of the disk, with their old places and the new.
+    /// Partitions in the order of the disk, with their old places and the new. Those of a table in
+    /// a partition that is planned too follow that one.
     pub partitions: Vec<Planned>,
     /// Stages that bring them there; none if all are on the grain.
     pub stages: Vec<Stage>,
@@ -26,7 +34,7 @@ pub struct Whole {
     pub grain: Grain,
 }
 
-/// Partition in a plan, with both its places in bytes of the provider with the table.
+/// Partition in a plan, with its places in bytes of the provider with the outermost table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// Provider of the partition itself.
@@ -37,8 +45,15 @@ pub struct Planned {
     pub now: Range<u64>,
     /// First byte that it is to have.
     pub to: u64,
+    /// Move of it alone; `None` if it stays in its table. What is in a partition goes with it
+    /// first.
+    pub own: Option<Movement>,
+    /// True if the partitions in it are planned too.
+    pub carries: bool,
     /// Reason why it has to stay where it is, although it is off the grain.
     pub stays: Option<String>,
+    /// Want of room inside of it, for which the partitions in it stay.
+    pub room: Option<Box<Room>>,
 }
 
 /// Reason for which a table is not arranged.
@@ -53,6 +68,8 @@ pub enum Obstacle {
 /// Want of room, and how much more would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
+    /// Provider with the table.
+    pub on: Id,
     /// Partitions in the order of the disk, where they are.
     pub partitions: Vec<Planned>,
     /// Bytes by which the usable range would have to be longer; `None` if no length is enough.
@@ -70,8 +87,17 @@ impl From<Refusal> for Obstacle {
     }
 }
 
-/// Partitions that `fixed` names a reason for stay where they are; it is asked with a provider.
-pub type Fixed<'a> = dyn Fn(Id) -> Option<String> + 'a;
+/// Answers about providers that a plan asks for.
+#[derive(Clone, Copy)]
+pub struct Answers<'a> {
+    /// Reason why a partition stays where it is; `None` if it may move.
+    pub fixed: &'a dyn Fn(Id) -> Option<String>,
+    /// Reason why the table on a provider is not changed; `None` if it may be.
+    pub closed: &'a dyn Fn(Id) -> Option<String>,
+    /// Patches that adapt a partition, in its own addresses, to a way from one byte of the provider
+    /// with the outermost table to another.
+    pub adapted: &'a dyn Fn(Id, u64, u64) -> Result<Vec<Patch>, Errno>,
+}
 
 /// The plan for all partitions of `table`, which is on provider `on` of `graph`.
 pub fn plan(
@@ -79,129 +105,270 @@ pub fn plan(
     on: Id,
     table: &Table,
     site: TableSite<'_>,
-    fixed: &Fixed<'_>,
+    answers: Answers<'_>,
 ) -> Result<Whole, Obstacle> {
-    if let [damage, ..] = table.damage.as_slice() {
-        let found = format!("the {} is damaged: {damage}", table.scheme);
-        return Err(Refusal::new(found, Advice::Recover).into());
-    }
-    let tables = match table.scheme.name() {
-        "MBR" => {
-            let mut read = |at: u64, out: &mut [u8]| graph.read_at(on, out, at);
-            Tables::Mbr(Box::new(MbrDisk::read(table, &mut read)?))
-        }
-        _ => {
-            let is_own = graph.providers[on].parents.is_empty();
-            let mut boot = vec![0; usize::try_from(table.sector).unwrap_or_default()];
-            let read = is_own && graph.read_at(on, &mut boot, 0).is_ok();
-            Tables::Flat(Box::new(table.clone()), site, read.then_some(boot))
-        }
+    let level = Level {
+        graph,
+        outermost: on,
+        on,
+        at: 0,
+        table: table.clone(),
+        topology: site.topology.clone(),
+        base: site.base,
+        kind: site.kind,
+        patches: Vec::new(),
+        answers,
+        depth: 0,
+        explains: true,
     };
-    let common = site.topology.common().ok_or_else(|| {
-        let found = "its grains contradict each other: no place is on all of them";
-        Refusal::new(found, "")
-    })?;
-    let mut partitions = Vec::new();
-    let mut blocks = Vec::new();
-    for (which, now) in tables.partitions() {
-        let (planned, block) = block((graph, on), (&tables, which, now), common, fixed)?;
-        partitions.push(planned);
-        blocks.push(block);
+    let mut whole = level.plan()?;
+    if graph.providers[on].parents.is_empty() {
+        level.boot(&mut whole.stages);
     }
-    if blocks.len() > MOST {
-        let found = format!("{} partitions: at most {MOST} are moved at once", blocks.len());
-        return Err(Refusal::new(found, "").into());
-    }
-    if let Some(pair) = blocks.windows(2).find(|pair| pair[0].end() > pair[1].start) {
-        let found =
-            format!("two partitions share bytes from {} on", place(pair[1].start, table.sector));
-        return Err(Refusal::new(found, "").into());
-    }
-    for (partition, block) in partitions.iter_mut().zip(&blocks) {
-        partition.stays = partition.stays.take().filter(|_| !block.is_on(common));
-    }
-    if blocks.iter().all(|block| block.fixed || block.is_on(common)) {
-        return Ok(Whole { partitions, stages: Vec::new(), grain: common });
-    }
-    let first = blocks.first().map_or(table.usable.start, |block| block.start);
-    let room = table.usable.start.min(first)..table.usable.end;
-    let grains: Vec<Grain> = site
-        .topology
-        .places(site.base)
-        .into_iter()
-        .filter(|g| is_whole(g.size(), common.size()))
-        .collect();
-    let found = grains.iter().find_map(|&grain| {
-        let places = arrange(&blocks, &room, &Wanted { good: common, place: grain })?;
-        Some((grain, places))
-    });
-    let Some((grain, places)) = found else {
-        let wanted = Wanted { good: common, place: common };
-        return Err(Obstacle::Room(Room {
-            longer: lacking(&blocks, &room, &wanted),
-            shorter: shorter(&blocks, &room, &wanted),
-            partitions,
-            free: free_ranges(table),
-        }));
-    };
-    for (partition, &to) in partitions.iter_mut().zip(&places) {
-        partition.to = to;
-    }
-    let moving = partitions
-        .iter()
-        .map(|p| Moving { which: p.which, now: p.now.clone(), to: p.to })
-        .collect();
-    let stages = schedule(tables, moving)?;
-    Ok(Whole { partitions, stages, grain })
+    Ok(whole)
 }
 
-/// The partition with its provider, and what its arrangement depends on.
-fn block(
-    (graph, on): (&Graph, Id),
-    (tables, which, now): (&Tables<'_>, Which, Range<u64>),
-    common: Grain,
-    fixed: &Fixed<'_>,
-) -> Result<(Planned, Block), Refusal> {
-    let base = graph.providers[on].base().saturating_add(now.start);
-    let id = graph.partition_at(on, now.start, now.end - now.start).ok_or_else(|| {
-        let found = format!("the partition at {} is not seen as its table has it", base);
-        Refusal::new(found, "")
-    })?;
-    // What it carries, at the ends of every branch.
-    let mut inside: Option<(u64, &str)> = None;
-    let mut differs = None;
-    for inner in (id + 1)..graph.providers.len() {
-        let p = &graph.providers[inner];
-        if p.is_extended() || p.slices().is_some() || !graph.is_within(id, inner) {
-            continue;
-        }
-        let at = p.base().saturating_sub(base);
-        match inside {
-            Some((first, name)) if common.shift(first) != common.shift(at) => {
-                differs = Some((name, p.name.as_str()));
-            }
-            Some(_) => {}
-            None => inside = Some((at, &p.name)),
-        }
-    }
-    let empty = matches!(which, Which::Primary(_)) && graph.providers[id].is_extended();
-    let stays = match differs {
-        _ if empty => Some("it is an extended partition without others in it".into()),
-        Some((one, other)) => {
-            Some(format!("no place is right for both {one} and {other} in it: move those first"))
-        }
-        None => fixed(id),
-    };
-    let block = Block {
-        start: now.start,
-        length: now.end - now.start,
-        lead: tables.lead(which),
-        inside: inside.map_or(0, |(at, _)| at),
-        fixed: stays.is_some(),
-    };
-    let stays = stays.filter(|_| !empty);
-    Ok((Planned { id, which, to: now.start, now, stays }, block))
+/// Table at the place to which it goes with what it is in.
+struct Level<'a> {
+    graph: &'a Graph,
+    /// Provider with the outermost table.
+    outermost: Id,
+    /// Provider with the table.
+    on: Id,
+    /// First byte of that provider in the end, on the outermost one.
+    at: u64,
+    table: Table,
+    /// Topology at that place, in addresses of the provider.
+    topology: Topology,
+    /// Byte of the medium at which the provider begins in the end.
+    base: u64,
+    kind: Option<PartitionType>,
+    /// Bytes that its provider has there and not now, in addresses of the provider.
+    patches: Vec<Patch>,
+    answers: Answers<'a>,
+    /// Number of tables around it.
+    depth: usize,
+    /// True if a want of room is to say how much shorter each partition would have to be.
+    explains: bool,
 }
+
+/// Partition that is arranged, with what its arrangement depends on.
+struct Item {
+    planned: Planned,
+    block: Block,
+    nest: Option<Nest>,
+    /// True if no place is right for all that it carries.
+    is_off: bool,
+}
+
+impl Level<'_> {
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<(), Errno> {
+        self.graph.read_at(self.on, out, at)?;
+        lay_over(&self.patches, at, out);
+        Ok(())
+    }
+
+    fn tables(&self) -> Result<Tables<'_>, Refusal> {
+        let Table { scheme, sector, damage, .. } = &self.table;
+        if let [damage, ..] = damage.as_slice() {
+            let found = format!("the {scheme} is damaged: {damage}");
+            return Err(Refusal::new(found, Advice::Recover));
+        }
+        if scheme.name() == "MBR" {
+            let disk = MbrDisk::read(&self.table, &mut |at, out| self.read(at, out))?;
+            return Ok(Tables::Mbr(Box::new(disk)));
+        }
+        // The disk in a partition is one of its own, with numbers of its own.
+        let is_own = self.graph.providers[self.on].parents.is_empty() || scheme.name() == "GPT";
+        let mut boot = vec![0; usize::try_from(*sector).unwrap_or_default()];
+        let read = is_own && self.read(0, &mut boot).is_ok();
+        let site = TableSite { topology: &self.topology, base: self.base, kind: self.kind };
+        Ok(Tables::Flat(Box::new(self.table.clone()), site, read.then_some(boot)))
+    }
+
+    fn plan(&self) -> Result<Whole, Obstacle> {
+        let table = &self.table;
+        let tables = self.tables()?;
+        let common = self.topology.common().ok_or_else(|| {
+            let found = "its grains contradict each other: no place is on all of them";
+            Refusal::new(found, "")
+        })?;
+        let items =
+            tables.partitions().into_iter().map(|(w, now)| self.item(&tables, w, now, common));
+        let mut items = items.collect::<Result<Vec<Item>, Refusal>>()?;
+        if items.len() > MOST {
+            let found = format!("{} partitions: at most {MOST} are moved at once", items.len());
+            return Err(Refusal::new(found, "").into());
+        }
+        if let Some(pair) = items.windows(2).find(|p| p[0].block.end() > p[1].block.start) {
+            let at = place(pair[1].block.start, table.sector);
+            let found = format!("two partitions share bytes from {at} on");
+            return Err(Refusal::new(found, "").into());
+        }
+        let first = items.first().map_or(table.usable.start, |item| item.block.start);
+        let lowest = table.usable.start.max(table.scheme.boot_area());
+        let room = lowest.min(first)..table.usable.end;
+        let (grain, places) = self.places(&mut items, &room, common)?;
+        let moving = items.iter().zip(&places).map(|(item, &to)| {
+            let Planned { which, now, .. } = &item.planned;
+            Moving { which: *which, now: now.clone(), to }
+        });
+        let mut whole =
+            Whole { partitions: Vec::new(), stages: schedule(tables, moving.collect())?, grain };
+        for (mut item, to) in items.into_iter().zip(places) {
+            let Range { start: from, end } = item.planned.now;
+            let own = Movement { from, to, length: end.saturating_sub(from) };
+            (item.planned.to, item.planned.own) = (to, Some(own).filter(|_| from != to));
+            item.planned.stays =
+                item.planned.stays.filter(|_| item.is_off || !item.block.is_on(common));
+            let (id, now) = (item.planned.id, item.planned.now.clone());
+            whole.partitions.push(item.planned);
+            if let Some(nest) = &item.nest {
+                let inside = self.inside(nest, id, to, self.explains)?.plan()?;
+                nest.put(inside, now.start, to, &mut whole);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The places of `items` in `room`, with the grain on which those are that move.
+    fn places(
+        &self,
+        items: &mut [Item],
+        room: &Range<u64>,
+        common: Grain,
+    ) -> Result<(Grain, Vec<u64>), Obstacle> {
+        let places = self.topology.places(self.base);
+        let grains: Vec<Grain> =
+            places.into_iter().filter(|g| is_whole(g.size(), common.size())).collect();
+        let mut choice = vec![0; items.len()];
+        let mut best = None::<((usize, u64), Vec<Block>, Grain, Vec<u64>)>;
+        for _ in 0..CHOICES {
+            let (mut left, mut bytes) = (0, 0_u64);
+            for (item, &choice) in items.iter_mut().zip(&choice) {
+                let Some(nest) = &item.nest else { continue };
+                let Some(choice) = nest.choices.get(choice) else { continue };
+                item.block.inside = choice.inside;
+                left += choice.left;
+                bytes = bytes.saturating_add(choice.bytes);
+            }
+            let blocks: Vec<Block> = items.iter().map(|item| item.block).collect();
+            let found = match blocks.iter().all(|block| block.fixed || block.is_on(common)) {
+                true => Some((common, blocks.iter().map(|block| block.start).collect())),
+                false => grains.iter().find_map(|&grain| {
+                    let places = arrange(&blocks, room, &Wanted { good: common, place: grain })?;
+                    Some((grain, places))
+                }),
+            };
+            if let Some((grain, places)) = found {
+                let moved = blocks.iter().zip(&places).filter(|(block, to)| block.start != **to);
+                let bytes = moved.fold(bytes, |sum, (block, _)| sum.saturating_add(block.length));
+                if best.as_ref().is_none_or(|(cost, ..)| (left, bytes) < *cost) {
+                    best = Some(((left, bytes), blocks, grain, places));
+                }
+            }
+            // The next choices, as an odometer counts.
+            let count = |n: usize| items[n].nest.as_ref().map_or(1, |nest| nest.choices.len());
+            let Some(next) = (0..choice.len()).find(|&n| choice[n] + 1 < count(n)) else { break };
+            choice[next] += 1;
+            choice[..next].fill(0);
+        }
+        if let Some((_, blocks, grain, places)) = best {
+            items.iter_mut().zip(blocks).for_each(|(item, block)| item.block = block);
+            return Ok((grain, places));
+        }
+        let blocks: Vec<Block> = items.iter().map(|item| item.block).collect();
+        let wanted = Wanted { good: common, place: common };
+        let shorter = match self.explains {
+            true => shorter(&blocks, room, &wanted),
+            false => Vec::new(),
+        };
+        Err(Obstacle::Room(Room {
+            on: self.on,
+            longer: lacking(&blocks, room, &wanted),
+            shorter,
+            partitions: items.iter().map(|item| item.planned.clone()).collect(),
+            free: free_ranges(&self.table),
+        }))
+    }
+
+    /// The partition with its provider, and what its arrangement depends on.
+    fn item(
+        &self,
+        tables: &Tables<'_>,
+        which: Which,
+        now: Range<u64>,
+        common: Grain,
+    ) -> Result<Item, Refusal> {
+        let graph = self.graph;
+        let base = graph.providers[self.on].base().saturating_add(now.start);
+        let id = graph.partition_at(self.on, now.start, now.end - now.start).ok_or_else(|| {
+            let found = format!("the partition at {base} is not seen as its table has it");
+            Refusal::new(found, "")
+        })?;
+        let carried = nested::carried(graph, id);
+        let inside = carried.first().map_or(0, |carried| carried.at);
+        let differs = carried.iter().any(|c| common.shift(c.at) != common.shift(inside));
+        let empty = matches!(which, Which::Primary(_)) && graph.providers[id].is_extended();
+        let mut block = Block {
+            start: now.start,
+            length: now.end - now.start,
+            lead: tables.lead(which),
+            inside,
+            fixed: true,
+        };
+        let mut planned = Planned {
+            id,
+            which,
+            to: now.start,
+            now,
+            own: None,
+            carries: false,
+            stays: None,
+            room: None,
+        };
+        if empty {
+            return Ok(Item { planned, block, nest: None, is_off: false });
+        }
+        let is_low = block.start < self.table.scheme.boot_area();
+        planned.stays = match is_low {
+            true => Some("the label and boot code are in its first sectors".into()),
+            false => (self.answers.fixed)(id),
+        };
+        block.fixed = planned.stays.is_some();
+        if !differs {
+            return Ok(Item { planned, block, nest: None, is_off: false });
+        }
+        match self.nest(&planned, &carried, common) {
+            Ok(nest) => {
+                planned.carries = true;
+                return Ok(Item { planned, block, nest: Some(nest), is_off: false });
+            }
+            Err(Obstacle::Refused(why)) => {
+                let other = carried.iter().find(|c| common.shift(c.at) != common.shift(inside));
+                let names: Vec<&str> = [carried.first(), other]
+                    .into_iter()
+                    .flatten()
+                    .map(|carried| &*graph.providers[carried.id].name)
+                    .collect();
+                let both = names.join(" and ");
+                let found = format!("no place is right for both {both} in it: {}", why.found);
+                planned.stays = Some(found);
+            }
+            Err(Obstacle::Room(room)) => {
+                let (count, free) = (room.partitions.len(), &room.free);
+                let found = "there is no room in it to put all";
+                planned.stays = Some(format!("{found} {count} partitions on the grain ({free})"));
+                planned.room = Some(Box::new(room));
+            }
+        }
+        block.fixed = true;
+        Ok(Item { planned, block, nest: None, is_off: true })
+    }
+}
+
+/// Ways to choose, among places of several partitions that carry others, that are tried.
+const CHOICES: usize = 64;
 
 /// For each block the least number of bytes by which it would have to be shorter.
 fn shorter(blocks: &[Block], room: &Range<u64>, wanted: &Wanted) -> Vec<Option<u64>> {

@@ -119,6 +119,12 @@ pub trait Scheme: Sync {
         let _ = table;
     }
 
+    /// Bytes at the start of the provider for boot code and the table itself, to which no partition
+    /// is moved although it may lie there.
+    fn boot_area(&self) -> u64 {
+        0
+    }
+
     /// The range in which a partition may lie if that very place is asked for: larger than
     /// `table.usable`, where that follows a convention.
     fn bounds(&self, table: &Table) -> Range<u64> {

@@ -8,6 +8,7 @@ mod converted;
 mod gaps;
 mod killed;
 mod medium;
+mod nested;
 mod pairs;
 mod whole;
 

@@ -2,6 +2,7 @@
 //! that is interrupted, gone on with and taken back, anywhere.
 
 use crate::medium::{Medium, Random};
+use crate::nested::planned;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, lay_over};
@@ -11,22 +12,22 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::registry;
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Sequence, Stop, run};
-use trueline_geom::relocate::whole::{Obstacle, Whole, plan};
+use trueline_geom::relocate::whole::{Obstacle, Whole};
 use trueline_geom::relocate::{Mark, Sizes};
 use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
-const SECTOR: u64 = 512;
-const SIZES: Sizes = crate::case::SIZES;
+pub(crate) const SECTOR: u64 = 512;
+pub(crate) const SIZES: Sizes = crate::case::SIZES;
 const GRAIN: u64 = 4096;
 
-fn topology(length: u64) -> Topology {
+pub(crate) fn topology(length: u64) -> Topology {
     let grain = Grain::multiples(GRAIN);
     let fact = Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
     Topology::new(SECTOR, length).with(fact)
 }
 
-fn graph(disk: &[u8]) -> Graph {
+pub(crate) fn graph(disk: &[u8]) -> Graph {
     let length = disk.len() as u64;
     let mut sparse = Sparse::new(length);
     sparse.put(0, disk);
@@ -56,7 +57,7 @@ fn sector_of(disk: &mut [u8], sector: u64) -> &mut [u8] {
 }
 
 /// Random bytes with a partition's own number, so that no two are the same.
-fn fill(disk: &mut [u8], start: u64, length: u64, random: &mut Random) {
+pub(crate) fn fill(disk: &mut [u8], start: u64, length: u64, random: &mut Random) {
     for sector in start..start + length {
         let bytes = sector_of(disk, sector);
         for chunk in bytes.chunks_mut(8) {
@@ -126,14 +127,6 @@ struct Case {
     sequence: Sequence,
 }
 
-fn planned(disk: &[u8]) -> Result<Whole, Obstacle> {
-    let graph = graph(disk);
-    let table = graph.providers[0].tasted().table(&graph.probe(0)).expect("a table");
-    let topology = graph.providers[0].topology.clone();
-    let site = TableSite { topology: &topology, base: 0, kind: None };
-    plan(&graph, 0, &table, site, &|_| None)
-}
-
 fn case(name: String, before: Vec<u8>) -> Option<Case> {
     let whole = match planned(&before) {
         Ok(whole) => whole,
@@ -146,6 +139,7 @@ fn case(name: String, before: Vec<u8>) -> Option<Case> {
         sector: SECTOR,
         sizes: SIZES,
         stages: whole.stages.clone(),
+        unreadable: Vec::new(),
     };
     if !sequence.stages.is_empty() {
         sequence.check().unwrap_or_else(|why| panic!("{name}: {why}: {sequence:#?}"));
@@ -159,7 +153,7 @@ fn adapted(moved: Movement) -> Adapted {
     Adapted { rebased: vec![place], ..Adapted::default() }
 }
 
-fn part(disk: &[u8], at: u64, length: u64) -> Vec<u8> {
+pub(crate) fn part(disk: &[u8], at: u64, length: u64) -> Vec<u8> {
     disk[usize::try_from(at).unwrap()..][..usize::try_from(length).unwrap()].to_vec()
 }
 

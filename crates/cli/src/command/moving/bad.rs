@@ -7,6 +7,7 @@ use std::io::Read;
 use std::ops::Range;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::Move;
+use trueline_geom::relocate::sequence::{Movement, Sequence};
 
 /// Largest file with a list in bytes, and most ranges.
 const LONGEST: u64 = 16 << 20;
@@ -96,21 +97,40 @@ pub(super) fn inside(bad: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>>
 
 /// A line for each range that `plan` does not read.
 pub(super) fn lines(plan: &Move) -> Vec<String> {
-    let mut lines: Vec<String> = plan
-        .unreadable
-        .iter()
-        .take(NAMED)
-        .map(|range| {
-            let bytes = range.end - range.start;
-            let (old, new) = (plan.from + range.start, plan.to + range.start);
-            format!(
-                "{bytes} bytes at {} are not read: zeros at {}",
-                place(old, plan.sector),
-                place(new, plan.sector)
-            )
-        })
-        .collect();
-    if let Some(more) = plan.unreadable.len().checked_sub(NAMED).filter(|&more| more > 0) {
+    let ranges = plan.unreadable.iter();
+    let ranges = ranges.map(|r| (plan.from + r.start, plan.to + r.start, r.end - r.start));
+    worded(&ranges.collect::<Vec<_>>(), plan.sector)
+}
+
+/// A line for each range that the moves of `sequence` do not read.
+pub(super) fn of_sequence(sequence: &Sequence) -> Vec<String> {
+    let mut ranges = Vec::new();
+    for (n, stage) in sequence.stages.iter().enumerate() {
+        let Some(moved) = stage.moved else { continue };
+        for range in sequence.unreadable(n) {
+            let (old, mut new) = (moved.from + range.start, moved.to + range.start);
+            // What is in a partition may go on within it.
+            for Movement { from, to, length } in
+                sequence.stages[n + 1..].iter().filter_map(|stage| stage.moved)
+            {
+                if let Some(inside) = new.checked_sub(from).filter(|&inside| inside < length) {
+                    new = to + inside;
+                }
+            }
+            ranges.push((old, new, range.end - range.start));
+        }
+    }
+    worded(&ranges, sequence.sector)
+}
+
+/// A line for each range of so many bytes that is not read at one place, and zero at another.
+fn worded(ranges: &[(u64, u64, u64)], sector: u64) -> Vec<String> {
+    let line = |&(old, new, bytes): &(u64, u64, u64)| {
+        let (old, new) = (place(old, sector), place(new, sector));
+        format!("{bytes} bytes at {old} are not read: zeros at {new}")
+    };
+    let mut lines: Vec<String> = ranges.iter().take(NAMED).map(line).collect();
+    if let Some(more) = ranges.len().checked_sub(NAMED).filter(|&more| more > 0) {
         lines.push(format!("{more} more ranges are not read: zeros at the new place"));
     }
     lines

@@ -6,6 +6,7 @@ use crate::failure::{Failure, complain};
 use crate::placed::absolute_label;
 use crate::target::Target;
 use crate::write_target::{WriteTarget, refuse};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::{self, Patch};
@@ -19,12 +20,13 @@ use trueline_geom::table::{Entry, Refusal};
 use trueline_host::random;
 
 /// Ranges that partition `id` does not use, with `--used-only`; none without. A file system whose
-/// bitmap is not believed is refused, and what is copied whole is named.
+/// bitmap is not believed is refused, and what is copied whole is named, unless `named` has it.
 pub(super) fn unused(
     args: &Options,
     typed: &Target,
     target: &WriteTarget,
     id: Id,
+    named: &mut BTreeSet<Id>,
 ) -> Result<Unused, Failure> {
     if !args.used_only {
         return Ok(Unused::default());
@@ -40,7 +42,7 @@ pub(super) fn unused(
         let advice = "have it checked and unmounted, or move without --used-only";
         refuse("move", typed, &Refusal::new(found, advice))
     })?;
-    for &id in &unused.whole {
+    for &id in unused.whole.iter().filter(|&&id| named.insert(id)) {
         complain(&format!(
             "note: nothing of {} is known to be free: all of it is copied",
             name(id)
@@ -135,15 +137,25 @@ pub(super) fn rebased(
     to: u64,
 ) -> Result<(Vec<Patch>, Vec<String>), Errno> {
     let own = &graph.providers[id];
-    let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    if let Some(boot) = boot_sector(graph, id)? {
+    let (mut rebased, mut left, length) = (Vec::new(), Vec::new(), own.topology.length);
+    if let Some(mut boot) = boot_sector(graph, id)? {
         let old = own.base()..own.base().saturating_add(own.topology.length);
         let to = (own.base() - start.min(own.base())).saturating_add(to);
-        let moved = Moved { from: old.start, to, length: own.topology.length };
         let mut first = vec![0; boot.len()];
         graph.read_at(id, &mut first, 0)?;
-        rebased = grub::rebase(&boot, &old, to, &mut |at, out| graph.read_at(id, out, at))?;
-        rebased.extend(extlinux::rebase(&first, moved));
+        let mut read = |at: u64, out: &mut [u8]| graph.read_at(id, out, at);
+        rebased = grub::rebase(&boot, &old, to, &mut read)?;
+        rebased.extend(extlinux::rebase(&first, Moved { from: old.start, to, length }));
+        // Of a disk within a partition, what starts it counts from that.
+        for disk in disks_around(graph, id) {
+            let base = graph.providers[disk].base();
+            let (old, to) = (old.start - base..old.end - base, to.saturating_sub(base));
+            graph.read_at(disk, &mut boot, 0)?;
+            if rebased.is_empty() {
+                rebased = grub::rebase(&boot, &old, to, &mut read)?;
+                rebased.extend(extlinux::rebase(&first, Moved { from: old.start, to, length }));
+            }
+        }
     }
     for (inner, p) in
         graph.providers.iter().enumerate().filter(|(inner, _)| graph.is_within(id, *inner))
@@ -159,9 +171,20 @@ pub(super) fn rebased(
             rebased.extend(along);
         }
         for sign in p.in_use() {
-            let moved = Moved { from, to, length: p.topology.length };
-            let found =
-                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(inner, out, at))?;
+            let rebase = |from: u64, to: u64| {
+                let moved = Moved { from, to, length: p.topology.length };
+                sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(inner, out, at))
+            };
+            let mut found = rebase(from, to)?;
+            for disk in disks_around(graph, inner) {
+                // In a disk within the partition, it may count from that, which moves along.
+                let base = graph.providers[disk].base();
+                let goes = if graph.is_within(id, disk) { from } else { to };
+                let nearer = rebase(from - base, goes.saturating_sub(base))?;
+                if found.left.is_some() && nearer.left.is_none() {
+                    found = nearer;
+                }
+            }
             let at = p.base().saturating_sub(own.base());
             rebased.extend(
                 found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }),
@@ -176,6 +199,17 @@ pub(super) fn rebased(
         }
     }
     Ok((rebased, left))
+}
+
+/// The ranges of a disk around provider `id` that have an MBR or a GPT of their own: disks within a
+/// partition.
+fn disks_around(graph: &Graph, id: Id) -> impl Iterator<Item = Id> {
+    let base = graph.providers[id].base();
+    (0..id).filter(move |&disk| {
+        let p = &graph.providers[disk];
+        let is_disk = p.table.as_ref().is_some_and(|(class, _)| matches!(*class, "mbr" | "gpt"));
+        is_disk && !p.parents.is_empty() && p.base() <= base && graph.is_within(disk, id)
+    })
 }
 
 /// The first sector of the disk that provider `id` is a range of; `None` if that is a set.

@@ -5,7 +5,7 @@ mod shown;
 
 use super::args::Move as Options;
 use super::decide::{rebased, sizes, unused};
-use super::{absolute, access, freed, interrupted, loaders};
+use super::{absolute, access, bad, freed, interrupted, loaders};
 use crate::command::moving::resume::mismatch;
 use crate::failure::{Failure, complain};
 use crate::move_journal::{self, unreadable};
@@ -14,7 +14,7 @@ use crate::progress::of_bytes;
 use crate::target::Target;
 use crate::words::{say, size};
 use crate::write_target::{WriteTarget, refuse, tell_kernel};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use trueline_geom::relocate::draft::write_head;
 use trueline_geom::relocate::gaps::{Gaps, holes};
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
 use trueline_geom::relocate::unused::unused as find_unused;
-use trueline_geom::relocate::whole::{Obstacle, Planned, Whole, plan};
+use trueline_geom::relocate::whole::{Answers, Obstacle, Planned, Room, Whole, plan};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file;
 use trueline_host::process::signal;
@@ -41,33 +41,41 @@ pub(super) fn begin(
 ) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", typed, &refusal);
     let on = target.id;
-    if args.skip_bad.is_some() {
-        let advice = "move the partition with the bad sectors by itself first";
-        return Err(refused(Refusal::new("--skip-bad is for one partition", advice)));
-    }
+    let bad = bad::list(args, table.sector)?;
     require_one_table(&target.graph, on).map_err(refused)?;
-    let whole = match plan(&target.graph, on, table, target.site(), &|id| {
-        Some(bound(&target.graph, id)?.found)
-    }) {
+    let graph = &target.graph;
+    let answers = Answers {
+        fixed: &|id| Some(bound(graph, id)?.found),
+        closed: &|id| Some(require_one_table(graph, id).err()?.found),
+        adapted: &|id, from, to| rebased(graph, id, from, to).map(|(patches, _)| patches),
+    };
+    let wanting = |room: &Room| refused(shown::want_of_room(typed, &target, table, room));
+    let whole = match plan(graph, on, table, target.site(), answers) {
         Ok(whole) => whole,
         Err(Obstacle::Refused(refusal)) => return Err(refused(refusal)),
-        Err(Obstacle::Room(room)) => {
-            return Err(refused(shown::want_of_room(typed, &target, table, &room)));
-        }
+        Err(Obstacle::Room(room)) => return Err(wanting(&room)),
     };
+    if whole.stages.is_empty()
+        && let Some(room) = whole.partitions.iter().find_map(|p| p.room.as_deref())
+    {
+        return Err(wanting(room));
+    }
     for partition in &whole.partitions {
         if let Some(why) = &partition.stays {
-            let name = &target.graph.providers[partition.id].name;
-            complain(&format!("note: {name} stays off the grain: {why}"));
+            let name = &graph.providers[partition.id].name;
+            let room = partition.room.as_deref().map_or(String::new(), |room| {
+                format!(": {}", shown::making_room(typed, &target, table, room))
+            });
+            complain(&format!("note: {name} stays off the grain: {why}{room}"));
         }
     }
     // Before the first byte is written: no stage may be refused half-way.
-    let mut gaps = BTreeMap::new();
-    for partition in whole.partitions.iter().filter(|p| p.to != p.now.start) {
-        let unused = unused(args, typed, &target, partition.id)?;
+    let (mut gaps, mut whole_ones) = (BTreeMap::new(), BTreeSet::new());
+    for (partition, own) in whole.partitions.iter().filter_map(|p| Some((p, p.own?))) {
+        let unused = unused(args, typed, &target, partition.id, &mut whole_ones)?;
         let left = left_out(&target, partition, &unused.free)
             .map_err(|e| Failure::Message(format!("read {typed}: {e}: nothing was written")))?;
-        gaps.insert(partition.now.start, left);
+        gaps.insert(own.from, left);
     }
     if whole.stages.is_empty() {
         let all = whole.partitions.iter().all(|partition| partition.stays.is_none());
@@ -76,8 +84,10 @@ pub(super) fn begin(
         return Ok(ExitCode::SUCCESS);
     }
     let moved = whole.partitions.iter().filter(|p| p.to != p.now.start).map(|p| p.id);
-    let notes = loaders::notes(&target.graph, &moved.collect::<Vec<_>>())
+    let loaders = loaders::notes(&target.graph, &moved.collect::<Vec<_>>())
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
+    let sequence = sequence(&target, &whole, bad)?;
+    let notes: Vec<String> = bad::of_sequence(&sequence).into_iter().chain(loaders).collect();
     for note in &notes {
         complain(&format!("note: {note}"));
     }
@@ -89,7 +99,6 @@ pub(super) fn begin(
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let sequence = sequence(&target, &whole)?;
     sequence.check().map_err(refused)?;
     let path = args.journal.clone().unwrap_or_else(|| move_journal::beside(typed));
     let words = absolute(typed, &target.graph.providers[on].name);
@@ -121,7 +130,7 @@ pub(super) fn resume(
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
     let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
-    let (sequence, words) = match Sequence::open(&opened.store) {
+    let (mut sequence, words) = match Sequence::open(&opened.store) {
         Ok((sequence, words, _)) => (sequence, words),
         Err(Unreadable::Other) => return Ok(None),
         Err(why) => return Err(failed(&unreadable(why))),
@@ -139,8 +148,16 @@ pub(super) fn resume(
         ))?;
         return Ok(Some(ExitCode::SUCCESS));
     }
+    sequence.unreadable = bad::list(args, sequence.sector)?;
+    let notes = match goal {
+        Goal::Forward => bad::of_sequence(&sequence),
+        Goal::Back => Vec::new(),
+    };
+    for note in &notes {
+        complain(&format!("note: {note}"));
+    }
     let (used_only, discard) = (args.used_only, args.discard);
-    let (typed, sequence, notes) = (&typed, &sequence, &[]);
+    let (typed, sequence, notes) = (&typed, &sequence, notes.as_slice());
     let moving = Moving { typed, path, sequence, goal, used_only, discard, notes };
     moving.complete(target, &opened.store, args.json).map(Some)
 }
@@ -153,12 +170,16 @@ fn left_out(target: &WriteTarget, p: &Planned, free: &[Range<u64>]) -> Result<u6
     Ok(Gaps::plan(&holes, free, &[], sector).bytes())
 }
 
-fn sequence(target: &WriteTarget, whole: &Whole) -> Result<Sequence, Failure> {
+fn sequence(
+    target: &WriteTarget,
+    whole: &Whole,
+    unreadable: Vec<Range<u64>>,
+) -> Result<Sequence, Failure> {
     let topology = &target.graph.providers[target.id].topology;
     let id = random::bytes().map_err(|e| Failure::Message(format!("random numbers: {e}")))?;
     let (medium, sector) = (topology.length, topology.sector);
     let sizes = sizes(&target.graph);
-    Ok(Sequence { id, medium, sector, sizes, stages: whole.stages.clone() })
+    Ok(Sequence { id, medium, sector, sizes, stages: whole.stages.clone(), unreadable })
 }
 
 /// Sequence that is in progress.

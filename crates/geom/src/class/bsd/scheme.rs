@@ -86,6 +86,10 @@ impl Scheme for Bsd {
         true
     }
 
+    fn boot_area(&self) -> u64 {
+        u64::from(BBSIZE)
+    }
+
     fn suffix(&self, entry: &Entry) -> String {
         suffix(entry.partition.index)
     }

@@ -1,6 +1,6 @@
 //! Progress of a sequence on a disk, as its table alone tells it.
 
-use super::{Sequence, State, after};
+use super::{Sectors, Sequence, State, after};
 use crate::base::error::Errno;
 use crate::base::store::Store;
 use std::ops::Range;
@@ -14,7 +14,8 @@ pub struct Progress {
     pub stages: usize,
     /// True if the table is between two states: the next stage was writing it.
     pub is_half: bool,
-    /// Sectors of the table that the sequence knows in this state, in bytes and in order.
+    /// Sectors of tables that have to stay as they are in this state, in bytes: those that the
+    /// sequence knows, and those in partitions that are still to move.
     pub tables: Vec<Range<u64>>,
 }
 
@@ -36,12 +37,26 @@ impl Sequence {
             State::Half(done) => (done, true),
             State::Other => return Ok(None),
         };
-        let mut known = self.first();
-        self.stages.iter().take(done).for_each(|stage| after(&mut known, stage));
+        let (mut known, mut appear) = (Sectors::new(), self.appear());
+        for n in 0..=done {
+            known.extend(appear.remove(&n).unwrap_or_default());
+            self.stages.get(n).filter(|_| n < done).into_iter().for_each(|s| after(&mut known, s));
+        }
         let mut tables: Vec<Range<u64>> =
             known.into_keys().map(|at| at..at.saturating_add(self.sector)).collect();
         if let Some(stage) = self.stages.get(done).filter(|_| is_half) {
             tables.extend(stage.turn.fresh.iter().map(|patch| patch.offset..patch.end()));
+        }
+        for (n, sectors) in appear {
+            let moves = self.stages[done..n].iter().rev().filter_map(|stage| stage.moved);
+            tables.extend(sectors.into_keys().map(|there| {
+                // Back to where it is now, move by move.
+                let at = moves.clone().fold(there, |at, moved| {
+                    let inside = at.checked_sub(moved.to).filter(|&inside| inside < moved.length);
+                    inside.map_or(at, |inside| moved.from.saturating_add(inside))
+                });
+                at..at.saturating_add(self.sector)
+            }));
         }
         Ok(Some(Progress { done, stages: self.stages.len(), is_half, tables }))
     }

@@ -7,7 +7,7 @@ use crate::base::store::Store;
 use crate::relocate::carry::write;
 use crate::relocate::gaps::{Gaps, holes};
 use crate::relocate::{
-    Interrupted, Journal, Mismatch, Move, Standing, Start, Unreadable, carry, ends,
+    Interrupted, Journal, Mismatch, Move, Standing, Start, Unreadable, carry, ends, read_around,
 };
 use crate::table::Refusal;
 use std::ops::Range;
@@ -99,7 +99,8 @@ impl Run<'_> {
             Err(Unreadable::Failed(errno)) => return Err(Interrupted::Journal(errno).into()),
             // Half written, before its move began; or none yet.
             Err(_) => {}
-            Ok((journal, plan, _)) if self.is_ours(&plan) => {
+            Ok((journal, mut plan, _)) if self.is_ours(&plan) => {
+                plan.unreadable = self.unreadable(&plan);
                 match plan.standing(&journal, self.disk)? {
                     Standing::Half(start) => {
                         let stages = self.number(&plan);
@@ -157,6 +158,17 @@ impl Run<'_> {
         (0..self.sequence.stages.len()).find(is).unwrap_or_default()
     }
 
+    /// Ranges that are not read of the partition that `plan` moves: on the way back all can be,
+    /// since it was written on the way there.
+    fn unreadable(&self, plan: &Move) -> Vec<Range<u64>> {
+        let n = self.number(plan);
+        if self.sequence.mark(n, false) == plan.id {
+            self.sequence.unreadable(n)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// Carries out stage `n`, or the one that undoes it.
     fn stage(&mut self, n: usize, back: bool) -> Result<(), Stop> {
         let stage = &self.sequence.stages[n];
@@ -170,7 +182,8 @@ impl Run<'_> {
             self.disk.flush().map_err(|e| Interrupted::Disk(0, e))?;
             return Ok(());
         };
-        let plan = self.plan(stage, moved, self.sequence.mark(n, back))?;
+        let unreadable = if back { Vec::new() } else { self.sequence.unreadable(n) };
+        let plan = self.plan(stage, moved, (self.sequence.mark(n, back), unreadable))?;
         plan.check().map_err(Stop::Refused)?;
         let mut told = |bytes| (self.progress)(Reached { stages, bytes });
         if !plan.overlaps() {
@@ -180,14 +193,21 @@ impl Run<'_> {
         Ok(carry(&plan, self.disk, Some(&journal), Start::default(), &mut told)?)
     }
 
-    fn plan(&mut self, stage: &Stage, moved: Movement, id: [u8; 16]) -> Result<Move, Interrupted> {
+    fn plan(
+        &mut self,
+        stage: &Stage,
+        moved: Movement,
+        (id, unreadable): ([u8; 16], Vec<Range<u64>>),
+    ) -> Result<Move, Interrupted> {
         let Movement { from, to, length } = moved;
         let Sequence { medium, sector, sizes, .. } = *self.sequence;
         let failed = |errno| Interrupted::Disk(from, errno);
         let bytes = |at: u64, length: u64| {
             let length = usize::try_from(length).map_err(|_| failed(Errno::Range))?;
             let mut bytes = vec![0; length];
-            self.disk.read_at(&mut bytes, at).map(|()| bytes).map_err(failed)
+            let mut read = |inner: u64, out: &mut [u8]| self.disk.read_at(out, from + inner);
+            let read = read_around(&unreadable, at - from, &mut bytes, &mut read);
+            read.map(|()| bytes).map_err(failed)
         };
         let (front, back) = ends(length, sizes.end);
         let (front, back) = (bytes(from, front)?, bytes(from + length - back, back)?);
@@ -209,7 +229,7 @@ impl Run<'_> {
             table,
             was,
             gaps,
-            unreadable: Vec::new(),
+            unreadable,
         })
     }
 }

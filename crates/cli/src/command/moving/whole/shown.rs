@@ -13,7 +13,8 @@ use crate::write_target::WriteTarget;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use trueline_geom::base::topology::round_down;
+use trueline_geom::base::topology::{round_down, round_up};
+use trueline_geom::graph::Id;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::sequence::{Goal, Movement, Sequence};
 use trueline_geom::relocate::whole::{Planned, Room, Whole};
@@ -39,7 +40,8 @@ pub(super) fn plan(
     let name = |p: &Planned| target.graph.providers[p.id].name.clone();
     let at = |start: u64| place(start, table.sector);
     let head = ["PARTITION", "SIZE", "FROM", "TO"].map(Cell::left).to_vec();
-    let rows = whole.partitions.iter().map(|p| {
+    // Of one whose contents are planned too, those are shown; it too, if it goes with them.
+    let rows = whole.partitions.iter().filter(|p| !p.carries || p.own.is_some()).map(|p| {
         let to = if p.to == p.now.start { "stays".into() } else { at(p.to) };
         let long = size::human(p.now.end - p.now.start);
         vec![Cell::left(name(p)), Cell::right(long), Cell::left(at(p.now.start)), Cell::left(to)]
@@ -53,7 +55,7 @@ pub(super) fn plan(
             let start = start(p);
             Spot { name: name(p), start, end: start.saturating_add(p.now.end - p.now.start) }
         };
-        whole.partitions.iter().map(one).collect::<Vec<_>>()
+        whole.partitions.iter().filter(|p| !p.carries).map(one).collect::<Vec<_>>()
     };
     draw(&[("before", places(false)), ("after", places(true))], table.length, style, &mut out)?;
     writeln!(out)?;
@@ -186,20 +188,58 @@ pub(super) fn want_of_room(
     table: &Table,
     room: &Room,
 ) -> Refusal {
+    let name = &target.graph.providers[room.on].name;
+    let inside = if room.on == target.id { String::new() } else { format!(" in {name}") };
     let found = format!(
-        "there is no room to put all {} partitions on the grain ({})",
+        "there is no room{inside} to put all {} partitions on the grain ({})",
         room.partitions.len(),
         room.free
     );
+    Refusal::new(found, making_room(typed, target, table, room))
+}
+
+/// The commands that would make the least room that is needed, in a sentence.
+pub(super) fn making_room(
+    typed: &Target,
+    target: &WriteTarget,
+    table: &Table,
+    room: &Room,
+) -> String {
     let again = format!("trueline move --align {}", escape::shell(typed.typed()));
-    let commands = longer(typed, target, table, room).or_else(|| shorter(target, table, room));
-    let advice = match commands {
+    let longer = match room.on == target.id {
+        true => longer(typed, target, table, room),
+        false => longer_within(target, room),
+    };
+    match longer.or_else(|| shorter(target, table, room)) {
         Some(commands) => format!("these make room and move them: {commands} && {again}"),
         None => "make room first: shrink what is in one of them and then the partition (part \
             resize), or delete one"
             .into(),
+    }
+}
+
+/// The commands by which a partition gets long enough for the table in it, where there is room
+/// behind it.
+fn longer_within(target: &WriteTarget, room: &Room) -> Option<String> {
+    let graph = &target.graph;
+    let placed = Placed::find(graph, room.on).ok()?;
+    let (sector, partition) = (placed.table.sector, &placed.entry.partition);
+    let longer = round_up(room.longer?, sector)?;
+    let end = partition.end().checked_add(longer)?;
+    let is_free = placed.table.free().iter().any(|r| r.start <= partition.end() && end <= r.end);
+    let length = partition.length.checked_add(longer).filter(|_| is_free)?;
+    let disks = target.typed.known_disks()?;
+    let named = |id: Id| match graph.providers[id].name.as_str() {
+        "" => escape::shell(&disks),
+        name => escape::shell(&format!("{disks}#{name}")),
     };
-    Refusal::new(found, advice)
+    let (index, on) = (partition.index, named(placed.on));
+    let resize = format!("trueline part resize -i {index} -s {} {on}", length / sector);
+    let class = graph.providers[room.on].table.as_ref().map(|(class, _)| *class);
+    Some(match class {
+        Some("mbr") => resize,
+        _ => format!("{resize} && trueline part recover {}", named(room.on)),
+    })
 }
 
 /// The commands by which an image gets long enough.

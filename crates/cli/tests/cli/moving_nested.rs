@@ -1,0 +1,240 @@
+//! `move --align` of a whole disk on which contents of a partition are off the grain by different
+//! distances: labels of BSD, and disks within a partition.
+
+use crate::moving::{done, refused};
+use crate::{run, run_with, scratch, zeroes};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Partitions without a table in them: name, first sector on the disk, sectors.
+const PARTITIONS: [(&str, usize, usize); 8] = [
+    ("s1a", 63 + 16, 20_000),
+    ("s1b", 63 + 20_017, 9_001),
+    ("s1d", 63 + 29_020, 10_000),
+    ("s2a", 40_063 + 16, 12_000),
+    ("s2b", 40_063 + 12_019, 9_003),
+    ("s3s1", 65_063 + 63, 10_000),
+    ("s3s2", 65_063 + 10_064, 12_000),
+    ("s4", 90_066, 9_000),
+];
+
+/// A disk with FreeBSD in a slice at sector 63, OpenBSD in one behind it, the disk of a virtual
+/// machine in one more, and a partition. Gives the bytes of every partition.
+fn disk(directory: &Path) -> Vec<Vec<u8>> {
+    zeroes(directory, "disk.img", 72 << 20);
+    for command in [
+        "part create -s mbr disk.img",
+        "part add -t freebsd -b 63 -s 40000 disk.img",
+        "part create -s bsd disk.img#s1",
+        "part add -t freebsd-ufs -b 16 -s 20000 disk.img#s1",
+        "part add -t freebsd-swap -b 20017 -s 9001 disk.img#s1",
+        "part add -t freebsd-ufs -b 29020 -s 10000 disk.img#s1",
+        "part add -t openbsd -b 40063 -s 25000 disk.img",
+        "part create -s bsd disk.img#s2",
+        "part add -t 4.2BSD -b 16 -s 12000 disk.img#s2",
+        "part add -t swap -b 12019 -s 9003 disk.img#s2",
+        "part add -t linux-data -b 65063 -s 25001 disk.img",
+        "part add -t linux-data -b 90066 -s 9000 disk.img",
+    ] {
+        done(directory, command);
+    }
+    // Tasting finds no MBR in a slice of one, so this is a GPT.
+    done(directory, "part create -s gpt disk.img#s3");
+    done(directory, "part add -t linux-data -b 63 -s 10000 disk.img#s3");
+    done(directory, "part add -t linux-data -b 10064 -s 12000 disk.img#s3");
+    let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let mut all = Vec::new();
+    for (seed, (_, start, sectors)) in (1..).zip(PARTITIONS) {
+        let (from, to) = (start * 512, (start + sectors) * 512);
+        for (n, chunk) in (0u64..).zip(bytes[from..to].chunks_mut(8)) {
+            let number = (n + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            chunk.copy_from_slice(&number.to_le_bytes());
+        }
+        // Nothing in it looks like a boot sector.
+        bytes[from + 510..from + 512].fill(1);
+        all.push(bytes[from..to].to_vec());
+    }
+    fs::write(directory.join("disk.img"), &bytes).expect("an image");
+    all
+}
+
+/// The first byte and the length of every partition, as `show` lists them.
+fn places(directory: &Path) -> Vec<(String, usize, usize)> {
+    let listed = done(directory, "show -o NAME,START,SIZE -b -n disk.img");
+    let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.strip_prefix("disk.img#")?.replace('p', "s");
+        Some((name, number(words.next())?, number(words.next())?))
+    };
+    listed.lines().filter_map(line).collect()
+}
+
+fn is_moved(directory: &Path, all: &[Vec<u8>]) {
+    let bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let places = places(directory);
+    for ((name, ..), was) in PARTITIONS.iter().zip(all) {
+        let found = places.iter().find(|(other, ..)| other == name);
+        let (_, start, length) = found.unwrap_or_else(|| panic!("no {name}: {places:?}"));
+        assert_eq!(*length, was.len(), "{name}");
+        assert!(start.is_multiple_of(4096), "{name} at {start}");
+        assert!(bytes[*start..][..was.len()] == was[..], "{name}");
+    }
+}
+
+#[test]
+fn one_command_puts_right_what_is_in_partitions() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let all = disk(directory);
+    let shown = done(directory, "move --align --dry-run disk.img");
+    for name in ["s1a ", "s1b ", "s2b ", "s3p1 ", "s3p2 ", "s4 "] {
+        assert!(shown.contains(&format!("\n{name} ")), "{shown}");
+    }
+    assert!(shown.contains("├s1a") && !shown.contains("├s1─"), "{shown}");
+    let json = run(directory, "move --align --dry-run --json disk.img").json();
+    let planned = json["partitions"].as_array().expect("a list").clone();
+    assert_eq!(planned.len(), 11, "{json}");
+    let json = run(directory, "move --align --json disk.img").json();
+    assert!(json["partitions"].as_array().expect("a list").len() >= 6, "{json}");
+    is_moved(directory, &all);
+    // Each is where the plan said.
+    let places = places(directory);
+    for partition in planned {
+        let name = partition["provider"].as_str().expect("a name").replace('p', "s");
+        let start = usize::try_from(partition["to"].as_u64().expect("a number")).expect("a byte");
+        assert!(places.iter().any(|(n, at, _)| *n == name && *at == start), "{name}: {places:?}");
+    }
+    assert!(!directory.join("disk.img.journal").exists());
+    let again = done(directory, "move --align disk.img");
+    assert_eq!(again, "disk.img: all on it begin on the grain; nothing was moved\n");
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_or_back_within_partitions() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    for round in 0..3 {
+        let all = disk(directory);
+        let before = fs::read(directory.join("disk.img")).expect("an image");
+        let (mut words, mut kills) = (vec!["move", "--align", "disk.img"], 0);
+        for attempt in 0.. {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"))
+                .args(&words)
+                .current_dir(directory)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it runs");
+            let wait = 10 * (attempt + 1) + 7 * round;
+            std::thread::sleep(Duration::from_millis(wait * (1 + attempt / 8)));
+            let _ = child.kill();
+            if child.wait().expect("it ends").success() {
+                break;
+            }
+            kills += 1;
+            let way = if round == 1 && kills > 3 { "--rollback" } else { "--resume" };
+            words = vec!["move", way, "disk.img"];
+            let journal = directory.join("disk.img.journal");
+            let ran = run(directory, "move --resume --dry-run disk.img");
+            if !journal.exists() {
+                words = vec!["move", "--align", "disk.img"];
+            } else if ran.code == Some(2) {
+                assert!(ran.stderr.contains("was not complete"), "{}", ran.stderr);
+                refused(directory, "move --resume disk.img");
+                words = vec!["move", "--align", "disk.img"];
+            }
+        }
+        if words[1] == "--rollback" {
+            let after = fs::read(directory.join("disk.img")).expect("an image");
+            for (name, start, sectors) in PARTITIONS {
+                let range = start * 512..(start + sectors) * 512;
+                assert!(after[range.clone()] == before[range], "round {round}: {name}");
+            }
+            for sector in [0, 64, 40_064, 65_064, 65_065] {
+                let range = sector * 512..sector * 512 + 512;
+                assert!(after[range.clone()] == before[range], "round {round}: {sector}");
+            }
+        } else {
+            is_moved(directory, &all);
+        }
+    }
+}
+
+/// A flush that fails, later each time; the mark of an inner partition finds the journal.
+#[test]
+fn an_inner_partition_that_is_half_moved_is_found_by_its_mark() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let trueline = env!("CARGO_BIN_EXE_trueline");
+    let command = format!("'{trueline}' move --align --journal disk.img.journal \"$uri\" 2>said");
+    let (mut inner, mut between) = (0, 0);
+    for after in (4..).step_by(6) {
+        let all = disk(directory);
+        let fault = format!("flush:error=eio,after={after}");
+        let options = ["--no-counters", "--fault", &fault, "--run", &command];
+        let ran = run_with(directory, &[&["serve", "disk.img"][..], &options].concat());
+        if ran.code == Some(0) {
+            break;
+        }
+        let checked = run(directory, "check disk.img").stdout;
+        let marked = checked.lines().find(|line| line.contains("error TL0026"));
+        match marked {
+            Some(line) => {
+                let is_outer = |n: usize| line.contains(&format!("TL0026 s{n}:"));
+                inner += usize::from(!(1..5).any(is_outer));
+            }
+            None => between += usize::from(checked.contains("TL0026")),
+        }
+        if checked.contains("was interrupted") {
+            for command in ["part modify -i 1 -t swap disk.img#s2", "part delete -i 2 disk.img#s3"]
+            {
+                let said = refused(directory, command);
+                assert!(said.contains("move --resume"), "{said}");
+            }
+        }
+        let ran = run(directory, "move --resume disk.img");
+        assert!(ran.code == Some(0) || ran.stderr.contains("was not complete"), "{}", ran.stderr);
+        if ran.code == Some(0) {
+            is_moved(directory, &all);
+        }
+    }
+    assert!(inner > 0, "{inner} within partitions, {between} between two moves");
+}
+
+#[test]
+fn without_room_in_a_partition_the_least_that_makes_some_is_named() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    for (scheme, first, sectors) in [("mbr", 1, 81_919), ("gpt", 34, 81_853)] {
+        zeroes(directory, "disk.img", 64 << 20);
+        done(directory, "part create -s gpt disk.img");
+        done(directory, "part add -t linux-data -b 2048 -s 81920 disk.img");
+        done(directory, &format!("part create -s {scheme} disk.img#p1"));
+        let half = 40_001;
+        for (start, sectors) in [(first, half), (first + half, sectors - half)] {
+            let add = format!("part add -t linux-data -b {start} -s {sectors} disk.img#p1");
+            done(directory, &add);
+        }
+        let said = refused(directory, "move --align disk.img");
+        let found = "there is no room in p1 to put all 2 partitions on the grain";
+        assert!(said.contains(found), "{said}");
+        let commands = said.split("these make room and move them: ").nth(1).expect("commands");
+        let commands = commands.split(": nothing was").next().expect("commands");
+        let commands: Vec<&str> = commands.trim().split(" && trueline ").collect();
+        assert!(commands.len() == if scheme == "gpt" { 3 } else { 2 }, "{said}");
+        // Another partition is put right without it, and a note says what is left.
+        done(directory, "part add -t linux-data -b 100001 -s 2000 disk.img");
+        let ran = run(directory, "move --align disk.img");
+        let note = "note: p1 stays off the grain: there is no room in it to put all 2";
+        assert!(ran.code == Some(0) && ran.stderr.contains(note), "{}", ran.stderr);
+        assert!(ran.stderr.contains("trueline part resize -i 1 -s "), "{}", ran.stderr);
+        for command in commands {
+            done(directory, &command.trim_start_matches("trueline ").replace('\'', ""));
+        }
+        let again = done(directory, "move --align disk.img");
+        assert!(again.ends_with("all on it begin on the grain; nothing was moved\n"), "{again}");
+    }
+}
