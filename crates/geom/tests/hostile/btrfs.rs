@@ -18,7 +18,7 @@ pub const CHUNKS: [(u64, u64, u64, &[u64]); 3] = [
     (64 * MIB, 16 * MIB, 1, &[60 * MIB]),
 ];
 /// Extents of data: logical address, length.
-const DATA: [(u64, u64); 3] = [(64 * MIB, 65536), (65 * MIB, 4096), (67 * MIB, 1_000 * NODE)];
+const DATA: [(u64, u64); 3] = [(64 * MIB, 65536), (65 * MIB, 4096), (67 * MIB, 100 * NODE)];
 /// Logical address of the node of the chunk tree.
 pub const CHUNK: u64 = 16 * MIB;
 /// Logical address of the node of the root tree.
