@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members unlock newfs model trace journal sequence rewrite qcow2 nbd_haggle nbd_transmit
+[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members free unlock newfs model trace journal sequence rewrite qcow2 nbd_haggle nbd_transmit
 
 # Ends with a line on stderr and in the list that `make test` prints at its end.
 skip() {

@@ -1,7 +1,7 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, encrypted
-//! volumes, models, images that are written, journals and the network block device server. What must
-//! hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim`, `crates/unlock` and
-//! `crates/serve`, and in `crates/geom/tests/qcow2/hostile.rs`.
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, volume groups, md sets, free space,
+//! encrypted volumes, models, images that are written, journals and the network block device server.
+//! What must hold is said once, in the `tests/hostile/` of `crates/geom`, `crates/sim`,
+//! `crates/unlock` and `crates/serve`, and in `crates/geom/tests/qcow2/hostile.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -21,12 +21,17 @@ pub mod qcow2;
 #[path = "../../crates/geom/tests/qcow2/tape.rs"]
 mod tape;
 
+#[allow(dead_code, reason = "the tests of geom use the rest")]
+#[path = "../../crates/geom/tests/hostile/btrfs.rs"]
+mod btrfs;
 #[path = "../../crates/geom/tests/hostile/cases.rs"]
 pub mod cases;
 #[path = "../../crates/geom/tests/hostile/conversions.rs"]
 pub mod conversions;
 #[path = "../../crates/geom/tests/hostile/edits.rs"]
 pub mod edits;
+#[path = "../../crates/geom/tests/hostile/free_ranges.rs"]
+pub mod free_ranges;
 #[path = "../../crates/geom/tests/hostile/hexdump.rs"]
 pub mod hexdump;
 #[path = "../../crates/geom/tests/hostile/invariants.rs"]

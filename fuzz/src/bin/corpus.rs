@@ -3,9 +3,9 @@
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in
 //! hostile disks, under DIR/taste, DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under
 //! DIR/texts and DIR/newfs; a volume group under DIR/volumes; sets of md under DIR/members; volumes
-//! of LUKS under DIR/unlock; images under DIR/qcow2; and the models under DIR/model. `corpus show
-//! taste|parser|edit FILE` prints the disks of one input as hexdump text: what a crash leaves, as
-//! golden disks.
+//! of LUKS under DIR/unlock; images under DIR/qcow2; a Btrfs under DIR/free; and the models under
+//! DIR/model. `corpus show taste|parser|edit FILE` prints the disks of one input as hexdump text:
+//! what a crash leaves, as golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;
@@ -35,7 +35,7 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     for target in
         ["taste", "parser", "hexdump", "edit", "texts", "volumes", "members", "newfs", "model"]
             .into_iter()
-            .chain(["unlock", "qcow2"])
+            .chain(["unlock", "qcow2", "free"])
     {
         std::fs::create_dir_all(into.join(target))?;
     }
@@ -53,6 +53,9 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
             std::fs::write(into.join("members").join(name), [3, version, level, layout, 15])?;
         }
     }
+    // A Btrfs with nothing changed, of either kind.
+    std::fs::write(into.join("free").join("plain"), [0])?;
+    std::fs::write(into.join("free").join("group-tree"), [1])?;
     // A plain image and one of everything, with twenty requests each.
     std::fs::write(into.join("qcow2").join("plain"), [1, 2, 4, 0, 20, 9])?;
     std::fs::write(into.join("qcow2").join("all"), [3, 3, 4, 3, 20, 7])?;

@@ -1,6 +1,8 @@
 //! Free space of file systems, held to their own tools: what is called free is what the tool calls
 //! free, and the file system does not miss it when all of it is overwritten.
 
+mod btrfs;
+mod exfat;
 mod fat_files;
 mod moved;
 
@@ -14,6 +16,8 @@ use std::path::Path;
 use std::process::Command;
 use trueline_geom::base::error::Errno;
 use trueline_geom::format::FormatKind;
+use trueline_geom::format::btrfs::KIND as BTRFS;
+use trueline_geom::format::exfat::KIND as EXFAT;
 use trueline_geom::format::ext::EXT4;
 use trueline_geom::format::free_space::Unsure;
 use trueline_geom::format::{fat, ntfs, xfs};
@@ -98,6 +102,8 @@ fn mutants_of_file_systems_are_in_doubt_or_bounded() {
         (fat::KIND, "mkfs.vfat", "truncate -s 40M fs.img; mkfs.vfat -F 32 fs.img"),
         (fat::KIND, "mkfs.vfat", "truncate -s 4M fs.img; mkfs.vfat -F 12 fs.img"),
         (ntfs::KIND, "mkntfs", "truncate -s 40M fs.img; mkntfs -qFQ fs.img"),
+        (BTRFS, "mkfs.btrfs", "truncate -s 300M fs.img; mkfs.btrfs -q fs.img"),
+        (EXFAT, "mkfs.exfat", "truncate -s 40M fs.img; mkfs.exfat fs.img"),
         (xfs::XFS, "mkfs.xfs", "truncate -s 300M fs.img; mkfs.xfs -q -m crc=0 fs.img"),
     ] {
         if !here(&[maker]) {

@@ -6,18 +6,25 @@
 //! 64 KiB from the device's byte 0.
 //!
 //! # Limits
-//! The checksum is not computed; the copies at 64 MiB and 256 GiB are not looked for. On a zoned
-//! device the superblock moves and is not found.
+//! To recognise it, the checksum is not computed, and the copies at 64 MiB and 256 GiB are not
+//! looked for. On a zoned device the superblock moves and is not found.
 //!
 //! # Sources
 //! btrfs documentation, "On-disk Format", sections "Superblock" and "DEV_ITEM"; Linux
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
 
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
+use crate::base::patch::Read;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
+
+mod chunks;
+mod free;
+mod nodes;
+mod superblock;
 
 /// The format, for the registry.
 pub struct Btrfs;
@@ -47,6 +54,16 @@ impl Format for Btrfs {
 
     fn maker(&self) -> Option<&'static Maker> {
         Some(&MAKER)
+    }
+
+    fn free(
+        &self,
+        _kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        Some(free::free(length, read, found))
     }
 }
 

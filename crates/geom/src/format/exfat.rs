@@ -5,14 +5,15 @@
 //! are shipped with it on their allocation unit, and a volume formatted anew may lose that.
 //!
 //! # Limits
-//! The boot checksum is not computed. The label is looked for in the first 16 KiB of the root
-//! directory's first cluster.
+//! To recognise it, the boot checksum is not computed. The label is looked for in the first 16 KiB
+//! of the root directory's first cluster.
 //!
 //! # Sources
 //! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector
 //! Sub-regions" and 7.3 "Volume Label Directory Entry" (its names in snake case).
 
 use super::boot_fields::{Field, rebase};
+use super::free_space::{Found, Unsure};
 use super::maker::Maker;
 use super::{Format, FormatKind, Inside, Moved, Piece, Rebased, Sign, StrayData};
 use crate::base::error::Errno;
@@ -26,6 +27,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 mod convert;
+mod free;
 
 /// The format, for the registry.
 pub struct Exfat;
@@ -87,6 +89,16 @@ impl Format for Exfat {
             sectors: REGION as u64,
             seal,
         })
+    }
+
+    fn free(
+        &self,
+        _kind: FormatKind,
+        length: u64,
+        read: &mut Read<'_>,
+        found: &mut Found<'_>,
+    ) -> Option<Result<(), Unsure>> {
+        Some(free::free(length, read, found))
     }
 }
 

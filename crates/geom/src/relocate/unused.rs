@@ -32,10 +32,19 @@ pub fn unused(graph: &Graph, id: Id) -> Result<Unused, Doubtful> {
     let own = &graph.providers[id];
     let mut found = Collector::new(0..own.topology.length, own.topology.sector);
     let mut whole = Vec::new();
+    // A data area with nothing on it is its format's: FAT and exFAT know what is free there.
+    let is_bare: Vec<bool> = (0..graph.providers.len())
+        .map(|area| {
+            let p = &graph.providers[area];
+            let is_plain = p.area_of.is_some() && p.signs.is_empty() && p.table.is_none();
+            is_plain && !graph.providers.iter().any(|other| other.parents.contains(&area))
+        })
+        .collect();
     for (inner, p) in graph.providers.iter().enumerate() {
         let is_range = p.start.is_some() && own.start.is_some() && graph.is_within(id, inner);
-        let is_parent = |other: Id| other != inner && graph.is_within(inner, other);
-        if !is_range || (0..graph.providers.len()).any(is_parent) {
+        let is_parent =
+            |other: Id| other != inner && !is_bare[other] && graph.is_within(inner, other);
+        if !is_range || is_bare[inner] || (0..graph.providers.len()).any(is_parent) {
             continue;
         }
         let mut signs = p.in_use();

@@ -11,9 +11,12 @@
 )]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
+pub mod btrfs;
 pub mod cases;
 pub mod conversions;
 pub mod edits;
+pub mod free;
+pub mod free_ranges;
 pub mod hexdump;
 pub mod invariants;
 pub mod members;

@@ -3,6 +3,8 @@
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::format::lvm2::label;
 
+/// Identity of a Btrfs that is made by hand: its nodes have no magic.
+pub const FSID: [u8; 16] = *b"trueline's btrfs";
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
@@ -30,6 +32,8 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
             disk.put(at + 16, &label::crc(&head[20..]).to_le_bytes());
         } else if head[4..].starts_with(b" LVM2 x[5A%r0N*>") {
             lvm(disk, at, head);
+        } else if head[32..].starts_with(&FSID) || head[64..].starts_with(b"_BHRfS_M") {
+            btrfs(disk, at);
         } else if number(&head, 32, 8) == 27_022_010 {
             block(disk, at, 160_774);
         } else if is_node(&head) {
@@ -63,6 +67,13 @@ fn block(disk: &mut Sparse, at: u64, xor: u32) {
     let Some(raw) = read(disk, at, 4096) else { return };
     let sum = !crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(&raw[4..]);
     disk.put(at, &(sum ^ xor).to_le_bytes());
+}
+
+/// The checksum of a superblock or a node of 4096 bytes of Btrfs.
+fn btrfs(disk: &mut Sparse, at: u64) {
+    let Some(raw) = read(disk, at, 4096) else { return };
+    let sum = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(&raw[32..]);
+    disk.put(at, &sum.to_le_bytes());
 }
 
 /// The sum of all 32-bit words, its carries added once: of 4096 bytes at 152 (version 0.90), or of

@@ -1,14 +1,16 @@
 //! `move --used-only`: partitions with file systems, around what those call free.
 
-use super::{files, free, scribble, shell};
+use super::{fat_files, files, free, scribble, shell};
 use crate::counters::here;
 use crate::moving::{MIB, done, refused};
+use crate::moving_interrupted::served;
 use crate::scratch;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use trueline_geom::format::FormatKind;
 use trueline_geom::format::ext::EXT4;
+use trueline_geom::format::fat;
 
 /// Puts `fs.img` as a partition at sector 63 of a disk that has noise everywhere else; what it
 /// calls free is noise of another kind. Returns that.
@@ -51,6 +53,21 @@ pub(super) fn moved(directory: &Path, to: usize, found: &[Range<u64>]) {
     fs::write(directory.join("fs.img"), inside).expect("an image");
 }
 
+/// Moves the partition to byte `to`, and fails on the way there and while it is gone on with.
+pub(super) fn interrupted(directory: &Path, to: usize) {
+    let first = format!("move --used-only --to {to} --journal disk.img.journal \"$uri#s1\"");
+    served(directory, 3, &first);
+    served(directory, 2, "move --resume disk.img.journal \"$uri\"");
+    done(directory, "move --resume disk.img.journal disk.img");
+}
+
+/// Takes the partition at byte `at` out of the disk into `fs.img`, which has its length.
+pub(super) fn taken_out(directory: &Path, at: usize) {
+    let length = fs::read(directory.join("fs.img")).expect("an image").len();
+    let disk = fs::read(directory.join("disk.img")).expect("a disk");
+    fs::write(directory.join("fs.img"), &disk[at..][..length]).expect("an image");
+}
+
 #[test]
 fn an_ext4_moves_without_what_it_does_not_use() {
     if !here(&["mke2fs", "e2fsck", "debugfs"]) {
@@ -68,6 +85,29 @@ fn an_ext4_moves_without_what_it_does_not_use() {
         moved(directory, to, if to > 180 * MIB { &[] } else { &found });
         shell(directory, "e2fsck -fn fs.img; mkdir out; debugfs -R 'rdump / out' fs.img");
         shell(directory, "rm -r out/lost+found; diff -r files out");
+    }
+}
+
+#[test]
+fn a_fat_moves_without_what_it_does_not_use() {
+    if !here(&["mkfs.vfat", "fsck.vfat"]) {
+        return;
+    }
+    for (bits, size) in [(16, "90M"), (32, "300M")] {
+        let scratch = scratch();
+        let directory = scratch.path();
+        let image = directory.join("fs.img");
+        shell(directory, &format!("truncate -s {size} fs.img; mkfs.vfat -F {bits} fs.img"));
+        let taken = fat_files::fill(&image);
+        let before = fs::read(&image).expect("an image");
+        let found = embed(directory, fat::KIND);
+        moved(directory, MIB, &found);
+        shell(directory, "fsck.vfat -n fs.img");
+        let after = fs::read(&image).expect("an image");
+        let index = |at: u64| usize::try_from(at).expect("it is in memory");
+        for range in taken.iter().map(|range| index(range.start)..index(range.end)) {
+            assert!(before[range.clone()] == after[range.clone()], "{bits}: {range:?}");
+        }
     }
 }
 
