@@ -7,7 +7,7 @@
 //! the first of them.
 //!
 //! # Limits
-//! Sectors of 512 and of 4096 bytes; GPT and MBR, also in partitions of each other, [`DEEPEST`]
+//! Sectors of 512 and of 4096 bytes; GPT and MBR, also in partitions of each other, eight
 //! deep. Decision 0062 has the rules and what they were compared with.
 
 use crate::base::resize::{Aim, Origin, Resized, Tables, Write};
