@@ -97,5 +97,12 @@ fn sequence(near: u64, chain: bool) -> Sequence {
         stages.push(Stage { moved: None, turn: turn(patch(0, 3), patch(0, 2)) });
     }
     stages.push(Stage { moved: moved(4, 4 + near, 30), turn: turn(patch(0, 4), patch(0, 3)) });
-    Sequence { id: *b"many moves in 1.", medium: DISK, sector: SECTOR, sizes: SIZES, stages }
+    Sequence {
+        id: *b"many moves in 1.",
+        medium: DISK,
+        sector: SECTOR,
+        sizes: SIZES,
+        stages,
+        unreadable: Vec::new(),
+    }
 }

@@ -104,12 +104,13 @@ pub(crate) fn bound(graph: &Graph, id: Id) -> Option<Refusal> {
 }
 
 /// The BSD label in partition `id` that counts from elsewhere, and could not be made to count from
-/// another place. The numbers of a chain count from its extended partition, those of a GPT from its
+/// another place, or that has a partition which reaches past it, whose end would stay. The numbers of a chain count from its extended partition, those of a GPT from its
 /// own; a label may count from anywhere.
 pub(crate) fn counts_from_elsewhere(graph: &Graph, id: Id) -> Option<Table> {
     let label = |inner: Id| {
         let table = absolute_label(graph, inner)?;
         let follows = graph.providers[inner].start == Some(table.origin)
+            && table.taken.iter().all(|taken| taken.end < table.length)
             && table.scheme.follow(&table, table.origin).is_some();
         (!follows).then_some(table)
     };

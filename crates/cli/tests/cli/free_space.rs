@@ -345,14 +345,14 @@ fn a_fat_that_is_in_doubt_is_refused() {
         file.write_all_at(with, at).expect("a write");
         free(fat::KIND, &image).expect_err("a doubt").to_string()
     };
-    let fat = 4 * 512;
+    let (fat, fat32) = (4 * 512, 32 * 512);
     assert!(doubts(fat + 1001, &[7]).contains("copies of its FAT differ"));
     shell(directory, "truncate -s 100M one.img; mkfs.vfat -F 16 -f 1 -R 4 one.img");
     let file = File::options().write(true).open(directory.join("one.img")).expect("an image");
     for (at, with, found) in [
         (fat + 1000, [0xf0, 0xff], "cluster 500 leads to 65520"),
         (fat + 1000, [0x01, 0x00], "cluster 500 leads to 1"),
-        (fat, [0xf0, 0xff], "not that of its medium"),
+        (fat, [0xf1, 0xff], "that of no medium"),
         (fat + 2, [0xff, 0x7f], "not unmounted: its FAT"),
         (fat + 2, [0xff, 0xbf], "errors were met"),
     ] {
@@ -366,6 +366,24 @@ fn a_fat_that_is_in_doubt_is_refused() {
         };
         file.write_all_at(&sound, at).expect("a write");
     }
+    shell(directory, "truncate -s 100M wide.img; mkfs.vfat -F 32 -R 32 wide.img");
+    let image = directory.join("wide.img");
+    let file = File::options().read(true).write(true).open(&image).expect("an image");
+    let mut size = [0; 4];
+    file.read_exact_at(&mut size, 36).expect("a number");
+    let second = fat32 + u64::from(u32::from_le_bytes(size)) * 512;
+    // One FAT is in use by its flags, and Linux writes to the first.
+    file.write_all_at(&[0x81], 40).expect("a write");
+    assert!(free(fat::KIND, &image).is_ok());
+    file.write_all_at(&[7], second + 1000).expect("a write");
+    let said = free(fat::KIND, &image).expect_err("a doubt").to_string();
+    assert!(said.contains("copies of its FAT differ"), "{said}");
+    file.write_all_at(&[0], second + 1000).expect("a write");
+    for place in [fat32, second] {
+        file.write_all_at(&[0; 4], place + 8).expect("a write");
+    }
+    let said = free(fat::KIND, &image).expect_err("a doubt").to_string();
+    assert!(said.contains("calls the root directory free"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! distances: labels of BSD, and disks within a partition.
 
 use crate::moving::{done, refused};
-use crate::{run, run_with, scratch, zeroes};
+use crate::{golden, run, run_with, scratch, zeroes};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -236,5 +236,16 @@ fn without_room_in_a_partition_the_least_that_makes_some_is_named() {
         }
         let again = done(directory, "move --align disk.img");
         assert!(again.ends_with("all on it begin on the grain; nothing was moved\n"), "{again}");
+    }
+}
+
+/// What a label has past its slice would stay behind, so the slice does.
+#[test]
+fn a_slice_stays_whose_label_reaches_past_it() {
+    let scratch = golden("bsd-openbsd");
+    for command in ["move --to 1MiB disk#s1", "move --align --for ssd-64k --dry-run disk"] {
+        let ran = run(scratch.path(), command);
+        let why = "a BSD label in it counts from byte 32768";
+        assert!(ran.stderr.contains(why), "{command}: {}", ran.stderr);
     }
 }

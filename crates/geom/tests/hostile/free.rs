@@ -169,6 +169,11 @@ fn contradictions_of_a_btrfs_are_refused() {
         btrfs::put(&mut disk, at, &bytes);
         refused(&mut disk, wanted, at);
     }
+    // Used bytes of the device in the superblock alone: Linux left them as they were.
+    let mut disk = plain.clone();
+    disk.put(65536 + 201 + 16, &number(77));
+    repair(&mut disk, 512);
+    assert_eq!(btrfs_free(&disk), btrfs_free(&plain));
     // Newer than the first.
     let mut disk = plain.clone();
     disk.put((64 << 20) + 72, &number(8));

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod case;
+mod changed;
 mod converted;
 mod gaps;
 mod killed;

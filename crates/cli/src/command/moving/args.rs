@@ -58,7 +58,7 @@ pub(crate) struct Move {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "rollback"])]
     pub journal: Option<PathBuf>,
     /// Copy only what the file systems in it use, by their own bitmaps
-    #[arg(long)]
+    #[arg(long, conflicts_with = "allow_busy")]
     pub used_only: bool,
     /// When it is done, discard what it left: a hole in an image, free blocks of a device
     #[arg(long)]

@@ -29,10 +29,8 @@ pub(super) fn shifted(table: &Table, origin: u64) -> Option<Vec<Patch>> {
     for (i, part) in label.entries.iter().enumerate() {
         let is_slice =
             part.length > 0 && part.offset == slice.start && i == C && dialect != Dialect::OpenBsd;
-        let is_here = matches!(
-            placed(&label, dialect, i, &slice),
-            EntryRelation::At(_) | EntryRelation::Past
-        );
+        // One that reaches past the slice may be another slice's, which stays where it is.
+        let is_here = matches!(placed(&label, dialect, i, &slice), EntryRelation::At(_));
         slots.push(if is_slice || is_here {
             Slot::Put {
                 offset: moved(part.offset)?,

@@ -39,8 +39,8 @@ const UPCASE: u8 = 0x82;
 const SECOND_FAT: u16 = 1;
 const DIRTY: u16 = 2;
 const FAILED: u16 = 4;
-/// Value of the FAT at the last cluster of a chain.
-const LAST: u32 = u32::MAX;
+/// Least value of the FAT at the last cluster of a chain; the one before is a bad cluster.
+const LAST: u32 = 0xffff_fff8;
 /// Largest directory and largest up-case table, in bytes.
 const DIRECTORY: u64 = 256 << 20;
 const TABLE: u64 = 1 << 20;
@@ -53,13 +53,17 @@ pub(super) fn free(length: u64, read: &mut Read<'_>, found: &mut Found<'_>) -> R
     let root = volume.chain(volume.root, DIRECTORY, read)?;
     let (bitmap, table) = volume.entries(&root, read)?;
     let bytes = volume.clusters.div_ceil(8);
-    if bitmap.data_length.get() != bytes || table.data_length.get() > TABLE {
+    // Cards are sold whose bitmap is longer than what its clusters need.
+    let whole = bitmap.data_length.get();
+    let is_sound = (bytes..=bytes.saturating_add(volume.cluster)).contains(&whole);
+    if !is_sound || table.data_length.get() > TABLE {
         return damaged("the length of its allocation bitmap or of its up-case table");
     }
-    let chain = volume.chain(bitmap.first_cluster.get(), bytes, read)?;
+    let chain = volume.chain(bitmap.first_cluster.get(), whole, read)?;
     let upcase = volume.chain(table.first_cluster.get(), table.data_length.get(), read)?;
-    let is_long = |chain: &[Range<u64>], bytes: u64| count(chain) == bytes.div_ceil(volume.cluster);
-    if !is_long(&chain, bytes) || !is_long(&upcase, table.data_length.get()) {
+    let clusters = |bytes: u64| bytes.div_ceil(volume.cluster);
+    let is_long = (clusters(bytes)..=clusters(whole)).contains(&count(&chain));
+    if !is_long || count(&upcase) != clusters(table.data_length.get()) {
         return damaged("the clusters of its allocation bitmap or of its up-case table");
     }
     let mut used = [root, chain.clone(), upcase].concat();
@@ -174,7 +178,7 @@ impl Volume {
                 None => runs.push(at..at + 1),
             }
             next = self.follow(next, read)?;
-            if next == LAST {
+            if next >= LAST {
                 return Ok(runs);
             }
         }

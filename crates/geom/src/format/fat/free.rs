@@ -31,7 +31,8 @@ struct Volume {
     data: u64,
     /// The FAT that counts, and its copies.
     fats: Vec<u64>,
-    media: u8,
+    /// First cluster of the root directory of a FAT32.
+    root: Option<u64>,
 }
 
 /// Finds the free clusters of a FAT on a provider of `length` bytes.
@@ -59,6 +60,9 @@ pub(super) fn free(length: u64, read: &mut Read<'_>, found: &mut Found<'_>) -> R
             };
             match number {
                 0 | 1 => volume.reserved(number, value)?,
+                _ if value == 0 && volume.root == Some(number) => {
+                    return damaged("its FAT calls the root directory free");
+                }
                 _ if value == 0 => {
                     let from = data + (number - 2) * cluster;
                     found(from..from + cluster);
@@ -121,13 +125,17 @@ impl Volume {
         // `BPB_ExtFlags`: with bit 7 one FAT alone is in use.
         let flags = u16::from_le_bytes([bytes[40], bytes[41]]);
         let active = u64::from(flags & 0xf);
-        let fats = match wide && flags & 0x80 != 0 {
-            true if active >= count => return damaged("the number of the FAT in use"),
-            true => vec![place(active)],
-            false => (0..count).map(place).collect(),
-        };
+        if wide && flags & 0x80 != 0 && active >= count {
+            return damaged("the number of the FAT in use");
+        }
+        // Linux goes by the first one whatever the flags say, so all have to be alike.
+        let fats = (0..count).map(place).collect();
+        let root = wide.then(|| u64::from(boot.root_clus.get() & 0x0fff_ffff));
+        if root.is_some_and(|root| !(2..clusters + 2).contains(&root)) {
+            return damaged("the first cluster of its root directory");
+        }
         let cluster = per_cluster * sector;
-        Ok(Volume { bits, clusters, cluster, data: first * sector, fats, media: boot.media })
+        Ok(Volume { bits, clusters, cluster, data: first * sector, fats, root })
     }
 
     /// The value of the entry of a bad cluster; larger ones end a file.
@@ -138,9 +146,10 @@ impl Volume {
     /// Examines one of the two entries that belong to no cluster.
     fn reserved(&self, number: u64, value: u64) -> Result<(), Unsure> {
         if number == 0 {
-            return match value & 0xff == u64::from(self.media) {
-                true => Ok(()),
-                false => damaged("the first entry of its FAT is not that of its medium"),
+            // Devices write another medium there than in the boot sector.
+            return match value & 0xff {
+                0xf0 | 0xf8..=0xff => Ok(()),
+                _ => damaged("the first entry of its FAT is that of no medium"),
             };
         }
         let (clean, sound) = match self.bits {

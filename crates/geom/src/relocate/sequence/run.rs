@@ -120,7 +120,11 @@ impl Run<'_> {
             State::Half(n) if self.is_apart(n) => {
                 write(self.disk, self.sequence.stages[n].patches())?;
                 self.disk.flush().map_err(failed)?;
-                n + 1
+                // A table within the partition, which comes into sight now, may have been changed.
+                match self.sequence.state(self.disk).map_err(failed)? {
+                    State::Whole(_) => n + 1,
+                    _ => return Err(Stop::Other(other.unwrap_or(Mismatch::Table))),
+                }
             }
             State::Half(_) | State::Other => {
                 return Err(Stop::Other(other.unwrap_or(Mismatch::Table)));
