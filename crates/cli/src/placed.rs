@@ -104,8 +104,9 @@ pub(crate) fn bound(graph: &Graph, id: Id) -> Option<Refusal> {
 }
 
 /// The BSD label in partition `id` that counts from elsewhere, and could not be made to count from
-/// another place, or that has a partition which reaches past it, whose end would stay. The numbers of a chain count from its extended partition, those of a GPT from its
-/// own; a label may count from anywhere.
+/// another place, or that has a partition which reaches past it, whose end would stay. The numbers
+/// of a chain count from its extended partition, those of a GPT from its own; a label may count
+/// from anywhere.
 pub(crate) fn counts_from_elsewhere(graph: &Graph, id: Id) -> Option<Table> {
     let label = |inner: Id| {
         let table = absolute_label(graph, inner)?;
