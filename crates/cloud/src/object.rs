@@ -79,6 +79,7 @@ struct State {
     has_missed: bool,
     /// True once reads are fetched as they come.
     is_direct: bool,
+    /// Requests, bytes and rounds that it may take while it is tasted.
     bounds: Option<Counts>,
     /// True once nothing more is fetched, by its bounds.
     is_over: bool,
@@ -183,11 +184,13 @@ impl Object {
         Ok(Opened { length: meta.size, etag: meta.e_tag.unwrap_or_default() })
     }
 
-    /// Has reads fetched as they come from now on. Errors: as [`Object::connect`].
+    /// Has reads fetched as they come from now on, without bounds. Errors: as [`Object::connect`].
     pub fn read_as_asked(&self) -> Result<(), ObjectError> {
         self.connect()?;
         let mut state = self.state();
         (state.is_direct, state.is_unbounded) = (true, true);
+        // Bounds are of what is looked at.
+        (state.bounds, state.is_over) = (None, false);
         state.units.clear();
         Ok(())
     }

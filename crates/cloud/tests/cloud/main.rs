@@ -8,7 +8,7 @@ mod server;
 use server::{Contents, Faults, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trueline_cloud::{ErrorClass, Listed, Object, ObjectError, list};
+use trueline_cloud::{Counts, ErrorClass, Listed, Object, ObjectError, list};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 
@@ -242,4 +242,27 @@ fn a_bucket_is_listed_while_it_is_read() {
     }
     let beneath: Vec<String> = list("s3://bucket/b").map(|entry| entry.unwrap().uri).collect();
     assert_eq!(beneath, wanted[1..4]);
+}
+
+/// What its bounds leave out fails at once, and is there for a program that reads all of it.
+#[test]
+fn bounds_end_with_tasting() {
+    let server = start(Faults::default());
+    let (object, all) = (object(&server), bytes());
+    object.bound(Counts { requests: 3, bytes: 256 << 10, rounds: 2 });
+    let store = object.store().unwrap();
+    let mut read = [0; 4096];
+    for at in [1 << 20, 3 << 20] {
+        assert_eq!(store.read_at(&mut read, at), Err(Errno::Awaited));
+    }
+    // One request is left for the two.
+    assert_eq!(object.fetch_missing(), Ok(true));
+    store.read_at(&mut read, 1 << 20).unwrap();
+    assert!(read == all[1 << 20..(1 << 20) + 4096]);
+    assert_eq!(store.read_at(&mut read, 3 << 20), Err(Errno::Unfetched));
+    assert_eq!((object.fetch_missing(), object.counts().requests), (Ok(false), 3));
+    assert_eq!(store.read_at(&mut read, 3 << 20), Err(Errno::Unfetched));
+    object.read_as_asked().unwrap();
+    store.read_at(&mut read, 3 << 20).unwrap();
+    assert!(read == all[3 << 20..(3 << 20) + 4096]);
 }
