@@ -11,6 +11,7 @@ mod killed;
 mod medium;
 mod nested;
 mod pairs;
+mod trial;
 mod whole;
 
 use case::{Came, SECTOR, SIZES, check, disk, paper, plan, shown};

@@ -3,14 +3,14 @@
 //! and the inner ones; it is interrupted, gone on with and taken back, anywhere.
 
 use crate::medium::{Medium, Random};
+use crate::trial::Trial;
 use crate::whole::{SECTOR, SIZES, fill, graph, part};
-use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::{Patch, lay_over};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::registry;
 use trueline_geom::relocate::Mark;
-use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Sequence, Stop, run};
+use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Sequence};
 use trueline_geom::relocate::whole::{Answers, Obstacle, Whole, plan};
 use trueline_geom::table::scheme::{New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
@@ -201,6 +201,24 @@ impl Case {
         bytes[last..].copy_from_slice(&at.to_le_bytes());
         bytes.split_off(usize::try_from(leaf.skipped).unwrap())
     }
+}
+
+impl Trial for Case {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn before(&self) -> &[u8] {
+        &self.before
+    }
+
+    fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    fn adapted(&self, disk: &Medium, moved: Movement) -> Result<Adapted, Errno> {
+        contents(&disk.seen(), moved)
+    }
 
     /// Every partition is whole, or it or one around it begins with a mark.
     fn shown(&self, disk: &[u8]) {
@@ -236,53 +254,6 @@ impl Case {
             assert!(after == self.whole, "{}: {after:#?} {:#?}", self.name, self.whole);
         }
         assert_eq!(leaves(&graph(disk), 0).count(), self.leaves.len(), "{}", self.name);
-    }
-
-    fn paper(&self) -> Vec<u8> {
-        let (mut head, size) = self.sequence.head("words").unwrap();
-        head.resize(usize::try_from(size).unwrap(), 0xa5);
-        head
-    }
-
-    /// Goes to each of `goals`, interrupted after so many requests; then to the last one's end.
-    fn go(&self, goals: &[(Goal, u64, bool)], random: &mut Random) {
-        let power = Arc::new(AtomicU64::new(0));
-        let mut medium = Medium::new(self.before.clone(), &power);
-        let mut file = Medium::new(self.paper(), &power);
-        let last = goals.last().map_or(Goal::Forward, |goal| goal.0);
-        for &(goal, budget, killed) in goals.iter().chain([&(last, u64::MAX, false)]) {
-            power.store(budget, Ordering::Relaxed);
-            let (read, _, room) = Sequence::open(&file).unwrap();
-            let mut adapted = |moved| contents(&medium.seen(), moved);
-            match run(&read, &medium, (&file, room), goal, &mut adapted, &mut |_| true) {
-                Ok(()) => self.check(&medium.after(random), goal),
-                Err(Stop::Interrupted(_)) if !killed => self.shown(&medium.after(random)),
-                Err(Stop::Interrupted(_)) => {}
-                Err(other) => panic!("{}: {goals:?}: {other:?}", self.name),
-            }
-            if !killed {
-                medium = Medium::new(medium.after(random), &power);
-                file = Medium::new(file.after(random), &power);
-            }
-        }
-    }
-
-    /// Requests after which a table was being written.
-    fn table_writes(&self) -> Vec<u64> {
-        const ALL: u64 = 1 << 40;
-        let power = Arc::new(AtomicU64::new(ALL));
-        let (medium, file) =
-            (Medium::new(self.before.clone(), &power), Medium::new(self.paper(), &power));
-        let (read, _, room) = Sequence::open(&file).unwrap();
-        let mut adapted = |moved| contents(&medium.seen(), moved);
-        run(&read, &medium, (&file, room), Goal::Forward, &mut adapted, &mut |_| true).unwrap();
-        let sectors: Vec<u64> = self.sequence.tables().iter().map(|range| range.start).collect();
-        let writes = medium.writes.lock().unwrap();
-        let of_table = writes.iter().filter(|(at, _)| sectors.contains(at));
-        let mut found: Vec<u64> =
-            of_table.flat_map(|(_, left)| [ALL - left - 1, ALL - left, ALL - left + 1]).collect();
-        found.dedup();
-        found
     }
 }
 

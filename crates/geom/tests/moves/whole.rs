@@ -3,7 +3,9 @@
 
 use crate::medium::{Medium, Random};
 use crate::nested::planned;
-use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
+use crate::trial::Trial;
+use std::sync::{Arc, atomic::AtomicU64};
+use trueline_geom::base::error::Errno;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::{Patch, lay_over};
 use trueline_geom::base::store::{Sparse, Store};
@@ -171,6 +173,42 @@ impl Case {
         (start, bytes)
     }
 
+    /// Every link of a chain covers its EBR and that one's partition.
+    fn links(&self, disk: &[u8]) {
+        let number =
+            |at: usize| u64::from(u32::from_le_bytes(disk[at..at + 4].try_into().unwrap()));
+        let sector = |sector: u64| usize::try_from(sector * SECTOR).unwrap();
+        let Some(slot) = (0..4).find(|slot| disk[446 + slot * 16 + 4] == 5) else { return };
+        let start = number(446 + slot * 16 + 8);
+        let mut at = start;
+        while disk[sector(at) + 462 + 4] == 5 {
+            let link = sector(at) + 462;
+            let next = start + number(link + 8);
+            let entry = sector(next) + 446;
+            let end = next + number(entry + 8) + number(entry + 12);
+            assert_eq!(next + number(link + 12), end, "{}: the link at {at}", self.name);
+            at = next;
+        }
+    }
+}
+
+impl Trial for Case {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn before(&self) -> &[u8] {
+        &self.before
+    }
+
+    fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    fn adapted(&self, _: &Medium, moved: Movement) -> Result<Adapted, Errno> {
+        Ok(adapted(moved))
+    }
+
     /// Every partition of the table is whole, in its old place or the new, or begins with a mark;
     /// none is missing.
     fn shown(&self, disk: &[u8]) {
@@ -219,89 +257,6 @@ impl Case {
             };
             assert_eq!(places(&after), places(&self.whole), "{}", self.name);
             assert_eq!(table(disk)[..1], table(&self.before)[..1], "{}", self.name);
-        }
-    }
-
-    /// Every link of a chain covers its EBR and that one's partition.
-    fn links(&self, disk: &[u8]) {
-        let number =
-            |at: usize| u64::from(u32::from_le_bytes(disk[at..at + 4].try_into().unwrap()));
-        let sector = |sector: u64| usize::try_from(sector * SECTOR).unwrap();
-        let Some(slot) = (0..4).find(|slot| disk[446 + slot * 16 + 4] == 5) else { return };
-        let start = number(446 + slot * 16 + 8);
-        let mut at = start;
-        while disk[sector(at) + 462 + 4] == 5 {
-            let link = sector(at) + 462;
-            let next = start + number(link + 8);
-            let entry = sector(next) + 446;
-            let end = next + number(entry + 8) + number(entry + 12);
-            assert_eq!(next + number(link + 12), end, "{}: the link at {at}", self.name);
-            at = next;
-        }
-    }
-
-    /// Requests after which a table was being written: the crash points that matter most.
-    fn table_writes(&self) -> Vec<u64> {
-        const ALL: u64 = 1 << 40;
-        let power = Arc::new(AtomicU64::new(ALL));
-        let (medium, file) =
-            (Medium::new(self.before.clone(), &power), Medium::new(self.paper(), &power));
-        let (read, _, room) = Sequence::open(&file).unwrap();
-        let mut contents = |moved| Ok(adapted(moved));
-        run(&read, &medium, (&file, room), Goal::Forward, &mut contents, &mut |_| true).unwrap();
-        let turns = self.sequence.stages.iter().map(|stage| &stage.turn);
-        let sectors: Vec<u64> = turns
-            .flat_map(|turn| turn.fresh.iter().chain(&turn.change))
-            .map(|p| p.offset)
-            .collect();
-        let writes = medium.writes.lock().unwrap();
-        let of_table = writes.iter().filter(|(at, _)| sectors.contains(at));
-        let mut found: Vec<u64> =
-            of_table.flat_map(|(_, left)| [ALL - left - 1, ALL - left, ALL - left + 1]).collect();
-        found.dedup();
-        found
-    }
-
-    fn paper(&self) -> Vec<u8> {
-        let (mut head, size) = self.sequence.head("words").unwrap();
-        head.resize(usize::try_from(size).unwrap(), 0xa5);
-        head
-    }
-
-    /// Goes to each of `goals`, interrupted after so many requests; then to the last one's end.
-    fn go(&self, goals: &[(Goal, u64, bool)], random: &mut Random) {
-        let power = Arc::new(AtomicU64::new(0));
-        let mut medium = Medium::new(self.before.clone(), &power);
-        let mut file = Medium::new(self.paper(), &power);
-        let last = goals.last().map_or(Goal::Forward, |goal| goal.0);
-        for &(goal, budget, killed) in goals.iter().chain([&(last, u64::MAX, false)]) {
-            power.store(budget, Ordering::Relaxed);
-            let (read, words, room) = Sequence::open(&file).unwrap();
-            assert_eq!((words.as_str(), read.stages.len()), ("words", self.sequence.stages.len()));
-            let done = run(
-                &read,
-                &medium,
-                (&file, room),
-                goal,
-                &mut |moved| Ok(adapted(moved)),
-                &mut |_| true,
-            );
-            match done {
-                Ok(()) => {
-                    let after = medium.after(random);
-                    self.check(&after, goal);
-                }
-                Err(Stop::Interrupted(_)) => {
-                    if !killed {
-                        self.shown(&medium.after(random));
-                    }
-                }
-                Err(other) => panic!("{}: {goals:?}: {other:?}", self.name),
-            }
-            if !killed {
-                medium = Medium::new(medium.after(random), &power);
-                file = Medium::new(file.after(random), &power);
-            }
         }
     }
 }

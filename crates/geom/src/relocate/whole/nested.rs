@@ -40,9 +40,9 @@ pub(super) fn carried(graph: &Graph, id: Id) -> Vec<Carried> {
 
 /// The outermost provider with a table in partition `id`; `None` without one, or with several.
 fn tabled(graph: &Graph, id: Id) -> Option<Id> {
-    let has_table = |inner: &Id| graph.providers[*inner].slices().is_some();
+    let has_table =
+        |inner: &Id| graph.providers[*inner].slices().is_some() && graph.is_within(id, *inner);
     let mut tables = (id..graph.providers.len()).filter(has_table);
-    let mut tables = tables.by_ref().filter(|&inner| graph.is_within(id, inner));
     let first = tables.next()?;
     tables.all(|other| graph.is_within(first, other)).then_some(first)
 }
