@@ -2,11 +2,10 @@
 //! distances: labels of BSD, and disks within a partition.
 
 use crate::moving::{done, refused};
+use crate::moving_whole::is_back;
 use crate::{golden, run, run_with, scratch, zeroes};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Partitions without a table in them: name, first sector on the disk, sectors.
 const PARTITIONS: [(&str, usize, usize); 8] = [
@@ -119,35 +118,7 @@ fn killed_at_any_moment_it_goes_on_or_back_within_partitions() {
     for round in 0..3 {
         let all = disk(directory);
         let before = fs::read(directory.join("disk.img")).expect("an image");
-        let (mut words, mut kills) = (vec!["move", "--align", "disk.img"], 0);
-        for attempt in 0.. {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"))
-                .args(&words)
-                .current_dir(directory)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("it runs");
-            let wait = 10 * (attempt + 1) + 7 * round;
-            std::thread::sleep(Duration::from_millis(wait * (1 + attempt / 8)));
-            let _ = child.kill();
-            if child.wait().expect("it ends").success() {
-                break;
-            }
-            kills += 1;
-            let way = if round == 1 && kills > 3 { "--rollback" } else { "--resume" };
-            words = vec!["move", way, "disk.img"];
-            let journal = directory.join("disk.img.journal");
-            let ran = run(directory, "move --resume --dry-run disk.img");
-            if !journal.exists() {
-                words = vec!["move", "--align", "disk.img"];
-            } else if ran.code == Some(2) {
-                assert!(ran.stderr.contains("was not complete"), "{}", ran.stderr);
-                refused(directory, "move --resume disk.img");
-                words = vec!["move", "--align", "disk.img"];
-            }
-        }
-        if words[1] == "--rollback" {
+        if is_back(directory, round) {
             let after = fs::read(directory.join("disk.img")).expect("an image");
             for (name, start, sectors) in PARTITIONS {
                 let range = start * 512..(start + sectors) * 512;

@@ -93,6 +93,39 @@ fn a_disk_without_a_gap_is_put_right_by_one_command() {
     }
 }
 
+/// Arranges a disk by commands that are killed, each later than the one before, until one ends; in
+/// round 1 they turn round. True if the disk went back.
+pub(super) fn is_back(directory: &Path, round: u64) -> bool {
+    let (mut words, mut kills) = (vec!["move", "--align", "disk.img"], 0);
+    for attempt in 0.. {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"));
+        let child = child.args(&words).current_dir(directory);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        let wait = 10 * (attempt + 1) + 7 * round;
+        std::thread::sleep(Duration::from_millis(wait * (1 + attempt / 8)));
+        let _ = child.kill();
+        if child.wait().expect("it ends").success() {
+            break;
+        }
+        kills += 1;
+        let journal = directory.join("disk.img.journal");
+        if !journal.exists() {
+            words = vec!["move", "--align", "disk.img"];
+            continue;
+        }
+        let way = if round == 1 && kills > 2 { "--rollback" } else { "--resume" };
+        words = vec!["move", way, "disk.img"];
+        let ran = run(directory, "move --resume --dry-run disk.img");
+        if ran.code == Some(2) {
+            assert!(ran.stderr.contains("was not complete"), "{}", ran.stderr);
+            refused(directory, "move --resume disk.img");
+            assert!(!journal.exists());
+            words = vec!["move", "--align", "disk.img"];
+        }
+    }
+    words[1] == "--rollback"
+}
+
 #[test]
 fn killed_at_any_moment_a_whole_disk_goes_on_or_back() {
     let scratch = scratch();
@@ -100,40 +133,7 @@ fn killed_at_any_moment_a_whole_disk_goes_on_or_back() {
     for round in 0..3 {
         let all = disk(directory);
         let before = fs::read(directory.join("disk.img")).expect("an image");
-        let mut words = vec!["move", "--align", "disk.img"];
-        let mut kills = 0;
-        let is_back = round == 1;
-        for attempt in 0.. {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"));
-            let child = child.args(&words).current_dir(directory);
-            let mut child =
-                child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
-            let wait = 10 * (attempt + 1) + 7 * round;
-            std::thread::sleep(Duration::from_millis(wait * (1 + attempt / 8)));
-            let _ = child.kill();
-            if child.wait().expect("it ends").success() {
-                break;
-            }
-            kills += 1;
-            let journal = directory.join("disk.img.journal");
-            if !journal.exists() {
-                words = vec!["move", "--align", "disk.img"];
-                continue;
-            }
-            words = vec![
-                "move",
-                if is_back && kills > 2 { "--rollback" } else { "--resume" },
-                "disk.img",
-            ];
-            let ran = run(directory, "move --resume --dry-run disk.img");
-            if ran.code == Some(2) {
-                assert!(ran.stderr.contains("was not complete"), "{}", ran.stderr);
-                refused(directory, "move --resume disk.img");
-                assert!(!journal.exists());
-                words = vec!["move", "--align", "disk.img"];
-            }
-        }
-        if words[1] == "--rollback" {
+        if is_back(directory, round) {
             let after = fs::read(directory.join("disk.img")).expect("an image");
             for (_, start, sectors) in PARTITIONS {
                 let range = start * 512..(start + sectors) * 512;
