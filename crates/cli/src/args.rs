@@ -3,7 +3,7 @@
 use crate::args::on_demand::OnDemand;
 use crate::command::{
     bench, check, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve,
-    set, show,
+    set, show, trace,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Serve a disk, a partition or a set as a block device
     #[command(after_help = serve::args::EXAMPLES)]
     Serve(OnDemand<serve::args::Serve>),
+    /// Count the requests that a device of this host gets: which miss the grain, and whose they are
+    #[command(after_help = trace::args::EXAMPLES)]
+    Trace(OnDemand<trace::args::Trace>),
     /// Explain a finding's rule, a profile or a word, or list them
     #[command(
         after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain \

@@ -19,3 +19,4 @@ pub(crate) mod plan;
 pub(crate) mod serve;
 pub(crate) mod set;
 pub(crate) mod show;
+pub(crate) mod trace;

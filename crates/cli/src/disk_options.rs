@@ -138,7 +138,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, Reason> {
 }
 
 /// Parses `SIZE[+PHASE]`, both in bytes; the phase is less than the size.
-fn parse_grain(text: &str) -> Result<(u64, u64), Reason> {
+pub(crate) fn parse_grain(text: &str) -> Result<(u64, u64), Reason> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, size::bytes(phase).ok_or("not a phase: 3584")?);
     if phase < size {

@@ -4,6 +4,7 @@
 mod appended;
 mod args;
 pub mod checker;
+mod child;
 mod command;
 mod disk_options;
 mod failure;
@@ -18,12 +19,14 @@ mod progress;
 mod remembered;
 mod render;
 mod report;
+mod screen;
 mod shard;
 mod style;
 mod survey;
 mod tally;
 mod target;
 mod this_host;
+mod traffic;
 mod typed;
 mod words;
 mod write_target;
@@ -62,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(&args),
         Command::Lab(args) => command::lab::run(&args),
         Command::Serve(args) => command::serve::run(&args),
+        Command::Trace(args) => command::trace::run(&args),
         Command::Help { words } => command::help::run(&words),
         Command::Complete { words } => command::complete::run(&words),
         Command::Explain(args) => command::explain::run(&args),

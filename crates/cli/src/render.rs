@@ -7,6 +7,7 @@
 //! | `draw/` | a stack as a tree, to scale, magnified where it misses, as SVG |
 //! | `gpart.rs` | tables as gpart(8) shows them |
 //! | `spent.rs` | the time of simulated drives by its causes |
+//! | `traffic.rs` | requests by layer as a table, and why they miss |
 //! | `made.rs` | the line of a page on its own making |
 //!
 //! Output of a single command is in that command's folder. The same value gives the same bytes.
@@ -18,6 +19,7 @@ pub(crate) mod gpart;
 pub(crate) mod made;
 pub(crate) mod report;
 pub(crate) mod spent;
+pub(crate) mod traffic;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -7,6 +7,7 @@ pub(crate) mod escape;
 pub(crate) mod hexdump;
 pub(crate) mod markdown;
 pub(crate) mod metric;
+pub(crate) mod quantity;
 pub(crate) mod refusal;
 pub(crate) mod size;
 pub(crate) mod terminal;

@@ -28,6 +28,7 @@
 //! | [`engine`] | many requests at a time, through io_uring or threads |
 //! | [`nbd`] | the NBD protocol: wire, sockets, TLS, URIs, the client |
 //! | [`process`] | commands, signals, temporary files |
+//! | [`tracefs`] | requests of block devices as the kernel sees them |
 //! | [`ublk`] | the driver's control device and queues |
 
 #![deny(unsafe_code)]
@@ -43,6 +44,7 @@ pub mod lock;
 pub mod nbd;
 pub mod process;
 pub mod random;
+pub mod tracefs;
 pub mod ublk;
 
 pub use device::{Device, DeviceKind};

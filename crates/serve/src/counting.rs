@@ -5,11 +5,13 @@
 //! its counts.
 
 mod history;
+mod observed;
 mod provider_registry;
 mod server_counts;
 mod stack;
 
 pub use history::{History, Sample};
+pub use observed::ObservedProvider;
 pub use server_counts::{Blame, ExportCounts, LayerCounts, ServerCounts};
 pub use stack::Stack;
 use trueline_host::clock::TICK;

@@ -14,7 +14,7 @@ mod roff;
 mod synopsis;
 
 /// The manual of each command.
-const MANUAL: [(&str, &str); 13] = [
+const MANUAL: [(&str, &str); 14] = [
     ("bench", include_str!("../../../../docs/manual/bench.md")),
     ("check", include_str!("../../../../docs/manual/check.md")),
     ("convert", include_str!("../../../../docs/manual/convert.md")),
@@ -28,6 +28,7 @@ const MANUAL: [(&str, &str); 13] = [
     ("serve", include_str!("../../../../docs/manual/serve.md")),
     ("show", include_str!("../../../../docs/manual/show.md")),
     ("stripe", include_str!("../../../../docs/manual/sets.md")),
+    ("trace", include_str!("../../../../docs/manual/trace.md")),
 ];
 
 pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {

@@ -1,5 +1,6 @@
 //! `serve`: a stack as a block device.
 
+use crate::child::Child;
 use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
 use crate::failure::{Failure, Reason, complain};
@@ -259,7 +260,7 @@ fn wait(
     ended: &mut dyn FnMut() -> bool,
 ) -> Result<ExitCode, Failure> {
     let mut child = match &args.run {
-        Some(command) => Some(child::Child::start(command, fronts, args.json)?),
+        Some(command) => Some(child::start(command, fronts, args.json)?),
         None => {
             for front in fronts {
                 complain(&format!("serving {} at {}", args.target, front.place()));
@@ -268,7 +269,7 @@ fn wait(
         }
     };
     while !signal::happened() && !ended() {
-        if let Some(status) = child.as_mut().map(child::Child::status).transpose()?.flatten() {
+        if let Some(status) = child.as_mut().map(Child::status).transpose()?.flatten() {
             return Ok(status);
         }
         top.as_mut().map_or(Ok(()), Top::tick)?;
@@ -278,5 +279,5 @@ fn wait(
             None => std::thread::sleep(TICK),
         }
     }
-    child.map_or(Ok(ExitCode::SUCCESS), child::Child::end)
+    child.map_or(Ok(ExitCode::SUCCESS), Child::end)
 }

@@ -1,9 +1,8 @@
 //! Reports made by hand, for the tests of every output.
 
-use crate::command::serve::summary::{
-    Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts,
-};
+use crate::command::serve::summary::{Export, Latencies, Served};
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
+use crate::traffic::{Blame, Bucket, Deeds, Latency, Layer, Operations, Requests, Verdicts};
 use crate::words;
 use std::io::Write;
 use trueline_geom::base::finding::Severity;

@@ -6,6 +6,7 @@
 use super::{Fault, Format, Input, TracedRequest, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
+use trueline_host::tracefs::{Operation, RequestFlags};
 
 /// Every action that blkparse prints (blkparse(1), ACTION IDENTIFIERS), and messages.
 const ACTIONS: &[&str] = &[
@@ -90,8 +91,7 @@ impl Format for Blkparse {
 }
 
 impl Blkparse {
-    /// Appends a queued request. `rwbs` is from `fill_rwbs` in kernel/trace/blktrace.c: `F` first
-    /// means a flush before it, a later `F` means FUA.
+    /// Appends a queued request, with the flush that goes before it.
     fn queued(
         &self,
         at_ns: u64,
@@ -101,33 +101,29 @@ impl Blkparse {
         input: &mut Input<'_>,
         found: &mut VecDeque<TracedRequest>,
     ) -> Result<(), Fault> {
-        let before =
-            rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));
-        let rest = before.unwrap_or(rwbs);
-        found.extend(before.map(|_| flush(at_ns)));
-        let fua = rest.get(1..).is_some_and(|flags| flags.contains('F'));
-        let op = match rest.chars().next() {
-            Some('R') => Op::Read,
-            Some('W') => Op::Write,
-            Some('F') => {
-                found.extend(before.is_none().then(|| flush(at_ns)));
+        let flags = RequestFlags::parse(rwbs).ok_or_else(|| Fault::NoTransfer(rwbs.to_owned()))?;
+        found.extend(flags.preflush.then(|| flush(at_ns)));
+        let op = match flags.operation {
+            Operation::Read => Op::Read,
+            Operation::Write => Op::Write,
+            Operation::Flush => {
+                found.push_back(flush(at_ns));
                 return Ok(());
             }
-            Some('D' | 'E' | 'N') => {
+            Operation::Discard | Operation::WriteZeroes | Operation::Other => {
                 input.skipped += 1;
                 return Ok(());
             }
-            _ => return Err(Fault::NoTransfer(rwbs.to_owned())),
         };
         match range {
             // A flush has no range, but its process in brackets; another word is a range cut short.
-            None if is_cut && before.is_some() => {
+            None if is_cut && flags.preflush => {
                 let form = "SECTOR + COUNT".into();
                 Err(Fault::Cut { what: "a queued request".into(), form })
             }
-            Some((_, 0)) | None if before.is_some() => Ok(()),
+            Some((_, 0)) | None if flags.preflush => Ok(()),
             Some((offset, length)) => {
-                found.push_back(transfer(at_ns, op, offset, length, fua && op == Op::Write)?);
+                found.push_back(transfer(at_ns, op, offset, length, flags.fua)?);
                 Ok(())
             }
             None => Err(Fault::NoRange("a queued request without SECTOR + COUNT".into())),

@@ -36,6 +36,22 @@ pub struct Recorder {
     failed: Box<Failed>,
 }
 
+/// Kind of a request that was seen elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenKind {
+    /// Read of bytes from the medium.
+    Read,
+    /// Write of bytes to the medium.
+    Write {
+        /// True if it must be on the medium before it is done (force unit access).
+        fua: bool,
+    },
+    /// Flush of the drive's cache.
+    Flush,
+    /// A request that a trace only mentions, by its name.
+    Other(&'static str),
+}
+
 /// A callback for a trace that ends because it cannot be written.
 pub type Failed = dyn Fn(&io::Error) + Send + Sync;
 
@@ -107,6 +123,22 @@ impl Recorder {
         if let Err(error) = trace.write() {
             (self.failed)(&error);
         }
+    }
+
+    /// Records a request that was seen elsewhere, at `clock_ns` of [`clock::now`]. Discards and
+    /// zeroes, which a trace has no lines for, become comments.
+    pub fn record(&self, kind: SeenKind, clock_ns: u64, offset: u64, length: u64) {
+        let at_ns = clock_ns.saturating_sub(self.start);
+        let (op, fua) = match kind {
+            SeenKind::Read => (Op::Read, false),
+            SeenKind::Write { fua } => (Op::Write, fua),
+            SeenKind::Flush => (Op::Flush, false),
+            SeenKind::Other(what) => {
+                let line = format!("{at_ns} {what} {offset} {length}");
+                return self.put(|trace, _| trace.comment(&line));
+            }
+        };
+        self.put(|trace, _| trace.request(&TracedRequest { at_ns, op, offset, length, fua }));
     }
 
     /// Records the line that `line` makes of the current time. The clock is read under the lock, so

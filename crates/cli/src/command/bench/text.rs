@@ -4,6 +4,7 @@
 use crate::render::spent;
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};
+use crate::words::quantity::{three, time};
 use crate::words::{self, escape};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
@@ -124,23 +125,4 @@ fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Res
 /// The median of the runs; `None` without runs.
 fn middle(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| median(values))
-}
-
-/// A number with three significant digits: `1234`, `56.7`, `0.089`.
-fn three(value: f64) -> String {
-    match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
-}
-
-/// A time in ns, in the unit that reads best.
-fn time(ns: f64) -> String {
-    match ns {
-        n if n >= 1e9 => format!("{} s", three(n / 1e9)),
-        n if n >= 1e6 => format!("{} ms", three(n / 1e6)),
-        n if n >= 1e3 => format!("{} µs", three(n / 1e3)),
-        n => format!("{n:.0} ns"),
-    }
 }

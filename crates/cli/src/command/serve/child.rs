@@ -1,85 +1,48 @@
 //! The command of `--run`, and a socket for it alone.
 
+use crate::child::Child;
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
+use std::process::Command;
 use std::{fs, io};
 use trueline_host::nbd::activation;
 use trueline_host::nbd::listener::LONGEST;
 use trueline_host::nbd::uri::unescaped;
-use trueline_host::process::tree::Running;
 use trueline_host::random;
 use trueline_serve::front::Front;
 
-/// Time that a command has to end after it is asked to.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// The running command of `--run`.
-pub(super) struct Child {
-    running: Running,
-}
-
-impl Child {
-    /// Starts `command` in a shell. It finds the exports at `$uri`, the first way in, and at the
-    /// variable of each way in.
-    ///
-    /// `aside`: its output goes to stderr, because stdout is for a document.
-    pub(super) fn start(
-        command: &str,
-        fronts: &[Box<dyn Front>],
-        aside: bool,
-    ) -> Result<Child, Failure> {
-        let uri = fronts.first().map_or_else(String::new, |front| front.place());
-        let socket = uri.split_once("?socket=").map_or("", |(_, socket)| socket);
-        let socket = socket.split_once('&').map_or(socket, |(socket, _)| socket);
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", command])
-            .env("uri", &uri)
-            .env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
-        // The first of a kind is set last, and stays.
-        for front in fronts.iter().rev() {
-            shell.env(front.variable(), front.place());
-        }
-        if aside {
-            shell.stdout(io::stderr());
-        }
-        // Sockets that were passed to this process are not the command's.
-        for variable in activation::VARIABLES {
-            shell.env_remove(variable);
-        }
-        Ok(Child {
-            running: Running::start(&mut shell).map_err(|e| format!("run {command}: {e}"))?,
-        })
+/// Starts `command` in a shell. It finds the exports at `$uri`, the first way in, and at the
+/// variable of each way in.
+///
+/// `aside`: its output goes to stderr, because stdout is for a document.
+pub(super) fn start(
+    command: &str,
+    fronts: &[Box<dyn Front>],
+    aside: bool,
+) -> Result<Child, Failure> {
+    let uri = fronts.first().map_or_else(String::new, |front| front.place());
+    let socket = uri.split_once("?socket=").map_or("", |(_, socket)| socket);
+    let socket = socket.split_once('&').map_or(socket, |(socket, _)| socket);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
+        .env("uri", &uri)
+        .env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
+    // The first of a kind is set last, and stays.
+    for front in fronts.iter().rev() {
+        shell.env(front.variable(), front.place());
     }
-
-    /// Its exit status; `None` while it runs.
-    pub(super) fn status(&mut self) -> Result<Option<ExitCode>, Failure> {
-        let ended = self.running.status().map_err(|e| format!("wait for the command: {e}"))?;
-        Ok(ended.map(code))
+    if aside {
+        shell.stdout(io::stderr());
     }
-
-    /// Returns once it has ended, or after `longest`.
-    pub(super) fn wait_at_most(&self, longest: Duration) {
-        self.running.wait_at_most(longest);
+    // Sockets that were passed to this process are not the command's.
+    for variable in activation::VARIABLES {
+        shell.env_remove(variable);
     }
-
-    /// Ends the command and its children, because their disks go away: they are asked first, and
-    /// have [`GRACE`] to finish.
-    pub(super) fn end(self) -> Result<ExitCode, Failure> {
-        Ok(code(self.running.end(GRACE).map_err(|e| format!("wait for the command: {e}"))?))
-    }
-}
-
-/// Exit code as a shell gives it: 128 plus the number of a signal.
-fn code(status: ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+    Child::start(&mut shell, command)
 }
 
 /// Name of a socket in its own directory.

@@ -1,6 +1,7 @@
 //! The counters of `serve` in the Prometheus text format.
 
-use crate::command::serve::summary::{Deeds, Export, Layer, Requests, Served, Verdicts};
+use crate::command::serve::summary::{Export, Served};
+use crate::traffic::{Deeds, Layer, Requests, Verdicts, by_name};
 use crate::words::metric::{Labels, Metric};
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +12,7 @@ pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> 
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64().to_string();
     let duration = vec![(vec![("target", served.target.as_str())], seconds)];
     gauge("trueline_serve_duration_seconds", "Time since serving began.", duration).write(out)?;
-    let served = &Served { layers: served.by_name(), ..served.clone() };
+    let served = &Served { layers: by_name(&served.layers), ..served.clone() };
     requests(served).write(out)?;
     client_requests(served, out)?;
     let layers: [OfLayer; 2] = [

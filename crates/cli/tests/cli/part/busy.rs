@@ -4,98 +4,20 @@
 //! failure.
 
 use super::image::{Image, MIB};
-use crate::skip::skip;
+use crate::loops::{LOOPS, Loop, can, sh};
 use std::fs;
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// True if this machine can do what a test needs; prints the reason if not.
-fn can(what: &str, needs: &str) -> bool {
-    let able = sh(crate::scratch().path(), needs).is_some();
-    if !able {
-        skip(&format!("{what}: not so here: {needs}"));
-    }
-    able
-}
-
-/// Run where a file may be made: that the driver is there does not say that this user may use it.
-const LOOPS: &str = "command -v partx && truncate -s 1M disk && d=$(losetup --find --show disk) && \
-    losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
 const MOUNTS: &str = "command -v partx && mkfs.ext4 -q -F disk 4M && mkdir mnt && mount -o loop \
     disk mnt && umount mnt";
-
-/// Output of a shell command, if it succeeds.
-fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
-    let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
-    let ran = Command::new("sh")
-        .args(["-c", &command])
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    let ran = ran.ok().filter(|ran| ran.status.success())?;
-    Some(String::from_utf8_lossy(&ran.stdout).trim().into())
-}
-
-/// A loop device over an image.
-struct Loop(String);
-
-impl Loop {
-    fn new(disk: &Image, options: &str) -> Loop {
-        // In a container there may be a few of them, which other tests have for the moment.
-        let end = Instant::now() + Duration::from_secs(600);
-        loop {
-            if let Some(device) =
-                sh(disk.scratch.path(), &format!("losetup --find --show {options} disk"))
-            {
-                return Loop(device);
-            }
-            assert!(Instant::now() < end, "losetup");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Number, first byte and length of every partition, as the kernel says.
-    fn partitions(&self) -> Vec<(u64, u64, u64)> {
-        let name = self.0.trim_start_matches("/dev/");
-        let mut found = Vec::new();
-        for entry in fs::read_dir(format!("/sys/block/{name}")).expect("sysfs").flatten() {
-            let number = |file: &str| {
-                fs::read_to_string(entry.path().join(file)).ok()?.trim().parse::<u64>().ok()
-            };
-            if let (Some(partition), Some(start), Some(size)) =
-                (number("partition"), number("start"), number("size"))
-            {
-                found.push((partition, start * 512, size * 512));
-                assert_eq!(number("alignment_offset"), Some(0));
-            }
-        }
-        found.sort_unstable();
-        found
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let device = &self.0;
-        // What the kernel keeps of partitions goes first: a detached loop may keep them.
-        let _ = sh(
-            "/",
-            &format!(
-                "umount {device}p1; umount {device}; partx --delete {device}; losetup --detach {device}"
-            ),
-        );
-    }
-}
 
 /// True if this kernel was built to read the tables of disks: some are not.
 fn kernel_reads() -> bool {
     let disk = Image::new(16 * MIB, "");
     let table = "printf 'label: gpt\n,1M\n' | sfdisk -q --no-tell-kernel disk";
     sh(disk.scratch.path(), table).is_some()
-        && !Loop::new(&disk, "--partscan").partitions().is_empty()
+        && !Loop::new(disk.scratch.path(), "--partscan").partitions().is_empty()
 }
 
 /// A program that is ended when the test is.
@@ -115,7 +37,7 @@ fn an_image_behind_a_loop_device_is_not_written() {
     }
     let disk = Image::new(16 * MIB, "");
     disk.part("create -s gpt disk").ended(0);
-    let device = Loop::new(&disk, "");
+    let device = Loop::new(disk.scratch.path(), "");
     let before = disk.bytes("disk");
     for verb in ["add -t efi", "destroy", "create -s mbr --overwrite", "recover", "set -a active"] {
         let ran = disk.part(&format!("{verb} disk"));
@@ -137,7 +59,7 @@ fn the_kernel_shows_what_was_written_to_a_loop_device() {
     let reads = kernel_reads();
     for (scan, sector) in [("--partscan", 512), ("", 512), ("--partscan", 4096)] {
         let disk = Image::new(32 * MIB, "");
-        let device = Loop::new(&disk, &format!("{scan} --sector-size {sector}"));
+        let device = Loop::new(disk.scratch.path(), &format!("{scan} --sector-size {sector}"));
         let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
         let shown = || {
             let entries = part("show --json DEV").json()["tables"][0]["entries"]
@@ -183,7 +105,7 @@ fn what_is_mounted_is_not_written() {
     let disk = Image::new(64 * MIB, "");
     fs::create_dir(disk.path("mnt")).expect("a directory");
     let mnt = disk.path("mnt").display().to_string();
-    let device = Loop::new(&disk, "--partscan");
+    let device = Loop::new(disk.scratch.path(), "--partscan");
     let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
     let mount =
         |what: &str| sh("/", &format!("mkfs.ext4 -qF {what} && mount {what} {mnt}")).is_some();
@@ -234,7 +156,7 @@ fn what_is_read_only_is_not_written() {
         return;
     }
     let disk = Image::new(16 * MIB, "");
-    let device = Loop::new(&disk, "--read-only");
+    let device = Loop::new(disk.scratch.path(), "--read-only");
     let ran = disk.part(&format!("create -s gpt {}", device.0));
     assert!(
         ran.refused().contains(&device.0) && ran.refused().contains("read-only"),

@@ -63,6 +63,14 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Counts one request of `ns` nanoseconds.
+    pub fn add(&mut self, ns: u64) {
+        self.classes.resize(CLASSES, 0);
+        self.classes[class(ns)] += 1;
+        self.total = self.total.saturating_add(ns);
+        self.most = self.most.max(ns);
+    }
+
     /// The number of requests.
     pub fn count(&self) -> u64 {
         self.classes.iter().sum()

@@ -167,7 +167,8 @@ function says(at) {
     lines.push(short(at.blamed) + ' of ' + all + are + ' off the ' + unit + ', because ' + reason(found) + cost + ': trueline explain ' + found.rule);
   }
   const own = at.sum.misaligned - at.blamed;
-  if (own > 0) lines.push(short(own) + ' of ' + all + are + ' off the ' + unit + ', because the client sends them so: no layer shifts them');
+  const not = found ? 'a layer on the grain would not mend them' : 'no layer shifts them';
+  if (own > 0) lines.push(short(own) + ' of ' + all + are + ' off the ' + unit + ', because the client sends them so: ' + not);
   if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each: trueline explain TL0004');
   return lines.map(line => called(at.layer) + ': ' + line);
 }

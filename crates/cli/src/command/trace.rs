@@ -1,0 +1,75 @@
+//! `trace`: the requests that a device of this host gets, judged on the stack that is on it.
+
+use crate::command::trace::args::Trace;
+use crate::command::trace::document::Traced;
+use crate::command::trace::observation::Observation;
+use crate::failure::{Failure, Reason};
+use crate::style::Style;
+use crate::target::open::open;
+use crate::target::{DiskOverrides, Target};
+use crate::write_target;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use trueline_geom::graph::{Graph, Id};
+
+pub(crate) mod args;
+pub(crate) mod document;
+mod live;
+mod observation;
+mod replayed;
+mod table;
+mod text;
+
+/// Length of a disk that is only known by the requests to it: more than any of them needs.
+const UNKNOWN_DISK: &str = "md:4096p";
+
+pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
+    let mut options = args.disk.clone();
+    options.physical = args.unit.or(options.physical);
+    let made_up = Target::parse(UNKNOWN_DISK);
+    let target = args.target.as_ref().unwrap_or(&made_up);
+    let overrides = if args.json {
+        DiskOverrides::for_target(&options, target)?
+    } else {
+        DiskOverrides::announced(&options, target)?
+    };
+    let (traced, code) = match &args.replay {
+        Some(file) => {
+            let (graph, id) = provider(target, &overrides)?;
+            (replayed::observe(file, Observation::new(&graph, id))?, ExitCode::SUCCESS)
+        }
+        None => live::observe(args, target, &overrides)?,
+    };
+    let shown = args.replay.as_ref().map(|file| file.display().to_string());
+    let shown = shown.unwrap_or_else(|| target.to_string());
+    let document = Traced::new(&shown, overrides.judged(), &traced);
+    if args.json {
+        let mut stdout = BufWriter::new(anstream::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+        stdout.flush()?;
+    } else {
+        let mut stdout = BufWriter::new(anstream::stdout().lock());
+        text::write(&document, Style::of_stdout(), &mut stdout)?;
+        stdout.flush()?;
+    }
+    Ok(code)
+}
+
+/// The tasted disks of a target, and the provider that requests are to.
+fn provider(target: &Target, overrides: &DiskOverrides) -> Result<(Graph, Id), Failure> {
+    let graph = open(target, overrides)?;
+    let id = match target.provider() {
+        Some(name) => {
+            graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?
+        }
+        None if target.sources().len() > 1 => {
+            return Err(Reason(format!(
+                "trace {target}: several disks: name the provider after a #: #stripe/data"
+            ))
+            .into());
+        }
+        None => graph.disk(0),
+    };
+    Ok((graph, id))
+}

@@ -1,0 +1,144 @@
+//! A device traced while it works, until a time is over, a command ends, or Ctrl-C.
+
+use crate::child::Child;
+use crate::command::trace::args::Trace;
+use crate::command::trace::observation::Observation;
+use crate::command::trace::provider;
+use crate::command::trace::table::Table;
+use crate::failure::{Failure, Reason, complain};
+use crate::target::{DiskOverrides, Target};
+use std::io;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Instant;
+use trueline_geom::graph::{Graph, Id};
+use trueline_host::clock::{self, TICK};
+use trueline_host::process::signal;
+use trueline_host::tracefs::{BlockTrace, Operation, Phase, SeenRequest, TracedDevice};
+use trueline_serve::layer::recorded::{Recorder, Recording, SeenKind};
+
+/// Traces the device of `target`; the exit code is that of the command of `--run`.
+pub(super) fn observe(
+    args: &Trace,
+    target: &Target,
+    overrides: &DiskOverrides,
+) -> Result<(Observation, ExitCode), Failure> {
+    let device = device(target)?;
+    let (graph, id) = provider(target, overrides)?;
+    let mut seen = Observation::new(&graph, id);
+    let mut table = args.top.then(|| Table::new(target, overrides)).transpose()?;
+    let recording = recording(args, &graph, id, target)?;
+    // A device that is held open cannot be taken away.
+    drop(graph);
+    // Before there is an instance, which Ctrl-C would leave behind.
+    signal::remember_first();
+    let mut trace = BlockTrace::start(device).map_err(Reason::from)?;
+    let began = clock::now();
+    let mut child = args.run.as_deref().map(|command| start(command, args.json)).transpose()?;
+    let until = args.seconds.map(|seconds| Instant::now() + seconds);
+    let see = |seen: &mut Observation, request: SeenRequest| {
+        recording.iter().for_each(|recording| record(&recording.recorder(), &request));
+        seen.see(request);
+    };
+    let (ended, gone) = loop {
+        let polled = trace.poll(&mut |request| see(&mut seen, request));
+        seen.duration_ns = clock::now().saturating_sub(began);
+        if let Err(gone) = polled {
+            break (None, Some(gone));
+        }
+        if let Some(code) = child.as_mut().map(Child::status).transpose()?.flatten() {
+            break (Some(code), None);
+        }
+        if signal::happened() || until.is_some_and(|until| Instant::now() >= until) {
+            break (None, None);
+        }
+        if let Some(table) = &mut table {
+            seen.lost = trace.lost();
+            table.tick(&seen)?;
+        }
+        match &child {
+            Some(child) => child.wait_at_most(TICK),
+            None => std::thread::sleep(TICK),
+        }
+    };
+    // A table has the terminal until here.
+    drop(table);
+    seen.lost = trace.finish(&mut |request| see(&mut seen, request)).map_err(Reason::from)?;
+    let code = match (ended, child) {
+        (Some(code), _) => code,
+        (None, Some(child)) => child.end()?,
+        (None, None) => ExitCode::SUCCESS,
+    };
+    if let Some(gone) = gone {
+        complain(&Reason::from(gone).to_string());
+    }
+    recording.map_or(Ok(0), |recording| recording.end())?;
+    Ok((seen, code))
+}
+
+/// The block device that the target is. Errors: it is something else.
+fn device(target: &Target) -> Result<TracedDevice, Failure> {
+    let path = target.only_path().ok_or_else(|| {
+        Reason(format!(
+            "trace {target}: the kernel traces whole devices: name one, such as /dev/sda or \
+                /dev/sda1"
+        ))
+    })?;
+    if path.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(Reason(format!(
+            "trace {target}: it is a file, and the kernel traces block devices: serve --top counts \
+                requests to an image, and --replay FILE {target} those of a trace"
+        ))
+        .into());
+    }
+    Ok(TracedDevice::at(path).map_err(Reason::from)?)
+}
+
+/// Starts the command of `--run`. With `aside` its output goes to stderr, because stdout is for a
+/// document.
+fn start(command: &str, aside: bool) -> Result<Child, Failure> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]);
+    if aside {
+        shell.stdout(io::stderr());
+    }
+    Child::start(&mut shell, command)
+}
+
+/// The file of `--record`, begun.
+fn recording(
+    args: &Trace,
+    graph: &Graph,
+    id: Id,
+    target: &Target,
+) -> Result<Option<Recording>, Failure> {
+    let Some(path) = &args.record else { return Ok(None) };
+    // A trace that ends early is an error at the end.
+    let recording = Recording::new(path, graph, id, target.typed(), Arc::new(|_| {}));
+    let recording = recording?;
+    recording.begin()?;
+    Ok(Some(recording))
+}
+
+/// Writes a request down at the time of its issue, after the flush that goes before it.
+fn record(recorder: &Recorder, request: &SeenRequest) {
+    let SeenRequest { at_ns, ref phase, flags, offset, length } = *request;
+    if !matches!(phase, Phase::Issued(_)) {
+        return;
+    }
+    if flags.preflush {
+        recorder.record(SeenKind::Flush, at_ns, 0, 0);
+    }
+    let kind = match flags.operation {
+        Operation::Read => SeenKind::Read,
+        Operation::Write => SeenKind::Write { fua: flags.fua },
+        Operation::Flush => SeenKind::Flush,
+        Operation::Discard => SeenKind::Other("discard"),
+        Operation::WriteZeroes => SeenKind::Other("zero"),
+        Operation::Other => return,
+    };
+    // An empty request is none of a trace.
+    if length > 0 || kind == SeenKind::Flush {
+        recorder.record(kind, at_ns, offset, length);
+    }
+}

@@ -1,0 +1,150 @@
+//! Requests as they are seen, added up: by layer, by process, and by how long they took.
+
+use std::collections::HashMap;
+use trueline_geom::audit::io::IoKind;
+use trueline_geom::base::topology::Placement;
+use trueline_geom::graph::{Graph, Id};
+use trueline_host::tracefs::{Operation, Phase, Process, SeenRequest};
+use trueline_lab::rig::Op;
+use trueline_lab::trace::TracedRequest;
+use trueline_serve::counting::{LayerCounts, ObservedProvider};
+use trueline_serve::layer::counted::Waits;
+
+/// Processes that are told apart, at most; those that come later are counted together.
+const MOST_PROCESSES: usize = 4096;
+
+/// Numbers by verdict, in the order of [`Placement::ALL`].
+type ByVerdict = [u64; Placement::ALL.len()];
+
+/// Counts of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessCounts {
+    /// Requests in the order of [`IoKind::ALL`], by verdict.
+    pub(super) requests: [ByVerdict; IoKind::ALL.len()],
+    /// Bytes of these requests.
+    pub(super) bytes: [u64; IoKind::ALL.len()],
+}
+
+impl ProcessCounts {
+    /// Requests of all kinds with a verdict.
+    pub(super) fn of_verdict(&self, verdict: Placement) -> u64 {
+        self.requests.iter().map(|counts| counts[place(verdict)]).sum()
+    }
+
+    /// Requests of all kinds.
+    pub(super) fn sum(&self) -> u64 {
+        self.requests.iter().flatten().sum()
+    }
+}
+
+/// Sums of the requests seen so far.
+pub(crate) struct Observation {
+    layers: ObservedProvider,
+    /// Latencies of reads and of writes, by verdict.
+    pub(super) latencies: [[Waits; Placement::ALL.len()]; 2],
+    pub(super) processes: HashMap<Process, ProcessCounts>,
+    /// Counts of the processes that are not told apart.
+    pub(super) others: ProcessCounts,
+    pub(super) flushes: u64,
+    /// Commands that are none of the counted kinds.
+    pub(super) other: u64,
+    /// Requests that begin outside of what is traced.
+    pub(super) outside: u64,
+    /// Events that the kernel could not keep.
+    pub(super) lost: u64,
+    pub(super) duration_ns: u64,
+}
+
+impl Observation {
+    /// Nothing yet of requests to provider `id` of `graph`.
+    pub(super) fn new(graph: &Graph, id: Id) -> Observation {
+        Observation {
+            layers: ObservedProvider::new(graph, id),
+            latencies: Default::default(),
+            processes: HashMap::new(),
+            others: ProcessCounts::default(),
+            flushes: 0,
+            other: 0,
+            outside: 0,
+            lost: 0,
+            duration_ns: 0,
+        }
+    }
+
+    /// Counts so far, of each layer on each disk.
+    pub(super) fn layers(&self) -> Vec<LayerCounts> {
+        self.layers.layers()
+    }
+
+    /// Adds a moment of a request to a device.
+    pub(super) fn see(&mut self, seen: SeenRequest) {
+        let SeenRequest { phase, flags, offset, length, .. } = seen;
+        let kind = kind(flags.operation);
+        match (phase, kind) {
+            (Phase::Issued(_), _) if flags.operation == Operation::Flush => self.flushes += 1,
+            // A drive's own command has no place.
+            (Phase::Issued(_), _) if kind.is_none() || length == 0 => self.other += 1,
+            (Phase::Issued(process), Some(kind)) => {
+                if let Some(verdict) = self.count(kind, offset, length) {
+                    self.process(process).add(kind, verdict, length);
+                }
+            }
+            (Phase::Completed(ns), Some(kind @ (IoKind::Read | IoKind::Write))) => {
+                if let Some(judged) = self.layers.judge(kind, offset, length) {
+                    let of_kind = usize::from(kind == IoKind::Write);
+                    self.latencies[of_kind][place(judged.fit)].add(ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a request of a trace, which names no process and no end.
+    pub(super) fn replay(&mut self, request: &TracedRequest) {
+        let TracedRequest { op, offset, length, .. } = *request;
+        match op {
+            Op::Flush => self.flushes += 1,
+            Op::Read => drop(self.count(IoKind::Read, offset, length)),
+            Op::Write => drop(self.count(IoKind::Write, offset, length)),
+        }
+    }
+
+    fn count(&mut self, kind: IoKind, offset: u64, length: u64) -> Option<Placement> {
+        let judged = self.layers.count(kind, offset, length);
+        self.outside += u64::from(judged.is_none());
+        judged.map(|judged| judged.fit)
+    }
+
+    /// The counts of a process.
+    fn process(&mut self, process: Process) -> &mut ProcessCounts {
+        if self.processes.len() < MOST_PROCESSES || self.processes.contains_key(&process) {
+            self.processes.entry(process).or_default()
+        } else {
+            &mut self.others
+        }
+    }
+}
+
+impl ProcessCounts {
+    fn add(&mut self, kind: IoKind, verdict: Placement, length: u64) {
+        let nth = IoKind::ALL.iter().position(|&of| of == kind).unwrap_or(0);
+        self.requests[nth][place(verdict)] += 1;
+        self.bytes[nth] = self.bytes[nth].saturating_add(length);
+    }
+}
+
+/// The index of a verdict in [`Placement::ALL`].
+fn place(verdict: Placement) -> usize {
+    Placement::ALL.iter().position(|&of| of == verdict).unwrap_or(0)
+}
+
+/// The kind of an operation; `None` of one that is not judged.
+fn kind(operation: Operation) -> Option<IoKind> {
+    match operation {
+        Operation::Read => Some(IoKind::Read),
+        Operation::Write => Some(IoKind::Write),
+        Operation::Discard => Some(IoKind::Trim),
+        Operation::WriteZeroes => Some(IoKind::Zero),
+        Operation::Flush | Operation::Other => None,
+    }
+}

@@ -1,0 +1,58 @@
+//! Requests to a disk that were seen elsewhere, counted by layer as a server counts its own.
+
+use super::provider_registry::ProviderRegistry;
+use super::{LayerCounts, layer};
+use crate::layer::counted::LayerOnDisk;
+use trueline_geom::audit::io::{IoAudit, IoKind, JudgedRequest, Tally};
+use trueline_geom::graph::{Graph, Id};
+
+/// Counters of one provider whose requests are seen by another than a server.
+pub struct ObservedProvider {
+    audit: IoAudit,
+    registry: ProviderRegistry,
+    /// A tally a cell of the audit; `None` without requests.
+    cells: Vec<Option<Tally>>,
+}
+
+impl ObservedProvider {
+    /// Counters for requests to provider `id` of `graph`, without any yet.
+    pub fn new(graph: &Graph, id: Id) -> ObservedProvider {
+        let mut registry = ProviderRegistry::default();
+        // The first tasting has limits of its own.
+        let numbers = registry.number(graph).unwrap_or_default();
+        let audit = IoAudit::new(graph, id).numbered(&numbers);
+        let cells = vec![None; audit.cells()];
+        ObservedProvider { audit, registry, cells }
+    }
+
+    /// The verdict on a request, which is not counted; `None` if it begins outside the provider.
+    pub fn judge(&self, kind: IoKind, offset: u64, length: u64) -> Option<JudgedRequest> {
+        let mut judged = None;
+        self.audit.judge(kind, offset, length, &mut |_, seen| judged = judged.or(seen.request));
+        judged
+    }
+
+    /// Counts a request, and returns its verdict; `None` if it begins outside the provider.
+    pub fn count(&mut self, kind: IoKind, offset: u64, length: u64) -> Option<JudgedRequest> {
+        let (cells, mut judged) = (&mut self.cells, None);
+        self.audit.judge(kind, offset, length, &mut |cell, seen| {
+            judged = judged.or(seen.request);
+            cells[cell].get_or_insert_default().add(seen);
+        });
+        judged
+    }
+
+    /// Counts so far, of each layer on each disk that requests reached.
+    pub fn layers(&self) -> Vec<LayerCounts> {
+        let counted = self.cells.iter().enumerate();
+        counted
+            .filter_map(|(cell, tally)| {
+                let (nth_layer, nth) = self.audit.cell(cell);
+                let medium = self.audit.media()[nth].clone();
+                let place =
+                    LayerOnDisk { layer: self.audit.layers()[nth_layer].clone(), nth, medium };
+                Some(layer(&self.registry, &place, tally.clone()?))
+            })
+            .collect()
+    }
+}
