@@ -20,9 +20,9 @@ pub(crate) struct Layer {
     /// Its content when it was last tasted, in words.
     #[serde(skip)]
     pub content: String,
-    /// The provider that is exported; empty of requests that were seen, not served.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub export: String,
+    /// The provider that is exported; `None` of requests that were seen, not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<String>,
     /// The disk that the pieces are on; it judges them.
     pub disk: String,
     /// Numbers, like `id`, of the providers beneath the uppermost set on the way to the disk: the

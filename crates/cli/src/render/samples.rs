@@ -303,7 +303,7 @@ pub(crate) fn served() -> (Served, Target) {
         id: 3,
         gone: false,
         content: words::content(&stack, &stack.providers[3]),
-        export: String::new(),
+        export: Some(String::new()),
         disk: String::new(),
         unit: 4096,
         phase: 0,

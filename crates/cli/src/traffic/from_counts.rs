@@ -9,7 +9,7 @@ use trueline_serve::layer::counted::Waits;
 
 impl Layer {
     /// Counts of a layer on a disk, through the export called `export`, if there is one.
-    pub(crate) fn new(export: &str, counted: &LayerCounts) -> Layer {
+    pub(crate) fn new(export: Option<&str>, counted: &LayerCounts) -> Layer {
         let tally = &counted.tally;
         let (read, write) = (tally.work(IoKind::Read), tally.work(IoKind::Write));
         let device_operations = Operations {
@@ -23,7 +23,7 @@ impl Layer {
             id: counted.number,
             gone: !counted.is_here,
             content: words::recognised(&counted.recognised),
-            export: export.into(),
+            export: export.map(str::to_owned),
             disk: counted.disk.clone(),
             unit: counted.unit.map_or(0, |unit| unit.grain.size()),
             phase: counted.unit.map_or(0, |unit| unit.grain.phase()),

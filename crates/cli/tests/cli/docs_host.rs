@@ -10,7 +10,9 @@
 use crate::counters::path;
 use crate::docs::manuals;
 use crate::fuse::mounts;
+use crate::loops::Loop;
 use crate::skip::skip;
+use crate::tracing;
 use crate::{Scratch, kill, program, scratch};
 use std::fs;
 use std::path::Path;
@@ -59,10 +61,16 @@ struct Place {
     scratch: Scratch,
     /// Places in the manual, and their stand-ins here.
     here: [(&'static str, &'static str); 5],
+    /// The device of the lines that trace one, where that can be done.
+    device: Option<Loop>,
 }
 
+/// The beginning of a line that traces a device of the host.
+const TRACE: &str = "trueline trace /dev/";
+
 impl Place {
-    fn new() -> Place {
+    /// A place for `block`, with what its lines need.
+    fn new(block: &Block) -> Place {
         let scratch = scratch();
         let here = [
             ("/run/disk.sock", "disk.sock"),
@@ -74,8 +82,13 @@ impl Place {
             ("10809", "0"),
             ("--metrics 9100", "--metrics 0"),
         ];
-        let place = Place { scratch, here };
+        let mut place = Place { scratch, here, device: None };
         place.run(DISKS, &place.directory().join("made")).expect("the disks can be made");
+        if block.lines.iter().any(|line| line.starts_with(TRACE)) && tracing::able() {
+            fs::copy(place.directory().join("disk.img"), place.directory().join("disk"))
+                .expect("a copy");
+            place.device = Some(Loop::new(place.directory(), ""));
+        }
         place
     }
 
@@ -86,6 +99,9 @@ impl Place {
     /// A line of the manual as it is meant here; of a client of TCP with `PORT` where the server's
     /// is to stand, which the system chooses: one that was free before may be taken.
     fn meant(&self, line: &str) -> String {
+        if let (Some(device), Some(rest)) = (&self.device, line.strip_prefix(TRACE)) {
+            return traced(&device.0, rest);
+        }
         self.here.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here))
     }
 
@@ -136,12 +152,28 @@ impl Place {
             None if line.contains("tls-certificates") && !has("[ -e server-cert.pem ]") => {
                 Some("no certificates without openssl".into())
             }
+            None if line.starts_with(TRACE) => Some("devices cannot be traced here".into()),
             None if line.contains("--fuse") && !mounts() => {
                 Some("mounting needs root, leave to mount, and /dev/fuse".into())
             }
             None => None,
         }
     }
+}
+
+/// A line that traces `device`, for a moment: `rest` is what follows `/dev/`. A table needs a
+/// terminal, which `script` makes.
+fn traced(device: &str, rest: &str) -> String {
+    let options = rest.split_once(' ').map_or("", |(_, options)| options);
+    let options = options.split_once('#').map_or(options, |(options, _)| options);
+    let options = options.replace("'make -j8'", "true").replace("--seconds 60", "--seconds 0.2");
+    let options = options.replace("--seconds 10", "--seconds 0.2");
+    let mut line = format!("exec trueline trace {device} {options}");
+    if line.contains("--top") {
+        line = format!("exec script -qec \"{line} --seconds 2\" /dev/null");
+    }
+    let mounted = tracing::MOUNTED.replace("exec \"$@\"", &line);
+    format!("unshare --mount --propagation private sh -c '{mounted}'")
 }
 
 /// Longest run of a line on any machine: a child that has not ended by then never ends, and is
@@ -273,7 +305,7 @@ fn what_needs_a_host_is_true_on_this_one() {
         .expect("a block that makes certificates");
     let mut run = 0;
     for block in &blocks {
-        let place = Place::new();
+        let place = Place::new(block);
         if block.lines.iter().any(|line| line.contains("--tls-certificates")) {
             play(makes, &place);
         }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 /// Runs its arguments where tracefs is mounted.
-const MOUNTED: &str = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev \
+pub(crate) const MOUNTED: &str = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev \
     /sys/kernel/tracing || exit 1; exec \"$@\"";
 /// Runs its arguments where tracefs is not mounted.
 const UNMOUNTED: &str = "umount /sys/kernel/debug/tracing /sys/kernel/tracing; exec \"$@\"";
@@ -40,7 +40,7 @@ fn traced(directory: &Path, arguments: &[&str]) -> Ran {
 }
 
 /// True where devices can be traced.
-fn able() -> bool {
+pub(crate) fn able() -> bool {
     let needs = format!(
         "command -v fio && {{ {LOOPS}; }} && unshare --mount --propagation private sh -c '{}' sh \
             test -d /sys/kernel/tracing/events/block",

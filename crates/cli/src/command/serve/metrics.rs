@@ -88,7 +88,7 @@ fn of_layer<'a>(
 ) -> Labels<'a> {
     let mut labels: Labels<'a> = vec![
         ("target", &served.target),
-        ("export", &layer.export),
+        ("export", layer.export.as_deref().unwrap_or_default()),
         ("provider", &layer.provider),
         ("disk", &layer.disk),
     ];
@@ -129,7 +129,8 @@ fn requests(served: &Served) -> Metric<'_> {
 fn client_requests(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
     let mut sums: BTreeMap<(&str, &str), Requests> = BTreeMap::new();
     for layer in &served.layers {
-        let sum = sums.entry((&layer.export, &layer.provider)).or_default();
+        let sum =
+            sums.entry((layer.export.as_deref().unwrap_or_default(), &layer.provider)).or_default();
         *sum = sum.merge(layer.requests);
     }
     let mut series = Vec::new();

@@ -82,7 +82,7 @@ impl Traced {
     /// The document of what was `seen` of `target`, whose disks are `judged` by a profile.
     pub(crate) fn new(target: &str, judged: Option<&Remembered>, seen: &Observation) -> Traced {
         let layers: Vec<Layer> =
-            seen.layers().iter().map(|counted| Layer::new("", counted)).collect();
+            seen.layers().iter().map(|counted| Layer::new(None, counted)).collect();
         let sum =
             |of: fn(&Layer) -> Deeds| layers.iter().map(of).fold(Deeds::default(), Deeds::merge);
         let (requests, bytes) =

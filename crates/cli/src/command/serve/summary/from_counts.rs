@@ -14,8 +14,11 @@ impl Served {
     pub(crate) fn new(target: &str, judged: Option<&Remembered>, counts: &ServerCounts) -> Served {
         let (mut layers, mut exports) = (Vec::new(), Vec::new());
         for counted in &counts.exports {
-            let own: Vec<Layer> =
-                counted.layers.iter().map(|layer| Layer::new(&counted.provider, layer)).collect();
+            let own: Vec<Layer> = counted
+                .layers
+                .iter()
+                .map(|layer| Layer::new(Some(&counted.provider), layer))
+                .collect();
             exports.push(Export::new(counted, &own));
             layers.extend(own);
         }
