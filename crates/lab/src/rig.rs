@@ -4,6 +4,7 @@ use trueline_geom::base::error::Errno;
 
 pub mod observed;
 pub mod real;
+pub mod shifted;
 pub mod simulated;
 pub mod stored;
 

@@ -11,6 +11,7 @@ use crate::write_target;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::graph::{Graph, Id};
+use trueline_host::process::signal;
 
 pub(crate) mod args;
 pub(crate) mod document;
@@ -19,6 +20,7 @@ mod observation;
 mod replayed;
 mod table;
 mod text;
+pub(crate) mod what_if;
 
 /// Length of a disk that is only known by the requests to it: more than any of them needs.
 const UNKNOWN_DISK: &str = "md:4096p";
@@ -42,7 +44,11 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     };
     let shown = args.replay.as_ref().map(|file| file.display().to_string());
     let shown = shown.unwrap_or_else(|| target.to_string());
-    let document = Traced::new(&shown, overrides.judged(), &traced);
+    let mut document = Traced::new(&shown, overrides.judged(), &traced);
+    if let Some(file) = args.replay.as_ref().filter(|_| !args.drive.is_empty()) {
+        signal::remember_first();
+        document.drives = what_if::runs(&args.drive, file, &traced.parts())?;
+    }
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;

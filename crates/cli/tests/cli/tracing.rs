@@ -280,8 +280,9 @@ fn the_report_fits_every_terminal() {
     requests += "50000 F 0 0\n60000 W 1099511627776 4096\n";
     fs::write(scratch.path().join("requests"), requests).expect("a file");
     for width in [40, 60, 80, 100, 132] {
+        let drives = ["--drive", "wd10ears,qlc-16k"];
         let arguments = ["trace", "--replay", "requests", "--unit", "4k", "disk"];
-        let shown = show(scratch.path(), width, &arguments);
+        let shown = show(scratch.path(), width, &[&arguments[..], &drives].concat());
         assert_eq!(shown.code, Some(0), "{}", shown.text());
         assert!(shown.wider(width).is_empty(), "{width}: {}", shown.text());
     }
@@ -296,4 +297,41 @@ fn the_report_fits_every_terminal() {
         ),
         "{text}"
     );
+}
+
+/// The drive of 2010 reads the two sectors that each write at sector 63 cuts, and loses a
+/// revolution; with the partition on the grain it does neither.
+#[test]
+fn drives_take_the_requests_as_they_were_and_on_the_grain() {
+    let scratch = disk();
+    let mut requests = String::from("trueline trace 1\n");
+    for nth in 0..200u64 {
+        let offset = 63 * 512 + nth * 7 % 1999 * 4096;
+        requests += &format!("{} W {offset} 4096\n", nth * 1000);
+    }
+    fs::write(scratch.path().join("requests"), requests).expect("a file");
+    let run = |words: &str| {
+        let ran = program(scratch.path()).args(words.split(' ')).output().expect("it runs");
+        Ran::of(&ran)
+    };
+    let ran = run("trace --replay requests --drive wd10ears,512n --json disk");
+    let document = ran.ended(0).json();
+    let drives: Vec<(&str, &str)> = document["drives"]
+        .as_array()
+        .expect("drives")
+        .iter()
+        .map(|run| (run["drive"].as_str().unwrap_or(""), run["variant"].as_str().unwrap_or("")))
+        .collect();
+    // Sectors of 512 bytes are cut by nothing.
+    assert_eq!(drives, [("wd10ears", "traced"), ("wd10ears", "aligned"), ("512n", "traced")]);
+    let number = |path: &str| number(&document, path);
+    assert!(number("/drives/0/spent/rmw") > 200, "{document:#}");
+    assert_eq!(number("/drives/1/spent/rmw"), 0);
+    assert!(number("/drives/0/duration_ns") > 2 * number("/drives/1/duration_ns"));
+    assert_eq!(number("/drives/1/requests"), 200);
+    // Without the disk, the layer that shifts them is not known.
+    let alone = run("trace --replay requests --drive wd10ears --json").ended(0).json();
+    assert_eq!(alone["drives"].as_array().map(Vec::len), Some(1));
+    let refused = run("trace --replay requests --drive nothing disk");
+    assert!(refused.refused().contains("no model 'nothing'"), "{}", refused.stderr);
 }

@@ -233,6 +233,12 @@ impl IoAudit {
         &self.layers
     }
 
+    /// The first byte of every part of the provider, ascending, and the layer that it belongs to.
+    pub fn parts(&self) -> impl Iterator<Item = (u64, &Layer)> {
+        let layers = self.segments.iter().filter_map(|&nth| self.layers.get(nth));
+        self.starts.iter().copied().zip(layers)
+    }
+
     /// Number of cells: layers times disks.
     pub fn cells(&self) -> usize {
         self.layers.len() * self.media.len()

@@ -42,6 +42,12 @@ impl ObservedProvider {
         judged
     }
 
+    /// The first byte of every part of the provider, ascending, and the first byte of the layer
+    /// that requests there begin in.
+    pub fn parts(&self) -> Vec<(u64, u64)> {
+        self.audit.parts().map(|(start, layer)| (start, layer.start)).collect()
+    }
+
     /// Counts so far, of each layer on each disk that requests reached.
     pub fn layers(&self) -> Vec<LayerCounts> {
         let counted = self.cells.iter().enumerate();

@@ -13,7 +13,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline trace --unit 16k /dev/sda --run 'make -j8'   what would a drive of 16 KiB units cost?
   trueline trace /dev/sda --seconds 60 --record day.trace
   trueline trace --replay day.trace disk.img            the same requests to another layout
-  trueline trace --replay fio.log --unit 16k";
+  trueline trace --replay fio.log --unit 16k
+  trueline trace --replay day.trace --drive qlc-16k,wd10ears disk.img";
 
 /// Options and target of `trace`.
 #[derive(Args)]
@@ -24,6 +25,10 @@ pub(crate) struct Trace {
     /// Count the requests of a trace of blktrace, blkparse, fio (--write_iolog) or our own instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "run", "top", "record"])]
     pub replay: Option<PathBuf>,
+    /// Show the time of simulated drives for the requests of --replay, as they are and with every
+    /// layer on the grain
+    #[arg(long, value_name = "MODEL,...", value_delimiter = ',', requires = "replay")]
+    pub drive: Vec<String>,
     /// The unit to judge by, in the place of what the device says, and where the first one begins
     #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain, conflicts_with = "physical")]
     pub unit: Option<(u64, u64)>,

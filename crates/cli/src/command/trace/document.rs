@@ -4,6 +4,7 @@
 //! changed.
 
 use crate::command::trace::observation::{Observation, ProcessCounts};
+use crate::command::trace::what_if::DriveRun;
 use crate::remembered::Remembered;
 use crate::traffic::{Deeds, Latency, Layer, Verdicts};
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub(crate) struct Traced {
     pub processes: Vec<ProcessDocument>,
     /// Requests of processes that are not in the list.
     pub other_processes: u64,
+    /// Runs of the requests on the simulated drives of `--drive`.
+    pub drives: Vec<DriveRun>,
 }
 
 /// Latencies of each kind.
@@ -114,6 +117,7 @@ impl Traced {
             latency_ns: KindLatencies { reads, writes },
             processes,
             other_processes,
+            drives: Vec::new(),
         }
     }
 }

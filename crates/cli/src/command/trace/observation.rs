@@ -76,6 +76,11 @@ impl Observation {
         self.layers.layers()
     }
 
+    /// The first byte of every part of what is traced, and that of the layer there.
+    pub(super) fn parts(&self) -> Vec<(u64, u64)> {
+        self.layers.parts()
+    }
+
     /// Adds a moment of a request to a device.
     pub(super) fn see(&mut self, seen: SeenRequest) {
         let SeenRequest { phase, flags, offset, length, .. } = seen;

@@ -1,6 +1,8 @@
 //! The report of a trace, and the table of `--top`.
 
 use crate::command::trace::document::{ProcessDocument, Traced, VerdictLatencies};
+use crate::command::trace::what_if::DriveRun;
+use crate::render::spent;
 use crate::render::traffic::{self, count, worst_first, write_table};
 use crate::style::Style;
 use crate::traffic::{Latency, rows};
@@ -34,7 +36,43 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
         writeln!(out)?;
         write_processes(traced, LISTED, style, out)?;
     }
-    Ok(())
+    write_drives(traced, style, out)
+}
+
+/// Writes the time that simulated drives took, and where it went.
+fn write_drives(traced: &Traced, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+    if traced.drives.is_empty() {
+        return Ok(());
+    }
+    let heads = ["DRIVE", "LAYOUT", "TIME", "RATIO"];
+    let heading = heads
+        .iter()
+        .enumerate()
+        .map(|(nth, head)| if nth < 2 { Cell::left(*head) } else { Cell::right(*head) });
+    let mut rows = vec![heading.collect::<Vec<_>>()];
+    #[allow(clippy::cast_precision_loss, reason = "times and ratios for people")]
+    let float = |ns: u64| ns as f64;
+    for run in &traced.drives {
+        let same = |other: &&DriveRun| other.drive == run.drive && other.variant == "aligned";
+        let aligned = traced.drives.iter().find(same).filter(|_| run.variant == "traced");
+        let ratio = aligned
+            .filter(|aligned| aligned.duration_ns > 0)
+            .map(|aligned| format!("{:.2} x", float(run.duration_ns) / float(aligned.duration_ns)));
+        rows.push(vec![
+            Cell::left(escape::plain(&run.drive)),
+            Cell::left(run.variant),
+            Cell::right(time(float(run.duration_ns))),
+            Cell::right(ratio.unwrap_or_default()),
+        ]);
+    }
+    writeln!(out)?;
+    columns::write(&rows, &Spare::NONE, style.width, out)?;
+    let names: Vec<String> =
+        traced.drives.iter().map(|run| format!("{}, {}", run.drive, run.variant)).collect();
+    let spends: Vec<_> =
+        names.iter().zip(&traced.drives).map(|(name, run)| (name.as_str(), &run.spent)).collect();
+    writeln!(out)?;
+    spent::write(&spends, style, out)
 }
 
 /// Writes the table of a moment: rates since the one before, verdicts since the start, and whose
