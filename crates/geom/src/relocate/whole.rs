@@ -421,7 +421,7 @@ impl Among {
         self.is_own.iter().filter_map(next).copied().collect()
     }
 
-    /// What of `all`, which has one for each block, is of the partitions.
+    /// Parts of `all`, which has one for each block, that are of the partitions.
     fn own<T>(&self, all: Vec<T>) -> Vec<T> {
         all.into_iter().zip(&self.is_own).filter(|(_, own)| **own).map(|(one, _)| one).collect()
     }
