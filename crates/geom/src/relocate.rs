@@ -51,6 +51,7 @@ mod carry;
 pub mod draft;
 pub mod gaps;
 mod journal;
+pub mod named;
 mod note;
 mod pieces;
 pub mod schedule;

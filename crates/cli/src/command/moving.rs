@@ -31,6 +31,7 @@ use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::named;
 use trueline_geom::relocate::sequence::{Goal, Movement};
 use trueline_geom::relocate::{Interrupted, Journal, Move, Start, carry};
 use trueline_geom::table::Refusal;
@@ -70,7 +71,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         placed.on,
     )?;
     let site = placed.site(&target.graph);
-    let Placed { on, table, entry } = placed;
+    let Placed { on, mut table, entry } = placed;
     let p = &target.graph.providers[on];
     if args.align && (entry.partition.kind.is_extended() || target.table().is_some()) {
         return align_container(args, target, typed);
@@ -82,6 +83,9 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
+    if to.is_none() {
+        table.taken.extend(named::taken(&target.graph, on, &table));
+    }
     let mut after = table.clone();
     let start = after.relocate(&site, entry.partition.index, to);
     let start = start.map_err(|refusal| {
@@ -95,7 +99,8 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     }
     let bad = bad::list(args, table.sector)?;
     let unused = decide::unused(args, typed, &target, target.id, &mut BTreeSet::new())?;
-    let changes = table.scheme.render(&table, &after);
+    let mut changes = table.scheme.render(&table, &after);
+    changes.extend(named::along(&target.graph, on, target.id, start).map_err(refused)?);
     let (plan, left) = decide::decide(&target, (on, &entry), start, changes, (&unused, &bad))
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     plan.check().map_err(refused)?;

@@ -57,6 +57,19 @@ fn each_is_named_with_what_to_run() {
     assert!(notes(directory, "disk.img").contains("LILO"));
     put(directory, second + 6, &[0; 4]);
     assert_eq!(notes(directory, "disk.img"), "");
+    // GRUB 2, in a partition that may be the disk of a virtual machine, and may not.
+    let used = [0_u8, 0, 0, 0, 0x83, 0, 0, 0, 63, 0, 0, 0, 99, 0, 0, 0];
+    put(directory, second, &[0xeb, 0x63]);
+    put(directory, second + 0x5c, &40_164_u64.to_le_bytes());
+    put(directory, second + 0x180, b"GRUB ");
+    assert_eq!(notes(directory, "disk.img"), "");
+    put(directory, second + 446, &used);
+    assert!(notes(directory, "disk.img").contains("GRUB 2 in a partition that has a table itself"));
+    // The first sector of its core.img is in the partition, which tells.
+    put(directory, second + 100 * 512 + 508, &[9, 0, 0x20, 8]);
+    assert_eq!(notes(directory, "disk.img"), "");
+    put(directory, second, &[0; 2]);
+    put(directory, second + 446, &[0; 16]);
     // GRUB 0.97, with its second stage in a partition that moves, and in the gap.
     put(directory, 0, &[0xeb, 0x48]);
     put(directory, 0x3e, &[3]);

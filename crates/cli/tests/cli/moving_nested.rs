@@ -220,3 +220,68 @@ fn a_slice_stays_whose_label_reaches_past_it() {
         assert!(ran.stderr.contains(why), "{command}: {}", ran.stderr);
     }
 }
+
+/// Writes entry `n`, from 0, of OpenBSD's label in the slice that begins at sector `slice`.
+fn outside(directory: &Path, slice: usize, entries: &[(usize, u32, u32)]) {
+    let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let label = &mut bytes[(slice + 1) * 512..(slice + 2) * 512];
+    for &(n, start, sectors) in entries {
+        let entry = &mut label[148 + n * 16..][..16];
+        entry[..4].copy_from_slice(&sectors.to_le_bytes());
+        entry[4..8].copy_from_slice(&start.to_le_bytes());
+        entry[12] = 8;
+    }
+    label[136..138].fill(0);
+    let count = usize::from(label[138]);
+    let words = label[..148 + count * 16].chunks(2);
+    let sum = words.fold([0, 0], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
+    label[136..138].copy_from_slice(&sum);
+    fs::write(directory.join("disk.img"), &bytes).expect("an image");
+}
+
+/// What a label names outside of its slice is followed, or nothing is put there.
+#[test]
+fn what_a_label_names_elsewhere_is_followed_or_left_alone() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 48 << 20);
+    for command in [
+        "part create -s mbr disk.img",
+        "part add -t openbsd -b 63 -s 20000 disk.img",
+        "part create -s bsd disk.img#s1",
+        "part add -t 4.2BSD -b 16 -s 12000 disk.img#s1",
+        "part add -t linux-data -b 30063 -s 10000 disk.img",
+    ] {
+        done(directory, command);
+    }
+    outside(directory, 63, &[(8, 30_063, 10_000), (9, 40_063, 21_000)]);
+    let number = |bytes: &[u8], at: usize| {
+        u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"))
+    };
+    // The start of the slice, and what its label names in the two entries.
+    let named = || {
+        let bytes = fs::read(directory.join("disk.img")).expect("an image");
+        let slice = number(&bytes, 446 + 8) as usize;
+        let entries = (slice + 1) * 512 + 148 + 4;
+        (slice, [8, 9].map(|n| number(&bytes, entries + n * 16)))
+    };
+    let refusal = refused(directory, "move --to 30720s disk.img#s2");
+    let why = "j of the label in s1 names byte 20512256 (LBA 40063) up to byte 31264256";
+    assert!(refusal.contains(why), "{refusal}");
+    // The nearest boundary would be sector 30720, and its end in what the label names.
+    done(directory, "move --align disk.img#s2");
+    assert_eq!(named(), (63, [28_672, 40_063]));
+    // The slice moves, and with it the label, which goes on to name both.
+    done(directory, "move --align disk.img");
+    let (slice, entries) = named();
+    assert!(slice != 63 && entries == [28_672, 40_063], "{slice} {entries:?}");
+    done(directory, "move --to 63s disk.img#s1");
+    done(directory, "move --to 28673s disk.img#s2");
+    assert_eq!(named(), (63, [28_673, 40_063]));
+    done(directory, "move --align disk.img");
+    assert_eq!(named(), (slice, [28_672, 40_063]));
+    // A name that is no one partition keeps what it is in where it is.
+    outside(directory, slice, &[(8, 28_672, 9_000)]);
+    let refusal = refused(directory, "move --to 28673s disk.img#s2");
+    assert!(refusal.contains("i of the label in s1 names") && refusal.contains("not follow"));
+}

@@ -71,11 +71,14 @@ impl Planner<'_> {
     }
 
     /// Refuses metadata of GEOM in the last sector that no class here knows: of `geli`, `glabel`
-    /// and others. That of a provider with a table is the one of its last partition.
+    /// and others, under a table too. Where a partition has that sector, they are of that.
     pub(super) fn require_no_label(&self, id: Id) -> Result<(), Refusal> {
         let p = &self.graph.providers[id];
         let at = p.topology.length.checked_sub(self.aim.from);
-        let is_asked = p.table.is_none() && p.member.is_none() && !is_chain(self.graph, id);
+        let is_inside = p.slices().is_some_and(|slices| {
+            slices.entries.iter().any(|slice| slice.partition.end() >= p.topology.length)
+        });
+        let is_asked = p.member.is_none() && !is_chain(self.graph, id) && !is_inside;
         let Some(at) = at.filter(|_| is_asked && self.aim.from != self.aim.to) else {
             return Ok(());
         };

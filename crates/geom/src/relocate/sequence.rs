@@ -98,6 +98,11 @@ impl Movement {
     pub fn overlaps(self) -> bool {
         self.from.abs_diff(self.to) < self.length
     }
+
+    /// True if `patch` is all within the old place.
+    fn takes(&self, patch: &Patch) -> bool {
+        self.from <= patch.offset && patch.end() <= self.from.saturating_add(self.length)
+    }
 }
 
 impl Stage {
@@ -221,7 +226,8 @@ impl Sequence {
             let is_known = |patch: &Patch| known.get(&patch.offset) == Some(&patch.bytes);
             if !was.iter().chain(gone).all(is_known)
                 || fresh.iter().any(|patch| known.contains_key(&patch.offset))
-                || (stage.moved.is_some() && !(fresh.is_empty() && gone.is_empty()))
+                || (stage.moved.is_some() && !fresh.is_empty())
+                || !gone.iter().all(|patch| stage.moved.is_none_or(|moved| moved.takes(patch)))
             {
                 return refuse("its table does not follow from the one before");
             }
@@ -233,7 +239,9 @@ impl Sequence {
                     || from == to
                     || ![from, to, length].iter().all(|&bytes| is_whole(bytes, sector))
                     || [from, to].iter().any(|&start| {
-                        known.range(start..start.saturating_add(length)).next().is_some()
+                        let over = known.range(start..start.saturating_add(length));
+                        let stays = |at: &u64| gone.iter().all(|patch| patch.offset != *at);
+                        over.map(|(at, _)| at).any(stays)
                     })
                 {
                     return refuse("the places of a move");
@@ -259,6 +267,10 @@ impl Sequence {
                 }
             }
             seen.extend(stage.turn.fresh.iter().map(|patch| patch.offset));
+            if stage.moved.is_some() {
+                // Another table may come to where one was that went.
+                seen.retain(|at| stage.turn.gone.iter().all(|patch| patch.offset != *at));
+            }
         }
         appear
     }

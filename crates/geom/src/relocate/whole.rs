@@ -7,6 +7,7 @@
 //! arranged around it.
 
 use super::arrange::{Block, MOST, Wanted, arrange, lacking};
+use super::named::{self, Named};
 use super::schedule::{Moving, Tables, schedule};
 use super::sequence::{Movement, Stage};
 use crate::base::error::Errno;
@@ -20,6 +21,7 @@ use crate::table::{Advice, Refusal, Table, free_ranges};
 use nested::Nest;
 use std::ops::Range;
 
+mod labels;
 mod nested;
 
 /// Plan for a whole table.
@@ -107,8 +109,12 @@ pub fn plan(
     site: TableSite<'_>,
     answers: Answers<'_>,
 ) -> Result<Whole, Obstacle> {
+    let follows = |named: &Named| named.follows(graph, on);
+    let (followed, bound): (Vec<Named>, Vec<Named>) =
+        named::named(graph).into_iter().partition(follows);
     let level = Level {
         graph,
+        bound: &bound,
         outermost: on,
         on,
         at: 0,
@@ -125,12 +131,15 @@ pub fn plan(
     if graph.providers[on].parents.is_empty() {
         level.boot(&mut whole.stages);
     }
+    level.rename(&mut whole, &followed)?;
     Ok(whole)
 }
 
 /// Table at the place to which it goes with what it is in.
 struct Level<'a> {
     graph: &'a Graph,
+    /// Ranges that labels name outside of their slices, and that they cannot follow.
+    bound: &'a [Named],
     /// Provider with the outermost table.
     outermost: Id,
     /// Provider with the table.
@@ -205,10 +214,14 @@ impl Level<'_> {
             let found = format!("two partitions share bytes from {at} on");
             return Err(Refusal::new(found, "").into());
         }
+        let used = items
+            .iter()
+            .map(|item| item.block.start.saturating_sub(item.block.lead)..item.block.end());
+        let held = named::held(self.graph, self.on, self.bound, used);
         let first = items.first().map_or(table.usable.start, |item| item.block.start);
         let lowest = table.usable.start.max(table.scheme.boot_area());
         let room = lowest.min(first)..table.usable.end;
-        let (grain, places) = self.places(&mut items, &room, common)?;
+        let (grain, places) = self.places((&mut items, &held), &room, common)?;
         let moving = items.iter().zip(&places).map(|(item, &to)| {
             let Planned { which, now, .. } = &item.planned;
             Moving { which: *which, now: now.clone(), to }
@@ -234,10 +247,11 @@ impl Level<'_> {
     /// The places of `items` in `room`, with the grain on which those are that move.
     fn places(
         &self,
-        items: &mut [Item],
+        (items, held): (&mut [Item], &[Range<u64>]),
         room: &Range<u64>,
         common: Grain,
     ) -> Result<(Grain, Vec<u64>), Obstacle> {
+        let among = Among::new(items, held, room);
         let places = self.topology.places(self.base);
         let grains: Vec<Grain> =
             places.into_iter().filter(|g| is_whole(g.size(), common.size())).collect();
@@ -256,8 +270,9 @@ impl Level<'_> {
             let found = match blocks.iter().all(|block| block.fixed || block.is_on(common)) {
                 true => Some((common, blocks.iter().map(|block| block.start).collect())),
                 false => grains.iter().find_map(|&grain| {
-                    let places = arrange(&blocks, room, &Wanted { good: common, place: grain })?;
-                    Some((grain, places))
+                    let wanted = Wanted { good: common, place: grain };
+                    let places = arrange(&among.all(&blocks), room, &wanted)?;
+                    Some((grain, among.own(places)))
                 }),
             };
             if let Some((grain, places)) = found {
@@ -278,9 +293,10 @@ impl Level<'_> {
             return Ok((grain, places));
         }
         let blocks: Vec<Block> = items.iter().map(|item| item.block).collect();
+        let blocks = among.all(&blocks);
         let wanted = Wanted { good: common, place: common };
         let shorter = match self.explains {
-            true => shorter(&blocks, room, &wanted),
+            true => among.own(shorter(&blocks, room, &wanted)),
             false => Vec::new(),
         };
         Err(Obstacle::Room(Room {
@@ -288,7 +304,7 @@ impl Level<'_> {
             longer: lacking(&blocks, room, &wanted),
             shorter,
             partitions: items.iter().map(|item| item.planned.clone()).collect(),
-            free: free_ranges(&self.table),
+            free: free_ranges(&Table { taken: held.to_vec(), ..self.table.clone() }),
         }))
     }
 
@@ -333,7 +349,10 @@ impl Level<'_> {
         let is_low = block.start < self.table.scheme.boot_area();
         planned.stays = match is_low {
             true => Some("the label and boot code are in its first sectors".into()),
-            false => (self.answers.fixed)(id),
+            false => (self.answers.fixed)(id).or_else(|| {
+                let binds = self.bound.iter().find(|named| named.binds(graph, id))?;
+                Some(format!("{}, which would not follow", binds.reason(graph)))
+            }),
         };
         block.fixed = planned.stays.is_some();
         if !differs {
@@ -364,6 +383,47 @@ impl Level<'_> {
         }
         block.fixed = true;
         Ok(Item { planned, block, nest: None, is_off: true })
+    }
+}
+
+/// Places among the partitions of a table that labels name: they stay as they are.
+struct Among {
+    /// Blocks that stay where they are.
+    held: Vec<Block>,
+    /// True for each block of all, in order, that is a partition.
+    is_own: Vec<bool>,
+}
+
+impl Among {
+    fn new(items: &[Item], held: &[Range<u64>], room: &Range<u64>) -> Among {
+        let inside = held.iter().map(|h| h.start.max(room.start)..h.end.min(room.end));
+        let held: Vec<Block> = inside
+            .filter(|range| range.start < range.end)
+            .map(|Range { start, end }| Block {
+                start,
+                length: end - start,
+                lead: 0,
+                inside: 0,
+                fixed: true,
+            })
+            .collect();
+        let own = items.iter().map(|item| (item.block.start, true));
+        let mut all: Vec<(u64, bool)> =
+            own.chain(held.iter().map(|block| (block.start, false))).collect();
+        all.sort_unstable();
+        Among { held, is_own: all.into_iter().map(|(_, is_own)| is_own).collect() }
+    }
+
+    /// All blocks in order, where those of the partitions are `blocks`.
+    fn all(&self, blocks: &[Block]) -> Vec<Block> {
+        let (mut own, mut held) = (blocks.iter(), self.held.iter());
+        let next = |is_own: &bool| if *is_own { own.next() } else { held.next() };
+        self.is_own.iter().filter_map(next).copied().collect()
+    }
+
+    /// Parts of `all`, which has one for each block, that are of the partitions.
+    fn own<T>(&self, all: Vec<T>) -> Vec<T> {
+        all.into_iter().zip(&self.is_own).filter(|(_, own)| **own).map(|(one, _)| one).collect()
     }
 }
 

@@ -95,6 +95,21 @@ pub trait Scheme: Sync {
         None
     }
 
+    /// The partitions that it names and that are not all within its provider: their numbers, and
+    /// their bytes counted from where its numbers do.
+    fn outside(&self, table: &Table) -> Vec<(u32, Range<u64>)> {
+        let _ = table;
+        Vec::new()
+    }
+
+    /// The writes after which it names the partitions with those numbers from other first bytes on,
+    /// counted as [`Scheme::outside`] counts them; `None` for one takes its entry away. `None` for
+    /// all if a number would not fit its field.
+    fn rename(&self, table: &Table, starts: &[(u32, Option<u64>)]) -> Option<Vec<Patch>> {
+        let _ = (table, starts);
+        None
+    }
+
     /// Bytes that it needs behind the last partition of a disk, in sectors of another size.
     fn tail(&self, table: &Table, aim: &Aim) -> u64 {
         let _ = (table, aim);

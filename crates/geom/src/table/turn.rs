@@ -18,7 +18,8 @@ pub struct Turn {
     pub change: Vec<Patch>,
     /// Contents that `change` overwrites, one for one.
     pub was: Vec<Patch>,
-    /// Sectors that are no longer of the table, with the contents that they had.
+    /// Sectors that are no longer of the table, with the contents that they had. With a move, those
+    /// of a table in what is moved: they go along, and are written by the move.
     pub gone: Vec<Patch>,
 }
 

@@ -8,6 +8,7 @@ mod changed;
 mod converted;
 mod gaps;
 mod killed;
+mod labels;
 mod medium;
 mod nested;
 mod pairs;

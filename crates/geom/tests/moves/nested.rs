@@ -19,14 +19,14 @@ use trueline_geom::table::{Request, Rules, Wanted};
 const BOOT: u64 = 8192;
 
 /// Partition to be made: its type, its first sector and its sectors, and the table in it.
-struct Made {
+pub(crate) struct Made {
     kind: &'static str,
     start: u64,
     sectors: u64,
     inside: Option<(&'static str, Vec<Made>)>,
 }
 
-fn plain(kind: &'static str, start: u64, sectors: u64) -> Made {
+pub(crate) fn plain(kind: &'static str, start: u64, sectors: u64) -> Made {
     Made { kind, start, sectors, inside: None }
 }
 
@@ -97,11 +97,11 @@ struct Leaf {
     around: Vec<u64>,
 }
 
-struct Case {
+pub(crate) struct Case {
     name: &'static str,
     before: Vec<u8>,
     leaves: Vec<Leaf>,
-    whole: Whole,
+    pub(crate) whole: Whole,
     sequence: Sequence,
 }
 
@@ -152,10 +152,29 @@ pub(crate) fn planned(disk: &[u8]) -> Result<Whole, Obstacle> {
     plan(&graph, 0, &table, site, answers)
 }
 
+/// A slice of OpenBSD with partitions in it.
+pub(crate) fn open(start: u64, sectors: u64, inside: Vec<Made>) -> Made {
+    with(plain("openbsd", start, sectors), "bsd", inside)
+}
+
+/// A disk with a table of that scheme, and all that is in its partitions.
+pub(crate) fn made(
+    scheme: &'static str,
+    sectors: u64,
+    parts: Vec<Made>,
+    random: &mut Random,
+) -> Vec<u8> {
+    let mut disk = vec![0; usize::try_from(sectors * SECTOR).unwrap()];
+    make(&mut disk, (0, sectors * SECTOR), &(scheme, parts), random);
+    disk
+}
+
 fn case(name: &'static str, scheme: &'static str, sectors: u64, parts: Vec<Made>) -> Case {
-    let mut random = Random(name.len() as u64);
-    let mut before = vec![0; usize::try_from(sectors * SECTOR).unwrap()];
-    make(&mut before, (0, sectors * SECTOR), &(scheme, parts), &mut random);
+    case_on(name, made(scheme, sectors, parts, &mut Random(name.len() as u64)))
+}
+
+/// The plan for the disk `before`.
+pub(crate) fn case_on(name: &'static str, before: Vec<u8>) -> Case {
     let whole = planned(&before).unwrap_or_else(|why| panic!("{name}: {why:?}"));
     let sequence = Sequence {
         id: *b"sequence of many",
@@ -261,7 +280,6 @@ impl Trial for Case {
 fn cases() -> Vec<Case> {
     let ufs = |start, sectors| plain("freebsd-ufs", start, sectors);
     let bsd = |start, sectors, inside| with(plain("freebsd", start, sectors), "bsd", inside);
-    let open = |start, sectors, inside| with(plain("openbsd", start, sectors), "bsd", inside);
     let data = |start, sectors| plain("linux-data", start, sectors);
     let gpt = |start, sectors, inside| with(data(start, sectors), "gpt", inside);
     let mbr = |start, sectors, inside| with(data(start, sectors), "mbr", inside);

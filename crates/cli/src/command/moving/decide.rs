@@ -138,24 +138,26 @@ pub(super) fn rebased(
 ) -> Result<(Vec<Patch>, Vec<String>), Errno> {
     let own = &graph.providers[id];
     let (mut rebased, mut left, length) = (Vec::new(), Vec::new(), own.topology.length);
-    if let Some(mut boot) = boot_sector(graph, id)? {
+    if let Some(boot) = boot_sector(graph, id)? {
         let old = own.base()..own.base().saturating_add(own.topology.length);
         let to = (own.base() - start.min(own.base())).saturating_add(to);
         let mut first = vec![0; boot.len()];
         graph.read_at(id, &mut first, 0)?;
-        let mut read = |at: u64, out: &mut [u8]| graph.read_at(id, out, at);
-        rebased = grub::rebase(&boot, &old, to, &mut read)?;
-        rebased.extend(extlinux::rebase(&first, Moved { from: old.start, to, length }));
         // Of a disk within a partition, what starts it counts from that.
+        let mut disks = vec![(0, boot)];
         for disk in disks_around(graph, id) {
-            let base = graph.providers[disk].base();
-            let (old, to) = (old.start - base..old.end - base, to.saturating_sub(base));
+            let mut boot = vec![0; first.len()];
             graph.read_at(disk, &mut boot, 0)?;
-            if rebased.is_empty() {
-                rebased = grub::rebase(&boot, &old, to, &mut read)?;
-                rebased.extend(extlinux::rebase(&first, Moved { from: old.start, to, length }));
-            }
+            disks.push((graph.providers[disk].base(), boot));
         }
+        let around: Vec<_> =
+            disks.iter().map(|(base, boot)| grub::Around { base: *base, boot }).collect();
+        rebased = grub::rebase(&around, &old, to, &mut |at, out| graph.read_at(id, out, at))?;
+        let mut starts = disks.iter().filter_map(|(base, _)| {
+            let (from, to) = (old.start - base, to.saturating_sub(*base));
+            extlinux::rebase(&first, Moved { from, to, length })
+        });
+        rebased.extend(starts.next());
     }
     for (inner, p) in
         graph.providers.iter().enumerate().filter(|(inner, _)| graph.is_within(id, *inner))

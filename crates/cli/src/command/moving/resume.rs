@@ -138,8 +138,10 @@ pub(super) fn mismatch(typed: &Target, plan: Option<&Move>, sector: u64, why: Mi
             format!("{not}: the mark{at} is damaged: bring back a copy of the disk as it was left")
         }
         Mismatch::Table => format!(
-            "{not}: its table is not that of this step of the move: put \
-            back the table, or the disk as it was left"
+            "{not}: its table is not that of this step of the move: put back the table, or the \
+                disk as it was left. Boot code in a sector of the table counts as well: if a boot \
+                loader was installed meanwhile, put back the bytes that it replaced, and install \
+                it after the move"
         ),
         Mismatch::Apart { disk, journal } => {
             let at = journal.map_or(

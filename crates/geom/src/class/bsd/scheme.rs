@@ -178,6 +178,14 @@ impl Scheme for Bsd {
         super::shift::shifted(table, origin)
     }
 
+    fn outside(&self, table: &Table) -> Vec<(u32, Range<u64>)> {
+        super::shift::outside(table)
+    }
+
+    fn rename(&self, table: &Table, starts: &[(u32, Option<u64>)]) -> Option<Vec<Patch>> {
+        super::shift::renamed(table, starts)
+    }
+
     fn convert(&self, table: &Table, tables: &Tables<'_>) -> Result<Vec<Write>, Refusal> {
         convert(table, tables)
     }

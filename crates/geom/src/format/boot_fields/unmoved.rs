@@ -1,7 +1,7 @@
 //! Boot loaders that note sectors of a disk, and that a move does not rewrite: they are named
 //! before it begins, with what makes them right again.
 
-use super::{biosboot, bootmgr, grub_legacy, lilo};
+use super::{biosboot, bootmgr, grub, grub_legacy, lilo};
 use crate::base::error::Errno;
 use crate::base::patch::Read;
 use std::fmt;
@@ -73,6 +73,10 @@ pub fn unmoved(leaving: Leaving<'_>, read: &mut Read<'_>) -> Result<Vec<Loader>,
         found.extend(lilo::left(&first));
         found.extend(grub_legacy::left(&first, old));
         found.extend(biosboot::left(&first));
+        if start == old.start {
+            let mut inside = |at: u64, out: &mut [u8]| read(start.saturating_add(at), out);
+            found.extend(grub::left(&first, old, &mut inside)?);
+        }
         found.extend(bootmgr::left(&first, start, is_started_by_windows));
     }
     let mut once: Vec<Loader> = Vec::new();

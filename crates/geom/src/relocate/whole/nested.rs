@@ -201,6 +201,7 @@ impl Level<'_> {
         let on = &graph.providers[nest.on];
         Ok(Level {
             graph,
+            bound: self.bound,
             outermost: self.outermost,
             on: nest.on,
             at: self.at.saturating_add(at),

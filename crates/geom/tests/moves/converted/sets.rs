@@ -150,6 +150,34 @@ fn other_metadata_in_the_last_sector_are_refused() {
     }
 }
 
+/// A label of a provider that has a table: it is of the disk, or of the partition that ends there.
+#[test]
+fn a_label_under_a_table_is_refused() {
+    for (sectors, on) in [(1024_u32, Some("")), (2048 - 64, Some("s1")), (1024, None)] {
+        let mut disk = vec![0; 1 << 20];
+        disk[446 + 4] = 0x83;
+        disk[446 + 8] = 64;
+        disk[446 + 12..446 + 16].copy_from_slice(&sectors.to_le_bytes());
+        disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+        if on.is_some() {
+            let last = disk.len() - 512;
+            disk[last..last + 11].copy_from_slice(b"GEOM::LABEL");
+        }
+        let first = graph(sparse(&disk), 512);
+        let found = plan(&first, first.disk(0), TO_LARGE, true);
+        let Some(on) = on else {
+            assert!(found.is_ok(), "{found:?}");
+            continue;
+        };
+        let found = found.unwrap_err();
+        let is_named = found.iter().any(|o| {
+            let name = &first.providers[o.id].name;
+            name == on && o.refusal.found.contains("of GEOM::LABEL are in its last sector")
+        });
+        assert!(is_named, "{sectors}: {found:?}");
+    }
+}
+
 /// A member of which the others are elsewhere.
 #[test]
 fn a_set_that_is_not_all_here_is_converted_where_it_keeps_its_length() {
