@@ -163,7 +163,7 @@ fn case(name: &'static str, scheme: &'static str, sectors: u64, parts: Vec<Made>
         sector: SECTOR,
         sizes: SIZES,
         stages: whole.stages.clone(),
-        unreadable: Vec::new(),
+        listed: Vec::new(),
     };
     sequence.check().unwrap_or_else(|why| panic!("{name}: {why}: {whole:#?}"));
     let graph = graph(&before);
