@@ -122,6 +122,10 @@ impl Format for Fat {
         })
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("fsck.vfat")
+    }
+
     fn free(
         &self,
         _kind: FormatKind,

@@ -40,7 +40,9 @@ pub(super) fn unused(
             name(doubtful.id),
             doubtful.why
         );
-        let advice = "have it checked and unmounted, or move without --used-only";
+        let checker = doubtful.kind.format.checker();
+        let checker = checker.map_or(String::new(), |command| format!(" ({command})"));
+        let advice = format!("have it checked{checker} and unmounted, or move without --used-only");
         refuse("move", typed, &Refusal::new(found, advice))
     })?;
     for &id in unused.whole.iter().filter(|&&id| named.insert(id)) {
