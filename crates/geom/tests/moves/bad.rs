@@ -23,6 +23,11 @@ fn sectors(numbers: &[u64]) -> Vec<Range<u64>> {
     numbers.iter().map(|n| n * SECTOR..(n + 1) * SECTOR).collect()
 }
 
+/// The range from one sector to another.
+fn many(first: u64, end: u64) -> Vec<Range<u64>> {
+    std::iter::once(first * SECTOR..end * SECTOR).collect()
+}
+
 /// A medium of which sectors at the old place of `plan` cannot be read until they are written.
 struct Spotted<'a> {
     medium: &'a Medium,
@@ -92,7 +97,7 @@ fn case(to: u64) -> (Vec<u8>, Move) {
 fn a_sector_of_the_list_that_can_be_read_is_kept() {
     for to in PLACES {
         let (before, mut plan) = case(to);
-        let (bad, listed) = (sectors(&[17, 41]), vec![10 * SECTOR..50 * SECTOR]);
+        let (bad, listed) = (sectors(&[17, 41]), many(10, 50));
         let (medium, file) = (Medium::steady(before.clone()), roomy(&plan));
         let spotted = Spotted { medium: &medium, from: FROM, bad: bad.clone(), errno: Errno::Io };
         plan.bad = BadSectors::new(listed.clone());
@@ -113,7 +118,7 @@ fn a_device_that_is_gone_is_no_sector_that_fails() {
     let (before, mut plan) = case(9);
     let (medium, file) = (Medium::steady(before), roomy(&plan));
     let gone = Spotted { medium: &medium, from: FROM, bad: sectors(&[20]), errno: Errno::NoDevice };
-    plan.bad = BadSectors::new(vec![10 * SECTOR..50 * SECTOR]);
+    plan.bad = BadSectors::new(many(10, 50));
     let journal = Journal::create(&file, &plan, "").unwrap();
     let came = carry(&plan, &gone, Some(&journal), Start::default(), &mut |_| true);
     assert_eq!(came, Err(Interrupted::Unread(FROM + 20 * SECTOR, Errno::NoDevice)));
