@@ -7,6 +7,7 @@ use trueline_fuzz::input;
 use trueline_fuzz::paper::{SECTOR, change, memory, numbers, part, repair};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::Store;
+use trueline_geom::relocate::bad::BadSectors;
 use trueline_geom::relocate::gaps::{Gap, GapKind, Gaps};
 use trueline_geom::relocate::{Journal, Move, Sizes, Standing, Start, carry, ends};
 
@@ -90,6 +91,6 @@ fn plan(from: u64, to: u64) -> Move {
         table,
         was,
         gaps: Gaps::default(),
-        unreadable: Vec::new(),
+        bad: BadSectors::default(),
     }
 }

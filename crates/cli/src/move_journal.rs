@@ -19,7 +19,7 @@ use trueline_geom::base::store::Store;
 use trueline_geom::convert::owned::Owned;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::relocate::draft::{draft, is_draft};
-use trueline_geom::relocate::{Journal, Mark, Move, Unreadable, VERSION};
+use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
 use trueline_host::disk::file::{self, Access, Opened};
 use trueline_host::disk::room::allocate;
 
@@ -139,7 +139,8 @@ pub(crate) fn unreadable(why: Unreadable) -> String {
             back a copy of it, and of the disk"
             .into(),
         Unreadable::Version(version) => format!(
-            "it is a journal of format {version}, and this trueline resumes format {VERSION}: go on with the trueline that began the move"
+            "it is a journal of format {version}, which this trueline does not resume: go on with \
+                the trueline that began the move"
         ),
         Unreadable::Failed(errno) => errno.to_string(),
     }

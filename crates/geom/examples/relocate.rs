@@ -16,6 +16,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::registry;
+use trueline_geom::relocate::bad::BadSectors;
 use trueline_geom::relocate::gaps::Gaps;
 use trueline_geom::relocate::{Interrupted, Journal, Move, Sizes, Standing, Start, carry, ends};
 use trueline_geom::table::scheme::{New, Scheme, TableSite};
@@ -173,7 +174,7 @@ fn decide(disk: &Memory) -> Result<Move, Box<dyn Error>> {
         table,
         was,
         gaps: Gaps::default(),
-        unreadable: Vec::new(),
+        bad: BadSectors::default(),
     })
 }
 
@@ -202,5 +203,6 @@ fn resume(disk: &Memory, paper: &Memory) -> Result<(), Box<dyn Error>> {
         return Err("it is not half done".into());
     };
     carry(&plan, disk, Some(&journal), start, &mut |_| true)
+        .map(|_| ())
         .map_err(|why| format!("go on: {why:?}").into())
 }

@@ -91,6 +91,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// The command that checks it, where its own free space is looked at.
+    fn checker(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The system's own tool that makes it.
     fn maker(&self) -> Option<&'static Maker> {
         None

@@ -37,16 +37,18 @@
 //! they may differ.
 
 use crate::base::error::Errno;
-use crate::base::patch::{self, Patch, Read};
+use crate::base::patch::{self, Patch};
 use crate::base::store::Store;
 use crate::base::topology::is_whole;
 use crate::mapping::slices::place;
 use crate::table::Refusal;
+use bad::BadSectors;
 use gaps::Gaps;
 use std::ops::Range;
 
 mod ahead;
 pub mod arrange;
+pub mod bad;
 mod carry;
 pub mod draft;
 pub mod gaps;
@@ -129,9 +131,9 @@ pub struct Move {
     pub was: Vec<Patch>,
     /// Ranges that are not copied, in addresses of the range.
     pub gaps: Gaps,
-    /// Ranges that are not read, in order and in addresses of the range: they count as zeros. Not
-    /// in a journal, since they may be found by the move itself; so each run is given them.
-    pub unreadable: Vec<Range<u64>>,
+    /// Sectors that may be unreadable, as far as they are known: a journal has them behind its
+    /// notes, since they may be found by the move itself.
+    pub bad: BadSectors,
 }
 
 /// Unit of work that can be repeated until the next one begins.
@@ -345,19 +347,21 @@ impl Move {
     }
 
     /// Fills `bytes` with those of `piece` without its gaps, read at the old place and adapted to
-    /// the new one, and gives every part to `seen` while it is in the processor's cache.
+    /// the new one, and gives every part to `seen` while it is in the processor's cache. What fails
+    /// of the list is added to `failed`.
     fn load(
         &self,
         disk: &dyn Store,
         piece: Piece,
         bytes: &mut Vec<u8>,
+        mut failed: Option<&mut Vec<Range<u64>>>,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Errno> {
         bytes.resize(self.weight(piece)?, 0);
         self.each(piece, bytes, &mut |first, bytes| {
             let mut at = first;
             for part in bytes.chunks_mut(PART) {
-                self.fill(disk, at, part)?;
+                self.fill(disk, at, part, failed.as_deref_mut())?;
                 seen(part);
                 at += part.len() as u64;
             }
@@ -366,8 +370,15 @@ impl Move {
     }
 
     /// Fills `part` with the bytes at `at` of the range, at the old place, adapted to the new one.
-    fn fill(&self, disk: &dyn Store, at: u64, part: &mut [u8]) -> Result<(), Errno> {
-        read_around(&self.unreadable, at, part, &mut |at, out| disk.read_at(out, self.from + at))?;
+    /// What fails of the list is added to `failed`, see [`Move::read`].
+    fn fill(
+        &self,
+        disk: &dyn Store,
+        at: u64,
+        part: &mut [u8],
+        failed: Option<&mut Vec<Range<u64>>>,
+    ) -> Result<(), Errno> {
+        self.read(disk, at, part, failed)?;
         patch::lay_over(&self.rebased, at, part);
         Ok(())
     }
@@ -405,27 +416,6 @@ impl Move {
         patches.push(front.after_flush());
         patches
     }
-}
-
-/// Fills `out` with the bytes at `at`, and with zeros in `unreadable`, which is in order.
-pub fn read_around(
-    unreadable: &[Range<u64>],
-    at: u64,
-    out: &mut [u8],
-    read: &mut Read<'_>,
-) -> Result<(), Errno> {
-    let whole = at..at.saturating_add(out.len() as u64);
-    let first = unreadable.partition_point(|range| range.end <= at);
-    if unreadable.get(first).is_none_or(|range| range.start >= whole.end) {
-        return read(at, out);
-    }
-    out.fill(0);
-    for part in gaps::outside(&[whole], &unreadable[first..]) {
-        let index = |byte: u64| usize::try_from(byte - at).map_err(|_| Errno::Range);
-        let part = (part.start, index(part.start)?..index(part.end)?);
-        read(part.0, out.get_mut(part.1).ok_or(Errno::Range)?)?;
-    }
-    Ok(())
 }
 
 fn zeros(at: u64, bytes: u64) -> Patch {

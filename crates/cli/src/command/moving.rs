@@ -27,10 +27,12 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::bad::BadSectors;
 use trueline_geom::relocate::named;
 use trueline_geom::relocate::sequence::{Goal, Movement};
 use trueline_geom::relocate::{Interrupted, Journal, Move, Start, carry};
@@ -106,7 +108,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     plan.check().map_err(refused)?;
     let loaders = loaders::notes(&target.graph, &[target.id])
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
-    let notes: Vec<String> = left.into_iter().chain(bad::lines(&plan)).chain(loaders).collect();
+    let notes: Vec<String> = left.into_iter().chain(bad::listed(&plan)).chain(loaders).collect();
     for line in &notes {
         complain(&format!("note: {line}"));
     }
@@ -250,11 +252,17 @@ fn shown(path: Option<&Path>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-/// The reason why a move ended before its end, in words.
-fn interrupted(why: Interrupted, sector: u64) -> String {
+/// The reason why a move ended before its end, in words; `is_listed` is true for bytes of the list
+/// of sectors that may be unreadable.
+fn interrupted(why: Interrupted, sector: u64, is_listed: &dyn Fn(u64) -> bool) -> String {
     match why {
         Interrupted::Asked => "it was interrupted".into(),
         Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, sector)),
+        Interrupted::Unread(at, errno @ Errno::Io) if is_listed(at) => format!(
+            "{errno} at {}, which was read before the interruption: try again, for it may be read \
+             at another attempt, or bring back a copy of the disk (ddrescue)",
+            place(at, sector)
+        ),
         Interrupted::Unread(at, errno) => {
             format!(
                 "{errno} at {}, which --skip-bad {} passes over",
@@ -289,7 +297,8 @@ struct Report<'a> {
     to: u64,
     length: u64,
     copied: u64,
-    /// Sentences on what the move leaves as it is: boot loaders, starts that were wrong.
+    /// Sentences on what the move leaves as it is (boot loaders, starts that were wrong), and on
+    /// sectors that could not be read.
     notes: &'a [String],
 }
 
@@ -299,7 +308,7 @@ impl Moving<'_> {
         target: &WriteTarget,
         journal: Option<&Journal<'_>>,
         start: Start,
-    ) -> Result<(), Failure> {
+    ) -> Result<BadSectors, Failure> {
         let bar = of_bytes("move", self.plan.length);
         signal::remember_first();
         let disk = Through::new(&target.graph, self.on);
@@ -311,7 +320,7 @@ impl Moving<'_> {
         });
         bar.finish_and_clear();
         done.map_err(|why| {
-            let found = interrupted(why, self.plan.sector);
+            let found = interrupted(why, self.plan.sector, &bad::of_plan(self.plan));
             let next = match self.journal {
                 Some(path) => format!("go on with: trueline move --resume {}", path.display()),
                 None => "nothing has changed: begin again".into(),
@@ -328,16 +337,19 @@ impl Moving<'_> {
         &self,
         target: WriteTarget,
         scheme: &'static dyn Scheme,
-        done: Result<(), Failure>,
+        done: Result<BadSectors, Failure>,
         json: bool,
     ) -> Result<ExitCode, Failure> {
         let plan = self.plan;
-        if done.is_err() {
-            drop(target);
-            // The table may be the new one already.
-            tell_kernel(self.typed);
-            return done.map(|()| ExitCode::SUCCESS);
-        }
+        let bad = match done {
+            Ok(bad) => bad,
+            Err(why) => {
+                drop(target);
+                // The table may be the new one already.
+                tell_kernel(self.typed);
+                return Err(why);
+            }
+        };
         let read =
             scheme.read(&target.graph.probe(self.on)).filter(|table| table.damage.is_empty());
         let is_there = read.is_some_and(|table| {
@@ -367,6 +379,10 @@ impl Moving<'_> {
             let moved = Movement { from: plan.from, to: plan.to, length: plan.length };
             freed::discard(&target.graph, self.on, &[moved], &[]);
         }
+        let tried = bad::lines(&bad::tried(plan, &bad), plan.sector);
+        for line in &tried {
+            complain(&format!("note: {line}"));
+        }
         let judged = target.judged.clone();
         drop(target);
         self.journal.map_or(Ok(()), move_journal::remove)?;
@@ -381,7 +397,7 @@ impl Moving<'_> {
                 to,
                 length,
                 copied,
-                notes: self.notes,
+                notes: &[self.notes, &tried].concat(),
             };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;

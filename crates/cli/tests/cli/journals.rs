@@ -131,7 +131,7 @@ fn only_a_journal_of_this_disk_is_taken() {
     fs::write(directory.join("disk.img.journal"), &other).expect("a journal");
     let said = refused(directory, "move --resume disk.img");
     assert!(said.contains("disk.img.journal is not the journal of it, and no journal"), "{said}");
-    for (at, found) in [(1 << 20, "it is damaged"), (7, "a journal of format 4")] {
+    for (at, found) in [(1 << 20, "it is damaged"), (7, "a journal of format 7")] {
         let mut other = journal.clone();
         other[at] ^= 1;
         fs::write(directory.join("j"), other).expect("a journal");

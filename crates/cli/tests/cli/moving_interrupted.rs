@@ -215,7 +215,7 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     copy("new.img", "disk.img");
     // A flipped bit in the bytes that are nowhere else, and a journal of another trueline.
     let journal = fs::read(directory.join("disk.img.journal")).expect("a journal");
-    for (at, found) in [(1 << 20, "it is damaged"), (7, "a journal of format 4")] {
+    for (at, found) in [(1 << 20, "it is damaged"), (7, "a journal of format 7")] {
         let mut other = journal.clone();
         other[at] ^= 1;
         fs::write(directory.join("j"), other).expect("a journal");

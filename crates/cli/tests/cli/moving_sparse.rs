@@ -110,9 +110,11 @@ fn a_device_is_told_what_it_need_not_keep() {
 #[test]
 fn sectors_that_cannot_be_read_are_passed_over_by_name() {
     let trueline = env!("CARGO_BIN_EXE_trueline");
-    for (options, how) in
-        [("--to 1MiB", "60002-60003"), ("--to 70MiB", "60002+2"), ("--to 9MiB", "list")]
-    {
+    for (options, how, readable) in [
+        ("--to 1MiB", "60003-60006,59999", 2048),
+        ("--to 70MiB", "59999-60006", 3072),
+        ("--to 9MiB", "list", 0),
+    ] {
         let scratch = scratch();
         let directory = scratch.path();
         let mut bytes = disk(directory);
@@ -139,13 +141,20 @@ fn sectors_that_cannot_be_read_are_passed_over_by_name() {
             // Without the list it stops there again, and loses nothing.
             let (code, said) = served("move --resume j \"$uri\"");
             assert!(code == Some(2) && said.contains("--skip-bad 60002"), "{said}");
+            // A list that was given once is in the journal.
+            let (code, said) = served("move --resume j --skip-bad 60002 \"$uri\"");
+            assert!(code == Some(2) && said.contains("--skip-bad 60003"), "{said}");
             (format!("move --resume j --skip-bad {how} \"$uri\""), true)
         } else {
             (format!("{begin} --skip-bad {how}"), false)
         };
         let (code, said) = served(&command);
         assert_eq!(code, Some(0), "{options}: {said}");
-        assert!(said.contains("1024 bytes at byte 30721024 (LBA 60002) are not read"), "{said}");
+        let line = "1024 bytes at byte 30721024 (LBA 60002) cannot be read: zeros at";
+        assert!(said.contains(line), "{said}");
+        // What the list has more can be read, and is there.
+        let kept = format!("{readable} bytes of the list could be read after all");
+        assert_eq!(said.contains(&kept), readable > 0, "{how}: {said}");
         assert_eq!(is_begun, !options.contains("70"));
         bytes[inside..inside + 1024].fill(0);
         let at = options.trim_start_matches("--to ").trim_end_matches("MiB");
@@ -196,11 +205,15 @@ fn a_whole_disk_is_moved_around_sectors_that_cannot_be_read() {
         assert!(code == Some(2) && said.contains(&found), "{said}");
         let (code, said) = served("move --resume j \"$uri\"");
         assert!(code == Some(2) && said.contains(&found), "{said}");
+        // The list is in the journal from then on; one sector of it can be read.
+        let (code, said) = served(&format!("move --resume j --skip-bad {sector} \"$uri\""));
+        assert!(code == Some(2) && said.contains(&format!("--skip-bad {}", sector + 1)), "{said}");
         let (code, said) =
-            served(&format!("move --resume j --skip-bad {sector}-{} \"$uri\"", sector + 1));
+            served(&format!("move --resume j --skip-bad {},{} \"$uri\"", sector + 1, sector + 7));
         assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("512 bytes of the list could be read after all"), "{said}");
         let new = if is_first { MIB + from - 63 * 512 } else { 65 * MIB + from - second.start };
-        let note = format!("1024 bytes at byte {from} (LBA {sector}) are not read: zeros at");
+        let note = format!("1024 bytes at byte {from} (LBA {sector}) cannot be read: zeros at");
         assert!(said.contains(&format!("{note} byte {new} ")), "{said}");
         bytes[from..to].fill(0);
         assert!(has(directory, MIB, &bytes[63 * 512..][..64 * MIB]), "{sector}");

@@ -26,11 +26,13 @@
 use super::Taste;
 use super::container::{BlockTable, Container, FILE, NotFollowed, Place};
 use crate::base::ondisk::{Guid, on_disk};
-use crate::format::{Format, FormatKind, Inside, Sign};
+use crate::format::{Format, FormatKind, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
-use segment::{CUT_OFF, DAMAGED, DiskSizes, EMPTY, FEWER, OTHER, Segment, checked};
+use segment::{
+    CUT_OFF, DAMAGED, DiskSizes, EMPTY, FEWER, Looked, OTHER, Segment, checked, part_of,
+};
 use std::sync::Arc;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -136,7 +138,7 @@ fn part(probe: &Probe<'_>, first: u64, at: u64, size: u64) -> Result<Part, NotFo
 /// The disk in a file with the magic of EWF, or its part of one.
 ///
 /// Errors: the reason for which it is not looked for.
-fn image(probe: &Probe<'_>) -> Result<Segment<Chunks>, NotFollowed> {
+fn image(probe: &Probe<'_>) -> Looked<Chunks> {
     let header: Header = probe.read(0).ok_or(CUT_OFF)?;
     let number = header.segment_number.get();
     let (mut sizes, mut parts, mut count) = (None, Vec::new(), 0_u64);
@@ -181,7 +183,7 @@ fn own(
     VolumeSizes { disk, set }: &VolumeSizes,
     count: u64,
     parts: Vec<Part>,
-) -> Result<Segment<Chunks>, NotFollowed> {
+) -> Looked<Chunks> {
     let (chunk, all) = (disk.chunk, disk.length.div_ceil(disk.chunk));
     let bytes = match (number, goes_on) {
         (0, _) => return Err(DAMAGED),
@@ -206,7 +208,7 @@ fn measured(
     (number, goes_on): (u16, bool),
     count: u64,
     parts: Vec<Part>,
-) -> Result<Segment<Chunks>, NotFollowed> {
+) -> Looked<Chunks> {
     let (Some(first), Some(last)) = (parts.first(), parts.iter().rfind(|part| part.count > 0))
     else {
         return Err(EMPTY);
@@ -246,7 +248,7 @@ fn measure(probe: &Probe<'_>, part: &Part, nth: u64) -> Result<u64, NotFollowed>
 }
 
 /// The disk, or the reason for which it is not looked for, in a file of any of its magics.
-fn found(probe: &Probe<'_>) -> Option<Result<Segment<Chunks>, NotFollowed>> {
+fn found(probe: &Probe<'_>) -> Option<Looked<Chunks>> {
     if probe.has(0, EWF) {
         return Some(image(probe));
     }
@@ -259,16 +261,11 @@ impl Format for Ewf {
     }
 
     fn unpack(&self) -> Option<&'static str> {
-        Some("unpack it with ewfexport -f raw")
+        Some(segment::UNPACK)
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        let found = found(probe)?;
-        let sign = Sign::new(KIND, 0);
-        Some(match found {
-            Ok(segment) => segment.describe(sign, "E"),
-            Err(NotFollowed(reason)) => Sign { inside: Inside::Unknown(reason), ..sign },
-        })
+        Some(segment::sign(found(probe)?, KIND, "E"))
     }
 }
 
@@ -276,10 +273,7 @@ impl Container for Ewf {
     const KIND: FormatKind = KIND;
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
-        match found(probe) {
-            Some(Ok(segment)) => Taste::Geom(segment.contents(probe.length()), Vec::new()),
-            _ => Taste::No,
-        }
+        segment::taste(found(probe), probe)
     }
 }
 
@@ -315,10 +309,8 @@ impl BlockTable for Chunks {
     }
 
     fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent> {
-        let next = self.parts.partition_point(|part| part.first <= nth);
-        let part = next.checked_sub(1).and_then(|last| self.parts.get(last));
-        let within = part.and_then(|part| Some((part, nth.checked_sub(part.first)?)));
-        let Some((part, within)) = within.filter(|(part, within)| *within < part.count) else {
+        let chunks = |part: &Part| (part.first, part.count);
+        let Some((part, within)) = part_of(&self.parts, nth, chunks) else {
             return Ok(Place::Broken);
         };
         let entry = |index: u64| {

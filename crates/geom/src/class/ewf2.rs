@@ -25,10 +25,11 @@
 use super::Taste;
 use super::container::{BlockTable, Container, FILE, NotFollowed, Place};
 use super::ewf::segment::{
-    CUT_OFF, DAMAGED, DiskSizes, EMPTY, FEWER, LOGICAL, OTHER, Segment, checked,
+    self, CUT_OFF, DAMAGED, DiskSizes, EMPTY, FEWER, LOGICAL, Looked, OTHER, Segment, checked,
+    part_of,
 };
 use crate::base::ondisk::{Guid, on_disk};
-use crate::format::{Format, FormatKind, Inside, Sign};
+use crate::format::{Format, FormatKind, Sign};
 use crate::mapping::geom::{Extent, Packed, Packing};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
@@ -224,7 +225,7 @@ fn sections(probe: &Probe<'_>, packing: Option<Packing>) -> Result<Sections, Not
 /// The disk in a file with the magic of EWF 2, or its part of one.
 ///
 /// Errors: the reason for which it is not looked for.
-fn image(probe: &Probe<'_>) -> Result<Segment<Chunks>, NotFollowed> {
+fn image(probe: &Probe<'_>) -> Looked<Chunks> {
     let header: Header = probe.read(0).ok_or(CUT_OFF)?;
     let (file, packing) = (header.segment_number.get(), packing(header.compression_method.get())?);
     let Sections { goes_on, device, case, mut parts } = sections(probe, packing)?;
@@ -259,7 +260,7 @@ fn image(probe: &Probe<'_>) -> Result<Segment<Chunks>, NotFollowed> {
 }
 
 /// The disk, or the reason for which it is not looked for, in a file of either magic.
-fn found(probe: &Probe<'_>) -> Option<Result<Segment<Chunks>, NotFollowed>> {
+fn found(probe: &Probe<'_>) -> Option<Looked<Chunks>> {
     if probe.has(0, EWF2) {
         return Some(image(probe));
     }
@@ -272,16 +273,11 @@ impl Format for Ewf2 {
     }
 
     fn unpack(&self) -> Option<&'static str> {
-        Some("unpack it with ewfexport -f raw")
+        Some(segment::UNPACK)
     }
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        let found = found(probe)?;
-        let sign = Sign::new(KIND, 0);
-        Some(match found {
-            Ok(segment) => segment.describe(sign, "Ex"),
-            Err(NotFollowed(reason)) => Sign { inside: Inside::Unknown(reason), ..sign },
-        })
+        Some(segment::sign(found(probe)?, KIND, "Ex"))
     }
 }
 
@@ -289,10 +285,7 @@ impl Container for Ewf2 {
     const KIND: FormatKind = KIND;
 
     fn look(&self, probe: &Probe<'_>) -> Taste {
-        match found(probe) {
-            Some(Ok(segment)) => Taste::Geom(segment.contents(probe.length()), Vec::new()),
-            _ => Taste::No,
-        }
+        segment::taste(found(probe), probe)
     }
 }
 
@@ -314,10 +307,8 @@ impl BlockTable for Chunks {
     }
 
     fn find(&self, nth: u64, length: u64, tables: &Tables<'_>) -> Result<Place, Extent> {
-        let next = self.parts.partition_point(|part| part.first <= nth);
-        let part = next.checked_sub(1).and_then(|last| self.parts.get(last));
-        let within = part.and_then(|part| Some((part, nth.checked_sub(part.first)?)));
-        let Some((part, within)) = within.filter(|(part, within)| *within < part.count) else {
+        let chunks = |part: &Part| (part.first, part.count);
+        let Some((part, within)) = part_of(&self.parts, nth, chunks) else {
             return Ok(Place::Broken);
         };
         let at = within.checked_mul(ENTRY).and_then(|behind| part.entries.checked_add(behind));

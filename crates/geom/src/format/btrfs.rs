@@ -56,6 +56,10 @@ impl Format for Btrfs {
         Some(&MAKER)
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("btrfs check")
+    }
+
     fn free(
         &self,
         _kind: FormatKind,

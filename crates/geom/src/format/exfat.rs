@@ -26,8 +26,10 @@ use std::ops::Range;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
+mod chains;
 mod convert;
 mod free;
+mod tree;
 
 /// The format, for the registry.
 pub struct Exfat;
@@ -89,6 +91,10 @@ impl Format for Exfat {
             sectors: REGION as u64,
             seal,
         })
+    }
+
+    fn checker(&self) -> Option<&'static str> {
+        Some("fsck.exfat")
     }
 
     fn free(

@@ -102,6 +102,10 @@ impl Format for Ext {
         (kind != JBD).then(|| format!("e2fsck -fp {file}; resize2fs {file} {}K", length >> 10))
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("e2fsck -f")
+    }
+
     fn free(
         &self,
         kind: FormatKind,

@@ -28,6 +28,7 @@ use crate::base::resize::{Resized, Write};
 use crate::base::topology::is_whole;
 use crate::probe::Probe;
 use crate::table::Refusal;
+use layout::{Layout, Width};
 use std::fmt;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
@@ -122,6 +123,10 @@ impl Format for Fat {
         })
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("fsck.vfat")
+    }
+
     fn free(
         &self,
         _kind: FormatKind,
@@ -194,50 +199,31 @@ const LARGEST_CLUSTER: u64 = 32 << 10;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let boot: BootSector = probe.read(0)?;
-    let (magic, sector) = (magic(probe, &boot)?, u64::from(boot.byts_per_sec.get()));
-    let valid = sector.is_power_of_two()
-        && (512..=4096).contains(&sector)
-        && boot.sec_per_clus.is_power_of_two()
-        && boot.rsvd_sec_cnt.get() > 0
-        && boot.num_fats > 0
-        && (boot.media >= 0xf8 || boot.media == 0xf0);
+    let magic = magic(probe, &boot)?;
     // BitLocker To Go keeps a FAT boot sector, for systems that do not know it.
-    if !valid || bitlocker::is_bitlocker(probe) {
+    if !(boot.media >= 0xf8 || boot.media == 0xf0) || bitlocker::is_bitlocker(probe) {
         return None;
     }
-    let either = |short: U16, long: U32| {
-        if short.get() > 0 { u64::from(short.get()) } else { u64::from(long.get()) }
-    };
-    // All of these are products of numbers below 2^32 and 2^16, in sectors.
-    let root = u64::from(boot.rsvd_sec_cnt.get())
-        + either(boot.fat_sz16, boot.fat_sz32) * u64::from(boot.num_fats);
-    let first = root + (u64::from(boot.root_ent_cnt.get()) * ENTRY).div_ceil(sector);
-    let (total, per_cluster) =
-        (either(boot.tot_sec16, boot.tot_sec32), u64::from(boot.sec_per_clus));
-    let clusters = total.checked_sub(first)? / per_cluster;
-    let (version, serial) = match (boot.fat_sz16.get() > 0, boot.fat_sz32.get() > 0) {
-        (true, _) if clusters <= FAT12_MAX => ("FAT12", 39),
-        (true, _) if clusters <= FAT16_MAX => ("FAT16", 39),
-        (false, true) if clusters <= FAT32_MAX => ("FAT32", 67),
-        _ => return None,
-    };
-    let (data, cluster) = (first * sector, per_cluster * sector);
-    let directory = if version == "FAT32" {
+    let layout = Layout::read(&boot).ok()?;
+    let Layout { sector, cluster, clusters, total, width, .. } = layout;
+    let data = layout.data();
+    let (serial, directory) = if width == Width::ThirtyTwo {
         // Cluster numbers begin at 2.
-        let nth = u64::from(boot.root_clus.get()).checked_sub(2).filter(|&n| n < clusters);
-        nth.map(|n| (data + n * cluster, cluster))
+        let nth = u64::from(boot.root_clus.get());
+        let is_inside = (2..clusters + 2).contains(&nth);
+        (67, is_inside.then(|| (layout.at(nth), cluster)))
     } else {
-        Some((root * sector, data - root * sector))
+        (39, Some((layout.directory(), layout.root)))
     };
     let mut sign = Sign::new(KIND, magic);
-    sign.version = Some(version.into());
+    sign.version = Some(width.to_string());
     sign.label = directory.and_then(|(at, length)| label(probe, at, length.min(DIRECTORY)));
     sign.uuid = probe
         .read::<U32>(serial)
         .map(U32::get)
         .filter(|&n| n != 0)
         .map(|n| format!("{:04X}-{:04X}", n >> 16, n & 0xffff));
-    sign.size = Some(total * sector);
+    sign.size = Some(total);
     sign.sector = Some(sector);
     sign.block = Some(cluster);
     sign.data_at(probe, Some(data), Some(clusters * cluster), false);

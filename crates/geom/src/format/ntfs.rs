@@ -90,6 +90,10 @@ impl Format for Ntfs {
         })
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("chkdsk")
+    }
+
     fn free(
         &self,
         _kind: FormatKind,

@@ -100,6 +100,10 @@ impl Format for Xfs {
         (sign.kind == XFS).then_some(fix)
     }
 
+    fn checker(&self) -> Option<&'static str> {
+        Some("xfs_repair")
+    }
+
     fn free(
         &self,
         kind: FormatKind,

@@ -24,6 +24,8 @@ pub(super) struct Loaded {
     pub(super) bytes: Vec<u8>,
     /// Sum of the bytes, CRC-32.
     pub(super) sum: u32,
+    /// Sectors of the list that could not be read, in addresses of the range.
+    pub(super) failed: Vec<Range<u64>>,
 }
 
 /// Bytes that a step needs.
@@ -132,7 +134,7 @@ impl Reader<'_> {
                     .journal
                     .kept(self.plan, &kept, &mut bytes)
                     .map_err(Interrupted::Journal)?;
-                Loaded { bytes, sum }
+                Loaded { bytes, sum, failed: Vec::new() }
             }
             None => self.load(piece)?,
         };
@@ -144,19 +146,20 @@ impl Reader<'_> {
     }
 
     fn load(&self, piece: Piece) -> Result<Loaded, Interrupted> {
-        loaded(self.plan, self.disk, piece, self.buffer()?)
+        loaded(self.plan, self.disk, (piece, true), self.buffer()?)
     }
 }
 
-/// The bytes of `piece`, from the old place, in the memory of `bytes`.
+/// The bytes of `piece`, from the old place, in the memory of `bytes`. Sectors of the list may fail
+/// if they are `tried`.
 pub(super) fn loaded(
     plan: &Move,
     disk: &dyn Store,
-    piece: Piece,
+    (piece, tried): (Piece, bool),
     mut bytes: Vec<u8>,
 ) -> Result<Loaded, Interrupted> {
-    let mut sum = crc32fast::Hasher::new();
-    plan.load(disk, piece, &mut bytes, &mut |part| sum.update(part))
-        .map_err(|e| plan.unread(disk, piece, e))?;
-    Ok(Loaded { bytes, sum: sum.finalize() })
+    let (mut sum, mut failed) = (crc32fast::Hasher::new(), Vec::new());
+    plan.load(disk, piece, &mut bytes, tried.then_some(&mut failed), &mut |part| sum.update(part))
+        .map_err(|e| plan.unread(disk, (piece, tried), e))?;
+    Ok(Loaded { bytes, sum: sum.finalize(), failed })
 }

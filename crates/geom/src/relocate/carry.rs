@@ -1,6 +1,7 @@
 //! Execution of a move, from its first step or from the point of an interruption.
 
 use super::ahead::{Ahead, Loaded, Needed, loaded};
+use super::bad::BadSectors;
 use super::journal::Journal;
 use super::note::Note;
 use super::standing::{Held, Start};
@@ -31,14 +32,14 @@ pub type Progress<'a> = dyn FnMut(u64) -> bool + 'a;
 const RUN: u64 = 64 << 10;
 
 /// Carries out the steps of `plan` on `disk`, from `start` on. A move that overlaps must have a
-/// journal.
+/// journal. Returns the sectors of the list with all that failed.
 pub fn carry(
     plan: &Move,
     disk: &dyn Store,
     journal: Option<&Journal<'_>>,
     start: Start,
     progress: &mut Progress<'_>,
-) -> Result<(), Interrupted> {
+) -> Result<BadSectors, Interrupted> {
     if start.blank {
         write(disk, plan.blank())?;
         flush(disk, plan.shown())?;
@@ -52,21 +53,27 @@ pub fn carry(
     std::thread::scope(|scope| {
         let behind = start.note.map_or(0, |note| note.step + 1);
         let ahead = Ahead::begin(scope, (plan, disk, journal), behind..plan.steps())?;
-        let mut run = Run { plan, disk, journal, last: None, next: None, ahead };
-        run.carry(start, progress)
+        let bad = plan.bad.clone();
+        let mut run = Run { plan, disk, journal, last: None, next: None, ahead, bad };
+        run.carry(start, progress)?;
+        Ok(run.bad)
     })
 }
 
 /// Carries out a move whose places do not overlap, and that is done from the beginning.
-fn apart(plan: &Move, disk: &dyn Store, progress: &mut Progress<'_>) -> Result<(), Interrupted> {
-    let mut spare = vec![0; PART];
+fn apart(
+    plan: &Move,
+    disk: &dyn Store,
+    progress: &mut Progress<'_>,
+) -> Result<BadSectors, Interrupted> {
+    let (mut spare, mut failed) = (vec![0; PART], Vec::new());
     for number in 0..plan.steps() {
         if !progress(plan.copied(number)) {
             return Err(Interrupted::Asked);
         }
         zero(plan, disk, number)?;
         match plan.step(number) {
-            Some(Step::Copy(piece)) => stream(plan, disk, piece, &mut spare)?,
+            Some(Step::Copy(piece)) => stream(plan, disk, piece, (&mut spare, &mut failed))?,
             Some(Step::Write(patches)) => {
                 // The copies are not on the medium yet.
                 flush(disk, plan.shown())?;
@@ -77,7 +84,9 @@ fn apart(plan: &Move, disk: &dyn Store, progress: &mut Progress<'_>) -> Result<(
         }
     }
     progress(plan.copied(plan.steps()));
-    Ok(())
+    let mut bad = plan.bad.clone();
+    bad.fail(failed);
+    Ok(bad)
 }
 
 /// Makes the holes zero that step `number` passes over.
@@ -98,6 +107,8 @@ struct Run<'a> {
     /// step's note.
     next: Option<Needed>,
     ahead: Ahead,
+    /// Sectors that may be unreadable, with those that failed in this run.
+    bad: BadSectors,
 }
 
 impl Run<'_> {
@@ -138,7 +149,7 @@ impl Run<'_> {
 
     /// Begins step `number`: writes its note, and returns the bytes that it copies, if any.
     fn begin(&mut self, number: u64) -> Result<(Option<Loaded>, Note), Interrupted> {
-        let needed = match self.next.take() {
+        let mut needed = match self.next.take() {
             None => self.needed(number)?,
             needed => needed,
         };
@@ -150,6 +161,7 @@ impl Run<'_> {
             return Err(self.unlike(number));
         }
         self.next = self.needed(number + 1)?;
+        self.keep_failed(needed.as_mut())?;
         (note.ahead, note.keeps) = self.next.as_ref().map(Needed::sums).unwrap_or_default();
         let kept = self.plan.kept(number);
         note.saved = kept.is_some();
@@ -169,6 +181,19 @@ impl Run<'_> {
             self.ahead.saved();
         }
         Ok((Some(piece), note))
+    }
+
+    /// Keeps in the journal which sectors failed in the bytes of a step and of the next one. The
+    /// note, which has the sums of these bytes, comes after that.
+    fn keep_failed(&mut self, needed: Option<&mut Needed>) -> Result<(), Interrupted> {
+        let steps = [needed, self.next.as_mut()].into_iter().flatten();
+        let loaded = steps.flat_map(|Needed { piece, kept }| [Some(piece), kept.as_mut()]);
+        let failed: Vec<_> = loaded.flatten().flat_map(|l| std::mem::take(&mut l.failed)).collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        self.bad.fail(failed);
+        self.journal.keep(&self.bad).map_err(Interrupted::Journal)
     }
 
     /// Continues the step that `note` began in an earlier run; returns the bytes that remain to be
@@ -192,7 +217,9 @@ impl Run<'_> {
                 let mut bytes = Vec::new();
                 let sum = self.journal.kept(self.plan, &kept, &mut bytes);
                 match sum.map_err(Interrupted::Journal)? {
-                    sum if sum == note.copied => Ok(Some(Loaded { bytes, sum })),
+                    sum if sum == note.copied => {
+                        Ok(Some(Loaded { bytes, sum, failed: Vec::new() }))
+                    }
                     _ => Err(Interrupted::Journal(Errno::Io)),
                 }
             }
@@ -201,7 +228,7 @@ impl Run<'_> {
 
     /// The bytes of `piece` at the old place, whose sum is to be `wanted`.
     fn source(&self, piece: Piece, wanted: u32) -> Result<Loaded, Interrupted> {
-        let loaded = loaded(self.plan, self.disk, piece, Vec::new())?;
+        let loaded = loaded(self.plan, self.disk, (piece, false), Vec::new())?;
         if loaded.sum == wanted {
             return Ok(loaded);
         }
@@ -239,19 +266,21 @@ impl Needed {
     }
 }
 
-/// Copies `piece`, which does not overlap its copy, part by part, through `spare`.
+/// Copies `piece`, which does not overlap its copy, part by part, through `spare`; adds to `failed`
+/// what fails of the list.
 fn stream(
     plan: &Move,
     disk: &dyn Store,
     piece: Piece,
-    spare: &mut [u8],
+    (spare, failed): (&mut [u8], &mut Vec<Range<u64>>),
 ) -> Result<(), Interrupted> {
     for used in plan.parts(piece) {
         let mut at = used.start;
         while at < used.end {
             let length = (used.end - at).min(spare.len() as u64);
             let part = &mut spare[..usize::try_from(length).unwrap_or(PART)];
-            plan.fill(disk, at, part).map_err(|e| plan.unread_in(disk, at..at + length, e))?;
+            plan.fill(disk, at, part, Some(failed))
+                .map_err(|e| plan.unread_in(disk, at..at + length, e))?;
             put(disk, part, plan.to + at).map_err(|e| Interrupted::Disk(plan.to + at, e))?;
             at += length;
         }
@@ -261,9 +290,15 @@ fn stream(
 }
 
 impl Move {
-    /// The failure `errno` to read `piece`, with the sector at which it fails.
-    pub(super) fn unread(&self, disk: &dyn Store, piece: Piece, errno: Errno) -> Interrupted {
-        let fails = |part| self.unread_at(disk, part);
+    /// The failure `errno` to read `piece`, with the sector at which it fails; sectors of the list
+    /// may fail if they are `tried`.
+    pub(super) fn unread(
+        &self,
+        disk: &dyn Store,
+        (piece, tried): (Piece, bool),
+        errno: Errno,
+    ) -> Interrupted {
+        let fails = |part| self.unread_at(disk, part, tried);
         let at = self.parts(piece).find_map(fails).unwrap_or(piece.from - self.from);
         Interrupted::Unread(self.from + at, errno)
     }
@@ -271,14 +306,17 @@ impl Move {
     /// The failure `errno` to read `part` of the range, with the sector at which it fails.
     fn unread_in(&self, disk: &dyn Store, part: Range<u64>, errno: Errno) -> Interrupted {
         let first = part.start;
-        Interrupted::Unread(self.from + self.unread_at(disk, part).unwrap_or(first), errno)
+        Interrupted::Unread(self.from + self.unread_at(disk, part, true).unwrap_or(first), errno)
     }
 
     /// The first sector in `part` of the range that cannot be read.
-    fn unread_at(&self, disk: &dyn Store, part: Range<u64>) -> Option<u64> {
+    fn unread_at(&self, disk: &dyn Store, part: Range<u64>, tried: bool) -> Option<u64> {
         let size = usize::try_from(self.sector).ok()?;
-        let mut sector = vec![0; size];
-        part.step_by(size).find(|&at| self.fill(disk, at, &mut sector).is_err())
+        let (mut sector, mut failed) = (vec![0; size], Vec::new());
+        part.step_by(size).find(|&at| {
+            failed.clear();
+            self.fill(disk, at, &mut sector, tried.then_some(&mut failed)).is_err()
+        })
     }
 }
 

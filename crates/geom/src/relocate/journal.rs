@@ -8,15 +8,19 @@
 //! block of its number's parity. A block holds its [`Note`] twice, so that one bad sector loses
 //! none. All numbers are little-endian.
 //!
-//! Of a piece that is saved its area has what is no gap, without room between.
+//! Of a piece that is saved its area has what is no gap, without room between. Behind all of that
+//! is room for sectors that cannot be read, see [`bad`](super::bad).
 //!
 //! Version 1 had notes without seals, and no binding to the disk; the sums of version 2 were
-//! CRC-32C; version 3 had no gaps; version 4 interlaced nothing. None of them is resumed.
+//! CRC-32C; version 3 had no gaps; version 4 interlaced nothing. None of them is resumed. Version 5
+//! had no room for sectors that cannot be read: it is resumed, and what a list names then counts as
+//! zeros without being tried, as the sums in its notes have it.
 //!
 //! # Limits
 //! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may
 //! be hostile.
 
+use super::bad::{Area, BadSectors, ROOM};
 use super::draft;
 use super::gaps::{Gap, GapKind, Gaps, MOST};
 use super::note::{self, Note, sum};
@@ -26,10 +30,13 @@ use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
 use crate::base::topology::round_up;
+use std::ops::Range;
 
 pub(crate) const MAGIC: &[u8; 7] = b"TLMOVE\0";
-/// Version that is written, and the only one that is resumed.
-pub const VERSION: u8 = 5;
+/// Version that is written.
+pub const VERSION: u8 = 6;
+/// First version that is resumed.
+const OLDEST: u8 = 5;
 /// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 pub(super) const BLOCK: u64 = 4096;
@@ -70,6 +77,8 @@ pub struct Journal<'a> {
     area: u64,
     /// CRC-32C of the head.
     sum: u32,
+    /// Room for sectors that cannot be read; `None` in a file that has none.
+    bad: Option<Area>,
 }
 
 impl<'a> Journal<'a> {
@@ -101,26 +110,34 @@ impl<'a> Journal<'a> {
             [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body]
                 .concat();
         let (size, _) = Journal::size(plan, head.len()).filter(|_| length <= LONGEST)?;
-        Some((head, size))
+        Some((head, size.checked_add(ROOM)?))
     }
 
     /// A new journal in `store`, with a head and without notes; old contents are overwritten.
     pub fn create(store: &'a dyn Store, plan: &Move, words: &str) -> Result<Journal<'a>, Errno> {
-        let (head, size) = Journal::head(plan, words)
-            .filter(|(_, size)| *size <= store.length())
+        let (head, _) = Journal::head(plan, words).ok_or(Errno::Range)?;
+        let (size, records) = Journal::size(plan, head.len())
+            .filter(|(size, _)| *size <= store.length())
             .ok_or(Errno::Range)?;
-        let (_, records) =
-            Journal::size(plan, head.len()).filter(|(end, _)| *end == size).ok_or(Errno::Range)?;
         // Areas for pieces may hold anything: their sums are in the notes.
         // The first part, of a draft or of a head that no longer fits the rest, is written last.
         let rest = records.checked_add(2 * BLOCK).ok_or(Errno::Range)?;
         store.zero(draft::LENGTH, rest.saturating_sub(draft::LENGTH))?;
+        let bad = match Area::open(store, size, plan.id)? {
+            // An earlier journal of the same move may be there.
+            Some((area, was)) if was != plan.bad => {
+                area.keep(store, &plan.bad)?;
+                Some(area)
+            }
+            found => found.map(|(area, _)| area),
+        };
         draft::write_head(store, &head)?;
         Ok(Journal {
             store,
             records,
             area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)?,
             sum: sum(&head[BEFORE..]),
+            bad,
         })
     }
 
@@ -137,7 +154,7 @@ impl<'a> Journal<'a> {
         if magic != MAGIC || version == 0 {
             return Err(Unreadable::Other);
         }
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(Unreadable::Version(version));
         }
         if length > LONGEST.min(store.length()) || length < BEFORE as u64 {
@@ -149,7 +166,7 @@ impl<'a> Journal<'a> {
         if !rest.ends_with(&sum.to_le_bytes()) {
             return Err(Unreadable::Damaged);
         }
-        let (plan, words) =
+        let (mut plan, words) =
             decode(&body).filter(|(plan, _)| plan.check().is_ok()).ok_or(Unreadable::Damaged)?;
         let (size, records) =
             Journal::size(&plan, BEFORE + body.len()).ok_or(Unreadable::Damaged)?;
@@ -157,7 +174,30 @@ impl<'a> Journal<'a> {
             return Err(Unreadable::Damaged);
         }
         let area = round_up(plan.piece(), BLOCK).ok_or(Unreadable::Damaged)?;
-        Ok((Journal { store, records, area, sum }, plan, words))
+        // The room behind an older one may be there by chance.
+        let found = if version > OLDEST { Area::open(store, size, plan.id)? } else { None };
+        let bad = found.map(|(area, bad)| {
+            plan.bad = bad;
+            area
+        });
+        Ok((Journal { store, records, area, sum, bad }, plan, words))
+    }
+
+    /// Adds `listed` to the sectors that `plan`, the move of this journal, tries to read, and keeps
+    /// them. A journal without room for what comes of that has them as zeros, and not tried.
+    pub fn list(&self, plan: &mut Move, listed: &[Range<u64>]) -> Result<(), Errno> {
+        let is_new = plan.bad.list(listed);
+        if self.bad.is_none() {
+            plan.bad.fail(plan.bad.listed.clone());
+        } else if is_new {
+            self.keep(&plan.bad)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the sectors that may be unreadable, and flushes them.
+    pub(super) fn keep(&self, bad: &BadSectors) -> Result<(), Errno> {
+        self.bad.as_ref().ok_or(Errno::NoSpace)?.keep(self.store, bad)
     }
 
     /// Sum of the head, which the first note contains.
@@ -334,7 +374,7 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
         table,
         was,
         gaps,
-        unreadable: Vec::new(),
+        bad: BadSectors::default(),
     };
     (bounded && rest.0.is_empty()).then_some((plan, words))
 }

@@ -11,12 +11,14 @@
 //! A file with a head: the magic with the version, its length, a CRC-32 of all that follows it;
 //! the sequence and the words by which its user knows it. Then, from a boundary of 4096 bytes, room
 //! for the [`Journal`](super::Journal) of the stage in progress, which is written over that of the
-//! stage before. All numbers are little-endian.
+//! stage before. Then room for sectors that cannot be read, see [`bad`](super::bad), which version
+//! 3 lacks. All numbers are little-endian.
 //!
 //! # Limits
 //! [`LONGEST`] bytes of a head. Every number is checked before it is used: a
 //! journal may be hostile.
 
+use super::bad::{Area, BadSectors, ROOM};
 use super::gaps::outside;
 use super::journal::LONGEST_PIECE;
 use super::journal::{BLOCK, Rest, blob, put_patches};
@@ -35,11 +37,12 @@ use std::ops::Range;
 pub mod progress;
 mod run;
 
-pub use run::{Adapted, Contents, Goal, Reached, Stop, run};
+pub use run::{Adapted, Contents, Goal, Reached, Stop, Tried, run};
 
 pub(crate) const MAGIC: &[u8; 7] = b"TLDISK\0";
-/// Version that is written, and the only one that is gone on with.
-pub(crate) const VERSION: u8 = 3;
+/// Version that is written, and the first that is gone on with.
+pub(crate) const VERSION: u8 = 4;
+const OLDEST: u8 = 3;
 /// Bytes before the part under the CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 /// Largest number of stages; four for each partition that is arranged at once.
@@ -62,9 +65,9 @@ pub struct Sequence {
     pub sizes: Sizes,
     /// Stages, in the order in which they are done.
     pub stages: Vec<Stage>,
-    /// Ranges of the provider that cannot be read, in order: where a partition has them at its old
-    /// place, they count as zeros. Not in a journal, as those of a [`Move`](super::Move).
-    pub unreadable: Vec<Range<u64>>,
+    /// Ranges of the provider that may be unreadable, in order and apart: where a partition has
+    /// them at its old place, each sector is tried, and is zero if it fails.
+    pub listed: Vec<Range<u64>>,
 }
 
 /// Step of a sequence between two states in which the disk is whole.
@@ -147,9 +150,9 @@ impl Sequence {
         self.stages.iter().filter_map(|stage| stage.moved)
     }
 
-    /// Ranges that are not read of the partition that moves in stage `n`, in its own addresses.
-    /// What a stage before has written can be read.
-    pub fn unreadable(&self, n: usize) -> Vec<Range<u64>> {
+    /// Ranges that may be unreadable in the partition that moves in stage `n`, in its own
+    /// addresses. What a stage before has written can be read.
+    pub fn listed(&self, n: usize) -> Vec<Range<u64>> {
         let Some(moved) = self.stages.get(n).and_then(|stage| stage.moved) else {
             return Vec::new();
         };
@@ -160,7 +163,7 @@ impl Sequence {
             .map(|before| before.to..before.to.saturating_add(before.length))
             .collect();
         written.sort_by_key(|range| range.start);
-        let inside = self.unreadable.iter().map(|r| r.start.max(moved.from)..r.end.min(end));
+        let inside = self.listed.iter().map(|r| r.start.max(moved.from)..r.end.min(end));
         let inside: Vec<Range<u64>> = inside.filter(|r| r.start < r.end).collect();
         let left = outside(&inside, &written).into_iter();
         left.map(|r| r.start - moved.from..r.end - moved.from).collect()
@@ -365,7 +368,7 @@ impl Sequence {
         let head =
             [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body]
                 .concat();
-        let size = self.room(length)?.checked_add(self.largest()?)?;
+        let size = self.list_at(self.room(length)?)?.checked_add(ROOM)?;
         (length <= LONGEST).then_some((head, size))
     }
 
@@ -380,7 +383,7 @@ impl Sequence {
         if magic != MAGIC {
             return Err(Unreadable::Other);
         }
-        if rest[0] != VERSION {
+        if !(OLDEST..=VERSION).contains(&rest[0]) {
             return Err(Unreadable::Version(rest[0]));
         }
         let length = rest[1..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -392,7 +395,7 @@ impl Sequence {
         if !rest.ends_with(&sum(&body).to_le_bytes()) {
             return Err(Unreadable::Damaged);
         }
-        let (sequence, words) = decode(&body)
+        let (mut sequence, words) = decode(&body)
             .filter(|(sequence, _)| sequence.check().is_ok())
             .ok_or(Unreadable::Damaged)?;
         let room = sequence.room(length).ok_or(Unreadable::Damaged)?;
@@ -400,11 +403,39 @@ impl Sequence {
         if size.is_none_or(|size| size > store.length()) {
             return Err(Unreadable::Damaged);
         }
+        if let Some((_, bad)) = sequence.area(store, room)? {
+            sequence.listed = bad.listed;
+        }
         Ok((sequence, words, room))
     }
 
+    /// Keeps the list of sectors in a journal whose room for moves begins at byte `room`, and
+    /// flushes it; false in an older journal, which has no room for it.
+    pub fn keep_list(&self, store: &dyn Store, room: u64) -> Result<bool, Errno> {
+        let Some((area, was)) = self.area(store, room)? else { return Ok(false) };
+        let bad = BadSectors::new(self.listed.clone());
+        if bad != was {
+            area.keep(store, &bad)?;
+        }
+        Ok(true)
+    }
+
+    /// The room for the list in a journal, and what is there; `None` in an older one.
+    fn area(&self, store: &dyn Store, room: u64) -> Result<Option<(Area, BadSectors)>, Errno> {
+        match self.list_at(room) {
+            Some(at) => Area::open(store, at, self.id),
+            None => Ok(None),
+        }
+    }
+
+    /// First byte of the room for the list, behind that of the largest move with its own list.
+    fn list_at(&self, room: u64) -> Option<u64> {
+        let end = room.checked_add(self.largest()?)?;
+        round_up(end, BLOCK)?.checked_add(ROOM)
+    }
+
     /// First byte of the room behind a head of `length` bytes.
-    fn room(&self, length: u64) -> Option<u64> {
+    pub fn room(&self, length: u64) -> Option<u64> {
         round_up(length, BLOCK)
     }
 
@@ -474,7 +505,6 @@ fn decode(body: &[u8]) -> Option<(Sequence, String)> {
         };
         stages.push(Stage { moved: Some(moved).filter(|moved| moved.length > 0), turn });
     }
-    let unreadable = Vec::new();
-    let sequence = Sequence { id, medium, sector, sizes, stages, unreadable };
+    let sequence = Sequence { id, medium, sector, sizes, stages, listed: Vec::new() };
     rest.0.is_empty().then_some((sequence, words))
 }

@@ -199,7 +199,7 @@ impl Move {
             }
         }
         let at_old = |piece: Piece, sum| {
-            is_source(self, disk, piece, sum).map_err(|e| self.unread(disk, piece, e))
+            is_source(self, disk, piece, sum).map_err(|e| self.unread(disk, (piece, false), e))
         };
         let at_new = |piece: Piece, sum| {
             is_copied(self, disk, piece, sum).map_err(|e| Interrupted::Disk(piece.to, e))
@@ -262,7 +262,7 @@ impl Move {
         let back = self.from + self.length - self.back.len() as u64;
         for (start, was) in [(self.from, &self.front), (back, &self.back)] {
             let mut there = vec![0; was.len()];
-            disk.read_at(&mut there, start)?;
+            self.read(disk, start - self.from, &mut there, None)?;
             for (at, (there, was)) in
                 (start..).step_by(ATOM).zip(there.chunks(ATOM).zip(was.chunks(ATOM)))
             {

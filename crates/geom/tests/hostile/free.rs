@@ -7,9 +7,13 @@ use crate::mutate::{Random, mutate};
 use crate::repair::repair;
 use crate::{disks, wanted};
 use std::ops::Range;
-use trueline_geom::base::store::Sparse;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::format::btrfs::KIND;
 use trueline_geom::format::free_space::Unsure;
+
+/// Place of the second superblock of a Btrfs.
+const MIRROR: u64 = 64 << 20;
 
 fn btrfs_free(disk: &Sparse) -> Result<Vec<Range<u64>>, Unsure> {
     free(KIND, disk).expect("a format with free space")
@@ -87,6 +91,25 @@ fn a_btrfs_has_two_copies_of_its_nodes() {
     let mut disk = btrfs::disk(false);
     btrfs::put(&mut disk, btrfs::EXTENT + 120, b"noise");
     assert!(btrfs_free(&disk).unwrap_err().to_string().contains("of its tree 2"));
+}
+
+/// The first superblock counts: without the second, which cannot be read, what is free is the same.
+#[test]
+fn a_btrfs_needs_no_second_superblock() {
+    let disk = btrfs::disk(false);
+    for (errno, is_passed) in [(Errno::Io, true), (Errno::NoDevice, false)] {
+        let mut found = Vec::new();
+        let mut read = |at: u64, out: &mut [u8]| match (at..at + out.len() as u64).contains(&MIRROR)
+        {
+            true => Err(errno),
+            false => disk.read_at(out, at),
+        };
+        let came = KIND.format.free(KIND, LENGTH, &mut read, &mut |range| found.push(range));
+        match came.expect("a format with free space") {
+            Ok(()) => assert!(is_passed && Ok(found) == btrfs_free(&disk)),
+            Err(why) => assert_eq!((why, is_passed), (Unsure::Failed(MIRROR, errno), false)),
+        }
+    }
 }
 
 /// Contradictions under right checksums: bytes at a place of the first superblock, or of a node.

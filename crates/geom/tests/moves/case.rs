@@ -9,6 +9,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry;
+use trueline_geom::relocate::bad::{BadSectors, ROOM};
 use trueline_geom::relocate::gaps::Gaps;
 use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
 use trueline_geom::table::scheme::{New, TableSite};
@@ -87,7 +88,7 @@ fn planned(
         table,
         was,
         gaps: Gaps::default(),
-        unreadable: Vec::new(),
+        bad: BadSectors::default(),
     }
 }
 
@@ -147,10 +148,10 @@ pub(crate) fn found(disk: &[u8], sector: u64) -> Option<u64> {
     graph.providers.get(1).map(trueline_geom::graph::Provider::base)
 }
 
-/// The journal of `plan` before its first step.
+/// The journal of `plan` before its first step, without the room for sectors that fail.
 pub(crate) fn paper(plan: &Move) -> Vec<u8> {
     let (mut file, size) = Journal::head(plan, "words").unwrap();
-    file.resize(usize::try_from(size).unwrap(), 0);
+    file.resize(usize::try_from(size - ROOM).unwrap(), 0);
     file
 }
 
@@ -226,7 +227,7 @@ pub(crate) fn resume(disk: &Medium, paper: &Medium) -> Came {
         Err(_) => return Came::Failed,
     };
     match carry(&plan, disk, Some(&journal), start, &mut |_| true) {
-        Ok(()) => Came::Done,
+        Ok(_) => Came::Done,
         Err(_) => Came::Failed,
     }
 }

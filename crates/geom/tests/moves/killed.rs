@@ -27,7 +27,7 @@ fn carried(before: &[u8], plan: &Move, budgets: &[(u64, End)], random: &mut Rand
         let came = if begins {
             let (journal, read, _) = Journal::open(&file).unwrap();
             match carry(&read, &medium, Some(&journal), Start::default(), &mut |_| true) {
-                Ok(()) => Came::Done,
+                Ok(_) => Came::Done,
                 Err(_) => Came::Failed,
             }
         } else {

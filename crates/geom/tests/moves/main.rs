@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod bad;
 mod case;
 mod changed;
 mod converted;
@@ -20,6 +21,7 @@ use medium::{Medium, Random};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use trueline_geom::base::error::Errno;
+use trueline_geom::relocate::bad::ROOM;
 use trueline_geom::relocate::{
     Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, VERSION,
     carry,
@@ -232,7 +234,7 @@ fn what_cannot_be_carried_out_is_refused() {
     let (head, size) = Journal::head(&good, "words").unwrap();
     for at in 0..head.len() {
         let mut file = head.clone();
-        file.resize(usize::try_from(size).unwrap(), 0);
+        file.resize(usize::try_from(size - ROOM).unwrap(), 0);
         file[at] ^= 0x80;
         let why = Journal::open(&Medium::steady(file)).err().unwrap();
         let wanted = match at {
@@ -270,7 +272,7 @@ fn a_hostile_journal_is_bounded() {
         }
         let sum = crc32fast::hash(&file[20..]).to_le_bytes();
         file[16..20].copy_from_slice(&sum);
-        file.resize(usize::try_from(size).unwrap(), 0);
+        file.resize(usize::try_from(size - ROOM).unwrap(), 0);
         let paper = Medium::new(file, &power);
         let Ok((journal, plan, _)) = Journal::open(&paper) else { continue };
         opened += 1;

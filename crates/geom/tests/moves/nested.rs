@@ -182,7 +182,7 @@ pub(crate) fn case_on(name: &'static str, before: Vec<u8>) -> Case {
         sector: SECTOR,
         sizes: SIZES,
         stages: whole.stages.clone(),
-        unreadable: Vec::new(),
+        listed: Vec::new(),
     };
     sequence.check().unwrap_or_else(|why| panic!("{name}: {why}: {whole:#?}"));
     let graph = graph(&before);

@@ -3,6 +3,7 @@
 use crate::medium::{Medium, Random};
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use trueline_geom::base::error::Errno;
+use trueline_geom::relocate::bad::ROOM;
 use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Sequence, Stop, run};
 
 /// Disk with its plan, and what has to hold on the way.
@@ -26,7 +27,7 @@ pub(crate) trait Trial {
     /// A journal, with something else in the room for moves.
     fn paper(&self) -> Vec<u8> {
         let (mut head, size) = self.sequence().head("words").unwrap();
-        head.resize(usize::try_from(size).unwrap(), 0xa5);
+        head.resize(usize::try_from(size - 2 * ROOM).unwrap(), 0xa5);
         head
     }
 
@@ -43,7 +44,7 @@ pub(crate) trait Trial {
             assert_eq!((words.as_str(), read.stages.len()), ("words", stages));
             let mut adapted = |moved| self.adapted(&medium, moved);
             match run(&read, &medium, (&file, room), goal, &mut adapted, &mut |_| true) {
-                Ok(()) => self.check(&medium.after(random), goal),
+                Ok(_) => self.check(&medium.after(random), goal),
                 Err(Stop::Interrupted(_)) if !killed => self.shown(&medium.after(random)),
                 Err(Stop::Interrupted(_)) => {}
                 Err(other) => panic!("{}: {goals:?}: {other:?}", self.name()),

@@ -63,8 +63,9 @@ pub(crate) struct Move {
     /// When it is done, discard what it left: a hole in an image, free blocks of a device
     #[arg(long)]
     pub discard: bool,
-    /// Sectors of the disk that cannot be read: 2048,4096-4103,8192+8, or a file with such lines or
-    /// a map of ddrescue. They are zero at the new place. With --resume give them again
+    /// Sectors of the disk that may be unreadable: 2048,4096-4103,8192+8, or a file with such lines
+    /// or a map of ddrescue. Each is tried; what fails is zero at the new place. The journal keeps
+    /// the list for --resume
     #[arg(long, value_name = "LIST")]
     pub skip_bad: Option<String>,
     /// Print what would be done, and the exact writes to tables; change nothing

@@ -1,4 +1,4 @@
-//! Sectors that cannot be read, as `--skip-bad` lists them.
+//! Sectors that may be unreadable, as `--skip-bad` lists them, and what came of them.
 
 use crate::command::moving::args::Move as Options;
 use crate::failure::Failure;
@@ -7,11 +7,12 @@ use std::io::Read;
 use std::ops::Range;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::Move;
-use trueline_geom::relocate::sequence::{Movement, Sequence};
+use trueline_geom::relocate::bad::{BadSectors, MOST};
+use trueline_geom::relocate::sequence::{Movement, Sequence, Tried};
 
-/// Largest file with a list in bytes, and most ranges.
+/// Largest file with a list in bytes, and most ranges: a journal has room for as many that fail.
 const LONGEST: u64 = 16 << 20;
-const MOST: usize = 1 << 16;
+const MOST_LISTED: usize = MOST / 2;
 /// Ranges that are named one by one.
 const NAMED: usize = 20;
 
@@ -51,8 +52,8 @@ pub(super) fn list(args: &Options, sector: u64) -> Result<Vec<Range<u64>>, Failu
             None => apart.push(range),
         }
     }
-    if apart.len() > MOST {
-        return Err(refused(format!("more than {MOST} ranges")));
+    if apart.len() > MOST_LISTED {
+        return Err(refused(format!("more than {MOST_LISTED} ranges")));
     }
     Ok(apart)
 }
@@ -72,7 +73,8 @@ fn sectors(word: &str, sector: u64) -> Option<Range<u64>> {
 }
 
 /// The sectors of a line of ddrescue's map, `0xPOSITION 0xSIZE STATUS`, which are not rescued: any
-/// status but `+`. `Some(None)` for a line that says other things.
+/// status but `+`, since what was not tried (`?`), trimmed (`*`) or scraped (`/`) is tried here.
+/// `Some(None)` for a line that says other things.
 fn mapped(line: &str, sector: u64) -> Option<Option<Range<u64>>> {
     let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -95,43 +97,56 @@ pub(super) fn inside(bad: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>>
         .collect()
 }
 
-/// A line for each range that `plan` does not read.
-pub(super) fn lines(plan: &Move) -> Vec<String> {
-    let ranges = plan.unreadable.iter();
-    let ranges = ranges.map(|r| (plan.from + r.start, plan.to + r.start, r.end - r.start));
-    worded(&ranges.collect::<Vec<_>>(), plan.sector)
+/// A line on what a list has of the partition of `plan`, before anything is tried; none without.
+pub(super) fn listed(plan: &Move) -> Option<String> {
+    announced(&plan.bad.listed)
 }
 
-/// A line for each range that the moves of `sequence` do not read.
-pub(super) fn of_sequence(sequence: &Sequence) -> Vec<String> {
-    let mut ranges = Vec::new();
-    for (n, stage) in sequence.stages.iter().enumerate() {
-        let Some(moved) = stage.moved else { continue };
-        for range in sequence.unreadable(n) {
-            let (old, mut new) = (moved.from + range.start, moved.to + range.start);
-            // What is in a partition may go on within it.
-            for Movement { from, to, length } in
-                sequence.stages[n + 1..].iter().filter_map(|stage| stage.moved)
-            {
-                if let Some(inside) = new.checked_sub(from).filter(|&inside| inside < length) {
-                    new = to + inside;
-                }
-            }
-            ranges.push((old, new, range.end - range.start));
-        }
-    }
-    worded(&ranges, sequence.sector)
+/// A line on what a list has of the partitions that the stages of `sequence` move; none without.
+pub(super) fn listed_in(sequence: &Sequence) -> Option<String> {
+    let ranges = (0..sequence.stages.len()).flat_map(|n| sequence.listed(n));
+    announced(&ranges.collect::<Vec<_>>())
 }
 
-/// A line for each range of so many bytes that is not read at one place, and zero at another.
-fn worded(ranges: &[(u64, u64, u64)], sector: u64) -> Vec<String> {
-    let line = |&(old, new, bytes): &(u64, u64, u64)| {
-        let (old, new) = (place(old, sector), place(new, sector));
-        format!("{bytes} bytes at {old} are not read: zeros at {new}")
+/// True for bytes of the provider that are in the list of `plan`.
+pub(super) fn of_plan(plan: &Move) -> impl Fn(u64) -> bool + '_ {
+    move |at| at.checked_sub(plan.from).is_some_and(|at| has(&plan.bad.listed, at))
+}
+
+/// True if `at` is in one of the ranges.
+pub(super) fn has(ranges: &[Range<u64>], at: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&at))
+}
+
+fn announced(ranges: &[Range<u64>]) -> Option<String> {
+    let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let line = format!("{bytes} bytes may be unreadable: each sector is tried when it is copied");
+    (bytes > 0).then_some(line)
+}
+
+/// The outcome of the list for `plan`, whose sectors that failed are in `bad`.
+pub(super) fn tried(plan: &Move, bad: &BadSectors) -> Tried {
+    let failed = bad.failed.iter().map(|range| Movement {
+        from: plan.from + range.start,
+        to: plan.to + range.start,
+        length: range.end - range.start,
+    });
+    Tried { failed: failed.collect(), readable: plan.readable(bad) }
+}
+
+/// A line for each range that could not be read, and one on what could.
+pub(super) fn lines(tried: &Tried, sector: u64) -> Vec<String> {
+    let line = |&Movement { from, to, length }: &Movement| {
+        let (old, new) = (place(from, sector), place(to, sector));
+        format!("{length} bytes at {old} cannot be read: zeros at {new}")
     };
-    let mut lines: Vec<String> = ranges.iter().take(NAMED).map(line).collect();
-    if let Some(more) = ranges.len().checked_sub(NAMED).filter(|&more| more > 0) {
-        lines.push(format!("{more} more ranges are not read: zeros at the new place"));
+    let mut lines: Vec<String> = tried.failed.iter().take(NAMED).map(line).collect();
+    if let Some(more) = tried.failed.len().checked_sub(NAMED).filter(|&more| more > 0) {
+        lines.push(format!("{more} more ranges cannot be read: zeros at the new place"));
+    }
+    if tried.readable > 0 {
+        let readable = tried.readable;
+        lines.push(format!("{readable} bytes of the list could be read after all, and are kept"));
     }
     lines
 }

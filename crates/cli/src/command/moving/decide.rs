@@ -13,9 +13,10 @@ use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::format::{Moved, extlinux, grub};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::relocate::bad::BadSectors;
 use trueline_geom::relocate::gaps::{Gaps, holes};
 use trueline_geom::relocate::unused::{Unused, unused as find_unused};
-use trueline_geom::relocate::{MEMORY, Move, SIZES, Sizes, ends, read_around};
+use trueline_geom::relocate::{MEMORY, Move, SIZES, Sizes};
 use trueline_geom::table::{Entry, Refusal};
 use trueline_host::random;
 
@@ -39,7 +40,9 @@ pub(super) fn unused(
             name(doubtful.id),
             doubtful.why
         );
-        let advice = "have it checked and unmounted, or move without --used-only";
+        let checker = doubtful.kind.format.checker();
+        let checker = checker.map_or(String::new(), |command| format!(" ({command})"));
+        let advice = format!("have it checked{checker} and unmounted, or move without --used-only");
         refuse("move", typed, &Refusal::new(found, advice))
     })?;
     for &id in unused.whole.iter().filter(|&&id| named.insert(id)) {
@@ -79,20 +82,11 @@ pub(super) fn decide(
     });
     let was = was.collect::<Result<_, Errno>>()?;
     let sizes = sizes(graph);
-    let (front, back) = ends(entry.partition.length, sizes.end);
-    let unreadable = bad::inside(bad, &entry.partition.range());
-    let bytes = |at: u64, length: u64| {
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
-        let first = at - entry.partition.start;
-        read_around(&unreadable, first, &mut bytes, &mut |inner, out| {
+    let mut bad = BadSectors::new(bad::inside(bad, &entry.partition.range()));
+    let (front, back) =
+        bad.ends(entry.partition.length, (sizes.end, disk.sector), &mut |inner, out| {
             graph.read_at(on, out, entry.partition.start + inner)
         })?;
-        Ok(bytes)
-    };
-    let (front, back) = (
-        bytes(entry.partition.start, front)?,
-        bytes(entry.partition.start + entry.partition.length - back, back)?,
-    );
     let (rebased, left) = rebased(graph, target.id, entry.partition.start, start)?;
     let at = entry.partition.start;
     let holes = holes(&Through::new(graph, on), at, entry.partition.length, disk.sector)?;
@@ -115,7 +109,7 @@ pub(super) fn decide(
             table,
             was,
             gaps,
-            unreadable,
+            bad,
         },
         left,
     ))

@@ -52,14 +52,23 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     let on = target.id;
     require_disk(&path, &target, plan.medium, plan.sector)?;
     let moved = plan.from..plan.from.saturating_add(plan.length);
-    plan.unreadable = bad::inside(&bad::list(args, plan.sector)?, &moved);
-    let notes = bad::lines(&plan);
+    let more = bad::inside(&bad::list(args, plan.sector)?, &moved);
+    match args.dry_run {
+        true => drop(plan.bad.list(&more)),
+        false => {
+            let listed = journal.list(&mut plan, &more);
+            listed.map_err(|errno| failed(&format!("write {}: {errno}", path.display())))?;
+        }
+    }
+    let notes: Vec<String> = bad::listed(&plan).into_iter().collect();
     for line in &notes {
         complain(&format!("note: {line}"));
     }
-    let standing = plan
-        .standing(&journal, &Through::new(&target.graph, on))
-        .map_err(|why| failed(&format!("{typed}: {}", interrupted(why, plan.sector))))?;
+    let standing = plan.standing(&journal, &Through::new(&target.graph, on));
+    let standing = standing.map_err(|why| {
+        let found = interrupted(why, plan.sector, &bad::of_plan(&plan));
+        failed(&format!("{typed}: {found}"))
+    })?;
     let start = match standing {
         Standing::Half(start) => Some(start),
         Standing::Done => None,
@@ -80,7 +89,8 @@ pub(super) fn run(args: &Options, journal: Option<&Path>, goal: Goal) -> Result<
     let moving =
         Moving { typed: &typed, on, plan: &plan, journal: Some(&path), discard, notes: &notes };
     // The disk may have been used since the steps that are done: none of them is written again.
-    let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
+    let done =
+        start.map_or(Ok(plan.bad.clone()), |start| moving.carry(&target, Some(&journal), start));
     let Some(table) = target.table() else {
         // The first error is the one to report.
         done?;

@@ -22,9 +22,12 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::relocate::Unreadable;
+use trueline_geom::relocate::bad::BadSectors;
 use trueline_geom::relocate::draft::write_head;
 use trueline_geom::relocate::gaps::{Gaps, holes};
-use trueline_geom::relocate::sequence::{Adapted, Goal, Movement, Reached, Sequence, Stop, run};
+use trueline_geom::relocate::sequence::{
+    Adapted, Goal, Movement, Reached, Sequence, Stop, Tried, run,
+};
 use trueline_geom::relocate::unused::unused as find_unused;
 use trueline_geom::relocate::whole::{Answers, Obstacle, Planned, Room, Whole, plan};
 use trueline_geom::table::{Refusal, Table};
@@ -87,7 +90,7 @@ pub(super) fn begin(
     let loaders = loaders::notes(&target.graph, &moved.collect::<Vec<_>>())
         .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     let sequence = sequence(&target, &whole, bad)?;
-    let notes: Vec<String> = bad::of_sequence(&sequence).into_iter().chain(loaders).collect();
+    let notes: Vec<String> = bad::listed_in(&sequence).into_iter().chain(loaders).collect();
     for note in &notes {
         complain(&format!("note: {note}"));
     }
@@ -106,7 +109,9 @@ pub(super) fn begin(
         .head(&words)
         .ok_or_else(|| refused(Refusal::new("the tables are too large for a journal", "")))?;
     let journal = move_journal::reserve(&path, length, &sequence.id)?;
-    write_head(&journal.store, &head).map_err(|errno| {
+    let room = sequence.room(head.len() as u64).unwrap_or(u64::MAX);
+    let listed = sequence.keep_list(&journal.store, room);
+    listed.and_then(|_| write_head(&journal.store, &head)).map_err(|errno| {
         // Half a journal would stop the next attempt.
         let _ = std::fs::remove_file(&path);
         Failure::Message(format!("write {}: {errno}: nothing was moved", path.display()))
@@ -130,8 +135,8 @@ pub(super) fn resume(
         Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()))
     };
     let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
-    let (mut sequence, words) = match Sequence::open(&opened.store) {
-        Ok((sequence, words, _)) => (sequence, words),
+    let (mut sequence, words, room) = match Sequence::open(&opened.store) {
+        Ok(opened) => opened,
         Err(Unreadable::Other) => return Ok(None),
         Err(why) => return Err(failed(&unreadable(why))),
     };
@@ -148,9 +153,15 @@ pub(super) fn resume(
         ))?;
         return Ok(Some(ExitCode::SUCCESS));
     }
-    sequence.unreadable = bad::list(args, sequence.sector)?;
-    let notes = match goal {
-        Goal::Forward => bad::of_sequence(&sequence),
+    let mut listed = BadSectors::new(std::mem::take(&mut sequence.listed));
+    listed.list(&bad::list(args, sequence.sector)?);
+    sequence.listed = listed.listed;
+    // An older journal has no room for the list: it is given again.
+    sequence
+        .keep_list(&opened.store, room)
+        .map_err(|errno| failed(&format!("write {}: {errno}", path.display())))?;
+    let notes: Vec<String> = match goal {
+        Goal::Forward => bad::listed_in(&sequence).into_iter().collect(),
         Goal::Back => Vec::new(),
     };
     for note in &notes {
@@ -173,13 +184,13 @@ fn left_out(target: &WriteTarget, p: &Planned, free: &[Range<u64>]) -> Result<u6
 fn sequence(
     target: &WriteTarget,
     whole: &Whole,
-    unreadable: Vec<Range<u64>>,
+    listed: Vec<Range<u64>>,
 ) -> Result<Sequence, Failure> {
     let topology = &target.graph.providers[target.id].topology;
     let id = random::bytes().map_err(|e| Failure::Message(format!("random numbers: {e}")))?;
     let (medium, sector) = (topology.length, topology.sector);
     let sizes = sizes(&target.graph);
-    Ok(Sequence { id, medium, sector, sizes, stages: whole.stages.clone(), unreadable })
+    Ok(Sequence { id, medium, sector, sizes, stages: whole.stages.clone(), listed })
 }
 
 /// Sequence that is in progress.
@@ -203,7 +214,7 @@ impl Moving<'_> {
         json: bool,
     ) -> Result<ExitCode, Failure> {
         match self.carry(&target, journal) {
-            Ok(()) => self.finish(target, json),
+            Ok(tried) => self.finish(target, &tried, json),
             Err(why) => {
                 drop(target);
                 // The table may be another one already.
@@ -213,7 +224,7 @@ impl Moving<'_> {
         }
     }
 
-    fn carry(&self, target: &WriteTarget, journal: &dyn Store) -> Result<(), Failure> {
+    fn carry(&self, target: &WriteTarget, journal: &dyn Store) -> Result<Tried, Failure> {
         let sequence = self.sequence;
         let (_, _, room) = Sequence::open(journal).map_err(|why| {
             Failure::Message(format!("read {}: {}", self.path.display(), unreadable(why)))
@@ -241,7 +252,7 @@ impl Moving<'_> {
         let sector = sequence.sector;
         done.map_err(|why| match why {
             Stop::Interrupted(why) => {
-                let found = interrupted(why, sector);
+                let found = interrupted(why, sector, &|at| bad::has(&sequence.listed, at));
                 let path = self.path.display();
                 Failure::Message(format!(
                     "move {}: {found}: {} of {} stages are done: go on with: trueline move \
@@ -261,7 +272,7 @@ impl Moving<'_> {
     }
 
     /// Reads the table back, flushes, removes the journal and reports.
-    fn finish(&self, target: WriteTarget, json: bool) -> Result<ExitCode, Failure> {
+    fn finish(&self, target: WriteTarget, tried: &Tried, json: bool) -> Result<ExitCode, Failure> {
         let disk = Through::new(&target.graph, target.id);
         let kept = |found: String| {
             Failure::Message(format!(
@@ -287,7 +298,12 @@ impl Moving<'_> {
             let moves: Vec<Movement> = self.sequence.moves().collect();
             freed::discard(&target.graph, target.id, &moves, &self.sequence.tables());
         }
-        let done = json.then(|| shown::moved(&target, self.sequence, self.goal, self.notes));
+        let tried = bad::lines(tried, self.sequence.sector);
+        for line in &tried {
+            complain(&format!("note: {line}"));
+        }
+        let notes = [self.notes, &tried].concat();
+        let done = json.then(|| shown::moved(&target, self.sequence, self.goal, &notes));
         drop(target);
         move_journal::remove(self.path)?;
         tell_kernel(self.typed);

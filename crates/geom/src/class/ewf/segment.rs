@@ -2,8 +2,9 @@
 
 use crate::base::ondisk::Guid;
 use crate::base::topology::{Topology, Translation};
+use crate::class::Taste;
 use crate::class::container::{BlockTable, Contents, Home, NotFollowed, Parent};
-use crate::format::{Inside, Reference, Sign};
+use crate::format::{FormatKind, Inside, Reference, Sign};
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::mapping::tables::Tables;
 use crate::probe::Probe;
@@ -110,6 +111,47 @@ pub(in crate::class) struct Segment<T> {
     rest: Option<u64>,
 }
 
+/// File of evidence, or the reason for which no disk is looked for in it.
+pub(in crate::class) type Looked<T> = Result<Segment<T>, NotFollowed>;
+
+/// Command that makes a disk of such files.
+pub(in crate::class) const UNPACK: &str = "unpack it with ewfexport -f raw";
+
+/// The sign of a file with a magic of `kind`; endings of those behind it begin with `prefix`.
+pub(in crate::class) fn sign<T: BlockTable>(
+    found: Looked<T>,
+    kind: FormatKind,
+    prefix: &str,
+) -> Sign {
+    let sign = Sign::new(kind, 0);
+    match found {
+        Ok(segment) => segment.describe(sign, prefix),
+        Err(NotFollowed(reason)) => Sign { inside: Inside::Unknown(reason), ..sign },
+    }
+}
+
+/// The disk in a file, if it has one that is looked into.
+pub(in crate::class) fn taste<T: BlockTable>(found: Option<Looked<T>>, probe: &Probe<'_>) -> Taste {
+    match found {
+        Some(Ok(segment)) => Taste::Geom(segment.contents(probe.length()), Vec::new()),
+        _ => Taste::No,
+    }
+}
+
+/// The part that has chunk `nth`, and the number of the chunk in it. `chunks` gives the number of
+/// the first chunk of a part and how many it has; parts are in the order of their chunks.
+pub(in crate::class) fn part_of<P>(
+    parts: &[P],
+    nth: u64,
+    chunks: impl Fn(&P) -> (u64, u64),
+) -> Option<(&P, u64)> {
+    let next = parts.partition_point(|part| chunks(part).0 <= nth);
+    let part = parts.get(next.checked_sub(1)?)?;
+    let (first, count) = chunks(part);
+    let within = nth.checked_sub(first)?;
+    (within < count).then_some((part, within))
+}
+
 impl<T: BlockTable> Segment<T> {
     /// The file `number` of a set, with chunks of `chunk` bytes and `own` bytes of the disk in all.
     pub(in crate::class) fn new(
@@ -146,8 +188,8 @@ impl<T: BlockTable> Segment<T> {
         })
     }
 
-    /// The sign of such a file; endings of those behind it begin with `prefix`.
-    pub(in crate::class) fn describe(&self, mut sign: Sign, prefix: &str) -> Sign {
+    /// `sign` with what is known of the file.
+    fn describe(&self, mut sign: Sign, prefix: &str) -> Sign {
         sign.inside = match self.number {
             1 => Inside::Container,
             _ => Inside::Unknown(FURTHER),
@@ -161,7 +203,7 @@ impl<T: BlockTable> Segment<T> {
     }
 
     /// The disk, or the part of one that the file, of `file` bytes, and those behind it have.
-    pub(in crate::class) fn contents(mut self, file: u64) -> Arc<dyn Geom> {
+    fn contents(mut self, file: u64) -> Arc<dyn Geom> {
         self.own.home = Home::File(file);
         if !self.goes_on {
             return Arc::new(self.own);

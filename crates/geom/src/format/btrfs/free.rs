@@ -19,7 +19,7 @@
 //! `fs/btrfs/block-group.c` (`exclude_super_stripes`).
 
 use super::chunks::{CHUNK_ITEM, Chunk, Chunks, DATA, METADATA, SYSTEM};
-use super::nodes::{Key, Nodes};
+use super::nodes::{Key, Nodes, push};
 use super::superblock::{Device, PLACES, Root, Volume};
 use crate::base::ondisk::on_disk;
 use crate::base::patch::Read;
@@ -183,7 +183,7 @@ impl Trees {
                     return damaged(format!("its tree {} has two roots", key.object));
                 }
             } else if item.refs.get() > 0 {
-                noted.push(root.at);
+                return push(&mut noted, root.at);
             }
             Ok(())
         })?;

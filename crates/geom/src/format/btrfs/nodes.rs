@@ -82,6 +82,15 @@ impl From<DiskKey> for Key {
 /// A taker of items, in the order of their keys.
 pub(super) type Each<'a> = dyn FnMut(Key, &[u8]) -> Result<(), Unsure> + 'a;
 
+/// Adds a node to `nodes`, which are bounded.
+pub(super) fn push(nodes: &mut Vec<u64>, at: u64) -> Result<(), Unsure> {
+    if nodes.len() >= MOST {
+        return Err(Unsure::Unknown(format!("it has more than {MOST} nodes")));
+    }
+    nodes.push(at);
+    Ok(())
+}
+
 /// A node as its parent describes it: its first key, and the key that all of its are below.
 struct Wanted {
     root: Root,
@@ -119,11 +128,7 @@ impl<'a, 'r> Nodes<'a, 'r> {
 
     /// Notes a node that is in use although it is not read.
     pub(super) fn note(&mut self, at: u64) -> Result<(), Unsure> {
-        if self.met.len() >= MOST {
-            return Err(Unsure::Unknown(format!("it has more than {MOST} nodes")));
-        }
-        self.met.push(at);
-        Ok(())
+        push(&mut self.met, at)
     }
 
     fn visit(

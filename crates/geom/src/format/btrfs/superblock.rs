@@ -10,6 +10,7 @@
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`), `include/uapi/linux/btrfs.h`
 //! (features).
 
+use crate::base::error::Errno;
 use crate::base::ondisk::on_disk;
 use crate::base::patch::Read;
 use crate::base::topology::is_whole;
@@ -187,7 +188,11 @@ impl Volume {
             return damaged("the numbers of its superblock");
         };
         for at in PLACES.into_iter().skip(1).filter(|at| at + (LENGTH as u64) < total) {
-            let other = superblock(at, read)?.filter(|(other, _)| other.fsid == sb.fsid);
+            let other = match superblock(at, read) {
+                // A bad sector: the first one counts.
+                Err(Unsure::Failed(_, Errno::Io)) => None,
+                other => other?.filter(|(other, _)| other.fsid == sb.fsid),
+            };
             // An older one was not written before a loss of power; a newer one cannot be.
             if other.is_some_and(|(other, _)| other.generation.get() > generation) {
                 return damaged(format!("its superblock at byte {at} is newer than the first"));

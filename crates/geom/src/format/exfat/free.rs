@@ -6,14 +6,16 @@
 //! was unmounted and if a medium failed; it is summed with the ten sectors behind it.
 //!
 //! # Limits
-//! One FAT and one bitmap: those of TexFAT are refused. Clusters of the bitmap, of the root
-//! directory and of the up-case table have to be used. That no file claims a free cluster is not
-//! checked: that takes a walk through all directories.
+//! One FAT and one bitmap: those of TexFAT are refused. Clusters of the bitmap, of the up-case
+//! table, of all directories and of all files have to be used: what the bitmap calls free is
+//! believed only where the tree agrees. Bitmaps of up to [`BITMAP_BYTES`] are held in memory.
 //!
 //! # Sources
 //! Microsoft "exFAT file system specification", sections 3.1, 4.1, 7.1 "Allocation Bitmap Directory
 //! Entry" and 7.2 "Up-case Table Directory Entry".
 
+use super::chains::Chains;
+use super::tree::{Tree, count};
 use super::{BootSector, ENTRY, REGION, checksum};
 use crate::base::ondisk::on_disk;
 use crate::base::patch::Read;
@@ -42,8 +44,10 @@ const FAILED: u16 = 4;
 /// Least value of the FAT at the last cluster of a chain; the one before is a bad cluster.
 const LAST: u32 = 0xffff_fff8;
 /// Largest directory and largest up-case table, in bytes.
-const DIRECTORY: u64 = 256 << 20;
+pub(super) const DIRECTORY: u64 = 256 << 20;
 const TABLE: u64 = 1 << 20;
+/// Largest allocation bitmap in bytes, for 2^29 clusters.
+const BITMAP_BYTES: u64 = 64 << 20;
 /// Bytes that are read at once.
 const PIECE: u64 = 64 << 10;
 
@@ -66,46 +70,25 @@ pub(super) fn free(length: u64, read: &mut Read<'_>, found: &mut Found<'_>) -> R
     if !is_long || count(&upcase) != clusters(table.data_length.get()) {
         return damaged("the clusters of its allocation bitmap or of its up-case table");
     }
-    let mut used = [root, chain.clone(), upcase].concat();
-    used.sort_by_key(|run| run.start);
-    let (mut piece, mut done) = (Vec::new(), 0);
-    for part in volume.parts(&chain) {
-        let count = (part.end - part.start).min(bytes - done);
-        // The rest of its last cluster means nothing.
-        if count == 0 {
-            break;
-        }
-        piece.resize(to_index(count), 0);
-        read(part.start, &mut piece).map_err(|errno| Unsure::Failed(part.start, errno))?;
-        let (first, mut wrong) = (done * 8, false);
-        clear_bits(&piece, (count * 8).min(volume.clusters - first), &mut |run| {
-            let run = first + run.start..first + run.end;
-            let behind = used.partition_point(|used| used.end <= run.start);
-            wrong |= used.get(behind).is_some_and(|used| used.start < run.end);
-            found(volume.place(run.start)..volume.place(run.end));
-        });
-        if wrong {
-            return damaged("its allocation bitmap calls itself or the root directory free");
-        }
-        done += count;
+    let bits = volume.bitmap(&chain, bytes, read)?;
+    let clusters = volume.clusters;
+    let mut tree = Tree::new(&mut volume, &bits);
+    if !tree.claim(&[root.as_slice(), &chain, &upcase].concat())? {
+        return damaged("its allocation bitmap calls itself or the root directory free");
     }
+    tree.walk(&root, read)?;
+    let place = |cluster| volume.place(cluster);
+    clear_bits(&bits, clusters, &mut |run| found(place(run.start)..place(run.end)));
     Ok(())
 }
 
-/// Clusters in a chain.
-fn count(chain: &[Range<u64>]) -> u64 {
-    chain.iter().map(|run| run.end - run.start).sum()
-}
-
 /// Numbers of a volume, checked; places and lengths are in bytes, clusters count from 0.
-struct Volume {
-    cluster: u64,
-    clusters: u64,
-    fat: u64,
+pub(super) struct Volume {
+    pub(super) cluster: u64,
+    pub(super) clusters: u64,
     heap: u64,
     root: u32,
-    /// The part of the FAT that was read last, and its first byte.
-    part: (u64, Vec<u8>),
+    chains: Chains,
 }
 
 impl Volume {
@@ -153,7 +136,8 @@ impl Volume {
             return damaged("the numbers of its boot sector");
         }
         let root = boot.first_cluster_of_root_directory.get();
-        Ok(Volume { cluster, clusters, fat, heap, root, part: (0, Vec::new()) })
+        let chains = Chains::new(fat, clusters + 2);
+        Ok(Volume { cluster, clusters, heap, root, chains })
     }
 
     /// The byte at which a cluster begins.
@@ -162,48 +146,69 @@ impl Volume {
     }
 
     /// The clusters from `first` on, as the FAT counts them, in runs; not more than `most` bytes.
-    fn chain(
+    pub(super) fn chain(
         &mut self,
         first: u32,
         most: u64,
         read: &mut Read<'_>,
     ) -> Result<Vec<Range<u64>>, Unsure> {
-        let (mut runs, mut next): (Vec<Range<u64>>, _) = (Vec::new(), first);
-        for _ in 0..most.div_ceil(self.cluster).min(self.clusters) {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        self.visit(first, most, read, &mut |at| match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => runs.push(at..at + 1),
+        })?;
+        Ok(runs)
+    }
+
+    /// Calls `each` with the clusters from `first` on, as the FAT counts them; not more than `most`
+    /// bytes. Returns their number.
+    pub(super) fn visit(
+        &mut self,
+        first: u32,
+        most: u64,
+        read: &mut Read<'_>,
+        each: &mut dyn FnMut(u64),
+    ) -> Result<u64, Unsure> {
+        let mut next = first;
+        for nth in 1..=most.div_ceil(self.cluster).min(self.clusters) {
             let Some(at) = u64::from(next).checked_sub(2).filter(|&at| at < self.clusters) else {
                 return damaged(format!("a chain of its FAT leads to {next}"));
             };
-            match runs.last_mut().filter(|run| run.end == at) {
-                Some(run) => run.end += 1,
-                None => runs.push(at..at + 1),
-            }
-            next = self.follow(next, read)?;
+            each(at);
+            next = self.chains.follow(next, read)?;
             if next >= LAST {
-                return Ok(runs);
+                return Ok(nth);
             }
         }
         damaged(format!("the chain of its FAT from cluster {first} is too long"))
     }
 
-    /// The value of the FAT at a cluster.
-    fn follow(&mut self, cluster: u32, read: &mut Read<'_>) -> Result<u32, Unsure> {
-        let at = u64::from(cluster) * 4;
-        let inside = at % PIECE;
-        let first = at - inside;
-        if self.part.1.is_empty() || self.part.0 != first {
-            let length = ((self.clusters + 2) * 4 - first).min(PIECE);
-            self.part = (first, vec![0; to_index(length)]);
-            let place = self.fat + first;
-            read(place, &mut self.part.1).map_err(|errno| Unsure::Failed(place, errno))?;
+    /// The first `bytes` of the allocation bitmap with these clusters.
+    fn bitmap(
+        &self,
+        chain: &[Range<u64>],
+        bytes: u64,
+        read: &mut Read<'_>,
+    ) -> Result<Vec<u8>, Unsure> {
+        if bytes > BITMAP_BYTES {
+            return Err(Unsure::Unknown(format!("it has {} clusters", self.clusters)));
         }
-        match self.part.1.get(to_index(inside)..).and_then(|bytes| bytes.first_chunk()) {
-            Some(value) => Ok(u32::from_le_bytes(*value)),
-            None => damaged("its FAT ends too early"),
+        let (mut bits, mut done) = (vec![0; to_index(bytes)], 0);
+        for part in self.parts(chain) {
+            // The rest of its last cluster means nothing.
+            let count = (part.end - part.start).min(bytes - done);
+            let into = &mut bits[to_index(done)..to_index(done + count)];
+            read(part.start, into).map_err(|errno| Unsure::Failed(part.start, errno))?;
+            done += count;
+            if done == bytes {
+                break;
+            }
         }
+        Ok(bits)
     }
 
     /// The bytes of a chain, in parts of [`PIECE`].
-    fn parts(&self, chain: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
+    pub(super) fn parts(&self, chain: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
         chain.iter().map(|run| self.place(run.start)..self.place(run.end)).flat_map(|run| {
             let starts = run.clone().step_by(to_index(PIECE));
             starts.map(move |at| at..run.end.min(at + PIECE))
@@ -243,6 +248,6 @@ impl Volume {
 }
 
 /// An index into bytes that are in memory, so it fits.
-fn to_index(n: u64) -> usize {
+pub(super) fn to_index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }

@@ -29,11 +29,11 @@ const RESERVED: u64 = 64 << 10;
 pub(super) fn convert(on: Resized, read: &mut Read<'_>) -> Result<Vec<Write>, Refusal> {
     let mut bytes = [0; HEAD];
     read(0, &mut bytes).map_err(unreadable)?;
-    let boot = BootSector::read_from_bytes(&bytes).ok();
-    let layout = boot.as_ref().and_then(Layout::read);
-    let Some((boot, old)) = boot.zip(layout) else {
-        return Err(Refusal::new("its boot sector contradicts itself", "fsck.fat"));
+    let contradicts = |found: String| {
+        Refusal::new(format!("its boot sector contradicts itself{found}"), "fsck.fat")
     };
+    let boot = BootSector::read_from_bytes(&bytes).map_err(|_| contradicts(String::new()))?;
+    let old = Layout::whole(&boot).map_err(|flaw| contradicts(format!(": {flaw}")))?;
     if old.sector == on.to {
         return Ok(Vec::new());
     }

@@ -14,13 +14,16 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "FAT Data Structure"; Linux
 //! `fs/fat/inode.c` (`fat_set_state`), `include/uapi/linux/msdos_fs.h`.
 
-use super::{BootSector, ENTRY, FAT12_MAX, FAT16_MAX, FAT32_MAX};
+use super::BootSector;
+use super::layout::{Layout, Width};
 use crate::base::patch::Read;
 use crate::format::free_space::{Found, Unsure, damaged};
 use zerocopy::FromBytes;
 
 /// Bytes of a FAT that are read at once: whole entries of every kind.
 const PIECE: u64 = 192 << 10;
+/// Most copies of a FAT that are compared.
+const COPIES: u64 = 4;
 
 /// Numbers of a volume, checked; places and lengths are in bytes.
 struct Volume {
@@ -29,6 +32,8 @@ struct Volume {
     clusters: u64,
     cluster: u64,
     data: u64,
+    /// Bytes of the entries of a FAT.
+    table: u64,
     /// The FAT that counts, and its copies.
     fats: Vec<u64>,
     /// First cluster of the root directory of a FAT32.
@@ -39,7 +44,7 @@ struct Volume {
 pub(super) fn free(length: u64, read: &mut Read<'_>, found: &mut Found<'_>) -> Result<(), Unsure> {
     let volume = Volume::read(length, read)?;
     let Volume { bits, clusters, cluster, data, .. } = volume;
-    let bytes = ((clusters + 2) * bits).div_ceil(8);
+    let bytes = volume.table;
     let (mut piece, mut copy) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < bytes {
@@ -86,42 +91,17 @@ impl Volume {
         let Ok((boot, _)) = BootSector::read_from_prefix(&bytes) else {
             return damaged("boot sector");
         };
-        let sector = u64::from(boot.byts_per_sec.get());
-        let wide = boot.fat_sz16.get() == 0;
-        let fat = if wide { u64::from(boot.fat_sz32.get()) } else { boot.fat_sz16.get().into() };
-        let total = match boot.tot_sec16.get() {
-            0 => u64::from(boot.tot_sec32.get()),
-            total => total.into(),
-        };
-        let (reserved, count) = (u64::from(boot.rsvd_sec_cnt.get()), u64::from(boot.num_fats));
-        let per_cluster = u64::from(boot.sec_per_clus);
-        if !sector.is_power_of_two() || !(512..=4096).contains(&sector) || per_cluster == 0 {
-            return damaged("the size of its sectors or clusters");
-        }
-        // All of these are products of numbers below 2^32 and 2^16.
-        let root = (u64::from(boot.root_ent_cnt.get()) * ENTRY).div_ceil(sector);
-        let first = reserved + fat * count + root;
-        let clusters = total.saturating_sub(first) / per_cluster;
-        let bits = match clusters {
-            _ if wide => 32,
-            0..=FAT12_MAX => 12,
-            _ => 16,
-        };
-        let most = if wide { FAT32_MAX } else { FAT16_MAX };
-        let is_sound = clusters <= most
-            && clusters > 0
-            && reserved > 0
-            && (1..=4).contains(&count)
-            && total * sector <= length
-            && ((clusters + 2) * bits).div_ceil(8) <= fat * sector;
-        if !is_sound {
+        let layout = Layout::whole(&boot).map_err(|flaw| Unsure::Damaged(flaw.to_string()))?;
+        let Layout { clusters, cluster, reserved, copies: count, fat, width, .. } = layout;
+        if clusters == 0 || count > COPIES || layout.total > length {
             return damaged("the numbers of its boot sector");
         }
+        let wide = width == Width::ThirtyTwo;
         // `BS_Reserved1`, behind the drive number.
         if bytes[if wide { 65 } else { 37 }] & 1 != 0 {
             return Err(Unsure::Unclean("its boot sector says so"));
         }
-        let place = |nth: u64| (reserved + nth * fat) * sector;
+        let place = |nth: u64| reserved + nth * fat;
         // `BPB_ExtFlags`: with bit 7 one FAT alone is in use.
         let flags = u16::from_le_bytes([bytes[40], bytes[41]]);
         let active = u64::from(flags & 0xf);
@@ -134,8 +114,8 @@ impl Volume {
         if root.is_some_and(|root| !(2..clusters + 2).contains(&root)) {
             return damaged("the first cluster of its root directory");
         }
-        let cluster = per_cluster * sector;
-        Ok(Volume { bits, clusters, cluster, data: first * sector, fats, root })
+        let (bits, data, table) = (width.bits(), layout.data(), layout.table());
+        Ok(Volume { bits, clusters, cluster, data, table, fats, root })
     }
 
     /// The value of the entry of a bad cluster; larger ones end a file.

@@ -4,11 +4,10 @@ use super::{Movement, Sequence, Stage, State};
 use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
+use crate::relocate::bad::BadSectors;
 use crate::relocate::carry::write;
 use crate::relocate::gaps::{Gaps, holes};
-use crate::relocate::{
-    Interrupted, Journal, Mismatch, Move, Standing, Start, Unreadable, carry, ends, read_around,
-};
+use crate::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Start, Unreadable, carry};
 use crate::table::Refusal;
 use std::ops::Range;
 
@@ -56,6 +55,15 @@ pub struct Adapted {
     pub free: Vec<Range<u64>>,
 }
 
+/// Outcome of the list of sectors that may be unreadable, as far as stages of this run had them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// Ranges that failed: where they were, and where they are zeros when all stages are done.
+    pub failed: Vec<Movement>,
+    /// Bytes of the list that could be read.
+    pub readable: u64,
+}
+
 /// Reader of a partition that is about to move.
 pub type Contents<'a> = dyn FnMut(Movement) -> Result<Adapted, Errno> + 'a;
 
@@ -69,14 +77,17 @@ pub fn run(
     goal: Goal,
     contents: &mut Contents<'_>,
     progress: &mut dyn FnMut(Reached) -> bool,
-) -> Result<(), Stop> {
-    let window = Window { store: journal, from: room };
-    let mut run = Run { sequence, disk, journal: &window, contents, progress };
+) -> Result<Tried, Stop> {
+    let end = sequence.list_at(room).unwrap_or(u64::MAX).min(journal.length());
+    let window = Window { store: journal, from: room, end };
+    let tried = Tried::default();
+    let mut run = Run { sequence, disk, journal: &window, contents, progress, tried };
     let done = run.settle()?;
     match goal {
         Goal::Forward => (done..sequence.stages.len()).try_for_each(|n| run.stage(n, false)),
         Goal::Back => (0..done).rev().try_for_each(|n| run.stage(n, true)),
-    }
+    }?;
+    Ok(run.tried)
 }
 
 struct Run<'a> {
@@ -85,6 +96,7 @@ struct Run<'a> {
     journal: &'a Window<'a>,
     contents: &'a mut Contents<'a>,
     progress: &'a mut dyn FnMut(Reached) -> bool,
+    tried: Tried,
 }
 
 impl Run<'_> {
@@ -100,12 +112,14 @@ impl Run<'_> {
             // Half written, before its move began; or none yet.
             Err(_) => {}
             Ok((journal, mut plan, _)) if self.is_ours(&plan) => {
-                plan.unreadable = self.unreadable(&plan);
+                let listed = self.listed(&plan);
+                journal.list(&mut plan, &listed).map_err(Interrupted::Journal)?;
                 match plan.standing(&journal, self.disk)? {
                     Standing::Half(start) => {
                         let stages = self.number(&plan);
                         let mut told = |bytes| (self.progress)(Reached { stages, bytes });
-                        carry(&plan, self.disk, Some(&journal), start, &mut told)?;
+                        let bad = carry(&plan, self.disk, Some(&journal), start, &mut told)?;
+                        self.tell(stages, &plan, &bad);
                     }
                     Standing::Other(why) => other = Some(why),
                     Standing::Untouched | Standing::Done => {}
@@ -162,15 +176,29 @@ impl Run<'_> {
         (0..self.sequence.stages.len()).find(is).unwrap_or_default()
     }
 
-    /// Ranges that are not read of the partition that `plan` moves: on the way back all can be,
-    /// since it was written on the way there.
-    fn unreadable(&self, plan: &Move) -> Vec<Range<u64>> {
-        let n = self.number(plan);
-        if self.sequence.mark(n, false) == plan.id {
-            self.sequence.unreadable(n)
-        } else {
-            Vec::new()
+    /// Notes what came of the list in stage `n`, whose move was `plan`.
+    fn tell(&mut self, n: usize, plan: &Move, bad: &BadSectors) {
+        self.tried.readable += plan.readable(bad);
+        let later = self.sequence.stages.get(n + 1..).unwrap_or_default();
+        for range in &bad.failed {
+            // What is in a partition may go on within it.
+            let goes = |at: u64, stage: &Stage| match stage.moved {
+                Some(Movement { from, to, length }) if (from..from + length).contains(&at) => {
+                    to + (at - from)
+                }
+                _ => at,
+            };
+            let (from, length) = (plan.from + range.start, range.end - range.start);
+            let to = later.iter().fold(plan.to + range.start, goes);
+            self.tried.failed.push(Movement { from, to, length });
         }
+    }
+
+    /// Ranges that may be unreadable in the partition that `plan` moves: on the way back none is,
+    /// since it was written on the way there.
+    fn listed(&self, plan: &Move) -> Vec<Range<u64>> {
+        let n = self.number(plan);
+        if self.sequence.mark(n, false) == plan.id { self.sequence.listed(n) } else { Vec::new() }
     }
 
     /// Carries out stage `n`, or the one that undoes it.
@@ -186,35 +214,37 @@ impl Run<'_> {
             self.disk.flush().map_err(|e| Interrupted::Disk(0, e))?;
             return Ok(());
         };
-        let unreadable = if back { Vec::new() } else { self.sequence.unreadable(n) };
-        let plan = self.plan(stage, moved, (self.sequence.mark(n, back), unreadable))?;
+        let listed = if back { Vec::new() } else { self.sequence.listed(n) };
+        let mut plan = self.plan(stage, moved, (self.sequence.mark(n, back), listed))?;
         plan.check().map_err(Stop::Refused)?;
         let mut told = |bytes| (self.progress)(Reached { stages, bytes });
-        if !plan.overlaps() {
-            return Ok(carry(&plan, self.disk, None, Start::default(), &mut told)?);
+        let bad = if plan.overlaps() {
+            let journal = Journal::create(self.journal, &plan, "").map_err(Interrupted::Journal)?;
+            // Without room for what comes of the list, it is not tried.
+            journal.list(&mut plan, &[]).map_err(Interrupted::Journal)?;
+            carry(&plan, self.disk, Some(&journal), Start::default(), &mut told)?
+        } else {
+            carry(&plan, self.disk, None, Start::default(), &mut told)?
+        };
+        if !back {
+            self.tell(n, &plan, &bad);
         }
-        let journal = Journal::create(self.journal, &plan, "").map_err(Interrupted::Journal)?;
-        Ok(carry(&plan, self.disk, Some(&journal), Start::default(), &mut told)?)
+        Ok(())
     }
 
     fn plan(
         &mut self,
         stage: &Stage,
         moved: Movement,
-        (id, unreadable): ([u8; 16], Vec<Range<u64>>),
+        (id, listed): ([u8; 16], Vec<Range<u64>>),
     ) -> Result<Move, Interrupted> {
         let Movement { from, to, length } = moved;
         let Sequence { medium, sector, sizes, .. } = *self.sequence;
         let failed = |errno| Interrupted::Disk(from, errno);
-        let bytes = |at: u64, length: u64| {
-            let length = usize::try_from(length).map_err(|_| failed(Errno::Range))?;
-            let mut bytes = vec![0; length];
-            let mut read = |inner: u64, out: &mut [u8]| self.disk.read_at(out, from + inner);
-            let read = read_around(&unreadable, at - from, &mut bytes, &mut read);
-            read.map(|()| bytes).map_err(failed)
-        };
-        let (front, back) = ends(length, sizes.end);
-        let (front, back) = (bytes(from, front)?, bytes(from + length - back, back)?);
+        let mut bad = BadSectors::new(listed);
+        let disk = self.disk;
+        let mut read = |inner: u64, out: &mut [u8]| disk.read_at(out, from + inner);
+        let (front, back) = bad.ends(length, (sizes.end, sector), &mut read).map_err(failed)?;
         let Adapted { rebased, free } = (self.contents)(moved).map_err(failed)?;
         let holes = holes(self.disk, from, length, sector).map_err(failed)?;
         let gaps = Gaps::plan(&holes, &free, &rebased, sector);
@@ -233,7 +263,7 @@ impl Run<'_> {
             table,
             was,
             gaps,
-            unreadable,
+            bad,
         })
     }
 }
@@ -244,15 +274,16 @@ fn is_like(one: &[Patch], other: &[Patch]) -> bool {
         && one.iter().zip(other).all(|(a, b)| (a.offset, &a.bytes) == (b.offset, &b.bytes))
 }
 
-/// Rest of a file, from a byte on.
+/// Room in a file, from a byte to another.
 struct Window<'a> {
     store: &'a dyn Store,
     from: u64,
+    end: u64,
 }
 
 impl Store for Window<'_> {
     fn length(&self) -> u64 {
-        self.store.length().saturating_sub(self.from)
+        self.end.saturating_sub(self.from)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
