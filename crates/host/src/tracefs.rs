@@ -31,7 +31,7 @@ mod session;
 
 pub use event::{Phase, Process, SeenRequest};
 pub use rwbs::{Operation, RequestFlags};
-pub use session::{BlockTrace, TracedDevice};
+pub use session::{BlockTrace, TraceEnd, TracedDevice};
 
 #[cfg(test)]
 #[path = "tracefs/tests.rs"]

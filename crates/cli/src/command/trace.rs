@@ -10,8 +10,10 @@ use crate::target::{DiskOverrides, Target};
 use crate::write_target;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use trueline_geom::base::topology::Grain;
 use trueline_geom::graph::{Graph, Id};
 use trueline_host::process::signal;
+use trueline_host::tracefs::TracedDevice;
 
 pub(crate) mod args;
 pub(crate) mod document;
@@ -27,7 +29,10 @@ const UNKNOWN_DISK: &str = "md:4096p";
 
 pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     let mut options = args.disk.clone();
-    options.physical = args.unit.or(options.physical);
+    let device = args.target.as_ref().filter(|_| args.replay.is_none());
+    let device = device.map(live::device).transpose()?;
+    let start = device.as_ref().map_or(0, TracedDevice::start);
+    options.physical = args.unit.map(|unit| seen_from(unit, start)).or(options.physical);
     let made_up = Target::parse(UNKNOWN_DISK);
     let target = args.target.as_ref().unwrap_or(&made_up);
     let overrides = if args.json {
@@ -35,12 +40,13 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     } else {
         DiskOverrides::announced(&options, target)?
     };
-    let (traced, code) = match &args.replay {
-        Some(file) => {
+    let (traced, code) = match (device, &args.replay) {
+        (Some(device), _) => live::observe(args, device, target, &overrides)?,
+        (None, Some(file)) => {
             let (graph, id) = provider(target, &overrides)?;
             (replayed::observe(file, Observation::new(&graph, id))?, ExitCode::SUCCESS)
         }
-        None => live::observe(args, target, &overrides)?,
+        (None, None) => return Err(Reason("trace: name a device, or --replay FILE".into()).into()),
     };
     let shown = args.replay.as_ref().map(|file| file.display().to_string());
     let shown = shown.unwrap_or_else(|| target.to_string());
@@ -60,6 +66,12 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
         stdout.flush()?;
     }
     Ok(code)
+}
+
+/// A unit of the drive and the place of the first one, in the bytes of a partition that begins at
+/// `start`.
+fn seen_from((size, phase): (u64, u64), start: u64) -> (u64, u64) {
+    Grain::new(size, phase).map_or((size, phase), |grain| (size, grain.shift(start).phase()))
 }
 
 /// The tasted disks of a target, and the provider that requests are to.

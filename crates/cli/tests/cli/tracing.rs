@@ -182,6 +182,62 @@ fn a_partition_of_the_kernels_is_traced_as_a_disk_of_its_own() {
     let document = ran.ended(0).json();
     assert_eq!(number(&document, "/requests/writes"), 100, "{document:#}");
     assert_eq!(number(&document, "/requests/reads"), 25, "{document:#}");
+    // A unit is the drive's, whichever of its partitions is named.
+    assert_eq!(number(layer(&document, ""), "/writes/misaligned"), 100, "{document:#}");
+    assert_eq!(number(layer(&document, ""), "/reads/aligned"), 25, "{document:#}");
+    // One that begins in front of it is outside, and so is none of its layers'.
+    let run = format!("dd if={} of=/dev/null iflag=direct bs=64k count=1", device.0);
+    let before = traced(scratch.path(), &["--json", &partition, "--run", &run]).json();
+    assert_eq!((number(&before, "/outside"), number(&before, "/requests/reads")), (1, 0));
+    // It is gone, and its disk is not.
+    let run = format!("partx --delete {}; exec sleep 60", device.0);
+    let gone = traced(scratch.path(), &["--json", &partition, "--run", &run]);
+    assert!(gone.stderr.contains("the device is gone"), "{}", gone.stderr);
+    assert_eq!(gone.code, Some(2));
+}
+
+#[test]
+fn every_kind_of_request_is_counted_and_named_in_a_recording() {
+    let makes = "truncate -s 4M disk && d=$(losetup --find --show disk) && blkdiscard -z $d && \
+        blkdiscard $d; s=$?; losetup --detach $d; exit $s";
+    if !able() || !can("discards of loop devices", makes) {
+        return;
+    }
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 16 * MIB);
+    let device = Loop::new(scratch.path(), "");
+    let run = format!(
+        "blkdiscard -z -o 1M -l 64k {0} && blkdiscard -o 4M -l 128k {0} && dd if=/dev/zero of={0} \
+            bs=4k count=3 oflag=direct,dsync status=none",
+        device.0
+    );
+    let arguments = ["--json", &device.0, "--run", &run, "--record", "requests"];
+    let document = traced(scratch.path(), &arguments).ended(0).json();
+    for (path, count) in [
+        ("/bytes/zeroes", 64 << 10),
+        ("/bytes/trims", 128 << 10),
+        ("/requests/writes", 3),
+        ("/other", 0),
+    ] {
+        assert_eq!(number(&document, path), count, "{path}: {document:#}");
+    }
+    let kinds = number(&document, "/requests/zeroes") + number(&document, "/requests/trims");
+    assert!(number(&document, "/flushes") >= 3, "{document:#}");
+    let again = program(scratch.path())
+        .args(["trace", "--replay", "requests", "--json"])
+        .output()
+        .expect("it runs");
+    let replayed = Ran::of(&again).ended(0).json();
+    assert_eq!(number(&replayed, "/flushes"), number(&document, "/flushes"));
+    assert_eq!(number(&replayed, "/other"), kinds);
+    // A disk that has grown meanwhile: what is behind its old end is outside.
+    let run = format!(
+        "truncate -s 32M disk && losetup --set-capacity {0} && dd if={0} of=/dev/null iflag=direct \
+            bs=4k skip=5000 count=7",
+        device.0
+    );
+    let grown = traced(scratch.path(), &["--json", &device.0, "--run", &run]).json();
+    assert_eq!(number(&grown, "/outside"), 7, "{grown:#}");
 }
 
 #[test]
@@ -206,6 +262,7 @@ fn a_device_without_queues_is_traced_until_it_is_gone() {
     let run = format!("{run}; {remove}; exec sleep 60");
     let began = Instant::now();
     let ran = traced(scratch.path(), &["--json", &device, "--run", &run]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let gone = !Path::new(&device).exists();
     assert!(gone || sh("/", &remove).is_some(), "{device} stays");
     assert!(ran.stderr.contains("the device is gone"), "{}", ran.stderr);

@@ -1,7 +1,7 @@
 //! One record of an event, decoded.
 
 use super::layout::EventLayout;
-use super::rwbs::RequestFlags;
+use super::rwbs::{Operation, RequestFlags};
 
 /// The unit of sectors in events, in bytes.
 const SECTOR: u64 = 512;
@@ -35,8 +35,9 @@ pub struct SeenRequest {
     pub phase: Phase,
     /// The operation and its flags.
     pub flags: RequestFlags,
-    /// The first byte, from the start of the device that is traced.
-    pub offset: u64,
+    /// The first byte, from the start of the device that is traced; `None` of a request that begins
+    /// in front of it.
+    pub offset: Option<u64>,
     /// The length in bytes; 0 for a flush.
     pub length: u64,
 }
@@ -76,10 +77,14 @@ impl BlockEvent {
     ) -> Option<BlockEvent> {
         let number = |name| layout.number(record, name);
         let device = u32::try_from(number("dev")?).ok()?;
-        let flags = RequestFlags::parse(&layout.text(record, "rwbs")?)?;
+        let mut flags = RequestFlags::parse(&layout.text(record, "rwbs")?)?;
         // A request without a place has the sector 0, or all ones.
         let offset = number("sector")?.checked_mul(SECTOR).unwrap_or(0);
         let length = number("nr_sector")?.checked_mul(SECTOR)?;
+        // A flush as it is submitted: a write of nothing, with a flush before it.
+        if length == 0 && flags.preflush {
+            flags = RequestFlags { operation: Operation::Flush, preflush: false, fua: false };
+        }
         let pid = u32::try_from(number("common_pid")?).ok()?;
         let name = layout.text(record, "comm").unwrap_or_default();
         Some(BlockEvent {

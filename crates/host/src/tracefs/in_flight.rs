@@ -4,42 +4,53 @@ use super::event::{BlockEvent, EventKind, Phase, SeenRequest};
 use super::rwbs::Operation;
 use std::collections::HashMap;
 
-/// The most requests that are followed at a time. Those beyond have no end, and count twice if they
-/// are put back.
+/// The most requests that are followed at a time. With more, those so far have no end, and count
+/// twice if they are put back.
 const MOST: usize = 65_536;
 
 /// Requests that were issued and are not done.
 #[derive(Default)]
 pub(super) struct InFlight {
-    /// By first byte and operation: the time of issue, and true for one that was put back.
-    requests: HashMap<(u64, Operation), (u64, bool)>,
+    requests: HashMap<(u64, Operation), Issued>,
+}
+
+/// A request that was issued.
+struct Issued {
+    at_ns: u64,
+    length: u64,
+    /// True after a driver has put it back.
+    again: bool,
 }
 
 impl InFlight {
     /// The request at this moment as a user sees it; `None` for one that is issued again, or whose
     /// start was not seen. `offset` is its place on the device that is traced.
-    pub(super) fn follow(&mut self, event: BlockEvent, offset: u64) -> Option<SeenRequest> {
+    pub(super) fn follow(&mut self, event: BlockEvent, offset: Option<u64>) -> Option<SeenRequest> {
         let BlockEvent { at_ns, kind, flags, offset: place, length, process, .. } = event;
         let key = (place, flags.operation);
-        let phase = match kind {
+        match kind {
             EventKind::Issue => {
-                if let Some((_, again @ true)) = self.requests.get_mut(&key) {
-                    *again = false;
+                let same = |issued: &&mut Issued| issued.again && issued.length == length;
+                if let Some(issued) = self.requests.get_mut(&key).filter(same) {
+                    issued.again = false;
                     return None;
                 }
-                if self.requests.len() < MOST {
-                    self.requests.insert(key, (at_ns, false));
+                if self.requests.len() >= MOST {
+                    self.requests.clear();
                 }
-                Phase::Issued(process)
+                self.requests.insert(key, Issued { at_ns, length, again: false });
+                Some(SeenRequest { at_ns, phase: Phase::Issued(process), flags, offset, length })
             }
             EventKind::Requeue => {
-                self.requests.get_mut(&key)?.1 = true;
-                return None;
+                self.requests.get_mut(&key)?.again = true;
+                None
             }
+            // The first part of one that ends in parts has its place.
             EventKind::Complete => {
-                Phase::Completed(at_ns.saturating_sub(self.requests.remove(&key)?.0))
+                let issued = self.requests.remove(&key)?;
+                let phase = Phase::Completed(at_ns.saturating_sub(issued.at_ns));
+                Some(SeenRequest { at_ns, phase, flags, offset, length: issued.length })
             }
-        };
-        Some(SeenRequest { at_ns, phase, flags, offset, length })
+        }
     }
 }

@@ -58,7 +58,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        remove(&self.path);
+        // One whose events are on is in use while one of them is recorded. What stays is left to
+        // the next sweep.
+        let _ = self.write("events/enable", "0");
+        let _ = fs::remove_dir(&self.path);
     }
 }
 
@@ -90,7 +93,8 @@ fn sweep(instances: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(instances).map_err(|e| failed(instances, e))?;
     for entry in entries.flatten() {
         if is_abandoned(&entry.file_name().to_string_lossy(), began) {
-            remove(&entry.path());
+            // One that a program of another container reads is in use, and stays.
+            let _ = fs::remove_dir(entry.path());
         }
     }
     Ok(())
@@ -112,11 +116,4 @@ fn began(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may have any bytes.
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// Removes an instance. One that another program reads is left to the next sweep.
-fn remove(path: &Path) {
-    // An instance with events enabled can be removed, but is in use while one is recorded.
-    let _ = fs::write(path.join("events/enable"), "0");
-    let _ = fs::remove_dir(path);
 }

@@ -43,7 +43,10 @@ impl RequestFlags {
             'W' => Operation::Write,
             'F' => Operation::Flush,
             'D' | 'E' => Operation::Discard,
-            'N' | 'Z' => Operation::Other,
+            // A drive's own commands have the same letter, and no range.
+            'N' => Operation::WriteZeroes,
+            'Z' if flags.starts_with('A') => Operation::Write,
+            'Z' => Operation::Other,
             _ => return None,
         };
         let preflush = before.is_some() && operation != Operation::Flush;

@@ -14,13 +14,15 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Memory for events of all processors in KiB, and the least and the most of one: half a second of
-/// 50,000 requests a second on one processor.
+/// Memory for events of all processors in KiB, and the least and the most of one, which is room for
+/// some 120,000 events.
 const BUFFERS_KIB: u64 = 64 << 10;
 const LEAST_KIB: u64 = 512;
 const MOST_KIB: u64 = 8 << 10;
+/// Numbers in a condition, at most: the kernel takes a page.
+const MOST_NUMBERS: usize = 100;
 /// Records that are kept for their order in time, at most.
-const MOST_PENDING: usize = 1 << 20;
+const MOST_PENDING: usize = 1 << 17;
 
 /// A block device whose requests are traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +35,20 @@ pub struct TracedDevice {
     start: u64,
     /// True if the disk has queues, and so requests; else it passes on what is submitted.
     queued: bool,
-    /// The numbers that its events may have: the disk's, and its partitions'.
+    /// The major and the minor number of the device.
+    own: (u32, u32),
+    /// The numbers that its events may have: the disk's, and its partitions' where it has no
+    /// queues.
     numbers: Vec<(u32, u32)>,
+}
+
+/// The end of a trace that went well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceEnd {
+    /// Events that the kernel could not keep.
+    pub lost: u64,
+    /// False if another program has switched its events off.
+    pub is_whole: bool,
 }
 
 impl TracedDevice {
@@ -63,9 +77,20 @@ impl TracedDevice {
             DeviceKind::Partition { parent, .. } => *parent == disk.name,
             _ => d.name == disk.name,
         };
-        let numbers = devices.iter().filter(is_on).map(|d| (d.major, d.minor)).collect();
         let queued = root.join("block").join(&disk.name).join("mq").is_dir();
-        Some(TracedDevice { name: device.name.clone(), size: device.size, start, queued, numbers })
+        let number = |d: &Device| (d.major, d.minor);
+        let numbers = if queued {
+            vec![number(disk)]
+        } else {
+            devices.iter().filter(is_on).map(number).collect()
+        };
+        let (name, size, own) = (device.name.clone(), device.size, number(device));
+        Some(TracedDevice { name, size, start, queued, own, numbers })
+    }
+
+    /// The first byte of the device on its disk: not 0 for a partition.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     /// The events of the device and what each means.
@@ -81,28 +106,32 @@ impl TracedDevice {
         }
     }
 
-    /// The condition that the kernel puts on events.
+    /// The condition that the kernel puts on events; `0`, none, where it would be too long.
     fn filter(&self) -> String {
+        if self.numbers.len() > MOST_NUMBERS {
+            return "0".into();
+        }
         let number = |&(major, minor): &(u32, u32)| {
             format!("dev == {}", u64::from(major) << 20 | u64::from(minor))
         };
         self.numbers.iter().map(number).collect::<Vec<_>>().join(" || ")
     }
 
-    /// The place of an event on the device; `None` if it lies outside. A flush has no place.
-    fn place(&self, event: &BlockEvent) -> Option<u64> {
-        if event.length == 0 {
-            return Some(0);
-        }
-        let offset = event.offset.checked_sub(self.start)?;
-        (offset < self.size && self.numbers.contains(&event.device)).then_some(offset)
+    /// True if an event concerns the device: a part of it, or its drive as a whole (a flush).
+    fn concerns(&self, event: &BlockEvent) -> bool {
+        let is_in = || {
+            event.offset < self.start.saturating_add(self.size)
+                && event.offset.saturating_add(event.length) > self.start
+        };
+        // A disk may have grown.
+        let is_whole = self.numbers.contains(&self.own) && self.start == 0;
+        self.numbers.contains(&event.device) && (event.length == 0 || is_whole || is_in())
     }
 
     /// True while the kernel has the device.
     fn is_here(&self) -> bool {
-        self.numbers
-            .first()
-            .is_some_and(|(a, b)| Path::new(&format!("/sys/dev/block/{a}:{b}")).exists())
+        let (major, minor) = self.own;
+        Path::new(&format!("/sys/dev/block/{major}:{minor}")).exists()
     }
 }
 
@@ -126,7 +155,7 @@ impl BlockTrace {
         let instance = Instance::new()?;
         let lacks = |file: &str| {
             let place = instance.path(file).display().to_string();
-            let remedy = "a kernel with CONFIG_BLK_DEV_IO_TRACE has it";
+            let remedy = "a kernel with CONFIG_EVENT_TRACING has it";
             Error::not("trace requests with", &place, "the kernel lacks this event", remedy)
         };
         let header = "events/header_page";
@@ -135,7 +164,9 @@ impl BlockTrace {
         instance.write("trace_clock", "mono")?;
         instance.write("options/overwrite", "0")?;
         let cpus = processors(&instance)?;
-        let each = BUFFERS_KIB / (cpus.len() as u64).max(1);
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        let online = Some(count_of(online.trim())).filter(|&count| count > 0);
+        let each = BUFFERS_KIB / online.unwrap_or(cpus.len() as u64).max(1);
         instance.write("buffer_size_kb", &each.clamp(LEAST_KIB, MOST_KIB).to_string())?;
         let open = |path: &PathBuf| {
             let path = path.join("trace_pipe_raw");
@@ -165,21 +196,22 @@ impl BlockTrace {
     pub fn poll(&mut self, see: &mut dyn FnMut(SeenRequest)) -> Result<(), Error> {
         // What is recorded later on one processor may be read before what another had earlier.
         let until = clock::now();
-        self.drain();
-        self.settle(until, see);
+        self.pass(until, see);
         if self.device.is_here() {
             return Ok(());
         }
         Err(Error::not("trace", &format!("/dev/{}", self.device.name), "the device is gone", ""))
     }
 
-    /// Ends the trace: calls `see` with what is left, and returns the number of events that were
-    /// lost.
-    pub fn finish(mut self, see: &mut dyn FnMut(SeenRequest)) -> Result<u64, Error> {
+    /// Ends the trace: calls `see` with what is left. Errors: the trace cannot be switched off.
+    pub fn finish(mut self, see: &mut dyn FnMut(SeenRequest)) -> Result<TraceEnd, Error> {
+        let is_on = |file: &str| self.instance.read(file).is_ok_and(|text| text.starts_with('1'));
+        let mut events = self.device.events().iter();
+        let is_whole = is_on("tracing_on")
+            && events.all(|(name, _)| is_on(&format!("events/block/{name}/enable")));
         self.instance.write("tracing_on", "0")?;
-        self.drain();
-        self.settle(u64::MAX, see);
-        Ok(self.lost())
+        self.pass(u64::MAX, see);
+        Ok(TraceEnd { lost: self.lost(), is_whole })
     }
 
     /// Events that the kernel could not keep so far.
@@ -188,8 +220,20 @@ impl BlockTrace {
         self.cpus.iter().filter_map(count).sum()
     }
 
-    /// Reads the events in all buffers.
-    fn drain(&mut self) {
+    /// Calls `see` with all events in the buffers that are not younger than `until`.
+    fn pass(&mut self, until: u64, see: &mut dyn FnMut(SeenRequest)) {
+        loop {
+            let (more, held) = (self.drain(), self.pending.len());
+            self.settle(until, see);
+            // Those that are left are all younger.
+            if !more || self.pending.len() == held {
+                return;
+            }
+        }
+    }
+
+    /// Reads the events in all buffers. True if there may be more than are kept at a time.
+    fn drain(&mut self) -> bool {
         let BlockTrace { pipes, page, layout, events, pending, .. } = self;
         for pipe in pipes {
             while pending.len() < MOST_PENDING {
@@ -204,6 +248,7 @@ impl BlockTrace {
                 });
             }
         }
+        pending.len() >= MOST_PENDING
     }
 
     /// Calls `see` with events until a time, in order.
@@ -211,11 +256,12 @@ impl BlockTrace {
         self.pending.sort_by_key(|event| event.at_ns);
         let due = self.pending.partition_point(|event| event.at_ns <= until);
         for event in self.pending.drain(..due) {
-            let place = self.device.place(&event);
-            place
-                .and_then(|place| self.in_flight.follow(event, place))
-                .into_iter()
-                .for_each(&mut *see);
+            if self.device.concerns(&event) {
+                let empty = event.length == 0;
+                let place = event.offset.checked_sub(self.device.start);
+                let place = if empty { Some(0) } else { place };
+                self.in_flight.follow(event, place).into_iter().for_each(&mut *see);
+            }
         }
     }
 }
@@ -248,4 +294,14 @@ pub(super) fn lost(stats: &str) -> Option<u64> {
             .any(|key| line.starts_with(key))
     };
     Some(stats.lines().filter(counted).filter_map(count).sum())
+}
+
+/// The number of processors in a list of the kernel's: `0-3,5`.
+pub(super) fn count_of(list: &str) -> u64 {
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    list.split(',').filter_map(count).fold(0, u64::saturating_add)
 }

@@ -4,7 +4,7 @@ use super::instance::is_abandoned;
 use super::layout::EventLayout;
 use super::page::PageLayout;
 use super::rwbs::{Operation, RequestFlags};
-use super::session::lost;
+use super::session::{count_of, lost};
 
 /// The beginning of `events/block/block_rq_issue/format` of Linux 6.18.
 const ISSUE: &str = "name: block_rq_issue
@@ -92,7 +92,8 @@ fn letters_name_the_operation() {
         ("WZ", Operation::WriteZeroes, false, false),
         ("D", Operation::Discard, false, false),
         ("DE", Operation::Discard, false, false),
-        ("N", Operation::Other, false, false),
+        ("NS", Operation::WriteZeroes, false, false),
+        ("ZAS", Operation::Write, false, false),
         ("ZR", Operation::Other, false, false),
     ] {
         assert_eq!(
@@ -167,15 +168,48 @@ fn a_request_that_is_put_back_counts_once() {
     let mut in_flight = InFlight::default();
     let mut at = |at_ns, kind| {
         let event = BlockEvent::decode(at_ns, kind, &layout, &record(63, 8, "W")).unwrap();
-        in_flight.follow(event, 512).map(|seen| (seen.offset, seen.phase))
+        in_flight.follow(event, Some(512)).map(|seen| (seen.offset, seen.phase))
     };
-    assert!(matches!(at(10, EventKind::Issue), Some((512, Phase::Issued(_)))));
+    assert!(matches!(at(10, EventKind::Issue), Some((Some(512), Phase::Issued(_)))));
     assert_eq!(at(20, EventKind::Requeue), None);
     assert_eq!(at(30, EventKind::Issue), None);
-    assert_eq!(at(40, EventKind::Complete), Some((512, Phase::Completed(30))));
+    assert_eq!(at(40, EventKind::Complete), Some((Some(512), Phase::Completed(30))));
     // An end without a start, and the same place again.
     assert_eq!(at(50, EventKind::Complete), None);
-    assert!(matches!(at(60, EventKind::Issue), Some((512, Phase::Issued(_)))));
+    assert!(matches!(at(60, EventKind::Issue), Some((Some(512), Phase::Issued(_)))));
+}
+
+#[test]
+fn an_end_in_parts_has_the_length_of_its_start() {
+    let layout = EventLayout::parse(ISSUE).unwrap();
+    let mut in_flight = InFlight::default();
+    let mut at = |at_ns, kind, sectors| {
+        let event = BlockEvent::decode(at_ns, kind, &layout, &record(63, sectors, "W")).unwrap();
+        in_flight.follow(event, Some(512)).map(|seen| (seen.length, seen.phase))
+    };
+    assert!(at(10, EventKind::Issue, 16).is_some());
+    assert_eq!(at(30, EventKind::Complete, 8), Some((8192, Phase::Completed(20))));
+    // One of another length is another request.
+    assert!(at(40, EventKind::Issue, 16).is_some());
+    assert_eq!(at(50, EventKind::Requeue, 16), None);
+    assert!(at(60, EventKind::Issue, 8).is_some());
+}
+
+#[test]
+fn an_empty_write_that_flushes_is_a_flush() {
+    let layout = EventLayout::parse(ISSUE).unwrap();
+    let decode = |sectors, rwbs| {
+        let record = record(0, sectors, rwbs);
+        BlockEvent::decode(5, EventKind::Issue, &layout, &record).unwrap().flags
+    };
+    assert_eq!(decode(0, "FWS").operation, Operation::Flush);
+    assert!(!decode(0, "FWS").preflush);
+    assert_eq!(decode(8, "FWS").operation, Operation::Write);
+}
+
+#[test]
+fn processors_are_counted_in_ranges() {
+    assert_eq!(["0-3,5,8-9", "0", "", "x"].map(count_of), [7, 1, 0, 0]);
 }
 
 #[test]

@@ -30,6 +30,15 @@ impl Own {
     }
 }
 
+/// True of a comment on a request that the format has no line for: `# NS discard OFFSET LENGTH`,
+/// or `zero`.
+fn is_skipped(line: &str) -> bool {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let is_number = |word: &str| word.parse::<u64>().is_ok();
+    matches!(words.as_slice(), ["#", at, "discard" | "zero", offset, length]
+        if is_number(at) && is_number(offset) && is_number(length))
+}
+
 impl Format for Own {
     fn read(
         &mut self,
@@ -38,6 +47,7 @@ impl Format for Own {
     ) -> Result<bool, Fault> {
         let Some(line) = input.line()? else { return Ok(false) };
         if line == HEAD || line.is_empty() || line.starts_with('#') {
+            input.skipped += u64::from(is_skipped(&line));
             return Ok(true);
         }
         let words: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -29,7 +29,8 @@ pub(crate) struct Trace {
     /// layer on the grain
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',', requires = "replay")]
     pub drive: Vec<String>,
-    /// The unit to judge by, in the place of what the device says, and where the first one begins
+    /// The unit of the drive to judge by, in the place of what it says, and where the first one
+    /// begins on the drive, of a partition too
     #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain, conflicts_with = "physical")]
     pub unit: Option<(u64, u64)>,
     /// End after so many seconds; without it, Ctrl-C ends

@@ -20,10 +20,10 @@ use trueline_serve::layer::recorded::{Recorder, Recording, SeenKind};
 /// Traces the device of `target`; the exit code is that of the command of `--run`.
 pub(super) fn observe(
     args: &Trace,
+    device: TracedDevice,
     target: &Target,
     overrides: &DiskOverrides,
 ) -> Result<(Observation, ExitCode), Failure> {
-    let device = device(target)?;
     let (graph, id) = provider(target, overrides)?;
     let mut seen = Observation::new(&graph, id);
     let mut table = args.top.then(|| Table::new(target, overrides)).transpose()?;
@@ -63,12 +63,20 @@ pub(super) fn observe(
     };
     // A table has the terminal until here.
     drop(table);
-    seen.lost = trace.finish(&mut |request| see(&mut seen, request)).map_err(Reason::from)?;
+    let end = trace.finish(&mut |request| see(&mut seen, request)).map_err(Reason::from)?;
+    seen.lost = end.lost;
+    if !end.is_whole {
+        complain(&format!(
+            "trace {target}: another program has switched the trace off: all counts are too low"
+        ));
+    }
     let code = match (ended, child) {
         (Some(code), _) => code,
         (None, Some(child)) => child.end()?,
         (None, None) => ExitCode::SUCCESS,
     };
+    let failed = gone.is_some() || !end.is_whole;
+    let code = if failed { ExitCode::from(2) } else { code };
     if let Some(gone) = gone {
         complain(&Reason::from(gone).to_string());
     }
@@ -77,7 +85,7 @@ pub(super) fn observe(
 }
 
 /// The block device that the target is. Errors: it is something else.
-fn device(target: &Target) -> Result<TracedDevice, Failure> {
+pub(super) fn device(target: &Target) -> Result<TracedDevice, Failure> {
     let path = target.only_path().ok_or_else(|| {
         Reason(format!(
             "trace {target}: the kernel traces whole devices: name one, such as /dev/sda or \
@@ -123,9 +131,7 @@ fn recording(
 /// Writes a request down at the time of its issue, after the flush that goes before it.
 fn record(recorder: &Recorder, request: &SeenRequest) {
     let SeenRequest { at_ns, ref phase, flags, offset, length } = *request;
-    if !matches!(phase, Phase::Issued(_)) {
-        return;
-    }
+    let Some(offset) = offset.filter(|_| matches!(phase, Phase::Issued(_))) else { return };
     if flags.preflush {
         recorder.record(SeenKind::Flush, at_ns, 0, 0);
     }

@@ -90,12 +90,17 @@ impl Observation {
             // A drive's own command has no place.
             (Phase::Issued(_), _) if kind.is_none() || length == 0 => self.other += 1,
             (Phase::Issued(process), Some(kind)) => {
-                if let Some(verdict) = self.count(kind, offset, length) {
-                    self.process(process).add(kind, verdict, length);
+                self.flushes += u64::from(flags.preflush);
+                match offset.map(|offset| self.count(kind, offset, length)) {
+                    Some(Some(verdict)) => self.process(process).add(kind, verdict, length),
+                    Some(None) => {}
+                    // It begins in front of a partition.
+                    None => self.outside += 1,
                 }
             }
             (Phase::Completed(ns), Some(kind @ (IoKind::Read | IoKind::Write))) => {
-                if let Some(judged) = self.layers.judge(kind, offset, length) {
+                let judged = offset.and_then(|offset| self.layers.judge(kind, offset, length));
+                if let Some(judged) = judged {
                     let of_kind = usize::from(kind == IoKind::Write);
                     self.latencies[of_kind][place(judged.fit)].add(ns);
                 }

@@ -119,8 +119,13 @@ fn head(traced: &Traced) -> String {
         format!("{seconds:.1} s"),
         sized(traced.requests.reads, "read", traced.bytes.reads),
         sized(traced.requests.writes, "write", traced.bytes.writes),
-        count(traced.flushes, "flush", "es"),
     ];
+    let more = [
+        (traced.requests.trims, "trim", traced.bytes.trims),
+        (traced.requests.zeroes, "zero write", traced.bytes.zeroes),
+    ];
+    parts.extend(more.into_iter().filter(|of| of.0 > 0).map(|(n, noun, of)| sized(n, noun, of)));
+    parts.push(count(traced.flushes, "flush", "es"));
     let more = [(traced.other, "other command"), (traced.outside, "request")];
     let [other, outside] = more.map(|(n, noun)| (n > 0).then(|| count(n, noun, "s")));
     parts.extend(other);
@@ -226,6 +231,6 @@ fn process(process: &ProcessDocument) -> Vec<Cell> {
         Cell::right(all.misaligned.to_string()).colour(red),
         Cell::right(all.partial.to_string()),
         some(all.unknown),
-        Cell::right(size::short(process.bytes.sum())),
+        Cell::right(size::human(process.bytes.sum())),
     ]
 }
