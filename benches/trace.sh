@@ -25,7 +25,7 @@ requests() {
 }
 # busy: processor time of the machine since its start that was not idle, in ticks of a hundredth.
 busy() { awk '/^cpu /{ print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
-# turn NAME OPTION: both in turns.
+# turn NAME OPTION BOUND: both in turns; status 1 if fewer requests than that share are done while it traces.
 turn() {
     for round in $(seq "$rounds"); do
         for kind in alone traced; do
@@ -44,7 +44,7 @@ turn() {
             fi
             echo "$kind $count $(($(busy) - before)) $own $lost"
         done
-    done | awk -v name="$1" -v seconds="$seconds" '
+    done | awk -v name="$1" -v seconds="$seconds" -v bound="$3" '
         { count[$1, ++n[$1]] = $2; busy[$1, n[$1]] = $3; own[$1, n[$1]] = $4; lost += $5 }
         function median(of, kind,    i, j, m, v) {
             m = n[kind]
@@ -56,7 +56,8 @@ turn() {
             printf "%-10s alone %d, traced %d requests/s: %.3f; machine busy %.2f and %.2f, trace %.3f of a processor; %d events lost\n", name,
                 median(count, "alone"), median(count, "traced"), median(count, "traced") / median(count, "alone"),
                 median(busy, "alone") / 100 / seconds, median(busy, "traced") / 100 / seconds, median(own, "traced") / 100 / seconds, lost
+            exit median(count, "traced") / median(count, "alone") < bound
         }'
 }
-turn all ''
-turn "$rate/s" "--rate_iops=$rate"
+turn all '' 0
+turn "$rate/s" "--rate_iops=$rate" 0.98
