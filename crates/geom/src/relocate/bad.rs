@@ -11,7 +11,7 @@
 //! same bytes, whether a sector that failed could be read by then or not.
 //!
 //! # Limits
-//! [`MOST`] ranges in all. A block of [`BLOCK`] bytes is tried at once, and sector by sector where
+//! [`MOST`] ranges in all. A block of 64 KiB is tried at once, and sector by sector where
 //! that fails.
 
 use super::gaps::outside;
