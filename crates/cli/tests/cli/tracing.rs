@@ -60,8 +60,8 @@ fn disk() -> Scratch {
     scratch
 }
 
-/// A job of fio: `count` requests of `size` bytes from byte `offset` on, one at a time. It complains
-/// of other tests' devices that come and go while it looks at all of them.
+/// A job of fio: `count` requests of `size` bytes from byte `offset` on, one at a time. It
+/// complains of other tests' devices that come and go while it looks at all of them.
 fn job(device: &str, kind: &str, size: u64, offset: u64, count: u64) -> String {
     format!(
         "fio --name=job --filename={device} --direct=1 --ioengine=psync --rw={kind} --bs={size} \
