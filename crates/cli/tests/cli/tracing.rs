@@ -322,8 +322,12 @@ fn refusals_say_what_to_do() {
     let other = run(MOUNTED, &[&device.0, "--seconds", "1", "--record", "note"]);
     assert!(other.refused().contains("note"), "{}", other.stderr);
     assert_eq!(fs::read(scratch.path().join("note")).expect("a file"), b"not a trace");
-    let plain = "chmod a+rx . && exec setpriv --reuid 65534 --clear-groups \"$@\"";
-    let user = run(&format!("chmod a+r {0}; {plain}", device.0), &["--seconds", "1", &device.0]);
+    let plain = format!(
+        "chmod a+r {}; chmod a+rx . && exec setpriv --reuid 65534 --clear-groups \"$@\"",
+        device.0
+    );
+    let plain = MOUNTED.replace("exec \"$@\"", &plain);
+    let user = run(&plain, &["--seconds", "1", &device.0]);
     assert!(user.refused().ends_with("run as root"), "{}", user.stderr);
 }
 
