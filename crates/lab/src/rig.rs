@@ -2,6 +2,7 @@
 
 use trueline_geom::base::error::Errno;
 
+pub mod filter;
 pub mod observed;
 pub mod real;
 pub mod shifted;

@@ -299,6 +299,14 @@ fn an_instance_that_a_killed_trace_left_is_removed_by_the_next() {
     let left = traced(scratch.path(), &["--seconds", "0.1", &device.0, "--run", list]);
     left.ended(0);
     assert!(!left.stdout.contains(&own), "{}", left.stdout);
+    // Events that another program switches off are missing, and that is said.
+    for file in ["tracing_on", "events/block/block_rq_issue/enable"] {
+        let own = "/sys/kernel/tracing/instances/trueline-$PPID-*";
+        let off = format!("for i in {own}; do echo 0 > $i/{file}; done");
+        let cut = traced(scratch.path(), &["--json", &device.0, "--run", &off]);
+        assert_eq!(cut.code, Some(2), "{file}: {}", cut.stderr);
+        assert!(cut.stderr.contains("switched the trace off"), "{file}: {}", cut.stderr);
+    }
 }
 
 #[test]
@@ -339,7 +347,7 @@ fn the_report_fits_every_terminal() {
         let offset = 63 * 512 + nth * 8192;
         requests += &format!("{} W {offset} 4096\n{} R {offset} 512\n", nth * 1000, nth * 1000 + 1);
     }
-    requests += "50000 F 0 0\n60000 W 1099511627776 4096\n";
+    requests += "50000 F 0 0\n60000 W 134217728 4096\n";
     fs::write(scratch.path().join("requests"), requests).expect("a file");
     for width in [40, 60, 80, 100, 132] {
         let drives = ["--drive", "wd10ears,qlc-16k"];
@@ -394,6 +402,8 @@ fn drives_take_the_requests_as_they_were_and_on_the_grain() {
     // Without the disk, the layer that shifts them is not known.
     let alone = run("trace --replay requests --drive wd10ears --json").ended(0).json();
     assert_eq!(alone["drives"].as_array().map(Vec::len), Some(1));
+    let large = run("trace --replay requests --drive qlc-16k@4m disk");
+    assert!(large.refused().ends_with(": write qlc-16k@SIZE"), "{}", large.stderr);
     let refused = run("trace --replay requests --drive nothing disk");
     assert!(refused.refused().contains("no model 'nothing'"), "{}", refused.stderr);
 }

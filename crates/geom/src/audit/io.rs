@@ -50,7 +50,8 @@ impl IoKind {
         }
     }
 
-    fn index(self) -> usize {
+    /// Index of this kind in [`IoKind::ALL`].
+    pub fn index(self) -> usize {
         match self {
             IoKind::Read => 0,
             IoKind::Write => 1,

@@ -65,7 +65,7 @@ impl TracedDevice {
     }
 
     /// The device `own` of `devices`; sysfs is at `root`. `None` if it has no place on its disk.
-    fn among(devices: &[Device], own: usize, root: &Path) -> Option<TracedDevice> {
+    pub(super) fn among(devices: &[Device], own: usize, root: &Path) -> Option<TracedDevice> {
         let device = &devices[own];
         let (disk, start) = match &device.kind {
             DeviceKind::Partition { parent, start, .. } => {
@@ -107,7 +107,7 @@ impl TracedDevice {
     }
 
     /// The condition that the kernel puts on events; `0`, none, where it would be too long.
-    fn filter(&self) -> String {
+    pub(super) fn filter(&self) -> String {
         if self.numbers.len() > MOST_NUMBERS {
             return "0".into();
         }
@@ -118,7 +118,7 @@ impl TracedDevice {
     }
 
     /// True if an event concerns the device: a part of it, or its drive as a whole (a flush).
-    fn concerns(&self, event: &BlockEvent) -> bool {
+    pub(super) fn concerns(&self, event: &BlockEvent) -> bool {
         let is_in = || {
             event.offset < self.start.saturating_add(self.size)
                 && event.offset.saturating_add(event.length) > self.start

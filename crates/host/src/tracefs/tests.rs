@@ -4,7 +4,9 @@ use super::instance::is_abandoned;
 use super::layout::EventLayout;
 use super::page::PageLayout;
 use super::rwbs::{Operation, RequestFlags};
-use super::session::{count_of, lost};
+use super::session::{TracedDevice, count_of, lost};
+use crate::device::{Device, DeviceKind};
+use std::path::Path;
 
 /// The beginning of `events/block/block_rq_issue/format` of Linux 6.18.
 const ISSUE: &str = "name: block_rq_issue
@@ -205,6 +207,65 @@ fn an_empty_write_that_flushes_is_a_flush() {
     assert_eq!(decode(0, "FWS").operation, Operation::Flush);
     assert!(!decode(0, "FWS").preflush);
     assert_eq!(decode(8, "FWS").operation, Operation::Write);
+}
+
+/// A disk of 1 MiB, number 8:0, with partitions from 8:1 on, each of 1 KiB.
+fn devices(partitions: u32) -> Vec<Device> {
+    let disk = Device { name: "x".into(), major: 8, size: 1 << 20, ..Device::default() };
+    let partition = |minor: u32| Device {
+        name: format!("x{minor}"),
+        major: 8,
+        minor,
+        size: 1024,
+        kind: DeviceKind::Partition {
+            parent: "x".into(),
+            number: Some(minor),
+            start: Some(u64::from(minor) * 1024),
+            whole: 1 << 20,
+        },
+        ..Device::default()
+    };
+    std::iter::once(disk).chain((1..=partitions).map(partition)).collect()
+}
+
+#[test]
+fn a_device_without_queues_is_asked_for_by_all_its_numbers() {
+    // sysfs has no such disk, and so no queues of it.
+    let among = |count, own| TracedDevice::among(&devices(count), own, Path::new("/nowhere"));
+    let disk = among(2, 0).unwrap();
+    assert_eq!(disk.filter(), "dev == 8388608 || dev == 8388609 || dev == 8388610");
+    assert_eq!((disk.start(), among(2, 2).unwrap().start()), (0, 2048));
+    // The kernel takes a page of text.
+    assert_eq!(among(300, 0).unwrap().filter(), "0");
+    assert!(among(99, 0).unwrap().filter().len() < 4096);
+}
+
+#[test]
+fn requests_that_touch_a_partition_concern_it() {
+    let layout = EventLayout::parse(ISSUE).unwrap();
+    let event = |minor: u32, sector, sectors| {
+        let mut record = record(sector, sectors, "W");
+        record[8..12].copy_from_slice(&(8u32 << 20 | minor).to_ne_bytes());
+        BlockEvent::decode(5, EventKind::Issue, &layout, &record).unwrap()
+    };
+    let own = |own| TracedDevice::among(&devices(2), own, Path::new("/nowhere")).unwrap();
+    // x2 is sectors 4 and 5.
+    for (minor, sector, sectors, partition, disk) in [
+        (0, 4, 2, true, true),
+        (2, 5, 1, true, true),
+        (0, 3, 2, true, true),
+        (0, 5, 9, true, true),
+        (0, 2, 2, false, true),
+        (0, 6, 1, false, true),
+        // A flush, another disk, and a disk that has grown.
+        (0, 0, 0, true, true),
+        (17, 4, 2, false, false),
+        (0, 1 << 20, 8, false, true),
+    ] {
+        let event = event(minor, sector, sectors);
+        let found = (own(2).concerns(&event), own(0).concerns(&event));
+        assert_eq!(found, (partition, disk), "{minor} {sector} {sectors}");
+    }
 }
 
 #[test]

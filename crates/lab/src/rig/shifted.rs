@@ -1,8 +1,8 @@
 //! A rig whose requests are moved down, each part of it by a distance of its own: a layout as if
 //! its layers began on the grain.
 
-use super::{FinishedRequest, Op, Request, Rig};
-use trueline_geom::base::error::Errno;
+use super::filter::Filter;
+use super::{Op, Request, Rig};
 
 /// A rig with its parts moved down.
 pub struct Shifted<R> {
@@ -17,53 +17,27 @@ impl<R: Rig> Shifted<R> {
     pub fn new(rig: R, parts: Vec<(u64, u64)>) -> Shifted<R> {
         Shifted { rig, parts }
     }
-
-    /// The rig beneath, which requests reach moved.
-    pub fn rig(&self) -> &R {
-        &self.rig
-    }
 }
 
-impl<R: Rig> Rig for Shifted<R> {
-    fn length(&self) -> u64 {
-        self.rig.length()
+impl<R: Rig> Filter for Shifted<R> {
+    type Beneath = R;
+
+    fn beneath(&self) -> &R {
+        &self.rig
     }
 
-    fn sector(&self) -> u64 {
-        self.rig.sector()
+    fn beneath_mut(&mut self) -> &mut R {
+        &mut self.rig
     }
 
-    fn depth(&self) -> usize {
-        self.rig.depth()
-    }
-
-    fn now(&mut self) -> u64 {
-        self.rig.now()
-    }
-
-    fn push(&mut self, request: Request) -> Result<(), Errno> {
+    fn pass(&mut self, request: Request) -> Request {
         let nth = self.parts.partition_point(|&(start, _)| start <= request.offset);
         let down = nth.checked_sub(1).and_then(|nth| self.parts.get(nth)).map_or(0, |part| part.1);
-        let offset = match request.op {
-            Op::Flush => request.offset,
-            Op::Read | Op::Write => request.offset.saturating_sub(down),
-        };
-        self.rig.push(Request { offset, ..request })
-    }
-
-    fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
-        self.rig.wait(least, done)
-    }
-
-    fn think(&mut self, ns: u64) {
-        self.rig.think(ns);
-    }
-
-    fn rest(&mut self, ns: u64) {
-        self.rig.rest(ns);
-    }
-
-    fn is_virtual(&self) -> bool {
-        self.rig.is_virtual()
+        match request.op {
+            Op::Flush => request,
+            Op::Read | Op::Write => {
+                Request { offset: request.offset.saturating_sub(down), ..request }
+            }
+        }
     }
 }

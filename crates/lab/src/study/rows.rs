@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::error::Remedy::FewerRowsOrPoints;
 use crate::latency::curve;
 use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
+use crate::rig::filter::Filter;
 use crate::run::Run;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -272,7 +273,7 @@ impl Lab {
                 requests = rig.seen().iter().map(|&request| scene.place(request)).collect();
             }
             all.append(&run);
-            counters.extend(rig.rig().counters());
+            counters.extend(rig.beneath().counters());
             host_reads += reads;
         }
         let mut drives = Spent::sum(&counters, host_reads);

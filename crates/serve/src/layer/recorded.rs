@@ -26,6 +26,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::filter::{Action, Filter, Request};
 use trueline_geom::base::store::{Properties, Store};
 use trueline_host::clock;
+use trueline_host::tracefs::{Operation, Phase, SeenRequest};
 use trueline_lab::rig::Op;
 use trueline_lab::trace::{TracedRequest, own};
 
@@ -34,22 +35,6 @@ pub struct Recorder {
     start: u64,
     trace: Mutex<Trace>,
     failed: Box<Failed>,
-}
-
-/// Kind of a request that was seen elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeenKind {
-    /// Read of bytes from the medium.
-    Read,
-    /// Write of bytes to the medium.
-    Write {
-        /// True if it must be on the medium before it is done (force unit access).
-        fua: bool,
-    },
-    /// Flush of the drive's cache.
-    Flush,
-    /// A request that a trace only mentions, by its name.
-    Other(&'static str),
 }
 
 /// A callback for a trace that ends because it cannot be written.
@@ -125,20 +110,29 @@ impl Recorder {
         }
     }
 
-    /// Records a request that was seen elsewhere, at `clock_ns` of [`clock::now`]. Discards and
-    /// zeroes, which a trace has no lines for, become comments.
-    pub fn record(&self, kind: SeenKind, clock_ns: u64, offset: u64, length: u64) {
-        let at_ns = clock_ns.saturating_sub(self.start);
-        let (op, fua) = match kind {
-            SeenKind::Read => (Op::Read, false),
-            SeenKind::Write { fua } => (Op::Write, fua),
-            SeenKind::Flush => (Op::Flush, false),
-            SeenKind::Other(what) => {
-                let line = format!("{at_ns} {what} {offset} {length}");
-                return self.put(|trace, _| trace.comment(&line));
-            }
-        };
-        self.put(|trace, _| trace.request(&TracedRequest { at_ns, op, offset, length, fua }));
+    /// Records a request that the kernel has shown, at the time of its issue, behind the flush that
+    /// goes before it. Discards and zeroes, which a trace has no lines for, become comments.
+    pub fn record(&self, request: &SeenRequest) {
+        let SeenRequest { at_ns, ref phase, flags, offset, length } = *request;
+        let Some(offset) = offset.filter(|_| matches!(phase, Phase::Issued(_))) else { return };
+        let at_ns = at_ns.saturating_sub(self.start);
+        let entry = |op, fua| TracedRequest { at_ns, op, offset, length, fua };
+        let flush = TracedRequest { offset: 0, length: 0, ..entry(Op::Flush, false) };
+        if flags.preflush {
+            self.put(|trace, _| trace.request(&flush));
+        }
+        let mention =
+            |what| self.put(|trace, _| trace.comment(&format!("{at_ns} {what} {offset} {length}")));
+        match flags.operation {
+            Operation::Flush => self.put(|trace, _| trace.request(&flush)),
+            // An empty request is none of a trace.
+            _ if length == 0 => {}
+            Operation::Read => self.put(|trace, _| trace.request(&entry(Op::Read, false))),
+            Operation::Write => self.put(|trace, _| trace.request(&entry(Op::Write, flags.fua))),
+            Operation::Discard => mention("discard"),
+            Operation::WriteZeroes => mention("zero"),
+            Operation::Other => {}
+        }
     }
 
     /// Records the line that `line` makes of the current time. The clock is read under the lock, so

@@ -14,8 +14,8 @@ use std::time::Instant;
 use trueline_geom::graph::{Graph, Id};
 use trueline_host::clock::{self, TICK};
 use trueline_host::process::signal;
-use trueline_host::tracefs::{BlockTrace, Operation, Phase, SeenRequest, TracedDevice};
-use trueline_serve::layer::recorded::{Recorder, Recording, SeenKind};
+use trueline_host::tracefs::{BlockTrace, SeenRequest, TracedDevice};
+use trueline_serve::layer::recorded::Recording;
 
 /// Traces the device of `target`; the exit code is that of the command of `--run`.
 pub(super) fn observe(
@@ -37,7 +37,7 @@ pub(super) fn observe(
     let mut child = args.run.as_deref().map(|command| start(command, args.json)).transpose()?;
     let until = args.seconds.map(|seconds| Instant::now() + seconds);
     let see = |seen: &mut Observation, request: SeenRequest| {
-        recording.iter().for_each(|recording| record(&recording.recorder(), &request));
+        recording.iter().for_each(|recording| recording.recorder().record(&request));
         seen.see(request);
     };
     let (ended, gone) = loop {
@@ -126,25 +126,4 @@ fn recording(
     let recording = recording?;
     recording.begin()?;
     Ok(Some(recording))
-}
-
-/// Writes a request down at the time of its issue, after the flush that goes before it.
-fn record(recorder: &Recorder, request: &SeenRequest) {
-    let SeenRequest { at_ns, ref phase, flags, offset, length } = *request;
-    let Some(offset) = offset.filter(|_| matches!(phase, Phase::Issued(_))) else { return };
-    if flags.preflush {
-        recorder.record(SeenKind::Flush, at_ns, 0, 0);
-    }
-    let kind = match flags.operation {
-        Operation::Read => SeenKind::Read,
-        Operation::Write => SeenKind::Write { fua: flags.fua },
-        Operation::Flush => SeenKind::Flush,
-        Operation::Discard => SeenKind::Other("discard"),
-        Operation::WriteZeroes => SeenKind::Other("zero"),
-        Operation::Other => return,
-    };
-    // An empty request is none of a trace.
-    if length > 0 || kind == SeenKind::Flush {
-        recorder.record(kind, at_ns, offset, length);
-    }
 }

@@ -28,7 +28,7 @@ pub(crate) struct ProcessCounts {
 impl ProcessCounts {
     /// Requests of all kinds with a verdict.
     pub(super) fn of_verdict(&self, verdict: Placement) -> u64 {
-        self.requests.iter().map(|counts| counts[place(verdict)]).sum()
+        self.requests.iter().map(|counts| counts[verdict.index()]).sum()
     }
 
     /// Requests of all kinds.
@@ -101,8 +101,7 @@ impl Observation {
             (Phase::Completed(ns), Some(kind @ (IoKind::Read | IoKind::Write))) => {
                 let judged = offset.and_then(|offset| self.layers.judge(kind, offset, length));
                 if let Some(judged) = judged {
-                    let of_kind = usize::from(kind == IoKind::Write);
-                    self.latencies[of_kind][place(judged.fit)].add(ns);
+                    self.latencies[kind.index()][judged.fit.index()].add(ns);
                 }
             }
             _ => {}
@@ -137,15 +136,10 @@ impl Observation {
 
 impl ProcessCounts {
     fn add(&mut self, kind: IoKind, verdict: Placement, length: u64) {
-        let nth = IoKind::ALL.iter().position(|&of| of == kind).unwrap_or(0);
-        self.requests[nth][place(verdict)] += 1;
-        self.bytes[nth] = self.bytes[nth].saturating_add(length);
+        self.requests[kind.index()][verdict.index()] += 1;
+        let bytes = &mut self.bytes[kind.index()];
+        *bytes = bytes.saturating_add(length);
     }
-}
-
-/// The index of a verdict in [`Placement::ALL`].
-fn place(verdict: Placement) -> usize {
-    Placement::ALL.iter().position(|&of| of == verdict).unwrap_or(0)
 }
 
 /// The kind of an operation; `None` of one that is not judged.

@@ -8,8 +8,10 @@ use serde::Serialize;
 use std::path::Path;
 use trueline_geom::base::topology::Grain;
 use trueline_host::process::signal;
+use trueline_lab::error::{Error, Remedy};
 use trueline_lab::result::Spent;
 use trueline_lab::rig::Rig;
+use trueline_lab::rig::filter::Filter;
 use trueline_lab::rig::shifted::Shifted;
 use trueline_lab::rig::simulated::Simulated;
 use trueline_lab::workload::{Needs, Parameters, replay};
@@ -72,9 +74,7 @@ fn run(
     file: &Path,
     parts: Vec<(u64, u64)>,
 ) -> Result<DriveRun, Failure> {
-    // One that ends past the drive is folded into it.
-    let parameters =
-        Parameters { file: Some(file.to_owned()), wrap: true, ..Parameters::default() };
+    let parameters = Parameters { file: Some(file.to_owned()), ..Parameters::default() };
     let Needs::Blocks(make) = replay::KIND.needs else {
         return Err(Reason("trace --drive: replay is no workload of blocks".into()).into());
     };
@@ -94,7 +94,15 @@ fn run(
     );
     let mut rig = Shifted::new(rig, parts);
     let began = rig.now();
-    let done = workload.run(&mut rig, SEED, &mut |_| !signal::happened()).map_err(Reason::from)?;
+    let failed = |error: Error| match error.remedy {
+        // Folded into the drive, requests would not be in their layers any more.
+        Some(Remedy::Wrap) => {
+            let name = model.split_once('@').map_or(model, |(name, _)| name);
+            Reason(format!("trace --drive {model}: {}: write {name}@SIZE", error.message))
+        }
+        _ => Reason::from(error),
+    };
+    let done = workload.run(&mut rig, SEED, &mut |_| !signal::happened()).map_err(failed)?;
     if signal::happened() {
         return Err(Reason(format!("trace --drive {model}: interrupted")).into());
     }
@@ -105,6 +113,6 @@ fn run(
         duration_ns,
         requests: done.ops,
         bytes: done.bytes,
-        spent: Spent::sum(&rig.rig().counters(), 0),
+        spent: Spent::sum(&rig.beneath().counters(), 0),
     })
 }
