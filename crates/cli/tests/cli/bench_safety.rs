@@ -1,5 +1,6 @@
 //! Targets that `bench` does not write over, and the options that make it.
 
+use crate::loops::sh;
 use crate::skip::skip;
 use crate::{program, run, scratch, wait_while_runs, zeroes};
 use std::fs;
@@ -9,18 +10,6 @@ use std::process::{Command, Stdio};
 
 const WRITE: &str =
     "bench random-write --buffered --bs 512 --offset 0 --runs 2 --warmup 0 --count 5";
-
-fn sh(directory: &Path, command: &str) -> Option<String> {
-    let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
-    let ran = Command::new("sh")
-        .args(["-c", &command])
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().into())
-}
 
 /// A refusal that says `why`, after which the file is as it was.
 #[track_caller]

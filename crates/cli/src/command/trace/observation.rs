@@ -152,3 +152,57 @@ fn kind(operation: Operation) -> Option<IoKind> {
         Operation::Flush | Operation::Other => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::open::open;
+    use crate::target::{DiskOverrides, Target};
+    use trueline_host::tracefs::RequestFlags;
+
+    /// An observation of a disk of 1 MiB.
+    fn observation() -> Observation {
+        let overrides = DiskOverrides::new(&Default::default()).ok().unwrap();
+        let graph = open(&Target::parse("md:1m"), &overrides).ok().unwrap();
+        Observation::new(&graph, 0)
+    }
+
+    fn issued(pid: u32, rwbs: &str, offset: Option<u64>, length: u64) -> SeenRequest {
+        let phase = Phase::Issued(Process { pid, name: "one".into() });
+        let flags = RequestFlags::parse(rwbs).unwrap();
+        SeenRequest { at_ns: 0, phase, flags, offset, length }
+    }
+
+    #[test]
+    fn every_request_is_in_one_number() {
+        let mut seen = observation();
+        for (rwbs, offset, length) in [
+            ("W", Some(0), 512),
+            // A flush and a write, and a flush alone.
+            ("FWFS", Some(512), 512),
+            ("FF", Some(0), 0),
+            // A drive's own commands, with and without a length.
+            ("N", Some(0), 0),
+            ("ZR", Some(0), 512),
+            // In front of what is traced, and behind its end.
+            ("R", None, 512),
+            ("R", Some(1 << 20), 512),
+        ] {
+            seen.see(issued(7, rwbs, offset, length));
+        }
+        let process = Process { pid: 7, name: "one".into() };
+        assert_eq!((seen.flushes, seen.other, seen.outside), (2, 2, 2));
+        assert_eq!(seen.processes[&process].sum(), 2);
+        assert_eq!(seen.layers()[0].tally.requested(IoKind::Write), 1024);
+    }
+
+    #[test]
+    fn processes_beyond_the_limit_are_counted_together() {
+        let mut seen = observation();
+        for pid in 0..5000 {
+            seen.see(issued(pid, "R", Some(0), 512));
+        }
+        seen.see(issued(0, "R", Some(0), 512));
+        assert_eq!((seen.processes.len(), seen.others.sum()), (MOST_PROCESSES, 5000 - 4096));
+    }
+}
