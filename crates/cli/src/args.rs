@@ -2,8 +2,8 @@
 
 use crate::args::on_demand::OnDemand;
 use crate::command::{
-    bench, check, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan, serve,
-    set, show, trace,
+    bench, check, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan, probe,
+    serve, set, show, trace,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Serve a disk, a partition or a set as a block device
     #[command(after_help = serve::args::EXAMPLES)]
     Serve(OnDemand<serve::args::Serve>),
+    /// Find the units of a drive by measurement: size, where they begin, and how sure that is
+    #[command(after_help = probe::args::EXAMPLES)]
+    Probe(OnDemand<probe::args::Probe>),
     /// Count the requests that a device of this host gets: which miss the grain, and whose they are
     #[command(after_help = trace::args::EXAMPLES)]
     Trace(OnDemand<trace::args::Trace>),

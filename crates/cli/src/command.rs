@@ -16,6 +16,7 @@ pub(crate) mod mkfs;
 pub(crate) mod moving;
 pub(crate) mod part;
 pub(crate) mod plan;
+pub(crate) mod probe;
 pub(crate) mod serve;
 pub(crate) mod set;
 pub(crate) mod show;

@@ -11,6 +11,7 @@ mod failure;
 mod in_order;
 mod input_text;
 mod key_file;
+mod media;
 mod move_journal;
 mod names;
 mod page_file;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(&args),
         Command::Lab(args) => command::lab::run(&args),
         Command::Serve(args) => command::serve::run(&args),
+        Command::Probe(args) => command::probe::run(&args),
         Command::Trace(args) => command::trace::run(&args),
         Command::Help { words } => command::help::run(&words),
         Command::Complete { words } => command::complete::run(&words),

@@ -3,7 +3,7 @@
 
 pub mod buffers;
 mod discard;
-mod extents;
+pub mod extents;
 pub mod file;
 pub mod locks;
 pub mod look;

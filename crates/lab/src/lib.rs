@@ -45,6 +45,7 @@ pub mod error;
 pub mod files;
 pub mod latency;
 pub mod os;
+pub mod probe;
 pub mod result;
 pub mod rig;
 pub mod run;

@@ -14,7 +14,7 @@ mod roff;
 mod synopsis;
 
 /// The manual of each command.
-const MANUAL: [(&str, &str); 14] = [
+const MANUAL: [(&str, &str); 15] = [
     ("bench", include_str!("../../../../docs/manual/bench.md")),
     ("check", include_str!("../../../../docs/manual/check.md")),
     ("convert", include_str!("../../../../docs/manual/convert.md")),
@@ -25,6 +25,7 @@ const MANUAL: [(&str, &str); 14] = [
     ("part", include_str!("../../../../docs/manual/part.md")),
     ("part-apply", include_str!("../../../../docs/manual/apply.md")),
     ("plan", include_str!("../../../../docs/manual/plan.md")),
+    ("probe", include_str!("../../../../docs/manual/probe.md")),
     ("serve", include_str!("../../../../docs/manual/serve.md")),
     ("show", include_str!("../../../../docs/manual/show.md")),
     ("stripe", include_str!("../../../../docs/manual/sets.md")),

@@ -56,6 +56,7 @@ mod objects_bounded;
 mod part;
 mod parts;
 mod plan;
+mod probing;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;

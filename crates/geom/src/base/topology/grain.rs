@@ -82,6 +82,11 @@ impl Grain {
         }
     }
 
+    /// True if `length` bytes at `start` touch more units than as many bytes must.
+    pub fn cuts(self, start: u64, length: u64) -> bool {
+        self.touched(start, length) > length.div_ceil(self.size)
+    }
+
     /// Addresses in both grains (Chinese remainder); `None` if there are none, or no two within
     /// 2^64 of each other.
     pub fn intersect(self, other: Grain) -> Option<Grain> {

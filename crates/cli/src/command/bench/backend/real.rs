@@ -3,38 +3,21 @@
 use super::{Job, RunOutput};
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
-use crate::failure::{Failure, Reason, without_direct};
-use crate::target::{DiskOverrides, Source, Target};
-use crate::words::size;
-use crate::write_target::{WriteTarget, contents, shared};
-use std::path::{Path, PathBuf};
-use trueline_geom::base::store::{Content, Store};
-use trueline_geom::base::topology::{lcm, round_down};
+use crate::failure::Failure;
+use crate::media::{Media, MediaUse};
+use crate::target::{DiskOverrides, Target};
+use trueline_geom::base::store::Store;
 use trueline_geom::graph::Provider;
 use trueline_host::device::stat;
-use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, OpenFile};
+use trueline_host::engine::open_file::Cache;
 use trueline_lab::error::Error;
-use trueline_lab::rig;
-
-/// The advice where a file system has no direct I/O.
-const BUFFERED: &str = "say --buffered, which measures the page cache as well";
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
-    target: WriteTarget,
-    paths: Vec<PathBuf>,
-    /// Files and devices in the order of the graph's stores; open for writing they are exclusive.
-    media: Vec<Medium>,
-    cache: Cache,
+    media: Media,
     /// True if the page cache keeps its contents between runs.
     cached: bool,
-    engine: Choice,
-    /// Unit in bytes that requests must be multiples of.
-    grain: u64,
-    /// A warning about holes in its files, in words.
-    holes: Option<String>,
 }
 
 impl Real {
@@ -45,64 +28,27 @@ impl Real {
         args: &Bench,
         writes: bool,
     ) -> Result<Real, Failure> {
-        let target = WriteTarget::open_with(typed, overrides, Access::Read)?;
-        if target.graph.stores().len() > typed.sources().len() {
-            let message = format!(
-                "bench {} on {typed}: it opens the files that are named alone: name those behind it too, with commas",
-                args.workload
-            );
-            return Err(Failure::Message(message));
-        }
-        let route = target.graph.providers[target.id].route();
-        if let Some(why) = route.read_only_in_part().filter(|_| writes) {
-            return Err(Failure::Message(format!("bench {} on {typed}: {why}", args.workload)));
-        }
-        if writes {
-            target.require_settled(&format!("bench {} on", args.workload))?;
-        }
-        let lost = || contents(&target).or_else(|| shared(&target)).or_else(|| written(&target));
-        if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
-            let message = format!(
-                "bench {} on {typed}: {found}: say --destructive to lose it: nothing was written",
-                args.workload
-            );
-            return Err(Failure::Message(message));
-        }
-        let access = match (writes, args.allow_busy) {
-            (false, _) => Access::Read,
-            (true, false) => Access::Write,
-            (true, true) => Access::WriteInUse,
+        let asked = MediaUse {
+            attempt: &format!("bench {}", args.workload),
+            writes,
+            destructive: args.destructive,
+            allow_busy: args.allow_busy,
+            cache: if args.buffered { Cache::Through } else { Cache::Around },
+            engine: args.engine.map_or(Choice::Best, Choice::from),
         };
-        let paths: Vec<PathBuf> =
-            typed.sources().iter().map(Source::typed).map(PathBuf::from).collect();
-        let media: Result<Vec<Medium>, _> = paths
-            .iter()
-            .map(|path| file::open_for(path, access).map(|opened| opened.store))
-            .collect();
-        let cache = if args.buffered { Cache::Through } else { Cache::Around };
-        let engine = args.engine.map_or(Choice::Best, Choice::from);
-        let media = media.map_err(Reason::from)?;
-        // A file or device that cannot be opened this way fails when it is run.
-        let files = media
-            .iter()
-            .zip(&paths)
-            .filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
-        let sector = target.graph.providers[target.id].topology.sector;
-        let grain = files.map(|file| file.grain()).try_fold(sector, lcm).unwrap_or(sector);
-        let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
-        Ok(Real { target, paths, media, cache, cached: args.cached, engine, grain, holes })
+        Ok(Real { media: Media::open(typed, overrides, asked)?, cached: args.cached })
     }
 
     pub(super) fn provider(&self) -> &Provider {
-        &self.target.graph.providers[self.target.id]
+        self.media.provider()
     }
 
     pub(super) fn grain(&self) -> u64 {
-        self.grain
+        self.media.grain()
     }
 
     pub(super) fn holes(&self) -> Option<&str> {
-        self.holes.as_deref()
+        self.media.holes()
     }
 
     /// Runs a job once. The page cache is emptied before, unless it is to be kept.
@@ -110,20 +56,10 @@ impl Real {
         let Task::Blocks(workload) = job.task else {
             return Err(Error::new("it needs a file system".into()));
         };
-        let files = self
-            .media
-            .iter()
-            .zip(&self.paths)
-            .map(|(medium, path)| OpenFile::new(medium, self.cache, path));
-        let files = files
-            .collect::<Result<Vec<OpenFile>, _>>()
-            .map_err(|e| Error::new(without_direct(e, BUFFERED).0))?;
-        let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
-        let shape = rig::real::RigSetup { depth, largest: workload.largest(), engine: self.engine };
-        let sector = self.provider().topology.sector;
+        let media = &self.media;
         let route = self.provider().route().cold(super::TABLE_PAGES);
-        let mut rig = rig::real::Real::new(route, sector, files, shape)?;
-        for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {
+        let mut rig = media.rig(route, workload.depth(), workload.largest())?;
+        for medium in media.media.iter().filter(|_| media.cache == Cache::Through && !self.cached) {
             medium.start_writeback(0, 0);
         }
         let engine = Some(rig.engine());
@@ -137,66 +73,9 @@ impl Real {
     /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the
     /// requests themselves.
     fn reads(&self) -> Option<u64> {
-        if self.cache == Cache::Around {
+        if self.media.cache == Cache::Around {
             return None;
         }
-        self.paths.iter().map(|path| stat::done(path).map(|done| done.reads)).sum()
+        self.media.paths.iter().map(|path| stat::done(path).map(|done| done.reads)).sum()
     }
-}
-
-/// Most extents of a file that are asked for; of a file in more pieces the first ones count.
-const RUNS: usize = 1 << 16;
-
-/// The warning about a file with unwritten bytes: a read of them asks no medium, and a first write
-/// must find or convert its room.
-fn holes(path: &Path, medium: &Medium) -> Option<String> {
-    let length = medium.length();
-    let missing = medium.never_written().or_else(|| sought(medium))?;
-    (missing > 0).then(|| {
-        let (missing, of, name) = (size::human(missing), size::human(length), path.display());
-        format!(
-            "{name}: {missing} of its {of} are holes or were never written: no medium is read \
-            there, and a first write takes longer: fill it first"
-        )
-    })
-}
-
-/// Bytes in holes, as lseek(2) finds them. A preallocated extent is a hole until the page cache
-/// holds some of it.
-fn sought(medium: &Medium) -> Option<u64> {
-    let (mut at, mut missing) = (0, 0);
-    for _ in 0..RUNS {
-        let Some(left) = medium.length().checked_sub(at).filter(|&left| left > 0) else { break };
-        let run = medium.extent(at, left).ok().filter(|run| run.length > 0)?;
-        missing += if run.content == Content::Hole { run.length } else { 0 };
-        at += run.length;
-    }
-    Some(missing)
-}
-
-/// Places that are inspected, and bytes of each.
-const PLACES: u64 = 256;
-const PLACE: u64 = 4096;
-
-/// Unrecognised contents may be of value: the first byte that is not zero, at the ends of the
-/// provider and at places between, in words.
-fn written(target: &WriteTarget) -> Option<String> {
-    let length = target.graph.providers[target.id].topology.length;
-    let last = round_down(length.saturating_sub(PLACE), PLACE);
-    let places = (0..=PLACES).map(|n| {
-        round_down(
-            u64::try_from(u128::from(last) * u128::from(n) / u128::from(PLACES)).unwrap_or(last),
-            PLACE,
-        )
-    });
-    for at in places {
-        let Ok(size) = usize::try_from(PLACE.min(length.saturating_sub(at))) else { continue };
-        let mut bytes = vec![0; size];
-        if target.graph.read_at(target.id, &mut bytes, at).is_err()
-            || bytes.iter().any(|&byte| byte != 0)
-        {
-            return Some(format!("there is something at byte {at} that is not zero"));
-        }
-    }
-    None
 }

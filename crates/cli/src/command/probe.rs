@@ -1,0 +1,60 @@
+//! `probe`: the units of a drive, found by the time that requests take.
+
+use crate::command::probe::args::Probe;
+use crate::command::probe::document::Probed;
+use crate::command::probe::ground::{DEPTH, Ground};
+use crate::failure::{Failure, Reason};
+use crate::progress::style;
+use crate::style::Style;
+use crate::words::size;
+use indicatif::ProgressBar;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use trueline_host::process::signal;
+use trueline_lab::probe::{ProbeProgress, ProbeSetup, probe};
+
+pub(crate) mod args;
+pub(crate) mod document;
+mod ground;
+mod text;
+
+pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
+    signal::remember_first();
+    let mut ground = Ground::open(args)?;
+    let budget_ns = u64::from(args.seconds).saturating_mul(1_000_000_000);
+    let bar =
+        ProgressBar::new(budget_ns / 1_000_000).with_style(style("{bar:20} {left}  {wide_msg}"));
+    let mut watch = |at: ProbeProgress| {
+        bar.set_position(at.spent_ns / 1_000_000);
+        let largest = size::human(at.largest);
+        bar.set_message(format!("units up to {largest}, {} requests", at.requests));
+        !signal::happened()
+    };
+    let (op, origin) = (ground.op, ground.origin);
+    let setup = ProbeSetup { op, budget_ns, seed: args.seed, depth: DEPTH };
+    let report = probe(ground.rig(), setup, &mut watch);
+    bar.finish_and_clear();
+    let report =
+        report.map_err(|error| Reason::from(error).behind(format_args!("probe {}", args.target)));
+    let document = report.map(|report| {
+        Probed::new(
+            args.target.to_string(),
+            ground.is_virtual,
+            (op, origin),
+            ground.claimed,
+            ground.note.clone(),
+            (&report, budget_ns),
+        )
+    });
+    ground.close()?;
+    let document = document?;
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+    } else {
+        text::write(&document, Style::of_stdout(), &mut stdout)?;
+    }
+    stdout.flush()?;
+    Ok(if document.interrupted { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,132 @@
+//! The result of a probe as a document.
+
+use super::ground::Origin;
+use serde::Serialize;
+use trueline_geom::base::topology::{Topology, Why};
+use trueline_lab::probe::{MeasuredUnit, ProbeReport, ProbeVerdict};
+use trueline_lab::rig::Op;
+
+/// The document of `--json`, and what the text is written from.
+#[derive(Debug, Serialize)]
+pub(crate) struct Probed {
+    pub(crate) format: &'static str,
+    pub(crate) target: String,
+    /// `real` or `virtual`.
+    pub(crate) time: &'static str,
+    /// `read` or `write`.
+    pub(crate) mode: &'static str,
+    /// What phases count from.
+    pub(crate) origin: Origin,
+    /// `found`, `nothing`, `alike` or `unsure`.
+    pub(crate) verdict: &'static str,
+    pub(crate) units: Vec<UnitDocument>,
+    /// What a unit of up to `searched` bytes can cost at most, where none was found.
+    pub(crate) most_ratio: Option<f64>,
+    /// The largest unit in bytes that the verdict is about.
+    pub(crate) searched: u64,
+    pub(crate) claimed: Claimed,
+    /// Median latencies of 4 KiB.
+    pub(crate) latency_ns: Latencies,
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) note: Option<String>,
+    /// True if it was interrupted.
+    pub(crate) interrupted: bool,
+    /// True if its time is over.
+    #[serde(skip)]
+    pub(crate) is_spent: bool,
+}
+
+/// A unit that was found. Sizes in bytes.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnitDocument {
+    pub(crate) size: u64,
+    pub(crate) phase: u64,
+    pub(crate) why: &'static str,
+    pub(crate) confidence: f64,
+    /// The time of a request that cuts a unit, relative to one that does not.
+    pub(crate) ratio: f64,
+    /// The length of the requests that showed it.
+    pub(crate) length: u64,
+    /// Bytes by which the phase may be off.
+    pub(crate) within: u64,
+}
+
+/// What the target says of itself, in bytes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Claimed {
+    pub(crate) logical: u64,
+    pub(crate) physical: Option<u64>,
+    pub(crate) phase: Option<u64>,
+}
+
+impl Claimed {
+    /// What a provider's topology says; the boundary is the physical one.
+    pub(super) fn of(topology: &Topology) -> Claimed {
+        let physical = topology.counting().find(|fact| fact.why == Why::Physical);
+        Claimed {
+            logical: topology.sector,
+            physical: physical.map(|fact| fact.grain.size()),
+            phase: physical.map(|fact| fact.grain.phase()),
+        }
+    }
+}
+
+/// Median times of single requests.
+#[derive(Debug, Serialize)]
+pub(crate) struct Latencies {
+    pub(crate) durable: u64,
+    pub(crate) plain: u64,
+}
+
+impl Probed {
+    pub(super) fn new(
+        target: String,
+        is_virtual: bool,
+        (op, origin): (Op, Origin),
+        claimed: Claimed,
+        note: Option<String>,
+        (report, budget_ns): (&ProbeReport, u64),
+    ) -> Probed {
+        let (verdict, most_ratio) = match report.verdict {
+            ProbeVerdict::Found => ("found", None),
+            ProbeVerdict::Nothing { ratio, .. } => ("nothing", Some(ratio)),
+            ProbeVerdict::Alike => ("alike", None),
+            ProbeVerdict::Unsure => ("unsure", None),
+        };
+        Probed {
+            format: "trueline/probe/1",
+            target,
+            time: if is_virtual { "virtual" } else { "real" },
+            mode: if op == Op::Read { "read" } else { "write" },
+            origin,
+            verdict,
+            units: report.units.iter().map(UnitDocument::of).collect(),
+            most_ratio,
+            searched: trueline_lab::probe::FINE,
+            claimed,
+            latency_ns: Latencies { durable: report.single_ns[0], plain: report.single_ns[1] },
+            requests: report.requests,
+            bytes: report.bytes,
+            duration_ns: report.spent_ns,
+            note,
+            interrupted: report.interrupted,
+            is_spent: report.spent_ns >= budget_ns,
+        }
+    }
+}
+
+impl UnitDocument {
+    fn of(unit: &MeasuredUnit) -> UnitDocument {
+        UnitDocument {
+            size: unit.grain.size(),
+            phase: unit.grain.phase(),
+            why: unit.why.name(),
+            confidence: unit.confidence,
+            ratio: unit.ratio,
+            length: unit.length,
+            within: unit.blur,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `probe`: what it says of simulated drives, and what it leaves of files and directories.
+//!
+//! How often it is right is tested on drives drawn at random, in `crates/lab/tests/blind`.
+
+use crate::terminal::show;
+use crate::{Ran, program, scratch, zeroes};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+fn probed(directory: &Path, arguments: &str) -> Ran {
+    let arguments = format!("probe {arguments}");
+    Ran::of(&program(directory).args(arguments.split(' ')).output().expect("it runs"))
+}
+
+#[test]
+fn a_simulated_drive_is_seen_through_whatever_it_claims() {
+    let scratch = scratch();
+    let ran = probed(scratch.path(), "--json drive:wd10ears");
+    ran.ended(0);
+    let found = ran.json();
+    assert_eq!(found["format"], "trueline/probe/1");
+    assert_eq!((&found["verdict"], &found["time"]), (&"found".into(), &"virtual".into()));
+    let units = found["units"].as_array().expect("units");
+    assert_eq!(units.len(), 1, "{units:?}");
+    assert_eq!((&units[0]["size"], &units[0]["phase"]), (&4096.into(), &0.into()));
+    assert_eq!(units[0]["why"], "physical");
+    assert!(units[0]["confidence"].as_f64().expect("a share") > 0.998);
+    assert_eq!(found["claimed"]["physical"], 512);
+    // The jumper of 2010 shifts all addresses by a sector.
+    let ran = probed(scratch.path(), "--json --set jumper=true drive:wd10ears");
+    assert_eq!(ran.json()["units"][0]["phase"], 3584);
+    // Partitions count from their own start.
+    zeroes(scratch.path(), "disk", 4096 * MIB);
+    for edit in ["part create -s mbr disk", "part add -t linux-data -b 63 disk"] {
+        let ran = program(scratch.path()).args(edit.split(' ')).output().expect("it runs");
+        assert!(ran.status.success(), "{edit}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    let ran = probed(scratch.path(), "--json drive:wd10ears=disk#s1");
+    assert_eq!(ran.json()["units"][0]["phase"], 512);
+}
+
+#[test]
+fn a_drive_without_larger_units_is_told_from_one_that_cannot_be_seen() {
+    let scratch = scratch();
+    let found = probed(scratch.path(), "--json drive:512n").ended(0).json();
+    assert_eq!(found["verdict"], "nothing");
+    assert_eq!(found["units"], Value::Array(Vec::new()));
+    assert!(found["most_ratio"].as_f64().expect("a ratio") < 1.6, "{found}");
+    let found = probed(scratch.path(), "--json --seconds 5 drive:md").ended(0).json();
+    assert_ne!(found["verdict"], "nothing", "memory has no medium");
+    assert_eq!(found["units"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_drive_that_answers_from_its_buffer_is_seen_by_streams() {
+    let scratch = scratch();
+    let found = probed(scratch.path(), "--json drive:qlc-64k").ended(0).json();
+    assert_eq!(
+        (&found["units"][0]["size"], &found["units"][0]["phase"]),
+        (&65536.into(), &0.into())
+    );
+    let durable = found["latency_ns"]["durable"].as_u64().expect("a time");
+    assert!(durable < 100_000, "its buffer is protected");
+}
+
+#[test]
+fn reads_change_nothing_and_say_what_they_cannot_see() {
+    let scratch = scratch();
+    let bytes: Vec<u8> = (0..32 * MIB).map(|at| u8::try_from(at % 251).expect("small")).collect();
+    fs::write(scratch.path().join("disk"), &bytes).expect("a file");
+    let ran = probed(scratch.path(), "--seconds 2 disk");
+    ran.ended(0);
+    assert!(ran.stdout.contains(" reads ("), "{}", ran.stdout);
+    assert!(fs::read(scratch.path().join("disk")).expect("a file") == bytes, "it was changed");
+    let ran = probed(scratch.path(), "--seconds 2 --json disk");
+    let found = ran.json();
+    assert_eq!((&found["mode"], &found["origin"]), (&"read".into(), &"target".into()));
+}
+
+#[test]
+fn a_scratch_file_is_gone_afterwards_also_when_it_is_interrupted() {
+    let scratch = scratch();
+    let directory = scratch.path().join("there");
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(directory.join("mine"), "kept").expect("a file");
+    let left = || {
+        let names = fs::read_dir(&directory).expect("a directory");
+        names.map(|entry| entry.expect("an entry").file_name()).collect::<Vec<_>>()
+    };
+    let found = probed(scratch.path(), "--seconds 2 --size 32m --json there").ended(0).json();
+    assert_eq!(found["mode"], "write");
+    assert!(["device", "file"].map(Value::from).contains(&found["origin"]), "{found}");
+    assert_eq!(left(), ["mine"]);
+    let mut child = program(scratch.path())
+        .args("probe --seconds 600 --size 32m there".split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let since = Instant::now();
+    while left().len() == 1 && since.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(left().len(), 2, "there is a scratch directory");
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill can be run");
+    assert!(killed.success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(2));
+    assert_eq!(left(), ["mine"]);
+}
+
+#[test]
+fn what_has_no_medium_or_no_room_is_refused() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "small", 64 << 10);
+    for (arguments, said) in [
+        ("md:64m", "there is no medium to measure"),
+        ("zero:1g", "there is no medium to measure"),
+        ("small", "it has 65536 bytes: a probe needs 524288"),
+        ("--size 1m .", "a scratch file of 1 MiB is too small: it needs 16 MiB"),
+        ("--size 64m small", "--size is for a scratch file in a directory"),
+        ("missing", "missing"),
+        ("drive:md,drive:md", "several disks: name the provider after a #"),
+    ] {
+        let ran = probed(scratch.path(), arguments);
+        assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn its_report_fits_any_terminal() {
+    let scratch = scratch();
+    for width in [40, 60, 80, 100, 132] {
+        let shown = show(scratch.path(), width, &["probe", "drive:wd10ears"]);
+        assert_eq!(shown.code, Some(0), "{}", shown.text());
+        assert!(shown.wider(width).is_empty(), "{width}: {}", shown.text());
+        assert!(shown.text().contains("physical"), "{width}: {}", shown.text());
+    }
+}

@@ -1,0 +1,245 @@
+//! The instrument: one request, or a stream of them, at a place, and the time that it took.
+
+use crate::error::Error;
+use crate::rig::{FinishedRequest, Op, Request, Rig};
+use crate::streams::{self, Ask, Limit};
+use trueline_sim::random::Random;
+
+/// The pace of requests whose time is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// One request at a time, durable before the next: its latency.
+    Single,
+    /// A stream of as many requests at a time: the time between two, once the drive's buffer is
+    /// full.
+    Stream {
+        /// The requests in flight.
+        depth: usize,
+        /// The requests of one measurement. The first half fills the buffer.
+        count: u64,
+    },
+}
+
+/// The way in which requests are spread over the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// Any place at random.
+    Far,
+    /// The next place behind the last one, for drives that collect writes to a few large units.
+    Near,
+}
+
+/// The progress of a probe, for a display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeProgress {
+    /// The time in ns since the probe began.
+    pub spent_ns: u64,
+    /// The requests so far.
+    pub requests: u64,
+    /// The largest unit in bytes that is looked for now.
+    pub largest: u64,
+}
+
+/// A measuring rig: it knows where to ask, how, and until when.
+pub(super) struct Instrument<'a> {
+    rig: &'a mut dyn Rig,
+    watch: &'a mut dyn FnMut(ProbeProgress) -> bool,
+    pub(super) random: Random,
+    pub(super) op: Op,
+    pub(super) pace: Pace,
+    pub(super) spread: Spread,
+    /// The largest unit that is looked for, for the display.
+    pub(super) largest: u64,
+    began: u64,
+    /// The time in ns, since `began`, at which nothing more is asked.
+    pub(super) until: u64,
+    slot: u64,
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    pub(super) interrupted: bool,
+    done: Vec<FinishedRequest>,
+}
+
+/// The bytes of a target that requests are spread over: far enough apart for caches, near enough
+/// for an arm.
+const WINDOW: u64 = 8 << 30;
+
+/// The requests of a stream between two looks at the clock.
+const LOOK: u64 = 1024;
+
+impl<'a> Instrument<'a> {
+    /// An instrument on `rig`. `watch` is told of the progress, and ends the probe with false.
+    pub(super) fn new(
+        rig: &'a mut dyn Rig,
+        op: Op,
+        seed: u64,
+        watch: &'a mut dyn FnMut(ProbeProgress) -> bool,
+    ) -> Instrument<'a> {
+        let began = rig.now();
+        Instrument {
+            rig,
+            watch,
+            random: Random::new(seed),
+            op,
+            pace: Pace::Single,
+            spread: Spread::Far,
+            largest: 0,
+            began,
+            until: u64::MAX,
+            slot: 0,
+            requests: 0,
+            bytes: 0,
+            interrupted: false,
+            done: Vec::new(),
+        }
+    }
+
+    /// The length of the target in bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.rig.length()
+    }
+
+    /// The smallest unit of a request in bytes.
+    pub(super) fn sector(&self) -> u64 {
+        self.rig.sector().max(1)
+    }
+
+    /// The most requests in flight.
+    pub(super) fn depth(&self) -> usize {
+        self.rig.depth()
+    }
+
+    /// The time in ns since the probe began.
+    pub(super) fn spent(&mut self) -> u64 {
+        self.rig.now().saturating_sub(self.began)
+    }
+
+    /// True if time is over, or the display has ended the probe.
+    pub(super) fn is_over(&mut self) -> bool {
+        let spent_ns = self.spent();
+        let (requests, largest) = (self.requests, self.largest);
+        self.interrupted |= !(self.watch)(ProbeProgress { spent_ns, requests, largest });
+        self.interrupted || spent_ns >= self.until
+    }
+
+    /// Asks nothing for `ns` nanoseconds.
+    pub(super) fn rest(&mut self, ns: u64) {
+        self.rig.rest(ns);
+    }
+
+    /// A multiple of `pitch` at which a request of up to `pitch` bytes past a position below
+    /// `pitch` lies inside of the target; `None` if it has no room.
+    fn base(&mut self, pitch: u64) -> Option<u64> {
+        let room = self.rig.length().checked_div(pitch)?.checked_sub(1)?.min(WINDOW / pitch.max(1));
+        let slots = room.max(1);
+        if self.rig.length() < pitch.checked_mul(2)? {
+            return None;
+        }
+        self.slot = match self.spread {
+            Spread::Far => self.random.below(slots),
+            Spread::Near if self.slot + 1 < slots => self.slot + 1,
+            Spread::Near => 0,
+        };
+        Some(self.slot * pitch)
+    }
+
+    /// The logarithm of the time in ns that a request of `length` bytes takes `position` bytes past
+    /// a multiple of `pitch`; `None` if time is over, or the target is too small. An error of a
+    /// request names its place.
+    pub(super) fn time(
+        &mut self,
+        length: u64,
+        position: u64,
+        pitch: u64,
+    ) -> Result<Option<f64>, Error> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let ns = match self.pace {
+            Pace::Single => self.single(length, position, pitch, self.op == Op::Write)?,
+            Pace::Stream { depth, count } => self.stream(length, position, pitch, depth, count)?,
+        };
+        #[allow(clippy::cast_precision_loss, reason = "a time")]
+        Ok(ns.map(|ns| (ns.max(1) as f64).ln()))
+    }
+
+    /// The time in ns of one request; `durable`: a write is on the medium by then.
+    pub(super) fn single(
+        &mut self,
+        length: u64,
+        position: u64,
+        pitch: u64,
+        durable: bool,
+    ) -> Result<Option<u64>, Error> {
+        let Some(base) = self.base(pitch) else { return Ok(None) };
+        let (op, offset) = (self.op, base + position);
+        let attempt = if op == Op::Read { "read" } else { "write" };
+        let failed = |errno| Error::io(attempt, offset, errno);
+        let since = self.rig.now();
+        let request = Request { tag: 0, op, offset, length, fua: durable };
+        self.rig.push(request).map_err(failed)?;
+        self.done.clear();
+        self.rig.wait(1, &mut self.done).map_err(failed)?;
+        let Some(&FinishedRequest { at, error, .. }) = self.done.first() else {
+            return Err(Error::new(format!("{attempt} at {offset}: it was never answered")));
+        };
+        if let Some(errno) = error {
+            return Err(failed(errno));
+        }
+        self.requests += 1;
+        self.bytes = self.bytes.saturating_add(length);
+        Ok(Some(at.saturating_sub(since)))
+    }
+
+    /// Picoseconds between two requests of the second half of a stream, so that fast drives are
+    /// told apart.
+    fn stream(
+        &mut self,
+        length: u64,
+        position: u64,
+        pitch: u64,
+        depth: usize,
+        count: u64,
+    ) -> Result<Option<u64>, Error> {
+        if self.pour(length, Some(position), pitch, (depth, count / 2))?.is_none() {
+            return Ok(None);
+        }
+        let ns = self.pour(length, Some(position), pitch, (depth, count.div_ceil(2)))?;
+        Ok(ns.map(|ns| ns.saturating_mul(1000) / count.div_ceil(2).max(1)))
+    }
+
+    /// The time in ns of `count` requests with `depth` in flight, at one position or, without one,
+    /// at any sector; `None` if time is over.
+    pub(super) fn pour(
+        &mut self,
+        length: u64,
+        position: Option<u64>,
+        pitch: u64,
+        (depth, count): (usize, u64),
+    ) -> Result<Option<u64>, Error> {
+        let (mut left, mut ns) = (count, 0u64);
+        let (op, sector) = (self.op, self.sector());
+        while left > 0 {
+            if self.is_over() {
+                return Ok(None);
+            }
+            let part = left.min(LOOK);
+            let mut asks = Vec::new();
+            for _ in 0..part {
+                let Some(base) = self.base(pitch) else { return Ok(None) };
+                let at = position.unwrap_or_else(|| self.random.below(pitch / sector) * sector);
+                asks.push(Ask { op, offset: base + at, length, fua: false });
+            }
+            let mut next = asks.into_iter();
+            let run = streams::run(self.rig, depth, Limit::Source, &mut |_: usize| next.next())?;
+            if let Some(error) = run.first_error {
+                return Err(Error::new(error));
+            }
+            ns = ns.saturating_add(run.ns);
+            self.requests += part;
+            self.bytes = self.bytes.saturating_add(part.saturating_mul(length));
+            left -= part;
+        }
+        Ok(Some(ns))
+    }
+}
