@@ -251,7 +251,7 @@ fn fine(
     let depth = setup.depth.min(instrument.depth());
     let has_streams = depth > 1 && setup.op == Op::Write && !character.is_medium();
     instrument.until = setup.budget_ns / if has_streams { 3 } else { 1 };
-    let bounds = Bounds { first: 384, most: 20_000, patience: usize::MAX, effect };
+    let bounds = Bounds { first: 384, most: 50_000, patience: usize::MAX, effect };
     match search(instrument, &field, sector, bounds)? {
         Outcome::Found(found) => {
             units.push(largest_of(instrument, found)?);

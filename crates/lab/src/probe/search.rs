@@ -80,11 +80,11 @@ pub(super) fn search(
                 Judgement::Refuted => refuted.push((first.grain, count)),
             }
         }
-        open = accounts
-            .iter()
-            .filter(|account| account.bound >= bounds.effect)
-            .map(|account| account.grain)
-            .collect();
+        let unknown = accounts.iter().filter(|account| account.bound >= bounds.effect);
+        open = unknown.map(|account| account.grain).collect();
+        // Whole units of the largest are whole ones of some smaller grains, too.
+        let largest = open.iter().map(|grain| grain.size()).max().unwrap_or(0);
+        open.retain(|grain| grain.size() == largest);
         let bound = accounts.iter().map(|account| account.bound).fold(0.0, f64::max);
         if bound < bounds.effect {
             return Ok(Outcome::Nothing(bound.exp()));
