@@ -47,6 +47,8 @@ nbd-client          nbd-client
 fio                 fio
 blktrace            blkparse
 strace              strace
+sqlite3             sqlite3
+postgresql          pg_ctlcluster pgbench
 zsh                 zsh
 fish                fish
 openssl             openssl

@@ -22,6 +22,11 @@ pub(crate) const LOOPS: &str = "command -v partx && truncate -s 1M disk && \
     d=$(losetup --find --show disk) && losetup --set-capacity $d; s=$?; \
     losetup --detach $d; exit $s";
 
+/// The same for partitions of such devices, which the kernel is told of.
+pub(crate) const PARTITIONS: &str = "command -v partx && truncate -s 8M disk && printf \
+    '63,,83\\n' | sfdisk -q --force --label dos disk && d=$(losetup --find --show disk) && partx \
+    --add $d; s=$?; test -e ${d}p1 || s=1; partx --delete $d; losetup --detach $d; exit $s";
+
 /// Output of a shell command, if it succeeds.
 pub(crate) fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
     let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");

@@ -4,7 +4,7 @@
 //! Tracing needs root, tracefs, loop devices and fio; what is skipped is printed, and with
 //! `TRUELINE_ORACLE=all` a failure. tracefs is mounted for the tests alone, in a mount namespace.
 
-use crate::loops::{LOOPS, Loop, can, sh};
+use crate::loops::{LOOPS, Loop, PARTITIONS, can, sh};
 use crate::recipe::Scratch;
 use crate::terminal::show;
 use crate::{Ran, program, scratch, zeroes};
@@ -15,14 +15,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// Runs its arguments where tracefs is mounted.
-pub(crate) const MOUNTED: &str = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev \
+/// Runs its arguments where tracefs is mounted, and nothing of other tests: what is mounted here
+/// too would not be unmounted there.
+pub(crate) const MOUNTED: &str = "grep /trueline- /proc/mounts | while read -r _ place _; do \
+    umount --lazy $place; done; mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev \
     /sys/kernel/tracing || exit 1; exec \"$@\"";
 /// Runs its arguments where tracefs is not mounted.
 const UNMOUNTED: &str = "umount /sys/kernel/debug/tracing /sys/kernel/tracing; exec \"$@\"";
 
 /// `trueline trace` in a mount namespace of its own, which `prepare` prepares.
-fn tracing(directory: &Path, prepare: &str, arguments: &[&str]) -> Command {
+pub(crate) fn tracing(directory: &Path, prepare: &str, arguments: &[&str]) -> Command {
     let own = program(directory);
     let mut command = Command::new("unshare");
     command
@@ -39,10 +41,15 @@ fn traced(directory: &Path, arguments: &[&str]) -> Ran {
     Ran::of(&tracing(directory, MOUNTED, arguments).output().expect("unshare can be run"))
 }
 
-/// True where devices can be traced.
+/// True where devices can be traced, and fio sends them requests.
 pub(crate) fn able() -> bool {
+    can("tracing", "command -v fio") && traceable()
+}
+
+/// True where devices can be traced.
+pub(crate) fn traceable() -> bool {
     let needs = format!(
-        "command -v fio && {{ {LOOPS}; }} && unshare --mount --propagation private sh -c '{}' sh \
+        "{{ {LOOPS}; }} && unshare --mount --propagation private sh -c '{}' sh \
             test -d /sys/kernel/tracing/events/block",
         MOUNTED.replace('\'', "")
     );
@@ -69,12 +76,12 @@ fn job(device: &str, kind: &str, size: u64, offset: u64, count: u64) -> String {
     )
 }
 
-fn number(document: &Value, path: &str) -> u64 {
+pub(crate) fn number(document: &Value, path: &str) -> u64 {
     document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {document:#}"))
 }
 
 /// The only layer of that name.
-fn layer<'a>(document: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn layer<'a>(document: &'a Value, name: &str) -> &'a Value {
     let layers = document["layers"].as_array().expect("layers");
     let mut found = layers.iter().filter(|layer| layer["provider"] == name);
     let own = found.next().unwrap_or_else(|| panic!("no layer {name}: {document:#}"));
@@ -162,10 +169,7 @@ fn what_fio_sends_is_counted_to_the_request_and_blamed_on_its_layer() {
 
 #[test]
 fn a_partition_of_the_kernels_is_traced_as_a_disk_of_its_own() {
-    let makes = "command -v partx && truncate -s 8M disk && printf '63,,83\\n' | sfdisk -q --force \
-        --label dos disk && d=$(losetup --find --show disk) && partx --add $d; s=$?; test -e \
-        ${d}p1 || s=1; partx --delete $d; losetup --detach $d; exit $s";
-    if !able() || !can("partitions of loop devices", makes) {
+    if !able() || !can("partitions of loop devices", PARTITIONS) {
         return;
     }
     let scratch = disk();

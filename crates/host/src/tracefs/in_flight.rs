@@ -8,7 +8,11 @@ use std::collections::HashMap;
 /// twice if they are put back.
 const MOST: usize = 65_536;
 
-/// Requests that were issued and are not done.
+/// Requests that were issued and are not done, by the byte behind their last one.
+///
+/// A request that is done in parts is done with its last part, which ends where it ends: a drive
+/// may answer the first sectors early; md cuts what crosses a chunk, and every piece has an end; dm
+/// does so too, and only the last piece has one. md and dm end that one after all others.
 #[derive(Default)]
 pub(super) struct InFlight {
     requests: HashMap<(u64, Operation), Issued>,
@@ -27,10 +31,11 @@ impl InFlight {
     /// start was not seen. `offset` is its place on the device that is traced.
     pub(super) fn follow(&mut self, event: BlockEvent, offset: Option<u64>) -> Option<SeenRequest> {
         let BlockEvent { at_ns, kind, flags, offset: place, length, process, .. } = event;
-        let key = (place, flags.operation);
+        let key = (place.saturating_add(length), flags.operation);
         match kind {
             EventKind::Issue => {
-                let same = |issued: &&mut Issued| issued.again && issued.length == length;
+                // The rest of it, where a part is done.
+                let same = |issued: &&mut Issued| issued.again && length <= issued.length;
                 if let Some(issued) = self.requests.get_mut(&key).filter(same) {
                     issued.again = false;
                     return None;
@@ -45,7 +50,6 @@ impl InFlight {
                 self.requests.get_mut(&key)?.again = true;
                 None
             }
-            // The first part of one that ends in parts has its place.
             EventKind::Complete => {
                 let issued = self.requests.remove(&key)?;
                 let phase = Phase::Completed(at_ns.saturating_sub(issued.at_ns));

@@ -181,20 +181,45 @@ fn a_request_that_is_put_back_counts_once() {
     assert!(matches!(at(60, EventKind::Issue), Some((Some(512), Phase::Issued(_)))));
 }
 
-#[test]
-fn an_end_in_parts_has_the_length_of_its_start() {
+/// Sectors and kinds of events of one disk, one every ns; what is seen of each: the length, and
+/// the latency of an end.
+fn followed(events: &[(EventKind, u64, u32)]) -> Vec<Option<(u64, Option<u64>)>> {
     let layout = EventLayout::parse(ISSUE).unwrap();
     let mut in_flight = InFlight::default();
-    let mut at = |at_ns, kind, sectors| {
-        let event = BlockEvent::decode(at_ns, kind, &layout, &record(63, sectors, "W")).unwrap();
-        in_flight.follow(event, Some(512)).map(|seen| (seen.length, seen.phase))
+    let mut see = |(at_ns, &(kind, sector, sectors)): (usize, &(EventKind, u64, u32))| {
+        let record = record(sector, sectors, "W");
+        let event = BlockEvent::decode(at_ns as u64, kind, &layout, &record).unwrap();
+        let seen = in_flight.follow(event, Some(512))?;
+        match seen.phase {
+            Phase::Issued(_) => Some((seen.length, None)),
+            Phase::Completed(ns) => Some((seen.length, Some(ns))),
+        }
     };
-    assert!(at(10, EventKind::Issue, 16).is_some());
-    assert_eq!(at(30, EventKind::Complete, 8), Some((8192, Phase::Completed(20))));
-    // One of another length is another request.
-    assert!(at(40, EventKind::Issue, 16).is_some());
-    assert_eq!(at(50, EventKind::Requeue, 16), None);
-    assert!(at(60, EventKind::Issue, 8).is_some());
+    events.iter().enumerate().map(&mut see).collect()
+}
+
+#[test]
+fn a_request_ends_with_its_last_part() {
+    use EventKind::{Complete, Issue, Requeue};
+    let whole = Some((8192, None));
+    let done = |ns| Some((8192, Some(ns)));
+    // A drive ends the first half early; md ends every part, the last one at last; dm ends that
+    // one alone.
+    for parts in [&[(Complete, 63, 8), (Complete, 71, 8)][..], &[(Complete, 71, 8)]] {
+        let events = [&[(Issue, 63, 16)], parts].concat();
+        let mut want = vec![None; events.len()];
+        (want[0], *want.last_mut().unwrap()) = (whole, done(parts.len() as u64));
+        assert_eq!(followed(&events), want);
+    }
+    // A driver that moves on in the bio itself is at its end when it says so.
+    assert_eq!(followed(&[(Issue, 63, 16), (Complete, 79, 0)]), [whole, done(1)]);
+    // The rest of one that is put back is not another request.
+    let rest = [(Issue, 63, 16), (Complete, 63, 8), (Requeue, 71, 8), (Issue, 71, 8)];
+    let events = [&rest[..], &[(Complete, 71, 8)]].concat();
+    assert_eq!(followed(&events), [whole, None, None, None, done(4)]);
+    // One at the same place that was not put back is.
+    let other = Some((4096, None));
+    assert_eq!(followed(&[(Issue, 63, 16), (Issue, 71, 8)]), [whole, other]);
 }
 
 #[test]
