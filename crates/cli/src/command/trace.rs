@@ -3,6 +3,7 @@
 use crate::command::trace::args::Trace;
 use crate::command::trace::document::Traced;
 use crate::command::trace::observation::Observation;
+use crate::command::trace::tasted::Tasted;
 use crate::failure::{Failure, Reason};
 use crate::style::Style;
 use crate::target::open::open;
@@ -16,11 +17,14 @@ use trueline_host::process::signal;
 use trueline_host::tracefs::TracedDevice;
 
 pub(crate) mod args;
+mod causes;
 pub(crate) mod document;
 mod live;
 mod observation;
+mod patterns;
 mod replayed;
 mod table;
+mod tasted;
 mod text;
 pub(crate) mod what_if;
 
@@ -40,17 +44,20 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     } else {
         DiskOverrides::announced(&options, target)?
     };
-    let (traced, code) = match (device, &args.replay) {
+    let (traced, tasted, code) = match (device, &args.replay) {
         (Some(device), _) => live::observe(args, device, target, &overrides)?,
         (None, Some(file)) => {
             let (graph, id) = provider(target, &overrides)?;
-            (replayed::observe(file, Observation::new(&graph, id))?, ExitCode::SUCCESS)
+            let tasted = Tasted::new(target, &overrides, &graph);
+            let seen = replayed::observe(file, Observation::new(&graph, id))?;
+            (seen, tasted, ExitCode::SUCCESS)
         }
         (None, None) => return Err(Reason("trace: name a device, or --replay FILE".into()).into()),
     };
     let shown = args.replay.as_ref().map(|file| file.display().to_string());
     let shown = shown.unwrap_or_else(|| target.to_string());
     let mut document = Traced::new(&shown, overrides.judged(), &traced);
+    document.causes = causes::find(&document, traced.patterns(), &tasted);
     if let Some(file) = args.replay.as_ref().filter(|_| !args.drive.is_empty()) {
         signal::remember_first();
         document.drives = what_if::runs(&args.drive, file, &traced.parts())?;

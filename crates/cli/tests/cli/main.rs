@@ -81,6 +81,7 @@ mod status;
 mod targets;
 mod terminal;
 mod tracing;
+mod tracing_report;
 mod ublk;
 mod vhd_alignment;
 mod widths;

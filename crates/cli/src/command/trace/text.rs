@@ -1,11 +1,13 @@
 //! The report of a trace, and the table of `--top`.
 
+use crate::command::trace::causes::Cause;
 use crate::command::trace::document::{ProcessDocument, Traced, VerdictLatencies};
 use crate::command::trace::what_if::DriveRun;
+use crate::render::report::text::write_fixes;
 use crate::render::spent;
-use crate::render::traffic::{self, count, worst_first, write_table};
+use crate::render::traffic::{self, Miss, count, worst_first, write_table};
 use crate::style::Style;
-use crate::traffic::{Latency, rows};
+use crate::traffic::{Latency, Row, rows};
 use crate::words::columns::{self, Cell, Spare};
 use crate::words::quantity::time;
 use crate::words::width::columns_of;
@@ -26,7 +28,12 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
     if traced.layers.is_empty() {
         return Ok(());
     }
-    traffic::write(&rows(&traced.layers), style, out)?;
+    let explain = |row: &Row, miss: Option<Miss>, out: &mut dyn io::Write| {
+        let own = |cause: &&Cause| cause.id == row.all.id && cause.miss == miss;
+        let mut causes = traced.causes.iter().filter(own);
+        causes.try_for_each(|cause| write_cause(row, cause, style, out))
+    };
+    traffic::write_explained(&rows(&traced.layers), &explain, style, out)?;
     let latencies = latencies(traced);
     if latencies.len() > 1 {
         writeln!(out)?;
@@ -37,6 +44,23 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
         write_processes(traced, LISTED, style, out)?;
     }
     write_drives(traced, style, out)
+}
+
+/// Writes a cause and its fixes; the line of a layer's start has said why already.
+fn write_cause(row: &Row, cause: &Cause, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+    let head = if cause.known { "because: " } else { "suspected: " };
+    let message = escape::plain(&cause.message);
+    let yellow = AnsiColor::Yellow.on_default();
+    match cause.miss {
+        Some(Miss::Stack) => {}
+        Some(_) => {
+            let (head, shown) = (format!("  {head}"), head.len() + 2);
+            columns::wrap(&head, shown, &message, 4, style.width, out)?;
+        }
+        None => traffic::write_said(row, yellow, &format!("{head}{message}"), style, out)?,
+    }
+    let indent = if matches!(cause.miss, Some(Miss::Client | Miss::Small)) { 4 } else { 2 };
+    write_fixes((&cause.commands, &cause.fix), indent, out, style)
 }
 
 /// Writes the time that simulated drives took, and where it went.

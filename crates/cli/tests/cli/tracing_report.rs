@@ -1,0 +1,210 @@
+//! The report of `trace`: causes of what misses with their evidence, and the fixes of `check` for
+//! the same stack.
+
+use crate::loops::{Loop, can, sh};
+use crate::recipe::Scratch;
+use crate::tracing::{MIB, able, disk, job, number, traced};
+use crate::{golden, list, run, run_with, scratch};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Writes a recording of these requests, a microsecond apart: direction, first byte, bytes.
+fn record(directory: &Path, requests: impl IntoIterator<Item = (char, u64, u64)>) {
+    let mut text = String::from("trueline trace 1\n");
+    for (nth, (direction, offset, length)) in requests.into_iter().enumerate() {
+        text += &format!("{} {direction} {offset} {length}\n", nth * 1000);
+    }
+    fs::write(directory.join("requests"), text).expect("a file can be written");
+}
+
+/// The text and the document of the same recording.
+fn replayed(scratch: &Scratch, options: &str, target: &str) -> (String, Value) {
+    let line = format!("trace --replay requests {options} {target}");
+    let text = run(scratch.path(), &line);
+    let document = run(scratch.path(), &format!("{line} --json"));
+    (text.ended(0).stdout.clone(), document.ended(0).json())
+}
+
+/// The only cause of that name.
+#[track_caller]
+fn cause<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let mut found = list(document, "causes").iter().filter(|cause| cause["cause"] == name);
+    let own = found.next().unwrap_or_else(|| panic!("no {name}: {document:#}"));
+    assert!(found.next().is_none(), "{document:#}");
+    own
+}
+
+#[track_caller]
+fn counted(cause: &Value) -> (bool, u64, u64) {
+    (cause["known"] == true, number(cause, "/requests"), number(cause, "/of"))
+}
+
+#[test]
+fn a_start_off_the_grain_has_the_fixes_of_check() {
+    let scratch = disk();
+    let own = |nth: u64| 63 * 512 + nth * 4096;
+    record(scratch.path(), (0..20).map(|nth| ('W', own(nth), 4096)));
+    let (text, document) = replayed(&scratch, "--unit 4k", "disk");
+    let start = cause(&document, "start");
+    assert_eq!(counted(start), (true, 20, 20));
+    assert_eq!((&start["provider"], &start["blame"]), (&"s1".into(), &"s1".into()));
+    let checked = run(scratch.path(), "check --json --physical 4096 disk").json();
+    let found = list(&checked["targets"][0], "findings");
+    let found = found.iter().find(|found| found["rule"] == "TL0001").expect("a finding");
+    for key in ["fix", "commands"] {
+        assert!(!list(found, key).is_empty(), "{found:#}");
+        assert_eq!(start[key], found[key], "{key}");
+    }
+    // The commands stand on lines of their own, behind the line that says why.
+    let lines: Vec<&str> = text.lines().collect();
+    let why = lines.iter().position(|line| line.contains("because s1 begins 3584 bytes past"));
+    let last = list(start, "commands").last().and_then(Value::as_str).expect("a command");
+    assert_eq!(lines[why.expect("a reason") + 2].trim(), last, "{text}");
+    assert_eq!(list(&document, "causes").len(), 1, "{document:#}");
+    // On the grain there is none.
+    record(scratch.path(), (0..20).map(|nth| ('W', MIB + nth * 4096, 4096)));
+    let (text, document) = replayed(&scratch, "--unit 4k", "md:64m");
+    assert_eq!((list(&document, "causes").len(), text.lines().count()), (0, 3), "{text}");
+}
+
+#[test]
+fn blocks_smaller_than_the_unit_are_named_with_the_writes_that_are_of_them() {
+    let scratch = golden("ext-ext2-1k");
+    let blocks = (0..30).map(|nth| ('W', (5 * nth + 1) << 10, 1 << 10));
+    let merged = (0..10).map(|nth| ('W', (20 * nth + 1) << 10, 5 << 10));
+    // Two that no page cache of that file system sends.
+    let direct = [('W', 512, 512), ('W', 2560, 512)];
+    record(scratch.path(), blocks.chain(merged).chain(direct));
+    let (text, document) = replayed(&scratch, "--unit 4k", "disk");
+    let block = cause(&document, "block");
+    assert_eq!(counted(block), (true, 40, 42));
+    assert_eq!(block["rule"], "TL0004");
+    let fixes = list(block, "fix").iter().filter_map(Value::as_str).collect::<Vec<_>>();
+    assert!(fixes.iter().any(|fix| fix.contains("mke2fs -b 4096")), "{fixes:?}");
+    let says = "because: ext2 on disk writes a block of 1024 bytes: 40 of 42 such requests are \
+        whole blocks of it";
+    assert!(text.contains(says), "{text}");
+    // The blocks have their cause: neither pages nor a client are suspected.
+    assert_eq!(list(&document, "causes").len(), 1, "{document:#}");
+    // Requests of which none is a block are not theirs.
+    record(scratch.path(), (0..20).map(|nth| ('W', 4096 * nth + 512, 512)));
+    let (_, document) = replayed(&scratch, "--unit 4k", "disk");
+    assert!(list(&document, "causes").iter().all(|cause| cause["cause"] != "block"));
+    assert_eq!(counted(cause(&document, "page")), (false, 20, 20));
+}
+
+#[test]
+fn sectors_of_an_encrypted_volume_are_named_where_they_let_less_than_a_page_through() {
+    for (disk, sector, found) in
+        [("luks-luks2-512", 512, true), ("luks-luks2-4096", 4096, false), ("luks-luks1", 512, true)]
+    {
+        let scratch = golden(disk);
+        let checked = run(scratch.path(), "check --json disk").json();
+        let providers = list(&checked["targets"][0], "providers");
+        let data = providers.iter().find(|p| p["class"] == "crypto_LUKS").expect("a data area");
+        let start = number(data, "/start").next_multiple_of(4096);
+        let small = [('W', start, 512), ('W', start + 8192, 4096)];
+        record(scratch.path(), small);
+        let (text, document) = replayed(&scratch, "--unit 4k", "disk");
+        let causes = list(&document, "causes");
+        assert_eq!(causes.iter().any(|c| c["cause"] == "sector"), found, "{disk}: {document:#}");
+        if found {
+            let own = cause(&document, "sector");
+            assert_eq!(counted(own), (true, 1, 1), "{disk}");
+            let fix = own["fix"][0].as_str().expect("a fix");
+            assert!(fix.contains("cryptsetup reencrypt --sector-size 4096"), "{fix}");
+            assert!(fix.contains("cannot be mounted then"), "{fix}");
+            assert_eq!(fix.contains("convert --type luks2 first"), disk == "luks-luks1", "{fix}");
+            assert!(text.contains(&format!("encrypted in sectors of {sector} bytes")), "{text}");
+        }
+    }
+}
+
+#[test]
+fn suspicions_are_called_so_and_have_their_counts() {
+    let scratch = scratch();
+    let pages = (0..300).map(|nth| ('W', nth * 7 % 4000 * 8192, 8192));
+    let odd = (0..20).map(|nth| ('W', nth * 16384 + 512, 16384));
+    record(scratch.path(), pages.clone().chain(odd));
+    let (text, document) = replayed(&scratch, "--unit 16k", "");
+    let page = cause(&document, "page");
+    assert_eq!(counted(page), (false, 300, 300));
+    assert!(page["fix"][0].as_str().is_some_and(|fix| fix.contains("innodb_page_size=16384")));
+    let client = cause(&document, "client");
+    assert_eq!(counted(client), (false, 20, 20));
+    let says = [
+        "suspected: pages of 8 KiB, as of a database: 300 of 300 such writes",
+        "20 of 20 begin at a multiple of 512 bytes and of no more, 20 of 20 are of 16 KiB",
+    ];
+    for says in says {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    // Pages that begin anywhere are none.
+    let anywhere = (0..300).map(|nth| ('W', nth * 7 % 4000 * 8192 + nth % 3 / 2 * 512, 8192));
+    record(scratch.path(), anywhere);
+    let (_, document) = replayed(&scratch, "--unit 16k", "");
+    assert!(list(&document, "causes").iter().all(|c| c["cause"] != "page"), "{document:#}");
+    // Pages that are read before they are written, and pages that are not.
+    let rewritten = (0..40).flat_map(|nth| [('R', nth * 4096, 4096), ('W', nth * 4096, 4096)]);
+    let only_read = (100..120).map(|nth| ('R', nth * 4096, 4096));
+    record(scratch.path(), rewritten.chain(only_read.clone()));
+    let (text, document) = replayed(&scratch, "--unit 4k", "");
+    assert_eq!(counted(cause(&document, "rewrite")), (false, 40, 60));
+    assert!(text.contains("disk: suspected: writes of parts of pages: 40 of 60 reads"), "{text}");
+    record(scratch.path(), only_read);
+    let (_, document) = replayed(&scratch, "--unit 4k", "");
+    assert_eq!(list(&document, "causes").len(), 0, "{document:#}");
+}
+
+/// The page cache of a device reads a page of which a part is written; direct requests go as they
+/// are, and their process is named.
+#[test]
+fn what_the_kernel_makes_of_writes_is_suspected_as_what_it_is() {
+    if !able() {
+        return;
+    }
+    let scratch = scratch();
+    crate::zeroes(scratch.path(), "disk", 64 * MIB);
+    let device = Loop::new(scratch.path(), "");
+    // At every page its second sector.
+    let buffered = format!(
+        "fio --name=job --filename={} --direct=0 --ioengine=psync --rw=write:3584 --bs=512 \
+            --offset=512 --size=1M --number_ios=64 --end_fsync=1 --output=/dev/null 2>/dev/null",
+        device.0
+    );
+    let ran = traced(scratch.path(), &["--unit", "4096", "--json", &device.0, "--run", &buffered]);
+    let document = ran.ended(0).json();
+    let (known, rewritten, reads) = counted(cause(&document, "rewrite"));
+    assert!(!known && rewritten >= 64 && reads >= rewritten, "{document:#}");
+    let direct = job(&device.0, "randwrite", 8192, 512, 50);
+    let ran = traced(scratch.path(), &["--unit", "4096", "--json", &device.0, "--run", &direct]);
+    let document = ran.ended(0).json();
+    let client = cause(&document, "client");
+    let says = client["message"].as_str().expect("a sentence");
+    assert!(says.starts_with("a program that opens the device itself (O_DIRECT)"), "{says}");
+    assert!(says.contains("; fio (") && says.ends_with("sent 50 of all 50 that are misaligned"));
+}
+
+#[test]
+fn a_partition_that_is_traced_has_the_fix_for_its_disk() {
+    let makes = "command -v partx";
+    if !able() || !can("partitions of loop devices", makes) {
+        return;
+    }
+    let scratch = disk();
+    let device = Loop::new(scratch.path(), "");
+    sh("/", &format!("partx --add {}", device.0)).expect("the kernel takes the partition");
+    let partition = format!("{}p1", device.0);
+    let run = job(&partition, "randwrite", 4096, MIB, 30);
+    let ran = traced(scratch.path(), &["--unit", "4096", "--json", &partition, "--run", &run]);
+    let document = ran.ended(0).json();
+    let start = cause(&document, "start");
+    assert_eq!(counted(start), (true, 30, 30));
+    let checked = run_with(scratch.path(), &["check", "--json", "--physical", "4096", &device.0]);
+    let checked = checked.json();
+    let found = list(&checked["targets"][0], "findings");
+    let found = found.iter().find(|found| found["rule"] == "TL0001").expect("a finding");
+    assert_eq!(start["fix"], found["fix"], "{document:#}");
+    assert!(start["fix"].to_string().contains(&format!("{}#s1", device.0)), "{document:#}");
+}
