@@ -19,6 +19,7 @@ use trueline_host::tracefs::TracedDevice;
 pub(crate) mod args;
 mod causes;
 pub(crate) mod document;
+mod histogram;
 mod live;
 mod observation;
 mod patterns;
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
         stdout.flush()?;
     } else {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
-        text::write(&document, Style::of_stdout(), &mut stdout)?;
+        text::write(&document, args.histogram, Style::of_stdout(), &mut stdout)?;
         stdout.flush()?;
     }
     Ok(code)

@@ -3,6 +3,7 @@
 
 use crate::loops::{Loop, can, sh};
 use crate::recipe::Scratch;
+use crate::terminal::show;
 use crate::tracing::{MIB, able, disk, job, number, traced};
 use crate::{golden, list, run, run_with, scratch};
 use serde_json::Value;
@@ -24,6 +25,11 @@ fn replayed(scratch: &Scratch, options: &str, target: &str) -> (String, Value) {
     let text = run(scratch.path(), &line);
     let document = run(scratch.path(), &format!("{line} --json"));
     (text.ended(0).stdout.clone(), document.ended(0).json())
+}
+
+/// The text of the recording alone: `--json` has no histogram to choose.
+fn replayed_text(scratch: &Scratch, options: &str) -> String {
+    run(scratch.path(), &format!("trace --replay requests {options}")).ended(0).stdout.clone()
 }
 
 /// The only cause of that name.
@@ -155,6 +161,105 @@ fn suspicions_are_called_so_and_have_their_counts() {
     record(scratch.path(), only_read);
     let (_, document) = replayed(&scratch, "--unit 4k", "");
     assert_eq!(list(&document, "causes").len(), 0, "{document:#}");
+}
+
+/// The table of sizes and alignments in a report: its lines, without what else is there.
+fn histogram(text: &str) -> Vec<Vec<&str>> {
+    let lines = text.lines().skip_while(|line| !line.contains("REQUESTS  "));
+    lines
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+}
+
+#[test]
+fn sizes_and_alignments_that_miss_are_a_table() {
+    let scratch = scratch();
+    let of = |count: u64, direction, offset, length| {
+        (0..count).map(move |nth| (direction, offset + nth * MIB, length))
+    };
+    let requests = of(5, 'W', 4096, 8192).chain(of(7, 'W', 1024, 8192)).chain(of(3, 'W', 0, 512));
+    let requests = requests.chain(of(11, 'R', 8192, 6144)).chain(of(13, 'R', 2048, 1024));
+    record(scratch.path(), requests);
+    let (text, document) = replayed(&scratch, "--unit 4k", "");
+    let heading = ["REQUESTS", "SIZE", "AT", "1K", "AT", "2K", "AT", "4K+"];
+    let at = |line: &[&'static str]| line.to_vec();
+    // A column without requests is none; reads of less than a unit cost no more than others.
+    let missing = [
+        at(&["REQUESTS", "SIZE", "AT", "1K", "AT", "4K+"]),
+        at(&["writes,", "misaligned", "8K", "7"]),
+        at(&["writes,", "partial", "512", "3"]),
+        at(&["reads,", "misaligned", "4K", "11"]),
+    ];
+    assert_eq!(histogram(&text), missing, "{text}");
+    let text = replayed_text(&scratch, "--unit 4k --histogram");
+    let all = [
+        at(&heading),
+        at(&["writes,", "misaligned", "8K", "7"]),
+        at(&["writes,", "partial", "512", "3"]),
+        at(&["writes,", "aligned", "8K", "5"]),
+        at(&["reads,", "misaligned", "4K", "11"]),
+        at(&["reads,", "partial", "1K", "13"]),
+    ];
+    assert_eq!(histogram(&text), all, "{text}");
+    // Every piece of the document is in it.
+    let buckets = list(&document["layers"][0], "histogram");
+    let sum: u64 = buckets.iter().map(|bucket| number(bucket, "/count")).sum();
+    assert_eq!(sum, 5 + 7 + 3 + 11 + 13);
+    // Nothing misses, and nothing is shown.
+    record(scratch.path(), of(5, 'W', 4096, 8192).chain(of(13, 'R', 2048, 1024)));
+    let (text, _) = replayed(&scratch, "--unit 4k", "");
+    assert_eq!(histogram(&text).len(), 0, "{text}");
+    let refused = run(scratch.path(), "trace --replay requests --histogram --json");
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+}
+
+#[test]
+fn a_crowd_of_sizes_is_cut_to_the_most_and_fits_every_terminal() {
+    let scratch = disk();
+    let mut requests = Vec::new();
+    for class in 0..12u64 {
+        for at in 0..12u64 {
+            let nth = class * 12 + at;
+            for again in 0..=nth % 5 {
+                requests.push(('W', (1 << 20) * (8 + again) + (512 << at), 512 << class));
+                requests.push(('R', 512 << at, 512 << class));
+            }
+        }
+    }
+    let all: usize = requests.len();
+    record(scratch.path(), requests);
+    for options in ["--unit 1m", "--unit 1m --histogram", "--unit 4k --histogram", "--unit 16k"] {
+        for width in [40, 60, 80, 100, 132] {
+            let line = format!("trace --replay requests {options} disk");
+            let shown = show(scratch.path(), width, &line.split(' ').collect::<Vec<_>>());
+            assert_eq!(shown.code, Some(0), "{}", shown.text());
+            let wider = shown.wider(width).into_iter();
+            let wider = wider.filter(|line| !line.trim_start().starts_with("trueline move "));
+            assert_eq!(wider.count(), 0, "{options} {width}: {}", shown.text());
+        }
+    }
+    let (text, document) = replayed(&scratch, "--unit 16k", "disk");
+    let table = histogram(&text);
+    assert_eq!(table.len(), 1 + 12 + 1, "{text}");
+    let sum = |table: &[Vec<&str>]| -> usize {
+        let numbers = table.iter().flat_map(|line| &line[4..]);
+        numbers.filter_map(|word| word.parse::<usize>().ok()).sum()
+    };
+    let left = table[13][1].parse::<usize>().expect("a number");
+    // Of all layers, what is misaligned, and writes of less than a unit.
+    let missing: u64 = list(&document, "layers")
+        .iter()
+        .map(|layer| {
+            ["/writes/misaligned", "/writes/partial", "/reads/misaligned"]
+                .map(|path| number(layer, path))
+                .iter()
+                .sum::<u64>()
+        })
+        .sum();
+    assert_eq!((sum(&table[1..13]) + left) as u64, missing, "{text}");
+    let whole = run(scratch.path(), "trace --replay requests --unit 16k --histogram disk");
+    assert_eq!(sum(&histogram(&whole.stdout)[1..]), all, "{}", whole.stdout);
 }
 
 /// The page cache of a device reads a page of which a part is written; direct requests go as they

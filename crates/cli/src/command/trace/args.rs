@@ -45,6 +45,9 @@ pub(crate) struct Trace {
     /// Show the counts on the terminal, once a second
     #[arg(long, conflicts_with = "json")]
     pub top: bool,
+    /// Show all reads and writes by size and alignment, not only those that miss
+    #[arg(long, conflicts_with = "json")]
+    pub histogram: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

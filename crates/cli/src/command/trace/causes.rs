@@ -306,7 +306,7 @@ impl OneLayer<'_> {
             .collect();
         let all = count(&own);
         let starts = |class: usize| own.iter().map(|missed| missed.starts[class]).sum::<u64>();
-        let class = (0..CLASSES).max_by_key(|&class| starts(class)).filter(|_| all > 0)?;
+        let class = (0..CLASSES).max_by_key(|&class| starts(class)).filter(|_| all >= FEWEST)?;
         let (begin, at) = (starts(class), class_start(class));
         let longest = own.iter().max_by_key(|missed| (missed.count(), missed.length))?;
         let begins = match at {

@@ -2,6 +2,7 @@
 
 use crate::command::trace::causes::Cause;
 use crate::command::trace::document::{ProcessDocument, Traced, VerdictLatencies};
+use crate::command::trace::histogram;
 use crate::command::trace::what_if::DriveRun;
 use crate::render::report::text::write_fixes;
 use crate::render::spent;
@@ -19,8 +20,14 @@ use std::time::Duration;
 /// Processes with a line of their own, at most.
 const LISTED: usize = 12;
 
-/// Writes the counts: layers and why they miss, how long requests took, whose they are.
-pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the counts: layers and why they miss, sizes and alignments (if `whole`, all of them),
+/// how long requests took, whose they are.
+pub(super) fn write(
+    traced: &Traced,
+    whole: bool,
+    style: Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     columns::line(&head(traced), style.width, out)?;
     if let Some(line) = lost(traced) {
         columns::line(&line, style.width, out)?;
@@ -34,6 +41,7 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
         causes.try_for_each(|cause| write_cause(row, cause, style, out))
     };
     traffic::write_explained(&rows(&traced.layers), &explain, style, out)?;
+    histogram::write(&traced.layers, whole, style, out)?;
     let latencies = latencies(traced);
     if latencies.len() > 1 {
         writeln!(out)?;
