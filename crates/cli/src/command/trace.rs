@@ -5,6 +5,8 @@ use crate::command::trace::document::Traced;
 use crate::command::trace::observation::Observation;
 use crate::command::trace::tasted::Tasted;
 use crate::failure::{Failure, Reason};
+use crate::page_file::write_file;
+use crate::render::made::Made;
 use crate::style::Style;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
@@ -22,6 +24,7 @@ pub(crate) mod document;
 mod histogram;
 mod live;
 mod observation;
+mod page;
 mod patterns;
 mod replayed;
 mod table;
@@ -62,6 +65,9 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     if let Some(file) = args.replay.as_ref().filter(|_| !args.drive.is_empty()) {
         signal::remember_first();
         document.drives = what_if::runs(&args.drive, file, &traced.parts())?;
+    }
+    if let Some(path) = &args.html {
+        write_file(path, |file| page::write(&document, &Made::now(), file))?;
     }
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());

@@ -63,7 +63,7 @@ pub(crate) fn write_said(
     style: Style,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let name = name(&row.all);
+    let name = layer_name(&row.all);
     let head = format!("{colour}{name}{colour:#}: ");
     columns::wrap(&head, columns_of(&name) + 2, line, 2, style.width, out)
 }
@@ -132,10 +132,10 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
     let cost = layer.rmw_factor;
     vec![
-        Cell::left(name(layer)),
+        Cell::left(layer_name(layer)),
         Cell::left(layer.content.clone()),
         Cell::left(disks(row)).colour(if row.worst().is_some() { red } else { Colour::new() }),
-        Cell::right(units(row)),
+        Cell::right(units_of(row)),
         Cell::right(moved(|l| l.requests.reads.sum())),
         Cell::right(moved(|l| l.requests.writes.sum())),
         Cell::right(some(layer.requests.trims.sum() + layer.requests.zeroes.sum())),
@@ -163,7 +163,7 @@ fn disks(row: &Row) -> String {
 }
 
 /// The units of the disks, each size once.
-fn units(row: &Row) -> String {
+pub(crate) fn units_of(row: &Row) -> String {
     let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -175,7 +175,7 @@ fn units(row: &Row) -> String {
 }
 
 /// The name of a layer; `(gone)` tells it from a later provider of that name.
-fn name(layer: &Layer) -> String {
+pub(crate) fn layer_name(layer: &Layer) -> String {
     format!("{}{}", words::name(&layer.provider), if layer.gone { " (gone)" } else { "" })
 }
 

@@ -14,7 +14,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline trace /dev/sda --seconds 60 --record day.trace
   trueline trace --replay day.trace disk.img            the same requests to another layout
   trueline trace --replay fio.log --unit 16k
-  trueline trace --replay day.trace --drive qlc-16k,wd10ears disk.img";
+  trueline trace --replay day.trace --drive qlc-16k,wd10ears --html day.html disk.img";
 
 /// Options and target of `trace`.
 #[derive(Args)]
@@ -51,6 +51,9 @@ pub(crate) struct Trace {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Also write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub disk: DiskOptions,
 }

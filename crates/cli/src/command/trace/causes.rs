@@ -12,7 +12,7 @@ use crate::command::trace::patterns::{LayerPatterns, Missed, Patterns};
 use crate::command::trace::tasted::{Contents, Encryption, Tasted};
 use crate::render::traffic::{Miss, reason, worst_first};
 use crate::report::Finding;
-use crate::traffic::{Blame, Layer, Row, rows};
+use crate::traffic::{Blame, Row, rows};
 use crate::words::{self, escape, size};
 use serde::Serialize;
 use trueline_geom::audit::io::{CLASSES, IoKind, class_start};
@@ -90,7 +90,7 @@ pub(super) fn find(traced: &Traced, patterns: &Patterns, tasted: &Tasted) -> Vec
             contents: tasted.contents(layer.id, &layer.provider).cloned().unwrap_or_default(),
             unit: row.disks.iter().map(|disk| disk.unit).max().unwrap_or(0),
         };
-        causes.extend(one.causes(traced, tasted));
+        causes.extend(one.causes(tasted));
         causes.extend(one.rewrites());
     }
     causes
@@ -164,7 +164,7 @@ struct OneLayer<'a> {
 
 impl OneLayer<'_> {
     /// Causes that lie above the starts of layers.
-    fn causes(&self, traced: &Traced, tasted: &Tasted) -> Vec<Cause> {
+    fn causes(&self, tasted: &Tasted) -> Vec<Cause> {
         let missed = self.missed();
         let small = count(missed.iter().filter(|missed| is_small(missed)));
         let all = count(&missed);
@@ -182,7 +182,7 @@ impl OneLayer<'_> {
         causes.extend(self.page(&missed, small));
         // What is whole blocks has its cause.
         if blocks < all {
-            causes.extend(self.client(&missed, traced));
+            causes.extend(self.client(&missed));
         }
         causes
     }
@@ -294,7 +294,7 @@ impl OneLayer<'_> {
     }
 
     /// A client whose requests begin or end inside a unit on a layer that is laid out well.
-    fn client(&self, missed: &[Missed<'_>], traced: &Traced) -> Option<Cause> {
+    fn client(&self, missed: &[Missed<'_>]) -> Option<Cause> {
         // Whole blocks have their cause in the file system.
         let sizes = self.contents.pieces.iter().map(|piece| piece.size);
         let block = sizes.filter(|&size| size < self.unit).max();
@@ -324,20 +324,17 @@ impl OneLayer<'_> {
             _ if at < PAGE => "a program that opens the device itself (O_DIRECT)".into(),
             _ => "pages of memory (the page cache), or of a program".into(),
         };
-        let mut message = format!(
-            "{whose}; {begin} of {all} {begins}, {} of {all} are of {}",
-            longest.count(),
-            size::human(longest.length)
-        );
-        let of_layer = |layer: &Layer| layer.requests.verdicts().misaligned;
-        let misaligned: u64 = traced.layers.iter().map(of_layer).sum();
-        if let Some(worst) = traced.processes.first().filter(|one| one.verdicts().misaligned > 0) {
-            message.push_str(&format!(
-                "; {} ({}) sent {} of all {misaligned} that are misaligned",
-                escape::plain(&worst.name),
-                worst.pid,
-                worst.verdicts().misaligned
-            ));
+        let mut message = format!("{whose}; {begin} of {all} {begins}");
+        // Lengths of all kinds say nothing.
+        if longest.count().saturating_mul(2) > all {
+            let length = size::human(longest.length);
+            message.push_str(&format!(", {} of {all} are of {length}", longest.count()));
+        }
+        // Where blocks have a cause of their own, a sender of those is not told apart.
+        let senders = Some(self.shapes).filter(|_| block.is_none());
+        if let Some((process, sent)) = senders.and_then(LayerPatterns::worst_sender) {
+            let name = escape::plain(&process.name);
+            message.push_str(&format!("; {name} ({}) sent {sent} of them", process.pid));
         }
         let unit = words::bytes(self.unit);
         Some(Cause {

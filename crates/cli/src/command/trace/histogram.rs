@@ -22,11 +22,11 @@ pub(super) const VERDICTS: [&str; 4] = ["misaligned", "partial", "unknown", "ali
 /// Pieces of one layer, kind, verdict and size, by the class of their alignment.
 pub(super) struct Line {
     /// Index of the layer among those of the trace, by its first disk.
-    layer: usize,
-    kind: usize,
-    verdict: usize,
-    size: u64,
-    counts: [u64; CLASSES],
+    pub(super) layer: usize,
+    pub(super) kind: usize,
+    pub(super) verdict: usize,
+    pub(super) size: u64,
+    pub(super) counts: [u64; CLASSES],
 }
 
 impl Line {

@@ -99,7 +99,8 @@ impl Observation {
             (Phase::Issued(_), _) if kind.is_none() || length == 0 => self.other += 1,
             (Phase::Issued(process), Some(kind)) => {
                 self.flushes += u64::from(flags.preflush);
-                match offset.map(|offset| self.count(at_ns, kind, offset, length)) {
+                let request = |offset| (kind, offset, length);
+                match offset.map(|offset| self.count(at_ns, request(offset), Some(&process))) {
                     Some(Some(verdict)) => self.process(process).add(kind, verdict, length),
                     Some(None) => {}
                     // It begins in front of a partition.
@@ -121,16 +122,23 @@ impl Observation {
         let TracedRequest { at_ns, op, offset, length, .. } = *request;
         match op {
             Op::Flush => self.flushes += 1,
-            Op::Read => drop(self.count(at_ns, IoKind::Read, offset, length)),
-            Op::Write => drop(self.count(at_ns, IoKind::Write, offset, length)),
+            Op::Read => drop(self.count(at_ns, (IoKind::Read, offset, length), None)),
+            Op::Write => drop(self.count(at_ns, (IoKind::Write, offset, length), None)),
         }
     }
 
-    fn count(&mut self, at: u64, kind: IoKind, offset: u64, length: u64) -> Option<Placement> {
+    /// Counts a request of a process, if one is known, and returns its verdict.
+    fn count(
+        &mut self,
+        at: u64,
+        request: (IoKind, u64, u64),
+        process: Option<&Process>,
+    ) -> Option<Placement> {
+        let (kind, offset, length) = request;
         let counted = self.layers.count(kind, offset, length);
         self.outside += u64::from(counted.is_none());
         let counted = counted?;
-        self.patterns.see(at, kind, (offset, length), &counted);
+        self.patterns.see(at, request, &counted, process);
         Some(counted.judged.fit)
     }
 

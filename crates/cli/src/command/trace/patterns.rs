@@ -1,14 +1,18 @@
 //! Shapes of the requests that miss a unit through no layer's fault, and reads that are written
 //! again: from these, causes are suspected.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use trueline_geom::audit::io::{CLASSES, IoKind, alignment_of, class_start};
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{Placement, is_whole};
+use trueline_host::tracefs::Process;
 use trueline_serve::counting::CountedRequest;
 
 /// Lengths that are told apart in one layer, at most.
 const MOST_LENGTHS: usize = 256;
+/// Senders that are told apart in one layer, at most.
+const MOST_SENDERS: usize = 256;
 /// Reads that a write may still follow, at most.
 const MOST_READS: usize = 1 << 16;
 /// Time in ns after which no page waits for its write any more: the kernel lets one be dirty for 30
@@ -28,6 +32,8 @@ pub(crate) struct LayerPatterns {
     missed: HashMap<Length, [u64; CLASSES]>,
     /// Requests of lengths that are not told apart.
     untold: u64,
+    /// Misaligned requests of each process among them.
+    senders: HashMap<Process, u64>,
     /// Reads of a page or less.
     pub(super) small_reads: u64,
     /// Those of them whose bytes were written again soon.
@@ -79,6 +85,22 @@ impl LayerPatterns {
         missed
     }
 
+    /// The process that sent most of the misaligned ones, and their number; `None` where none is
+    /// known.
+    pub(super) fn worst_sender(&self) -> Option<(&Process, u64)> {
+        let all = self.senders.iter().map(|(process, &count)| (process, count));
+        all.max_by_key(|&(process, count)| (count, Reverse(process)))
+    }
+
+    fn send(&mut self, process: &Process) {
+        let has_room = self.senders.len() < MOST_SENDERS;
+        if let Some(count) = self.senders.get_mut(process) {
+            *count += 1;
+        } else if has_room {
+            self.senders.insert(process.clone(), 1);
+        }
+    }
+
     fn add(&mut self, length: Length, start: u64) {
         if self.missed.len() >= MOST_LENGTHS && !self.missed.contains_key(&length) {
             self.untold += 1;
@@ -94,13 +116,13 @@ impl Patterns {
         self.layers.get(&number)
     }
 
-    /// Adds a request that began `at` this time, in ns.
+    /// Adds a request that began `at` this time, in ns; `process` handed it on, if one is known.
     pub(super) fn see(
         &mut self,
         at: u64,
-        kind: IoKind,
-        (offset, length): (u64, u64),
+        (kind, offset, length): (IoKind, u64, u64),
         counted: &CountedRequest,
+        process: Option<&Process>,
     ) {
         let CountedRequest { judged, layer, start } = counted;
         let own = self.layers.entry(*layer).or_default();
@@ -112,6 +134,8 @@ impl Patterns {
         };
         if moves && misses {
             own.add((kind, judged.fit, length), offset.saturating_sub(*start));
+            let process = process.filter(|_| judged.fit == Placement::Misaligned);
+            process.into_iter().for_each(|process| own.send(process));
         }
         match kind {
             IoKind::Read if length <= PAGE => {
@@ -174,7 +198,8 @@ mod tests {
     fn see(seen: &mut Patterns, at: u64, kind: IoKind, offset: u64, length: u64, fit: Placement) {
         let judged = JudgedRequest { kind, fit, length, blamed: false };
         let counted = CountedRequest { judged, layer: 1, start: 512 };
-        seen.see(at, kind, (offset, length), &counted);
+        let process = Process { pid: u32::try_from(at).unwrap_or(0), name: "one".into() };
+        seen.see(at, (kind, offset, length), &counted, Some(&process));
     }
 
     #[test]
@@ -222,5 +247,6 @@ mod tests {
         assert!(seen.reads.by_offset.len() <= MOST_READS);
         let layer = seen.layer(1).expect("a layer");
         assert_eq!((layer.missed.len(), layer.untold), (MOST_LENGTHS, 200_000 - 256));
+        assert_eq!(layer.senders.len(), MOST_SENDERS);
     }
 }

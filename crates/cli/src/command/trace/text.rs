@@ -3,7 +3,7 @@
 use crate::command::trace::causes::Cause;
 use crate::command::trace::document::{ProcessDocument, Traced, VerdictLatencies};
 use crate::command::trace::histogram;
-use crate::command::trace::what_if::DriveRun;
+use crate::command::trace::what_if::ratio_of;
 use crate::render::report::text::write_fixes;
 use crate::render::spent;
 use crate::render::traffic::{self, Miss, count, worst_first, write_table};
@@ -82,14 +82,10 @@ fn write_drives(traced: &Traced, style: Style, out: &mut dyn io::Write) -> io::R
         .enumerate()
         .map(|(nth, head)| if nth < 2 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect::<Vec<_>>()];
-    #[allow(clippy::cast_precision_loss, reason = "times and ratios for people")]
+    #[allow(clippy::cast_precision_loss, reason = "times for people")]
     let float = |ns: u64| ns as f64;
     for run in &traced.drives {
-        let same = |other: &&DriveRun| other.drive == run.drive && other.variant == "aligned";
-        let aligned = traced.drives.iter().find(same).filter(|_| run.variant == "traced");
-        let ratio = aligned
-            .filter(|aligned| aligned.duration_ns > 0)
-            .map(|aligned| format!("{:.2} x", float(run.duration_ns) / float(aligned.duration_ns)));
+        let ratio = ratio_of(run, &traced.drives).map(|ratio| format!("{ratio:.2} x"));
         rows.push(vec![
             Cell::left(escape::plain(&run.drive)),
             Cell::left(run.variant),
@@ -142,7 +138,7 @@ pub(super) fn write_top(
 }
 
 /// The line of totals: time, requests, bytes.
-fn head(traced: &Traced) -> String {
+pub(super) fn head(traced: &Traced) -> String {
     let seconds = Duration::from_nanos(traced.duration_ns).as_secs_f64();
     let sized = |n: u64, noun: &str, bytes: u64| {
         format!("{} ({})", count(n, noun, "s"), size::human(bytes))
@@ -166,7 +162,7 @@ fn head(traced: &Traced) -> String {
 }
 
 /// The line on events that are missing.
-fn lost(traced: &Traced) -> Option<String> {
+pub(super) fn lost(traced: &Traced) -> Option<String> {
     let red = AnsiColor::Red.on_default().bold();
     (traced.lost > 0).then(|| {
         let events = count(traced.lost, "event", "s");
