@@ -5,7 +5,7 @@ use crate::command::trace::document::Traced;
 use crate::command::trace::observation::Observation;
 use crate::command::trace::tasted::Tasted;
 use crate::failure::{Failure, Reason};
-use crate::page_file::write_file;
+use crate::page_file::{require_replaceable, write_file};
 use crate::render::made::Made;
 use crate::style::Style;
 use crate::target::open::open;
@@ -36,6 +36,8 @@ pub(crate) mod what_if;
 const UNKNOWN_DISK: &str = "md:4096p";
 
 pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
+    // A trace of an hour is not lost to a name.
+    args.html.as_deref().map(require_replaceable).transpose()?;
     let mut options = args.disk.clone();
     let device = args.target.as_ref().filter(|_| args.replay.is_none());
     let device = device.map(live::device).transpose()?;
@@ -66,9 +68,8 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
         signal::remember_first();
         document.drives = what_if::runs(&args.drive, file, &traced.parts())?;
     }
-    if let Some(path) = &args.html {
-        write_file(path, |file| page::write(&document, &Made::now(), file))?;
-    }
+    let page = |path| write_file(path, |file| page::write(&document, &Made::now(), file));
+    let paged = args.html.as_deref().map(page).transpose();
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
         text::write(&document, args.histogram, Style::of_stdout(), &mut stdout)?;
         stdout.flush()?;
     }
+    paged?;
     Ok(code)
 }
 

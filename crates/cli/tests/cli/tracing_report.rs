@@ -6,7 +6,7 @@ use crate::loops::{Loop, can, sh};
 use crate::recipe::Scratch;
 use crate::terminal::show;
 use crate::tracing::{MIB, able, disk, job, number, traced};
-use crate::{golden, list, run, run_with, scratch};
+use crate::{golden, list, run, run_with, scratch, zeroes};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -73,6 +73,26 @@ fn a_start_off_the_grain_has_the_fixes_of_check() {
     record(scratch.path(), (0..20).map(|nth| ('W', MIB + nth * 4096, 4096)));
     let (text, document) = replayed(&scratch, "--unit 4k", "md:64m");
     assert_eq!((list(&document, "causes").len(), text.lines().count()), (0, 3), "{text}");
+}
+
+#[test]
+fn chunks_that_are_no_whole_units_are_named_with_their_set() {
+    let scratch = scratch();
+    for name in ["a", "b"] {
+        zeroes(scratch.path(), name, 64 * MIB);
+    }
+    run(scratch.path(), "stripe label -s 4096 data a b").ended(0);
+    record(scratch.path(), (0..30).map(|nth| ('W', nth << 16, 32768)));
+    let (text, document) = replayed(&scratch, "--unit 16k", "a,b#stripe/data");
+    let chunk = cause(&document, "chunk");
+    assert_eq!(counted(chunk), (true, 30, 30));
+    assert_eq!(chunk["blame"], "stripe/data");
+    let fix = "fix: make stripe/data anew with chunks of whole 16384 bytes (16 KiB)";
+    assert!(text.contains(fix), "{text}");
+    // Eight pieces of each request, on two disks.
+    let sum =
+        |line: &Vec<&str>| line[3..].iter().filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+    assert_eq!(histogram(&text)[1..].iter().map(sum).sum::<u64>(), 240, "{text}");
 }
 
 #[test]
@@ -271,7 +291,7 @@ fn what_the_kernel_makes_of_writes_is_suspected_as_what_it_is() {
         return;
     }
     let scratch = scratch();
-    crate::zeroes(scratch.path(), "disk", 64 * MIB);
+    zeroes(scratch.path(), "disk", 64 * MIB);
     let device = Loop::new(scratch.path(), "");
     // At every page its second sector.
     let buffered = format!(
@@ -366,11 +386,18 @@ fn a_page_has_the_numbers_of_the_document() {
     let command = list(cause(&document, "start"), "commands").last().and_then(Value::as_str);
     let command = command.expect("a command").replace('\'', "&#39;");
     assert!(page.contains(&format!("<code>{command}</code>")), "{command}: {page}");
-    // A file that is no page stays.
+    // A file that is no page stays, and is refused before there is a report.
     let refused = run(scratch.path(), "trace --replay requests --html disk disk");
     assert!(
-        refused.refused().ends_with("there is a file that is no page or drawing: name a new file")
+        refused.refused().ends_with("no page or drawing: name a new file"),
+        "{}",
+        refused.stderr
     );
+    assert_eq!(refused.stdout, "");
+    // A page that cannot be written does not take the report with it.
+    let lost = run(scratch.path(), "trace --replay requests --html nowhere/page.html disk");
+    assert!(lost.refused().contains("nowhere/page.html"), "{}", lost.stderr);
+    assert!(lost.stdout.starts_with("traced requests: "), "{}", lost.stdout);
 }
 
 #[test]

@@ -353,8 +353,8 @@ impl OneLayer<'_> {
         }
         let message = format!(
             "writes of parts of pages: {rewritten} of {reads} reads of {PAGE} bytes or less were \
-            written again within a minute, as the page cache does for them; a program that changes \
-            what it has read does so, too"
+                written again within 70 s, as the page cache does for them; a program that changes \
+                what it has read does so, too"
         );
         Some(Cause {
             cause: CauseName::Rewrite,
