@@ -31,8 +31,10 @@ pub(super) fn observe(
     if device.start() > 0 && args.disk.physical.is_none() {
         let disk = Target::file(&format!("/dev/{}", device.disk.replace('!', "/")));
         let options = DiskOptions { physical: args.unit, ..args.disk.clone() };
-        let overrides = DiskOverrides::for_target(&options, &disk)?;
-        tasted = tasted.on_disk(&disk, &overrides, device.start());
+        // Without it there is advice for the partition alone.
+        if let Ok(overrides) = DiskOverrides::for_target(&options, &disk) {
+            tasted = tasted.on_disk(&disk, &overrides, device.start());
+        }
     }
     let mut seen = Observation::new(&graph, id);
     let mut table = args.top.then(|| Table::new(target, overrides)).transpose()?;
