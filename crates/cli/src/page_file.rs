@@ -20,26 +20,42 @@ pub(crate) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed =
-        |e: io::Error| Failure::Message(format!("write {}: {}", path.display(), words::os(&e)));
+    require_replaceable(path)?;
+    let to = resolved(path);
+    if fs::metadata(&to).is_ok_and(|found| !found.is_file()) {
+        // A terminal, a pipe, /dev/null.
+        return File::create(&to).and_then(|file| write_all(file, write)).map_err(failed(path));
+    }
+    replace(&to, write).map_err(failed(path))
+}
+
+/// Refuses a path at which no page may stand, before there is one to write. Errors: a device, a
+/// directory, a file that is no page.
+pub(crate) fn require_replaceable(path: &Path) -> Result<(), Failure> {
     let refused =
         |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
-    // Through a link to what it leads to, so that the link stays.
-    let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let Ok(found) = fs::metadata(&to) else { return replace(&to, write).map_err(failed) };
+    let to = resolved(path);
+    let Ok(found) = fs::metadata(&to) else { return Ok(()) };
     let kind = found.file_type();
     if kind.is_block_device() {
         Err(refused("it is a block device"))
     } else if kind.is_dir() {
         Err(refused("it is a directory"))
-    } else if !kind.is_file() {
-        // A terminal, a pipe, /dev/null.
-        File::create(&to).and_then(|file| write_all(file, write)).map_err(failed)
-    } else if found.len() > 0 && !is_page(&to).map_err(failed)? {
+    } else if kind.is_file() && found.len() > 0 && !is_page(&to).map_err(failed(path))? {
         Err(refused("there is a file that is no page or drawing"))
     } else {
-        replace(&to, write).map_err(failed)
+        Ok(())
     }
+}
+
+/// The path that a link leads to, so that the link stays.
+fn resolved(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The failure of a write to `path`, in words.
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
+    |e| Failure::Message(format!("write {}: {}", path.display(), words::os(&e)))
 }
 
 fn is_page(path: &Path) -> io::Result<bool> {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `report/` | a report as text, JSON, SARIF, Prometheus, a list, a page; `group.rs` merges findings of one kind |
 //! | `draw/` | a stack as a tree, to scale, magnified where it misses, as SVG |
+//! | `charts/` | parts of charts in pages: strips, positions on a line, seconds of drives |
 //! | `gpart.rs` | tables as gpart(8) shows them |
 //! | `spent.rs` | the time of simulated drives by its causes |
 //! | `traffic.rs` | requests by layer as a table, and why they miss |
@@ -14,6 +15,7 @@
 //! Text is written with colour, which the caller's stream keeps or strips. Labels come from hostile
 //! disks, so every string is escaped where it is written.
 
+pub(crate) mod charts;
 pub(crate) mod draw;
 pub(crate) mod gpart;
 pub(crate) mod made;

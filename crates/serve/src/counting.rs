@@ -11,7 +11,7 @@ mod server_counts;
 mod stack;
 
 pub use history::{History, Sample};
-pub use observed::ObservedProvider;
+pub use observed::{CountedRequest, ObservedProvider};
 pub use server_counts::{Blame, ExportCounts, LayerCounts, ServerCounts};
 pub use stack::Stack;
 use trueline_host::clock::TICK;

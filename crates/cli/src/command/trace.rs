@@ -3,7 +3,10 @@
 use crate::command::trace::args::Trace;
 use crate::command::trace::document::Traced;
 use crate::command::trace::observation::Observation;
+use crate::command::trace::tasted::Tasted;
 use crate::failure::{Failure, Reason};
+use crate::page_file::{require_replaceable, write_file};
+use crate::render::made::Made;
 use crate::style::Style;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
@@ -16,11 +19,16 @@ use trueline_host::process::signal;
 use trueline_host::tracefs::TracedDevice;
 
 pub(crate) mod args;
+mod causes;
 pub(crate) mod document;
+mod histogram;
 mod live;
 mod observation;
+mod page;
+mod patterns;
 mod replayed;
 mod table;
+mod tasted;
 mod text;
 pub(crate) mod what_if;
 
@@ -28,6 +36,8 @@ pub(crate) mod what_if;
 const UNKNOWN_DISK: &str = "md:4096p";
 
 pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
+    // A trace of an hour is not lost to a name.
+    args.html.as_deref().map(require_replaceable).transpose()?;
     let mut options = args.disk.clone();
     let device = args.target.as_ref().filter(|_| args.replay.is_none());
     let device = device.map(live::device).transpose()?;
@@ -40,21 +50,26 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
     } else {
         DiskOverrides::announced(&options, target)?
     };
-    let (traced, code) = match (device, &args.replay) {
+    let (traced, tasted, code) = match (device, &args.replay) {
         (Some(device), _) => live::observe(args, device, target, &overrides)?,
         (None, Some(file)) => {
             let (graph, id) = provider(target, &overrides)?;
-            (replayed::observe(file, Observation::new(&graph, id))?, ExitCode::SUCCESS)
+            let tasted = Tasted::new(target, &overrides, &graph);
+            let seen = replayed::observe(file, Observation::new(&graph, id))?;
+            (seen, tasted, ExitCode::SUCCESS)
         }
         (None, None) => return Err(Reason("trace: name a device, or --replay FILE".into()).into()),
     };
     let shown = args.replay.as_ref().map(|file| file.display().to_string());
     let shown = shown.unwrap_or_else(|| target.to_string());
     let mut document = Traced::new(&shown, overrides.judged(), &traced);
+    document.causes = causes::find(&document, traced.patterns(), &tasted);
     if let Some(file) = args.replay.as_ref().filter(|_| !args.drive.is_empty()) {
         signal::remember_first();
         document.drives = what_if::runs(&args.drive, file, &traced.parts())?;
     }
+    let page = |path| write_file(path, |file| page::write(&document, &Made::now(), file));
+    let paged = args.html.as_deref().map(page).transpose();
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -62,9 +77,10 @@ pub(crate) fn run(args: &Trace) -> Result<ExitCode, Failure> {
         stdout.flush()?;
     } else {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
-        text::write(&document, Style::of_stdout(), &mut stdout)?;
+        text::write(&document, args.histogram, Style::of_stdout(), &mut stdout)?;
         stdout.flush()?;
     }
+    paged?;
     Ok(code)
 }
 

@@ -14,20 +14,58 @@ const LISTED: usize = 24;
 /// The rows before, and the seconds since.
 pub(crate) type Before<'a> = Option<(&'a [Row], f64)>;
 
+/// Misses of a unit that have a line of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// Requests that miss it through the start of a layer, or the chunks of one.
+    Stack,
+    /// Requests that miss it as they were sent.
+    Client,
+    /// Writes of less than a unit.
+    Small,
+}
+
 /// Writes the table of layers, and the reason and cost of every miss.
 pub(crate) fn write(rows: &[Row], style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+    write_explained(rows, &|_, _, _| Ok(()), style, out)
+}
+
+/// Writer of lines on a miss of a layer, behind the one that says it; `None`: on the layer, behind
+/// all of those.
+pub(crate) type Explain<'a> = dyn Fn(&Row, Option<Miss>, &mut dyn io::Write) -> io::Result<()> + 'a;
+
+/// As [`write`], with the lines that `explain` adds.
+pub(crate) fn write_explained(
+    rows: &[Row],
+    explain: &Explain<'_>,
+    style: Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     write_table(&worst_first(rows), None, style.width, out)?;
     if rows.len() > LISTED {
         writeln!(out, "and {} more", rows.len() - LISTED)?;
     }
     for row in worst_first(rows) {
-        for (colour, line) in says(row) {
-            let name = name(&row.all);
-            let head = format!("{colour}{name}{colour:#}: ");
-            columns::wrap(&head, columns_of(&name) + 2, &line, 2, style.width, out)?;
+        for (miss, colour, line) in says(row) {
+            write_said(row, colour, &line, style, out)?;
+            explain(row, Some(miss), out)?;
         }
+        explain(row, None, out)?;
     }
     Ok(())
+}
+
+/// Writes a line that begins with the name of a layer.
+pub(crate) fn write_said(
+    row: &Row,
+    colour: Colour,
+    line: &str,
+    style: Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let name = layer_name(&row.all);
+    let head = format!("{colour}{name}{colour:#}: ");
+    columns::wrap(&head, columns_of(&name) + 2, line, 2, style.width, out)
 }
 
 /// Layers in the order of their misaligned requests, most first.
@@ -94,10 +132,10 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
     let cost = layer.rmw_factor;
     vec![
-        Cell::left(name(layer)),
+        Cell::left(layer_name(layer)),
         Cell::left(layer.content.clone()),
         Cell::left(disks(row)).colour(if row.worst().is_some() { red } else { Colour::new() }),
-        Cell::right(units(row)),
+        Cell::right(units_of(row)),
         Cell::right(moved(|l| l.requests.reads.sum())),
         Cell::right(moved(|l| l.requests.writes.sum())),
         Cell::right(some(layer.requests.trims.sum() + layer.requests.zeroes.sum())),
@@ -125,7 +163,7 @@ fn disks(row: &Row) -> String {
 }
 
 /// The units of the disks, each size once.
-fn units(row: &Row) -> String {
+pub(crate) fn units_of(row: &Row) -> String {
     let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -137,7 +175,7 @@ fn units(row: &Row) -> String {
 }
 
 /// The name of a layer; `(gone)` tells it from a later provider of that name.
-fn name(layer: &Layer) -> String {
+pub(crate) fn layer_name(layer: &Layer) -> String {
     format!("{}{}", words::name(&layer.provider), if layer.gone { " (gone)" } else { "" })
 }
 
@@ -148,7 +186,7 @@ fn rate(count: u64, seconds: f64) -> String {
 }
 
 /// Lines on misses of a unit: their reason and their cost.
-fn says(row: &Row) -> Vec<(Colour, String)> {
+fn says(row: &Row) -> Vec<(Miss, Colour, String)> {
     let layer = &row.all;
     let all = layer.requests.verdicts();
     let disk = if layer.disk.is_empty() {
@@ -179,6 +217,7 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
             format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
         };
         lines.push((
+            Miss::Stack,
             bad,
             format!(
                 "{} off the {unit}, because {why}{cost}: trueline explain {rule}",
@@ -193,7 +232,8 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
         } else {
             "because the client sends them so: no layer shifts them"
         };
-        lines.push((bad, format!("{} off the {unit}, {why}", of_all(own, all.sum()))));
+        let line = format!("{} off the {unit}, {why}", of_all(own, all.sum()));
+        lines.push((Miss::Client, bad, line));
     }
     let small = layer.requests.writes.partial;
     if small > 0 {
@@ -202,7 +242,7 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
             "{small} of {} writes are smaller than the {unit}, {why}",
             layer.requests.writes.sum()
         );
-        lines.push((AnsiColor::Yellow.on_default(), line));
+        lines.push((Miss::Small, AnsiColor::Yellow.on_default(), line));
     }
     lines
 }
@@ -230,7 +270,8 @@ fn reasons(row: &Row) -> Option<(String, &'static str)> {
     Some((reason(first) + &more, first.rule))
 }
 
-fn reason(blame: &Blame) -> String {
+/// The way in which the blamed layer leaves the grain, in words.
+pub(crate) fn reason(blame: &Blame) -> String {
     let name = words::name(&blame.provider);
     match blame.chunk {
         Some(chunk) => format!("{name} cuts them into chunks of {}", words::bytes(chunk)),

@@ -85,6 +85,7 @@ mod trace_proof;
 mod traced_guest;
 mod traced_programs;
 mod tracing;
+mod tracing_report;
 mod ublk;
 mod vhd_alignment;
 mod widths;

@@ -64,7 +64,9 @@ impl Format for Luks {
 }
 
 /// The largest sector that is encrypted at once, in bytes.
-const LARGEST_SECTOR: u64 = 4096;
+pub const LARGEST_SECTOR: u64 = 4096;
+/// Name of the detail with the size of a sector in bytes.
+pub const SECTOR: &str = "encryption sector";
 /// The first bytes of both versions.
 pub const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
 /// The first bytes of the copy of LUKS2's header.
@@ -164,7 +166,7 @@ fn version_1(probe: &Probe<'_>) -> Option<Sign> {
     let mut sign = Sign::new(KIND, 0);
     sign.version = Some("1".to_string());
     sign.uuid = ondisk::text(&header.uuid);
-    sign.details.push(("encryption sector", "512".to_string()));
+    sign.details.push((SECTOR, "512".to_string()));
     sign.details.extend(ondisk::text(&header.cipher_name).map(|cipher| ("cipher", cipher)));
     payload(&mut sign, probe, Some(u64::from(header.payload_offset.get()) * 512), None);
     Some(sign)
@@ -187,8 +189,7 @@ fn version_2(probe: &Probe<'_>, at: u64, magic: &[u8; 6]) -> Option<Sign> {
     let segment = segment(probe, at, size).or_else(|| segment(probe, second?, size));
     match segment {
         Some(segment) => {
-            sign.details
-                .extend(segment.sector_size.map(|size| ("encryption sector", size.to_string())));
+            sign.details.extend(segment.sector_size.map(|size| (SECTOR, size.to_string())));
             sign.details.extend(segment.encryption.map(|cipher| ("encryption", cipher)));
             match segment.integrity {
                 Some(tag) => tagged(&mut sign, probe, segment.offset, tag),

@@ -29,6 +29,8 @@ const MOST_PENDING: usize = 1 << 17;
 pub struct TracedDevice {
     /// The kernel's name of the device: `sda1`.
     pub name: String,
+    /// The kernel's name of the disk: its own, but for a partition.
+    pub disk: String,
     /// The size of the device in bytes.
     pub size: u64,
     /// The first byte on the whole disk: not 0 for a partition.
@@ -85,7 +87,8 @@ impl TracedDevice {
             devices.iter().filter(is_on).map(number).collect()
         };
         let (name, size, own) = (device.name.clone(), device.size, number(device));
-        Some(TracedDevice { name, size, start, queued, own, numbers })
+        let disk = disk.name.clone();
+        Some(TracedDevice { name, disk, size, start, queued, own, numbers })
     }
 
     /// The first byte of the device on its disk: not 0 for a partition.

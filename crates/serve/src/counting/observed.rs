@@ -6,6 +6,17 @@ use crate::layer::counted::LayerOnDisk;
 use trueline_geom::audit::io::{IoAudit, IoKind, JudgedRequest, Tally};
 use trueline_geom::graph::{Graph, Id};
 
+/// A request that was counted, with the layer that it begins in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedRequest {
+    /// The verdict on the request.
+    pub judged: JudgedRequest,
+    /// Number of the layer's provider in what is counted.
+    pub layer: usize,
+    /// First byte of the layer, in the bytes of the provider whose requests are seen.
+    pub start: u64,
+}
+
 /// Counters of one provider whose requests are seen by another than a server.
 pub struct ObservedProvider {
     audit: IoAudit,
@@ -32,14 +43,17 @@ impl ObservedProvider {
         judged
     }
 
-    /// Counts a request, and returns its verdict; `None` if it begins outside the provider.
-    pub fn count(&mut self, kind: IoKind, offset: u64, length: u64) -> Option<JudgedRequest> {
-        let (cells, mut judged) = (&mut self.cells, None);
+    /// Counts a request, and returns its verdict and its layer; `None` if it begins outside the
+    /// provider.
+    pub fn count(&mut self, kind: IoKind, offset: u64, length: u64) -> Option<CountedRequest> {
+        let (cells, mut counted) = (&mut self.cells, None);
         self.audit.judge(kind, offset, length, &mut |cell, seen| {
-            judged = judged.or(seen.request);
+            counted = counted.or(seen.request.map(|judged| (cell, judged)));
             cells[cell].get_or_insert_default().add(seen);
         });
-        judged
+        let (cell, judged) = counted?;
+        let layer = &self.audit.layers()[self.audit.cell(cell).0];
+        Some(CountedRequest { judged, layer: layer.provider, start: layer.start })
     }
 
     /// The first byte of every part of the provider, ascending, and the first byte of the layer

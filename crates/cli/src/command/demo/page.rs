@@ -3,7 +3,8 @@
 
 use crate::command::demo::story::Story;
 use crate::command::lab::page as lab_page;
-use crate::command::lab::page::quantity::{times, value};
+use crate::render::charts::HATCH;
+use crate::render::charts::quantity::{times, value};
 use crate::render::draw::canvas;
 use crate::render::made::Made;
 use crate::render::report::page as report_page;
@@ -40,7 +41,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
         out,
         "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>"
     )?;
-    writeln!(out, "</header>\n{}<main>", lab_page::HATCH)?;
+    writeln!(out, "</header>\n{}<main>", HATCH)?;
     write_contents(page, out)?;
     write_story(page, out)?;
     writeln!(

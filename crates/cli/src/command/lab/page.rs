@@ -6,41 +6,34 @@
 //! | `accuracy.rs` | ours against the published, all rows in one chart |
 //! | `row.rs` | one row, with the charts below |
 //! | `bars.rs` | its values and their ratio |
-//! | `spent.rs` | each second by its cause |
 //! | `latency.rs` | latencies of requests |
 //! | `medium.rs` | the layout on the medium |
 //! | `standing.rs` | the cost of a row, and its distance from the published value |
-//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | parts of charts: strips, positions |
+//!
+//! Their parts, and each second by its cause, are in `render/charts`.
 
 mod accuracy;
-mod axis;
 mod bars;
-mod lanes;
 mod latency;
 mod medium;
-pub(crate) mod quantity;
 mod row;
-mod spent;
 mod standing;
-mod track;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
+use crate::render::charts::lanes::text_of;
+use crate::render::charts::quantity::{percent, times};
+use crate::render::charts::{HATCH, track};
 use crate::render::made::Made;
 use crate::render::report::page;
 use crate::words;
-use lanes::text_of;
-use quantity::{percent, times};
 use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
 /// Styles of the charts, with the colours of `page::STYLE`.
 pub(crate) const STYLE: &str = include_str!("page/lab.css");
-
-/// The hatching that marks unaligned values besides their colour.
-pub(crate) const HATCH: &str = include_str!("page/hatch.svg");
 
 /// Most rows in all that are not folded by lab: a page of fifty is as long as sixty screens.
 const OPEN: usize = 4;

@@ -14,7 +14,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline trace /dev/sda --seconds 60 --record day.trace
   trueline trace --replay day.trace disk.img            the same requests to another layout
   trueline trace --replay fio.log --unit 16k
-  trueline trace --replay day.trace --drive qlc-16k,wd10ears disk.img";
+  trueline trace --replay day.trace --drive qlc-16k,wd10ears --html day.html disk.img";
 
 /// Options and target of `trace`.
 #[derive(Args)]
@@ -45,9 +45,15 @@ pub(crate) struct Trace {
     /// Show the counts on the terminal, once a second
     #[arg(long, conflicts_with = "json")]
     pub top: bool,
+    /// Show all reads and writes by size and alignment, not only those that miss
+    #[arg(long, conflicts_with = "json")]
+    pub histogram: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Also write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub disk: DiskOptions,
 }

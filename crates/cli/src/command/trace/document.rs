@@ -3,6 +3,7 @@
 //! Its serialised form is the contract of `trueline trace --json`; keys may be added, never
 //! changed.
 
+use crate::command::trace::causes::Cause;
 use crate::command::trace::observation::{Observation, ProcessCounts};
 use crate::command::trace::what_if::DriveRun;
 use crate::remembered::Remembered;
@@ -41,6 +42,8 @@ pub(crate) struct Traced {
     pub lost: u64,
     /// The providers with requests: the deepest one that a request begins in.
     pub layers: Vec<Layer>,
+    /// Causes of what misses, those of the layer that misses most first.
+    pub causes: Vec<Cause>,
     /// Latencies of reads and writes by verdict, from the driver to its answer.
     pub latency_ns: KindLatencies,
     /// The processes that handed requests to the driver, those that miss most first.
@@ -114,6 +117,7 @@ impl Traced {
             outside: seen.outside,
             lost: seen.lost,
             layers,
+            causes: Vec::new(),
             latency_ns: KindLatencies { reads, writes },
             processes,
             other_processes,

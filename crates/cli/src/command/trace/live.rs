@@ -5,6 +5,8 @@ use crate::command::trace::args::Trace;
 use crate::command::trace::observation::Observation;
 use crate::command::trace::provider;
 use crate::command::trace::table::Table;
+use crate::command::trace::tasted::Tasted;
+use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, Reason, complain};
 use crate::target::{DiskOverrides, Target};
 use std::io;
@@ -23,8 +25,17 @@ pub(super) fn observe(
     device: TracedDevice,
     target: &Target,
     overrides: &DiskOverrides,
-) -> Result<(Observation, ExitCode), Failure> {
+) -> Result<(Observation, Tasted, ExitCode), Failure> {
     let (graph, id) = provider(target, overrides)?;
+    let mut tasted = Tasted::new(target, overrides, &graph);
+    if device.start() > 0 && args.disk.physical.is_none() {
+        let disk = Target::file(&format!("/dev/{}", device.disk.replace('!', "/")));
+        let options = DiskOptions { physical: args.unit, ..args.disk.clone() };
+        // Without it there is advice for the partition alone.
+        if let Ok(overrides) = DiskOverrides::for_target(&options, &disk) {
+            tasted = tasted.on_disk(&disk, &overrides, device.start());
+        }
+    }
     let mut seen = Observation::new(&graph, id);
     let mut table = args.top.then(|| Table::new(target, overrides)).transpose()?;
     let recording = recording(args, &graph, id, target)?;
@@ -81,7 +92,7 @@ pub(super) fn observe(
         complain(&Reason::from(gone).to_string());
     }
     recording.map_or(Ok(0), |recording| recording.end())?;
-    Ok((seen, code))
+    Ok((seen, tasted, code))
 }
 
 /// The block device that the target is. Errors: it is something else.

@@ -1,5 +1,6 @@
 //! Requests as they are seen, added up: by layer, by process, and by how long they took.
 
+use crate::command::trace::patterns::Patterns;
 use std::collections::HashMap;
 use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::topology::Placement;
@@ -40,6 +41,7 @@ impl ProcessCounts {
 /// Sums of the requests seen so far.
 pub(crate) struct Observation {
     layers: ObservedProvider,
+    patterns: Patterns,
     /// Latencies of reads and of writes, by verdict.
     pub(super) latencies: [[Waits; Placement::ALL.len()]; 2],
     pub(super) processes: HashMap<Process, ProcessCounts>,
@@ -60,6 +62,7 @@ impl Observation {
     pub(super) fn new(graph: &Graph, id: Id) -> Observation {
         Observation {
             layers: ObservedProvider::new(graph, id),
+            patterns: Patterns::default(),
             latencies: Default::default(),
             processes: HashMap::new(),
             others: ProcessCounts::default(),
@@ -76,6 +79,11 @@ impl Observation {
         self.layers.layers()
     }
 
+    /// Shapes of the requests so far.
+    pub(super) fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
     /// The first byte of every part of what is traced, and that of the layer there.
     pub(super) fn parts(&self) -> Vec<(u64, u64)> {
         self.layers.parts()
@@ -83,7 +91,7 @@ impl Observation {
 
     /// Adds a moment of a request to a device.
     pub(super) fn see(&mut self, seen: SeenRequest) {
-        let SeenRequest { phase, flags, offset, length, .. } = seen;
+        let SeenRequest { at_ns, phase, flags, offset, length } = seen;
         let kind = kind(flags.operation);
         match (phase, kind) {
             (Phase::Issued(_), _) if flags.operation == Operation::Flush => self.flushes += 1,
@@ -91,7 +99,8 @@ impl Observation {
             (Phase::Issued(_), _) if kind.is_none() || length == 0 => self.other += 1,
             (Phase::Issued(process), Some(kind)) => {
                 self.flushes += u64::from(flags.preflush);
-                match offset.map(|offset| self.count(kind, offset, length)) {
+                let request = |offset| (kind, offset, length);
+                match offset.map(|offset| self.count(at_ns, request(offset), Some(&process))) {
                     Some(Some(verdict)) => self.process(process).add(kind, verdict, length),
                     Some(None) => {}
                     // It begins in front of a partition.
@@ -110,18 +119,27 @@ impl Observation {
 
     /// Adds a request of a trace, which names no process and no end.
     pub(super) fn replay(&mut self, request: &TracedRequest) {
-        let TracedRequest { op, offset, length, .. } = *request;
+        let TracedRequest { at_ns, op, offset, length, .. } = *request;
         match op {
             Op::Flush => self.flushes += 1,
-            Op::Read => drop(self.count(IoKind::Read, offset, length)),
-            Op::Write => drop(self.count(IoKind::Write, offset, length)),
+            Op::Read => drop(self.count(at_ns, (IoKind::Read, offset, length), None)),
+            Op::Write => drop(self.count(at_ns, (IoKind::Write, offset, length), None)),
         }
     }
 
-    fn count(&mut self, kind: IoKind, offset: u64, length: u64) -> Option<Placement> {
-        let judged = self.layers.count(kind, offset, length);
-        self.outside += u64::from(judged.is_none());
-        judged.map(|judged| judged.fit)
+    /// Counts a request of a process, if one is known, and returns its verdict.
+    fn count(
+        &mut self,
+        at: u64,
+        request: (IoKind, u64, u64),
+        process: Option<&Process>,
+    ) -> Option<Placement> {
+        let (kind, offset, length) = request;
+        let counted = self.layers.count(kind, offset, length);
+        self.outside += u64::from(counted.is_none());
+        let counted = counted?;
+        self.patterns.see(at, request, &counted, process);
+        Some(counted.judged.fit)
     }
 
     /// The counts of a process.

@@ -1,11 +1,14 @@
 //! The report of a trace, and the table of `--top`.
 
+use crate::command::trace::causes::Cause;
 use crate::command::trace::document::{ProcessDocument, Traced, VerdictLatencies};
-use crate::command::trace::what_if::DriveRun;
+use crate::command::trace::histogram;
+use crate::command::trace::what_if::ratio_of;
+use crate::render::report::text::write_fixes;
 use crate::render::spent;
-use crate::render::traffic::{self, count, worst_first, write_table};
+use crate::render::traffic::{self, Miss, count, worst_first, write_table};
 use crate::style::Style;
-use crate::traffic::{Latency, rows};
+use crate::traffic::{Latency, Row, rows};
 use crate::words::columns::{self, Cell, Spare};
 use crate::words::quantity::time;
 use crate::words::width::columns_of;
@@ -17,8 +20,14 @@ use std::time::Duration;
 /// Processes with a line of their own, at most.
 const LISTED: usize = 12;
 
-/// Writes the counts: layers and why they miss, how long requests took, whose they are.
-pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes the counts: layers and why they miss, sizes and alignments (if `whole`, all of them),
+/// how long requests took, whose they are.
+pub(super) fn write(
+    traced: &Traced,
+    whole: bool,
+    style: Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     columns::line(&head(traced), style.width, out)?;
     if let Some(line) = lost(traced) {
         columns::line(&line, style.width, out)?;
@@ -26,7 +35,13 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
     if traced.layers.is_empty() {
         return Ok(());
     }
-    traffic::write(&rows(&traced.layers), style, out)?;
+    let explain = |row: &Row, miss: Option<Miss>, out: &mut dyn io::Write| {
+        let own = |cause: &&Cause| cause.id == row.all.id && cause.miss == miss;
+        let mut causes = traced.causes.iter().filter(own);
+        causes.try_for_each(|cause| write_cause(row, cause, style, out))
+    };
+    traffic::write_explained(&rows(&traced.layers), &explain, style, out)?;
+    histogram::write(&traced.layers, whole, style, out)?;
     let latencies = latencies(traced);
     if latencies.len() > 1 {
         writeln!(out)?;
@@ -37,6 +52,23 @@ pub(super) fn write(traced: &Traced, style: Style, out: &mut dyn io::Write) -> i
         write_processes(traced, LISTED, style, out)?;
     }
     write_drives(traced, style, out)
+}
+
+/// Writes a cause and its fixes; the line of a layer's start has said why already.
+fn write_cause(row: &Row, cause: &Cause, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
+    let head = if cause.known { "because: " } else { "suspected: " };
+    let message = escape::plain(&cause.message);
+    let yellow = AnsiColor::Yellow.on_default();
+    match cause.miss {
+        Some(Miss::Stack) => {}
+        Some(_) => {
+            let (head, shown) = (format!("  {head}"), head.len() + 2);
+            columns::wrap(&head, shown, &message, 4, style.width, out)?;
+        }
+        None => traffic::write_said(row, yellow, &format!("{head}{message}"), style, out)?,
+    }
+    let indent = if matches!(cause.miss, Some(Miss::Client | Miss::Small)) { 4 } else { 2 };
+    write_fixes((&cause.commands, &cause.fix), indent, out, style)
 }
 
 /// Writes the time that simulated drives took, and where it went.
@@ -50,14 +82,10 @@ fn write_drives(traced: &Traced, style: Style, out: &mut dyn io::Write) -> io::R
         .enumerate()
         .map(|(nth, head)| if nth < 2 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect::<Vec<_>>()];
-    #[allow(clippy::cast_precision_loss, reason = "times and ratios for people")]
+    #[allow(clippy::cast_precision_loss, reason = "times for people")]
     let float = |ns: u64| ns as f64;
     for run in &traced.drives {
-        let same = |other: &&DriveRun| other.drive == run.drive && other.variant == "aligned";
-        let aligned = traced.drives.iter().find(same).filter(|_| run.variant == "traced");
-        let ratio = aligned
-            .filter(|aligned| aligned.duration_ns > 0)
-            .map(|aligned| format!("{:.2} x", float(run.duration_ns) / float(aligned.duration_ns)));
+        let ratio = ratio_of(run, &traced.drives).map(|ratio| format!("{ratio:.2} x"));
         rows.push(vec![
             Cell::left(escape::plain(&run.drive)),
             Cell::left(run.variant),
@@ -110,7 +138,7 @@ pub(super) fn write_top(
 }
 
 /// The line of totals: time, requests, bytes.
-fn head(traced: &Traced) -> String {
+pub(super) fn head(traced: &Traced) -> String {
     let seconds = Duration::from_nanos(traced.duration_ns).as_secs_f64();
     let sized = |n: u64, noun: &str, bytes: u64| {
         format!("{} ({})", count(n, noun, "s"), size::human(bytes))
@@ -134,7 +162,7 @@ fn head(traced: &Traced) -> String {
 }
 
 /// The line on events that are missing.
-fn lost(traced: &Traced) -> Option<String> {
+pub(super) fn lost(traced: &Traced) -> Option<String> {
     let red = AnsiColor::Red.on_default().bold();
     (traced.lost > 0).then(|| {
         let events = count(traced.lost, "event", "s");

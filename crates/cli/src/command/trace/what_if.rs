@@ -36,6 +36,15 @@ pub(crate) struct DriveRun {
     pub spent: Spent,
 }
 
+/// The time of a run relative to that of the same drive with layers on the grain; `None` of such a
+/// run, and where there is none.
+#[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+pub(super) fn ratio_of(run: &DriveRun, runs: &[DriveRun]) -> Option<f64> {
+    let same = |other: &&DriveRun| other.drive == run.drive && other.variant == "aligned";
+    let aligned = runs.iter().find(same).filter(|_| run.variant == "traced")?;
+    (aligned.duration_ns > 0).then(|| run.duration_ns as f64 / aligned.duration_ns as f64)
+}
+
 /// Runs the requests in `file` on a drive of each model. `parts` has the first byte of every part
 /// of the disk they were to, and the first byte of the layer in that part.
 pub(super) fn runs(

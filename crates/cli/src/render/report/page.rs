@@ -207,7 +207,7 @@ pub(crate) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Resul
 }
 
 /// Writes the pages of these rules, each once.
-fn write_pages_of_rules<'a>(
+pub(crate) fn write_pages_of_rules<'a>(
     ids: impl Iterator<Item = &'a str>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {

@@ -244,25 +244,25 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::
         columns::wrap("  on: ", 6, &group.names(), 6, style.width, out)?;
     }
     if shared.is_some() {
-        write_fixes(group.first(), 2, out, style)?;
+        write_fixes((&group.first().commands, &group.first().fix), 2, out, style)?;
     }
     if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
 }
 
-/// Writes the fixes of `f`: its commands, a line each and never broken, for copying; then the other
-/// fixes.
-fn write_fixes(
-    f: &Finding,
+/// Writes fixes: the commands, a line each and never broken, for copying; then the other ones. The
+/// first of `fix` is the commands, if there are any.
+pub(crate) fn write_fixes(
+    (commands, fix): (&[String], &[String]),
     indent: usize,
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
-    for (nth, command) in f.commands.iter().enumerate() {
+    for (nth, command) in commands.iter().enumerate() {
         let head = if nth == 0 { "fix:" } else { "" };
         writeln!(out, "{:indent$}{head:4} {}", "", escape::plain(command))?;
     }
-    for fix in f.fix.iter().skip(usize::from(!f.commands.is_empty())) {
-        let head = match f.commands.is_empty() {
+    for fix in fix.iter().skip(usize::from(!commands.is_empty())) {
+        let head = match commands.is_empty() {
             _ if !words::is_a_fix(fix) => "",
             true => "fix: ",
             false => "or: ",
@@ -298,7 +298,7 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
         let (name, place) = (name(f), place(f));
         if below {
             writeln!(out, "  {name:wide$}  {place}")?;
-            write_fixes(f, 4, out, style)?;
+            write_fixes((&f.commands, &f.fix), 4, out, style)?;
         } else {
             writeln!(out, "  {name:wide$}  {place:far$}  fix: {}", fix(f))?;
         }

@@ -1,12 +1,12 @@
 //! Ours against the published, for every prediction that can be compared: the one chart that shows
 //! the trust we deserve.
 
-use super::axis::Axis;
 use super::bars::whisker;
-use super::lanes::text_of;
-use super::quantity::{percent, plain, times};
 use super::standing::{Compared, compared};
-use super::track::{Anchor, Track};
+use crate::render::charts::axis::Axis;
+use crate::render::charts::lanes::text_of;
+use crate::render::charts::quantity::{self, percent, plain, times};
+use crate::render::charts::track::{Anchor, Track};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
 
@@ -110,7 +110,7 @@ fn write_row(
     }
     let shown = |ratio: Option<f64>, value: Option<f64>| match (found.of_ratios, ratio, value) {
         (true, Some(ratio), _) => times(ratio),
-        (false, _, Some(value)) => super::quantity::value(value, &row.unit),
+        (false, _, Some(value)) => quantity::value(value, &row.unit),
         _ => String::new(),
     };
     let theirs = row.published.map_or(String::new(), |p| shown(p.ratio, p.aligned.or(p.unaligned)));

@@ -1,11 +1,11 @@
 //! A row's values: published beside ours, aligned above unaligned, and under them the ratio with
 //! its interval.
 
-use super::axis::Axis;
-use super::lanes::Lanes;
-use super::quantity::{digits, percent, times, value};
 use super::standing::compared;
-use super::track::{Anchor, Track};
+use crate::render::charts::axis::Axis;
+use crate::render::charts::lanes::Lanes;
+use crate::render::charts::quantity::{digits, percent, plain, times, value};
+use crate::render::charts::track::{Anchor, Track};
 use trueline_lab::result::{Ours, Row};
 
 const BAR: u32 = 18;
@@ -91,7 +91,7 @@ fn ratios(row: &Row, lanes: &mut Lanes) {
     }
     let mut track = Track::new(18);
     for tick in axis.ticks(5) {
-        track.text(axis.at(tick), 13.0, "tick", Anchor::Middle, &super::quantity::plain(tick));
+        track.text(axis.at(tick), 13.0, "tick", Anchor::Middle, &plain(tick));
     }
     lanes.axis(track);
 }

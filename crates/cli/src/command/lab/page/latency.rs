@@ -1,10 +1,10 @@
 //! Latencies of requests: the share that was done within a time, aligned and unaligned over one
 //! another.
 
-use super::axis::Axis;
-use super::lanes::{key, text_of};
-use super::quantity::{seconds, tick};
-use super::track::{Anchor, Track};
+use crate::render::charts::axis::Axis;
+use crate::render::charts::lanes::{key, text_of};
+use crate::render::charts::quantity::{seconds, tick};
+use crate::render::charts::track::{Anchor, Track};
 use trueline_lab::result::{Row, VariantResult};
 
 const HEIGHT: u32 = 170;

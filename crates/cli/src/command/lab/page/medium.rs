@@ -1,8 +1,8 @@
 //! A layout drawn on the medium: its blocks as a ruler, the start of every layer in one, and the
 //! first requests over them.
 
-use super::lanes::Lanes;
-use super::track::Track;
+use crate::render::charts::lanes::Lanes;
+use crate::render::charts::track::Track;
 use crate::words::size;
 use trueline_geom::base::topology::Grain;
 use trueline_lab::result::{Layout, Row, VariantResult};

@@ -1,12 +1,20 @@
 //! One row of a lab: its values, its seconds by cause, its latencies, its layout, and its note.
 
-use super::lanes::text_of;
-use super::quantity::{digits, percent, seconds, value};
 use super::standing::compared;
-use super::{anchor, bars, latency, medium, spent};
+use super::{anchor, bars, latency, medium};
+use crate::render::charts::lanes::text_of;
+use crate::render::charts::quantity::{digits, percent, seconds, value};
+use crate::render::charts::spent;
 use crate::words::size;
 use std::io::{self, Write};
 use trueline_lab::result::{LabResult, Row};
+
+/// The bars of a row's drives; `None` if nothing is known of them.
+fn seconds_of(row: &Row) -> Option<String> {
+    let known: Vec<_> =
+        row.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
+    spent::seconds_of(&row.title, &known)
+}
 
 /// Writes a row of a lab.
 pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Result<()> {
@@ -18,7 +26,7 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
         row.seed.as_ref().map_or(String::new(), |seed| format!("document {} · ", text_of(seed)));
     writeln!(out, "<p class=\"id\">{seed}<code>{}</code></p>", text_of(&row.row))?;
     let right = [
-        chart("Where each second went", spent::seconds_of(row)),
+        chart("Where each second went", seconds_of(row)),
         chart("The layout on the medium", medium::layouts(row)),
     ]
     .concat();

@@ -5,25 +5,25 @@ use crate::words::escape;
 use std::fmt::Write as _;
 
 /// A chart that is being built.
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     body: String,
     label: String,
 }
 
 impl Lanes {
     /// An empty chart; `about` is its title for readers without sight.
-    pub(super) fn new(about: &str) -> Lanes {
+    pub(crate) fn new(about: &str) -> Lanes {
         Lanes { body: String::new(), label: about.to_owned() }
     }
 
     /// Adds a heading for the strips that follow, with a key of its colour if it has a class.
-    pub(super) fn head(&mut self, text: &str, class: &str) {
+    pub(crate) fn head(&mut self, text: &str, class: &str) {
         let key = if class.is_empty() { String::new() } else { key(class) };
         self.put(format_args!("<div class=\"lh\">{key}{}</div>", text_of(text)));
     }
 
     /// Adds a strip; `says` names its value for readers without sight.
-    pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
+    pub(crate) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
         let shown = escape::grouped(&text_of(value), "<i>", "</i>");
         self.put(format_args!(
             "<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>",
@@ -34,7 +34,7 @@ impl Lanes {
     }
 
     /// Adds the strip of the axis, which has no value.
-    pub(super) fn axis(&mut self, track: Track) {
+    pub(crate) fn axis(&mut self, track: Track) {
         self.put(format_args!(
             "<div class=\"ll\"></div>{}<div class=\"lv\"></div>",
             track.finish()
@@ -42,7 +42,7 @@ impl Lanes {
     }
 
     /// The chart as an element.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         format!(
             "<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n",
             text_of(&self.label),
@@ -57,7 +57,7 @@ impl Lanes {
 }
 
 /// A key of a colour, hatched like the colour's bars.
-pub(super) fn key(class: &str) -> String {
+pub(crate) fn key(class: &str) -> String {
     let hatch = if class.split(' ').any(|c| matches!(c, "un" | "idle")) { " hatch" } else { "" };
     let mut track = Track::new(12);
     track.rect((0.0, 100.0), (0, 12), &format!("{class}{hatch}"), "");
@@ -65,6 +65,6 @@ pub(super) fn key(class: &str) -> String {
 }
 
 /// Text from people and files, escaped for a page.
-pub(super) fn text_of(text: &str) -> String {
+pub(crate) fn text_of(text: &str) -> String {
     escape::xml(&escape::plain(text))
 }

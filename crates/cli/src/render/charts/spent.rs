@@ -7,7 +7,7 @@ use super::quantity::{seconds, times};
 use super::track::Track;
 use crate::words::escape;
 use std::fmt::Write as _;
-use trueline_lab::result::{Row, Spent};
+use trueline_lab::result::Spent;
 
 const BAR: u32 = 26;
 
@@ -62,18 +62,16 @@ fn count(n: u64) -> String {
     escape::grouped(&n.to_string(), "<i>", "</i>")
 }
 
-/// The bars of a row; `None` if nothing is known of its drives.
-pub(super) fn seconds_of(row: &Row) -> Option<String> {
-    let known: Vec<(&str, &Spent)> =
-        row.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
+/// The bars of drives, each with its name, under a title; `None` if nothing is known of them.
+pub(crate) fn seconds_of(title: &str, known: &[(&str, &Spent)]) -> Option<String> {
     let length = |s: &Spent| PARTS.iter().map(|p| clean((p.of)(s))).sum::<f64>();
     let axis = Axis::from_zero(known.iter().map(|(_, s)| length(s)));
     if !known.iter().any(|(_, s)| length(s) > 0.0) {
         return None;
     }
     let drives = known.iter().map(|(_, s)| s.drives).max().unwrap_or(1);
-    let mut lanes = Lanes::new(&format!("Where each second went, {}", row.title));
-    for (name, spent) in &known {
+    let mut lanes = Lanes::new(&format!("Where each second went, {title}"));
+    for (name, spent) in known {
         let (mut track, mut from, mut parts) = (Track::new(BAR), 0.0, Vec::new());
         for Part { name: part, what, of } in &PARTS {
             let part_seconds = clean(of(spent));
@@ -106,7 +104,7 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
         }
     }
     text.push_str("</ul>\n");
-    write_counts(&known, drives, &mut text);
+    write_counts(known, drives, &mut text);
     Some(text)
 }
 

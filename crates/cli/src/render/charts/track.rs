@@ -5,26 +5,26 @@ use crate::words::escape;
 use std::fmt::Write as _;
 
 /// A strip that is being drawn.
-pub(super) struct Track {
+pub(crate) struct Track {
     body: String,
     height: u32,
 }
 
 /// The end of a text that stands at its position.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
 }
 
 impl Track {
     /// An empty strip of `height` pixels.
-    pub(super) fn new(height: u32) -> Track {
+    pub(crate) fn new(height: u32) -> Track {
         Track { body: String::new(), height }
     }
 
     /// Draws a box with a tooltip, from `left` to `right`. A class `hatch` hatches it.
-    pub(super) fn rect(
+    pub(crate) fn rect(
         &mut self,
         (left, right): (f64, f64),
         (y, height): (u32, u32),
@@ -40,7 +40,7 @@ impl Track {
     }
 
     /// Draws a line across the strip.
-    pub(super) fn upright(&mut self, x: f64, class: &str) {
+    pub(crate) fn upright(&mut self, x: f64, class: &str) {
         let height = self.height;
         self.put(format_args!(
             r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="0" y2="{height}" class="{class}"/>"#
@@ -48,14 +48,14 @@ impl Track {
     }
 
     /// Draws a line along the strip.
-    pub(super) fn level(&mut self, (left, right): (f64, f64), y: f64, class: &str) {
+    pub(crate) fn level(&mut self, (left, right): (f64, f64), y: f64, class: &str) {
         self.put(format_args!(
             r#"<line x1="{left:.2}%" x2="{right:.2}%" y1="{y:.1}" y2="{y:.1}" class="{class}"/>"#
         ));
     }
 
     /// Draws a short upright at the end of a whisker.
-    pub(super) fn cap(&mut self, x: f64, y: f64, class: &str) {
+    pub(crate) fn cap(&mut self, x: f64, y: f64, class: &str) {
         let (top, bottom) = (y - 4.0, y + 4.0);
         self.put(format_args!(
             r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="{top:.1}" y2="{bottom:.1}" class="{class}"/>"#
@@ -63,13 +63,13 @@ impl Track {
     }
 
     /// Draws a dot with a tooltip.
-    pub(super) fn dot(&mut self, x: f64, y: f64, radius: f64, class: &str, title: &str) {
+    pub(crate) fn dot(&mut self, x: f64, y: f64, radius: f64, class: &str, title: &str) {
         let title = escape::xml(&escape::plain(title));
         self.put(format_args!(r#"<circle cx="{x:.2}%" cy="{y:.1}" r="{radius}" class="{class}"><title>{title}</title></circle>"#));
     }
 
     /// Draws a text at a position.
-    pub(super) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -81,7 +81,7 @@ impl Track {
     }
 
     /// Draws a text in a box from `left` to `right`, cut off where the box ends.
-    pub(super) fn inside(
+    pub(crate) fn inside(
         &mut self,
         (left, right): (f64, f64),
         height: u32,
@@ -97,7 +97,7 @@ impl Track {
 
     /// Draws a curve in the upper `height` pixels: points in percent of them, from the left and
     /// from the top.
-    pub(super) fn curve_in(&mut self, height: u32, points: &[(f64, f64)], class: &str) {
+    pub(crate) fn curve_in(&mut self, height: u32, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         for (nth, (x, y)) in points.iter().enumerate() {
             // Writing to a string cannot fail.
@@ -109,7 +109,7 @@ impl Track {
     }
 
     /// The strip as an element; the chart around it describes it in words.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         format!(
             r#"<svg class="track" width="100%" height="{}" aria-hidden="true">{}</svg>"#,
             self.height, self.body

@@ -14,7 +14,7 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
 }
 
 /// A time in seconds, in the unit that reads best.
-pub(super) fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     if value == 0.0 {
         return "0 s".into();
     }
@@ -22,7 +22,7 @@ pub(super) fn seconds(value: f64) -> String {
 }
 
 /// A time in ns as a tick: `10 ms`.
-pub(super) fn tick(ns: f64) -> String {
+pub(crate) fn tick(ns: f64) -> String {
     let (by, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]
         .into_iter()
         .find(|(by, _)| ns >= *by * 0.999)
@@ -36,7 +36,7 @@ pub(crate) fn times(ratio: f64) -> String {
 }
 
 /// A relative error with its sign: `+2 %`, `−28 %`, `±0 %`; small ones to a tenth.
-pub(super) fn percent(error: f64) -> String {
+pub(crate) fn percent(error: f64) -> String {
     let hundredths = error * 100.0;
     if !hundredths.is_finite() {
         return "?".into();
@@ -57,7 +57,7 @@ pub(super) fn percent(error: f64) -> String {
 }
 
 /// A number with three significant digits; more if it is greater.
-pub(super) fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         "?".into()
@@ -75,7 +75,7 @@ pub(super) fn digits(value: f64) -> String {
 }
 
 /// A tick's number, without trailing zeros.
-pub(super) fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     let text = digits(value);
     if text.contains('.') && !text.contains('e') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

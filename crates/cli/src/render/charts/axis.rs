@@ -4,7 +4,7 @@
 
 /// A line with values on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
@@ -21,14 +21,14 @@ const SERIES: [&[f64]; 5] = [
 
 impl Axis {
     /// A line from 0 to the greatest of `values`.
-    pub(super) fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
+    pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
         let high = values.into_iter().filter(|v| v.is_finite()).fold(0.0, f64::max);
         Axis { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, log: false }
     }
 
     /// A line of powers of ten that holds all `values` above 0, with some room at both ends; `None`
     /// if there are none.
-    pub(super) fn log(values: impl IntoIterator<Item = f64>) -> Option<Axis> {
+    pub(crate) fn log(values: impl IntoIterator<Item = f64>) -> Option<Axis> {
         let ends = values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(f64::log10);
         let (low, high) = ends
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
@@ -41,14 +41,14 @@ impl Axis {
     }
 
     /// Position of a value in percent from the left; values past an end fall on it.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.log10() } else { value };
         let share = (value - self.low) / (self.high - self.low) * 100.0;
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 100.0) }
     }
 
     /// The values to name, at most `most`, ascending.
-    pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         if !self.log {
             let step = nice((self.high - self.low) / many(most.max(1)));
             return (0..=most).map(|i| many(i) * step).take_while(|v| *v <= self.high).collect();
