@@ -11,6 +11,7 @@ mod failure;
 mod in_order;
 mod input_text;
 mod key_file;
+mod measured;
 mod media;
 mod move_journal;
 mod names;

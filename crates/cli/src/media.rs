@@ -10,7 +10,8 @@ use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
 use trueline_geom::graph::Provider;
 use trueline_geom::mapping::route::Route;
-use trueline_host::disk::file::{self, Access, Medium};
+use trueline_host::device::Device;
+use trueline_host::disk::file::{self, Access, Medium, Opened};
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::error::Error;
@@ -45,6 +46,8 @@ pub(crate) struct Media {
     grain: u64,
     /// A warning about holes in its files, in words.
     holes: Option<String>,
+    /// The block device, if it is a single one.
+    pub(crate) device: Option<Device>,
 }
 
 impl Media {
@@ -83,11 +86,12 @@ impl Media {
         };
         let paths: Vec<PathBuf> =
             typed.sources().iter().map(Source::typed).map(PathBuf::from).collect();
-        let media: Result<Vec<Medium>, _> = paths
-            .iter()
-            .map(|path| file::open_for(path, access).map(|opened| opened.store))
-            .collect();
-        let media = media.map_err(Reason::from)?;
+        let opened: Result<Vec<Opened>, _> =
+            paths.iter().map(|path| file::open_for(path, access)).collect();
+        let mut opened = opened.map_err(Reason::from)?;
+        let device = opened.first_mut().and_then(|opened| opened.device.take());
+        let device = device.filter(|_| paths.len() == 1);
+        let media: Vec<Medium> = opened.into_iter().map(|opened| opened.store).collect();
         // A file or device that cannot be opened this way fails when it is used.
         let files = media
             .iter()
@@ -96,7 +100,7 @@ impl Media {
         let sector = target.graph.providers[target.id].topology.sector;
         let grain = files.map(|file| file.grain()).try_fold(sector, lcm).unwrap_or(sector);
         let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
-        Ok(Media { target, paths, media, cache, engine, grain, holes })
+        Ok(Media { target, paths, media, cache, engine, grain, holes, device })
     }
 
     /// The provider that requests go to.

@@ -1,6 +1,7 @@
 //! Devices of this host, or of another one as `lsblk` or `nvme` listed them: each a target.
 
 use crate::failure::Reason;
+use crate::measured;
 use crate::report::{self, Provider};
 use crate::survey::{survey, survey_with};
 use crate::target::{DiskOverrides, Target};
@@ -179,7 +180,7 @@ fn target(
             |d| matches!(&d.kind, DeviceKind::Partition { parent, .. } if *parent == device.name),
         )
         .collect();
-    let (topology, mut findings) = device.topology();
+    let (topology, mut findings) = measured::topology(device);
     let opened = read.then(|| file::open(Path::new(&device.path)));
     let tasted = matches!(opened, Some(Ok(_)));
     let bytes = match opened {

@@ -89,6 +89,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "key_file",
             "disk_options",
             "remembered",
+            "measured",
             "target",
             "report",
             "traffic",

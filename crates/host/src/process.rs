@@ -4,3 +4,8 @@ pub mod command;
 pub mod signal;
 pub mod tmpfile;
 pub mod tree;
+
+/// True if this process acts as root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -204,7 +204,7 @@ impl Character {
 
     /// True if the drive looks like one with heads: times of milliseconds, each another one.
     fn turns(self) -> bool {
-        (2_000_000..100_000_000).contains(&self.durable) && self.spread > 0.1
+        (4_000_000..100_000_000).contains(&self.durable) && self.spread > 0.1
     }
 
     /// The logarithm of the ratio below which a cut is thought to cost nothing. One more turn is

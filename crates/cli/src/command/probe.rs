@@ -3,13 +3,16 @@
 use crate::command::probe::args::Probe;
 use crate::command::probe::document::Probed;
 use crate::command::probe::ground::{DEPTH, Ground};
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, complain};
+use crate::measured::MeasuredDrive;
 use crate::progress::style;
 use crate::style::Style;
 use crate::words::size;
 use indicatif::ProgressBar;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use trueline_geom::base::topology::{Grain, Why};
+use trueline_host::device::Device;
 use trueline_host::process::signal;
 use trueline_lab::probe::{ProbeProgress, ProbeSetup, probe};
 
@@ -17,6 +20,20 @@ pub(crate) mod args;
 pub(crate) mod document;
 mod ground;
 mod text;
+
+/// Remembers the physical unit of a drive that has a serial number. The file's path; `None` if there
+/// is nothing to remember, or it failed, which is said on stderr.
+fn remember(device: &Device, found: &Probed) -> Option<String> {
+    let unit = found.units.iter().find(|unit| unit.why == Why::Physical.name())?;
+    let grain = Grain::new(unit.size, unit.phase)?;
+    match MeasuredDrive::of(device, grain, unit.confidence)?.remember() {
+        Ok(path) => Some(path.display().to_string()),
+        Err(why) => {
+            complain(&format!("note: what was measured is not remembered: {}", why.0));
+            None
+        }
+    }
+}
 
 pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
     signal::remember_first();
@@ -46,8 +63,10 @@ pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
             (&report, budget_ns),
         )
     });
+    let device = ground.device.take();
     ground.close()?;
-    let document = document?;
+    let mut document = document?;
+    document.remembered = device.as_ref().and_then(|device| remember(device, &document));
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;

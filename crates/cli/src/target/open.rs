@@ -4,6 +4,7 @@ use super::follow::follow;
 use super::source::{Source, SourceKind};
 use super::{DiskOverrides, Target, object, remote, simulated};
 use crate::failure::{Reason, without_direct};
+use crate::measured;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -306,7 +307,7 @@ fn open_path(
     }
     let start = opened.device.as_ref().map_or(Some(0), Device::medium_start);
     let (topology, findings) = match &opened.device {
-        Some(device) => device.topology(),
+        Some(device) => measured::topology(device),
         None => (ioctl_topology(&opened), Vec::new()),
     };
     let nop = Some(overrides.nop(topology.length));

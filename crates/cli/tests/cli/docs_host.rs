@@ -68,6 +68,9 @@ struct Place {
 /// The beginning of a line that traces a device of the host.
 const TRACE: &str = "trueline trace /dev/";
 
+/// The beginning of a line that probes one, which a short probe of a file stands in for.
+const PROBE: &str = "trueline probe ";
+
 impl Place {
     /// A place for `block`, with what its lines need.
     fn new(block: &Block) -> Place {
@@ -101,6 +104,11 @@ impl Place {
     fn meant(&self, line: &str) -> String {
         if let (Some(device), Some(rest)) = (&self.device, line.strip_prefix(TRACE)) {
             return traced(&device.0, rest);
+        }
+        if let Some(rest) = line.strip_prefix(PROBE) {
+            let rest = rest.replace("/mnt/data", "--size 32m .");
+            let rest = rest.replace("/dev/sda", "disk.img").replace("/dev/sdb", "disk.img");
+            return format!("{PROBE}--seconds 1 {rest}");
         }
         self.here.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here))
     }

@@ -2,6 +2,7 @@
 //!
 //! How often it is right is tested on drives drawn at random, in `crates/lab/tests/blind`.
 
+use crate::hosts::fixtures;
 use crate::terminal::show;
 use crate::{Ran, program, scratch, zeroes};
 use serde_json::Value;
@@ -142,4 +143,47 @@ fn its_report_fits_any_terminal() {
         assert!(shown.wider(width).is_empty(), "{width}: {}", shown.text());
         assert!(shown.text().contains("physical"), "{width}: {}", shown.text());
     }
+}
+
+/// A drive that claims sectors of 512 bytes, in a listing of another host.
+#[test]
+fn a_drive_is_judged_by_what_was_measured_of_it() {
+    let scratch = scratch();
+    let file = scratch.path().join("measured.json");
+    let write = |format: &str| {
+        let drive = r#"{"model": "QEMU NVMe Ctrl", "serial": "img0", "size": 4096, "phase": 512, "confidence": 1}"#;
+        let text = format!(r#"{{"format": "{format}", "drives": [{drive}]}}"#);
+        fs::write(&file, text).expect("a file");
+    };
+    let checked = || {
+        let listing = fixtures().join("jumper.lsblk.json");
+        let mut command = program(scratch.path());
+        command.args(["check", "--json", "--from"]).arg(listing).env("TRUELINE_MEASURED", &file);
+        Ran::of(&command.output().expect("it runs"))
+    };
+    let physical = |ran: &Ran| {
+        let document = ran.json();
+        let targets = document["targets"].as_array().expect("targets").clone();
+        let target = targets.into_iter().find(|of| of["target"] == "/dev/nvme0n1").expect("it");
+        let grains = target["providers"][0]["grains"].as_array().expect("grains").clone();
+        grains.into_iter().filter(|grain| grain["why"] == "physical").collect::<Vec<_>>()
+    };
+    let claimed = checked();
+    claimed.ended(0);
+    assert!(physical(&claimed).iter().all(|grain| grain["source"] != "measured"));
+    write("trueline/measured/1");
+    let measured = checked();
+    measured.ended(0);
+    let measured = physical(&measured);
+    assert_eq!(measured.len(), 1, "{measured:?}");
+    assert_eq!((&measured[0]["size"], &measured[0]["phase"]), (&4096.into(), &512.into()));
+    assert_eq!(
+        (&measured[0]["source"], &measured[0]["trust"]),
+        (&"measured".into(), &"trusted".into())
+    );
+    write("trueline/measured/2");
+    let odd = checked();
+    assert_eq!(odd.code, Some(0));
+    assert!(odd.stderr.contains("what was measured is not used"), "{}", odd.stderr);
+    assert_eq!(physical(&odd), physical(&claimed));
 }

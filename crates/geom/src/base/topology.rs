@@ -280,6 +280,15 @@ impl Topology {
         self
     }
 
+    /// This topology with a measured physical unit in the place of claimed ones.
+    #[must_use]
+    pub fn measured(mut self, grain: Grain) -> Topology {
+        self.facts.retain(|fact| fact.why != Why::Physical);
+        let (why, source, trust) = (Why::Physical, Source::Measured, Trust::Trusted);
+        self.facts.push(Fact { grain, why, source, trust });
+        self
+    }
+
     /// The topology of a slice of `length` bytes that begins at byte `start`.
     pub fn shift(&self, start: u64, length: u64) -> Topology {
         let facts = self.facts.iter().map(|f| Fact { grain: f.grain.shift(start), ..*f }).collect();

@@ -220,6 +220,7 @@ fn device(entry: ListedDevice<'_>) -> Option<Device> {
         read_only: entry.flag("ro").unwrap_or_default(),
         removable: entry.flag("rm").unwrap_or_default(),
         model: entry.text("model"),
+        serial: entry.text("serial"),
         vendor: entry.text("vendor"),
         revision: entry.text("rev"),
         wwid: entry.text("wwn"),

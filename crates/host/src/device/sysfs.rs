@@ -203,7 +203,8 @@ fn whole(dir: &Attributes, name: &str) -> Option<Device> {
         vendor: about.text("vendor"),
         revision: about.text("rev").or_else(|| about.text("firmware_rev")),
         wwid: dir.text("wwid").or_else(|| about.text("wwid")),
-        serial: about.text("serial").or_else(|| serial(&about)),
+        // virtio-blk has it beside its limits.
+        serial: about.text("serial").or_else(|| dir.text("serial")).or_else(|| serial(&about)),
         nsid: dir.number("nsid"),
         ..device
     })

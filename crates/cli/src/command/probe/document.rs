@@ -31,6 +31,8 @@ pub(crate) struct Probed {
     pub(crate) bytes: u64,
     pub(crate) duration_ns: u64,
     pub(crate) note: Option<String>,
+    /// The file that the unit is remembered in, from which `check` takes it.
+    pub(crate) remembered: Option<String>,
     /// True if it was interrupted.
     pub(crate) interrupted: bool,
     /// True if its time is over.
@@ -111,6 +113,7 @@ impl Probed {
             bytes: report.bytes,
             duration_ns: report.spent_ns,
             note,
+            remembered: None,
             interrupted: report.interrupted,
             is_spent: report.spent_ns >= budget_ns,
         }

@@ -17,6 +17,7 @@ use trueline_geom::base::topology::round_up;
 use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
+use trueline_host::device::Device;
 use trueline_host::disk::extents;
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::Cache;
@@ -50,6 +51,8 @@ pub(super) struct Ground {
     /// A note on how it was opened, in words.
     pub(super) note: Option<String>,
     pub(super) is_virtual: bool,
+    /// The block device, whose units are remembered.
+    pub(super) device: Option<Device>,
     scratch: Option<Scratch>,
 }
 
@@ -87,12 +90,14 @@ impl Ground {
             return Err(format!("probe {typed}: there is no medium to measure: {mend}").into());
         }
         let op = if args.destructive { Op::Write } else { Op::Read };
-        let (media, note) = opened(args, typed, &overrides, op)?;
+        let (mut media, note) = opened(args, typed, &overrides, op)?;
+        let is_whole = typed.provider().is_none();
+        let device = media.device.take().filter(|_| is_whole);
         let route = media.provider().route().clone();
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
         let claimed = Claimed::of(&media.provider().topology);
         let origin = Origin::Target;
-        Ok(Ground { rig, op, origin, claimed, note, is_virtual: false, scratch: None })
+        Ok(Ground { rig, op, origin, claimed, note, is_virtual: false, device, scratch: None })
     }
 
     fn simulated(args: &Probe, drives: open::Simulated) -> Result<Ground, Failure> {
@@ -127,6 +132,7 @@ impl Ground {
             claimed,
             note: None,
             is_virtual: true,
+            device: None,
             scratch: None,
         })
     }
@@ -170,7 +176,8 @@ impl Ground {
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
         let claimed = Claimed::of(&media.provider().topology);
         let scratch = Some(scratch);
-        Ok(Ground { rig, op: Op::Write, origin, claimed, note, is_virtual: false, scratch })
+        let device = None;
+        Ok(Ground { rig, op: Op::Write, origin, claimed, note, is_virtual: false, device, scratch })
     }
 
     /// The rig to measure.

@@ -109,6 +109,10 @@ fn told(probed: &Probed) -> Vec<String> {
         );
     }
     told.extend(claims(probed));
+    if let Some(path) = &probed.remembered {
+        let path = escape::plain(path);
+        told.push(format!("remembered by the drive's serial number: check judges by it ({path})"));
+    }
     if probed.verdict != "nothing" {
         let [durable, plain] = [probed.latency_ns.durable, probed.latency_ns.plain].map(
             #[allow(clippy::cast_precision_loss, reason = "times for people")]
