@@ -254,7 +254,7 @@ fn fine(
     let bounds = Bounds { first: 384, most: 50_000, patience: usize::MAX, effect };
     match search(instrument, &field, sector, bounds)? {
         Outcome::Found(found) => {
-            units.push(largest_of(instrument, found)?);
+            add_with_larger(instrument, found, units)?;
             return Ok(ProbeVerdict::Found);
         }
         Outcome::Nothing(ratio) if character.is_medium() => {
@@ -273,7 +273,7 @@ fn fine(
         Outcome::Nothing(ratio) => Ok(ProbeVerdict::Nothing { largest: FINE, ratio }),
         Outcome::Open => Ok(ProbeVerdict::Unsure),
         Outcome::Found(found) => {
-            units.push(largest_of(instrument, found)?);
+            add_with_larger(instrument, found, units)?;
             Ok(ProbeVerdict::Found)
         }
     }
@@ -304,16 +304,22 @@ fn saturate(instrument: &mut Instrument<'_>, depth: usize) -> Result<Option<u64>
     Ok(None)
 }
 
-/// The largest unit up to [`FINE`] that holds several of a found one: a page of flash may show
-/// before the unit that the drive maps.
-fn largest_of(
+/// Share of the logarithm of a smaller unit's cost that a larger one must cost to be the unit that
+/// is read before it is written: less is another boundary, such as one of a cache or of a chunk.
+const COMPARABLE: f64 = 0.5;
+
+/// Adds a found unit, and larger ones up to [`FINE`] that hold several of it: a page of flash may
+/// show before the unit that the drive maps, and is none then.
+fn add_with_larger(
     instrument: &mut Instrument<'_>,
-    mut found: Confirmed,
-) -> Result<MeasuredUnit, Error> {
+    first: Confirmed,
+    units: &mut Vec<MeasuredUnit>,
+) -> Result<(), Error> {
     let until = instrument.until;
-    while found.grain.size() < FINE {
-        let unit = found.grain.size();
-        let field = Field::above(found.grain, FINE);
+    let (mut physical, mut other, mut outer) = (first, None, first);
+    while outer.grain.size() < FINE {
+        let unit = outer.grain.size();
+        let field = Field::above(outer.grain, FINE);
         let spent = instrument.spent();
         instrument.until = spent.saturating_add(until.saturating_sub(spent) / 2);
         let bounds = match instrument.pace {
@@ -323,16 +329,24 @@ fn largest_of(
         let outcome = search(instrument, &field, unit, bounds)?;
         instrument.until = until;
         let Outcome::Found(larger) = outcome else { break };
-        found = larger;
+        outer = larger;
+        if larger.ratio.ln() >= physical.ratio.ln() * COMPARABLE {
+            (physical, other) = (larger, None);
+        } else {
+            other = Some(larger);
+        }
     }
-    Ok(MeasuredUnit {
-        grain: found.grain,
-        why: Why::Physical,
-        confidence: 1.0 - found.chance,
-        ratio: found.ratio,
-        length: found.length,
-        blur: 0,
-    })
+    units.push(MeasuredUnit::exact(physical, Why::Physical));
+    units.extend(other.map(|other| MeasuredUnit::exact(other, Why::Chunk)));
+    Ok(())
+}
+
+impl MeasuredUnit {
+    /// A unit whose phase is exact.
+    fn exact(found: Confirmed, why: Why) -> MeasuredUnit {
+        let Confirmed { grain, length, chance, ratio } = found;
+        MeasuredUnit { grain, why, confidence: 1.0 - chance, ratio, length, blur: 0 }
+    }
 }
 
 /// Searches units above [`FINE`], from a boundary of `inner` on.
