@@ -107,15 +107,15 @@ pub(crate) fn topology(device: &Device) -> (Topology, Vec<Finding>) {
     }
 }
 
-/// What tells a drive from others: its model and serial number.
+/// Names that tell a drive from others: its model and serial number.
 fn names(device: &Device) -> Option<(String, String)> {
     let serial = device.serial.as_deref().map(str::trim).filter(|serial| !serial.is_empty())?;
     let model = device.model.as_deref().map(str::trim).unwrap_or_default();
     Some((model.into(), serial.into()))
 }
 
-/// What is known of a drive, from the user's own file, else from that of the machine. A file that
-/// cannot be read is complained of once.
+/// Unit that is known of a drive, from the user's own file, else from that of the machine. A file
+/// that cannot be read is complained of once.
 fn known(model: &str, serial: &str) -> Option<MeasuredDrive> {
     static COMPLAINT: Once = Once::new();
     let mut files: Vec<PathBuf> = own().into_iter().collect();
@@ -212,9 +212,8 @@ mod tests {
     fn a_file_of_another_form_is_refused() {
         let path = std::env::temp_dir().join(format!("trueline-odd-{}", std::process::id()));
         let drive = |unit: &str| {
-            format!(
-                r#"{{"format": "trueline/measured/1", "drives": [{{"serial": "a", {unit}, "confidence": 1}}]}}"#
-            )
+            let drive = format!(r#"{{"serial": "a", {unit}, "confidence": 1}}"#);
+            format!(r#"{{"format": "trueline/measured/1", "drives": [{drive}]}}"#)
         };
         for text in [
             "",

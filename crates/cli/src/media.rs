@@ -20,7 +20,7 @@ use trueline_lab::rig::real::{Real, RigSetup};
 /// The advice where a file system has no direct I/O.
 const BUFFERED: &str = "say --buffered, which measures the page cache as well";
 
-/// How media are used.
+/// Use that media are opened for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MediaUse<'a> {
     /// The command that uses them, for messages: `bench dd`.

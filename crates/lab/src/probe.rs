@@ -2,9 +2,8 @@
 //!
 //! A drive that works in units reads, before it writes, what a request has of a unit only in part;
 //! a request that cuts one unit more than it must takes longer. A probe searches the grain, size
-//! and phase, that divides requests into slow and fast ones ([`Field`](field::Field)), and
-//! confirms it by new requests, each test with a known chance to be wrong
-//! ([`confirm`](confirm::confirm)). Nothing is assumed of how long anything takes.
+//! and phase, that divides requests into slow and fast ones, and confirms it by new requests, each
+//! test with a known chance to be wrong. Nothing is assumed of how long anything takes.
 //!
 //! 1. Single requests, durable before the next, show what a drive does that has no protected
 //!    buffer.
@@ -21,7 +20,7 @@ use crate::rig::{Op, Rig};
 use crate::statistics::{MAD_TO_SIGMA, Summary};
 use confirm::Confirmed;
 use field::Field;
-use instrument::{Instrument, Pace, Spread};
+use instrument::{Instrument, Pace, SHORT, Spread};
 use search::{Bounds, Outcome, search};
 use trueline_geom::base::topology::{Grain, Why};
 
@@ -75,7 +74,7 @@ pub enum ProbeVerdict {
         /// The most that one could cost.
         ratio: f64,
     },
-    /// All times are alike, and nothing shows that requests reach a medium.
+    /// Single requests take the same time everywhere, and nothing shows that they reach a medium.
     Alike,
     /// Time was over before anything was certain.
     Unsure,
@@ -88,6 +87,8 @@ pub struct ProbeReport {
     pub units: Vec<MeasuredUnit>,
     /// The verdict on units of up to [`FINE`] bytes.
     pub verdict: ProbeVerdict,
+    /// The distance in bytes between places that requests could be made at.
+    pub step: u64,
     /// The median time in ns of a single request of 4 KiB, durable and not.
     pub single_ns: [u64; 2],
     /// The number of requests made.
@@ -105,11 +106,11 @@ pub const FINE: u64 = 64 << 10;
 /// The largest unit in bytes that is searched at all.
 pub const COARSE: u64 = 64 << 20;
 
-/// The time in ns of a durable write that no buffer gives.
-const MEDIUM: u64 = 400_000;
+/// The time in ns of a turn, 15,000 to 4,200 a minute, with what a command adds.
+const TURNS: std::ops::Range<u64> = 3_900_000..16_000_000;
 /// The time in ns of a turn of the fastest drives, 15,000 a minute.
 const FASTEST_TURN: f64 = 4e6;
-/// How much slower far requests are than near ones on drives that collect writes to large units.
+/// Factor from near to far requests, in time, on drives that collect writes to large units.
 const COLLECTS: u64 = 8;
 
 /// A pause in ns in which a drive empties its buffer.
@@ -123,6 +124,10 @@ pub fn probe(
     watch: &mut dyn FnMut(ProbeProgress) -> bool,
 ) -> Result<ProbeReport, Error> {
     let mut instrument = Instrument::new(rig, setup.op, setup.seed, watch);
+    if instrument.sector() * 4 > FINE {
+        let sector = instrument.sector();
+        return Err(Error::new(format!("its sectors of {sector} bytes are too large")));
+    }
     if instrument.length() < FINE * 8 {
         let least = FINE * 8;
         let length = instrument.length();
@@ -132,6 +137,7 @@ pub fn probe(
     let mut report = ProbeReport {
         units: Vec::new(),
         verdict: ProbeVerdict::Unsure,
+        step: instrument.sector(),
         single_ns: [0; 2],
         requests: 0,
         bytes: 0,
@@ -161,12 +167,16 @@ pub fn probe(
     Ok(report)
 }
 
-/// What single requests of 4 KiB say of a drive: median times in ns.
+/// Median times in ns of single requests of 4 KiB, by which kinds of drives are told apart.
 #[derive(Clone, Copy, Debug)]
 struct Character {
     durable: u64,
     plain: u64,
     near: u64,
+    /// Rewrites of one place.
+    again: u64,
+    /// The deviation of the logarithm of those: small where they wait for one turn.
+    again_spread: f64,
     /// The deviation of the logarithm of durable times: large where a medium turns.
     spread: f64,
 }
@@ -176,16 +186,17 @@ impl Character {
     /// `None` if time is over.
     fn of(instrument: &mut Instrument<'_>) -> Result<Option<Character>, Error> {
         let length = instrument.sector().max(4096);
-        let mut times: [Vec<u64>; 3] = Default::default();
+        let mut times: [Vec<u64>; 4] = Default::default();
         // Near ones by themselves: those in between would end what they collect.
-        let turns =
-            (0..50).map(|nth| (Spread::Far, nth % 2)).chain((0..25).map(|_| (Spread::Near, 2)));
-        for (nth, (spread, kind)) in turns.enumerate() {
+        let far = (0..50).map(|nth| (Spread::Far, nth % 2));
+        let near = (0..25).map(|_| (Spread::Near, 2));
+        let again = (0..25).map(|_| (Spread::Again, 3));
+        for (nth, (spread, kind)) in far.chain(near).chain(again).enumerate() {
             if instrument.is_over() {
                 return Ok(None);
             }
             instrument.spread = spread;
-            let at = instrument.random.below(FINE / length) * length;
+            let at = if kind == 3 { 0 } else { instrument.random.below(FINE / length) * length };
             let Some(ns) = instrument.single(length, at, FINE * 4, kind != 1)? else {
                 return Ok(None);
             };
@@ -193,18 +204,25 @@ impl Character {
             times[kind].extend((nth > 1).then_some(ns));
         }
         #[allow(clippy::cast_precision_loss, reason = "times")]
-        let logs: Vec<f64> = times[0].iter().map(|&ns| (ns.max(1) as f64).ln()).collect();
-        let spread = Summary::from_values(&logs).map_or(0.0, |all| all.mad * MAD_TO_SIGMA);
-        let [durable, plain, near] = times.map(|mut times| {
+        let spread_of = |times: &[u64]| {
+            let logs: Vec<f64> = times.iter().map(|&ns| (ns.max(1) as f64).ln()).collect();
+            Summary::from_values(&logs).map_or(0.0, |all| all.mad * MAD_TO_SIGMA)
+        };
+        let (spread, again_spread) = (spread_of(&times[0]), spread_of(&times[3]));
+        let [durable, plain, near, again] = times.map(|mut times| {
             times.sort_unstable();
             times[times.len() / 2]
         });
-        Ok(Some(Character { durable, plain, near, spread }))
+        Ok(Some(Character { durable, plain, near, again, again_spread, spread }))
     }
 
-    /// True if the drive looks like one with heads: times of milliseconds, each another one.
+    /// True if the drive has a medium that turns: a place that is written again comes round after
+    /// one turn, of 15,000 to 4,200 a minute, and other places after any part of one.
     fn turns(self) -> bool {
-        (4_000_000..100_000_000).contains(&self.durable) && self.spread > 0.1
+        TURNS.contains(&self.again)
+            && self.again_spread < 0.1
+            && self.spread > 0.1
+            && self.durable > self.again / 3
     }
 
     /// The logarithm of the ratio below which a cut is thought to cost nothing. One more turn is
@@ -222,11 +240,6 @@ impl Character {
     /// them to large units.
     fn collects(self) -> bool {
         self.durable > self.near.saturating_mul(COLLECTS)
-    }
-
-    /// True if a single durable request waits for a medium.
-    fn is_medium(self) -> bool {
-        self.durable >= MEDIUM || self.durable > self.plain.saturating_mul(3) / 2
     }
 }
 
@@ -249,7 +262,9 @@ fn fine(
     }
     let effect = character.least_effect();
     let depth = setup.depth.min(instrument.depth());
-    let has_streams = depth > 1 && setup.op == Op::Write && !character.is_medium();
+    // Single requests of other media say nothing of a unit that costs a rate alone, nor show that
+    // they reach a medium.
+    let has_streams = depth > 1 && setup.op == Op::Write && !character.turns();
     instrument.until = setup.budget_ns / if has_streams { 3 } else { 1 };
     let bounds = Bounds { first: 384, most: 50_000, patience: usize::MAX, effect };
     match search(instrument, &field, sector, bounds)? {
@@ -257,16 +272,21 @@ fn fine(
             add_with_larger(instrument, found, units)?;
             return Ok(ProbeVerdict::Found);
         }
-        Outcome::Nothing(ratio) if character.is_medium() => {
-            return Ok(ProbeVerdict::Nothing { largest: FINE, ratio });
+        Outcome::Nothing(ratio) if !has_streams => {
+            let is_alike = setup.op == Op::Write && !character.turns();
+            let nothing = ProbeVerdict::Nothing { largest: FINE, ratio };
+            return Ok(if is_alike { ProbeVerdict::Alike } else { nothing });
         }
-        Outcome::Nothing(_) if !has_streams => return Ok(ProbeVerdict::Alike),
         Outcome::Open if !has_streams => return Ok(ProbeVerdict::Unsure),
         Outcome::Nothing(_) | Outcome::Open => {}
     }
     instrument.until = setup.budget_ns;
-    let Some(count) = saturate(instrument, depth)? else { return Ok(ProbeVerdict::Alike) };
-    instrument.pace = Pace::Stream { depth, count };
+    let Some(count) = saturate(instrument, depth, SHORT)? else {
+        let is_over = instrument.is_over();
+        return Ok(if is_over { ProbeVerdict::Unsure } else { ProbeVerdict::Alike });
+    };
+    let long = saturate(instrument, depth, FINE)?.unwrap_or(count);
+    instrument.pace = Pace::Stream { depth, count, long };
     let bounds = Bounds { first: 96, most: 4000, patience: usize::MAX, effect: 0.25 };
     field.lengths.retain(|&length| length <= FINE);
     match search(instrument, &field, sector, bounds)? {
@@ -279,16 +299,24 @@ fn fine(
     }
 }
 
-/// Requests of a stream that fill a drive's buffer so that its rate falls to that of the medium,
-/// and four times as many: the length of a measurement. `None` if the rate does not fall.
-fn saturate(instrument: &mut Instrument<'_>, depth: usize) -> Result<Option<u64>, Error> {
-    const MOST: u64 = 1 << 21;
-    let length = instrument.sector().max(4096);
+/// Bytes of the longest stream that is to fill a buffer.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Requests of `length` bytes in a stream that fill a drive's buffer so that its rate falls to that
+/// of the medium, and four times as many: the length of a measurement. `None` if the rate does not
+/// fall.
+fn saturate(
+    instrument: &mut Instrument<'_>,
+    depth: usize,
+    length: u64,
+) -> Result<Option<u64>, Error> {
+    let length = length.max(instrument.sector());
+    let most = MOST_BYTES / length;
     let mut count = 32;
     instrument.rest(PAUSE);
     let mut fastest = u64::MAX;
     let mut last = 0u64;
-    while count <= MOST {
+    while count <= most {
         let Some(ns) = instrument.pour(length, None, FINE * 4, (depth, count))? else {
             return Ok(None);
         };
@@ -306,7 +334,7 @@ fn saturate(instrument: &mut Instrument<'_>, depth: usize) -> Result<Option<u64>
 
 /// Share of the logarithm of a smaller unit's cost that a larger one must cost to be the unit that
 /// is read before it is written: less is another boundary, such as one of a cache or of a chunk.
-const COMPARABLE: f64 = 0.5;
+const COMPARABLE: f64 = 0.2;
 
 /// Adds a found unit, and larger ones up to [`FINE`] that hold several of it: a page of flash may
 /// show before the unit that the drive maps, and is none then.
@@ -336,7 +364,9 @@ fn add_with_larger(
             other = Some(larger);
         }
     }
-    units.push(MeasuredUnit::exact(physical, Why::Physical));
+    // What a read pays for is no read before a write.
+    let why = if instrument.op == Op::Write { Why::Physical } else { Why::Chunk };
+    units.push(MeasuredUnit::exact(physical, why));
     units.extend(other.map(|other| MeasuredUnit::exact(other, Why::Chunk)));
     Ok(())
 }
@@ -364,7 +394,10 @@ fn coarse(
     let field = Field::coarse(inner, FINE, largest);
     let bounds = Bounds { first: 64, most: 1000, patience: 256, effect: 0.0 };
     let Outcome::Found(rough) = search(instrument, &field, FINE, bounds)? else { return Ok(()) };
-    let near = Field::around(rough.grain, field.blur, sector);
+    // Its cell and those beside it: a request that reaches into the next unit by a little costs
+    // little at once.
+    let blur = (field.blur * 3).min(rough.grain.size() / 4);
+    let near = Field::around(rough.grain, blur, sector);
     let bounds = Bounds { first: 64, most: 1000, patience: 1000, effect: 0.0 };
     let exact = match search(instrument, &near, sector, bounds)? {
         Outcome::Found(found) => Some(found),
@@ -377,7 +410,7 @@ fn coarse(
         confidence: 1.0 - found.chance,
         ratio: rough.ratio,
         length: rough.length,
-        blur: if exact.is_some() { 0 } else { field.blur },
+        blur: if exact.is_some() { 0 } else { blur },
     });
     Ok(())
 }

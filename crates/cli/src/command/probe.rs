@@ -1,7 +1,7 @@
 //! `probe`: the units of a drive, found by the time that requests take.
 
 use crate::command::probe::args::Probe;
-use crate::command::probe::document::Probed;
+use crate::command::probe::document::{Probed, UnitDocument};
 use crate::command::probe::ground::{DEPTH, Ground};
 use crate::failure::{Failure, Reason, complain};
 use crate::measured::MeasuredDrive;
@@ -21,10 +21,17 @@ pub(crate) mod document;
 mod ground;
 mod text;
 
-/// Remembers the physical unit of a drive that has a serial number. The file's path; `None` if there
-/// is nothing to remember, or it failed, which is said on stderr.
+/// The least ratio of times for which a drive is judged by what was measured: 5 %.
+const WORTH: f64 = 1.05;
+
+/// Remembers the physical unit of a drive that has a serial number. The file's path; `None` if
+/// there is nothing to remember, or it failed, which is said on stderr.
 fn remember(device: &Device, found: &Probed) -> Option<String> {
-    let unit = found.units.iter().find(|unit| unit.why == Why::Physical.name())?;
+    if found.interrupted || found.mode != "write" {
+        return None;
+    }
+    let is_worth = |unit: &&UnitDocument| unit.why == Why::Physical.name() && unit.ratio >= WORTH;
+    let unit = found.units.iter().find(is_worth)?;
     let grain = Grain::new(unit.size, unit.phase)?;
     match MeasuredDrive::of(device, grain, unit.confidence)?.remember() {
         Ok(path) => Some(path.display().to_string()),

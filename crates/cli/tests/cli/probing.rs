@@ -41,6 +41,8 @@ fn a_simulated_drive_is_seen_through_whatever_it_claims() {
         let ran = program(scratch.path()).args(edit.split(' ')).output().expect("it runs");
         assert!(ran.status.success(), "{edit}: {}", String::from_utf8_lossy(&ran.stderr));
     }
+    let ran = probed(scratch.path(), "drive:wd10ears=disk#s1");
+    assert!(!ran.ended(0).stdout.contains("claims"), "a partition claims nothing: {}", ran.stdout);
     let ran = probed(scratch.path(), "--json drive:wd10ears=disk#s1");
     assert_eq!(ran.json()["units"][0]["phase"], 512);
 }
@@ -69,6 +71,23 @@ fn a_drive_that_answers_from_its_buffer_is_seen_by_streams() {
     assert!(durable < 100_000, "its buffer is protected");
 }
 
+/// Single requests to such drives take the same time everywhere: a network, or a medium whose read
+/// is short beside what a flush takes.
+#[test]
+fn single_requests_that_are_alike_prove_nothing() {
+    let scratch = scratch();
+    for drive in [
+        "--set command_ns=450000 drive:qlc-16k",
+        "--set power_loss_protection=false --set read_ns=10000 drive:qlc-16k",
+    ] {
+        let ran = probed(scratch.path(), &format!("--json {drive}"));
+        let found = ran.ended(0).json();
+        assert_ne!(found["verdict"], "nothing", "{drive}: {found}");
+        let units = found["units"].as_array().expect("units");
+        assert!(units.iter().all(|unit| unit["size"] == 16384), "{drive}: {found}");
+    }
+}
+
 #[test]
 fn reads_change_nothing_and_say_what_they_cannot_see() {
     let scratch = scratch();
@@ -81,6 +100,9 @@ fn reads_change_nothing_and_say_what_they_cannot_see() {
     let ran = probed(scratch.path(), "--seconds 2 --json disk");
     let found = ran.json();
     assert_eq!((&found["mode"], &found["origin"]), (&"read".into(), &"target".into()));
+    let units = found["units"].as_array().expect("units");
+    assert!(units.iter().all(|unit| unit["why"] != "physical"), "reads show no such unit: {found}");
+    assert!(!ran.stdout.contains("true\n"), "reads prove no claim");
 }
 
 #[test]
@@ -127,7 +149,8 @@ fn what_has_no_medium_or_no_room_is_refused() {
         ("--size 1m .", "a scratch file of 1 MiB is too small: it needs 16 MiB"),
         ("--size 64m small", "--size is for a scratch file in a directory"),
         ("missing", "missing"),
-        ("drive:md,drive:md", "several disks: name the provider after a #"),
+        ("drive:md,drive:md", "a set answers with several drives at once"),
+        ("--size 4096p .", "a scratch file of"),
     ] {
         let ran = probed(scratch.path(), arguments);
         assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);
@@ -151,7 +174,8 @@ fn a_drive_is_judged_by_what_was_measured_of_it() {
     let scratch = scratch();
     let file = scratch.path().join("measured.json");
     let write = |format: &str| {
-        let drive = r#"{"model": "QEMU NVMe Ctrl", "serial": "img0", "size": 4096, "phase": 512, "confidence": 1}"#;
+        let name = r#""model": "QEMU NVMe Ctrl", "serial": "img0""#;
+        let drive = format!(r#"{{{name}, "size": 4096, "phase": 512, "confidence": 1}}"#);
         let text = format!(r#"{{"format": "{format}", "drives": [{drive}]}}"#);
         fs::write(&file, text).expect("a file");
     };

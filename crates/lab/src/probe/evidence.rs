@@ -25,8 +25,6 @@ pub(super) struct Sample {
 pub(super) struct Evidence {
     pub(super) lengths: Vec<u64>,
     pub(super) samples: Vec<Sample>,
-    /// The most units of a grain that a request has of which a cut is still seen.
-    most_units: u64,
 }
 
 /// The account of one grain by all times.
@@ -39,8 +37,8 @@ pub(super) struct Account {
     /// The index of the length that says most, and the gain there.
     pub(super) best: usize,
     pub(super) gain: f64,
-    /// The most that a cut can cost, as a logarithm, at the length of at least a unit that is known
-    /// best; infinite where none is known.
+    /// The most that a cut can cost, as a logarithm, at the shortest length of a whole unit;
+    /// infinite where that is not known.
     pub(super) bound: f64,
 }
 
@@ -48,8 +46,6 @@ pub(super) struct Account {
 const CLIP: f64 = 6.0;
 /// The deviation of the logarithm of a time that no clock resolves.
 const RESOLUTION: f64 = 0.002;
-/// Units of a request among which a cut is not seen any more.
-const DILUTED: u64 = 8;
 /// Deviations within which an effect is bounded.
 const WITHIN: f64 = 3.0;
 
@@ -96,8 +92,7 @@ impl Side {
 
 impl Evidence {
     pub(super) fn of(field: &Field) -> Evidence {
-        let most_units = if field.whole_turns { u64::MAX } else { DILUTED };
-        Evidence { lengths: field.lengths.clone(), samples: Vec::new(), most_units }
+        Evidence { lengths: field.lengths.clone(), samples: Vec::new() }
     }
 
     /// The samples with times relative to the median of their length, clipped.
@@ -163,8 +158,8 @@ impl Evidence {
             let effect = cut.mean() - whole.mean();
             let error = (variance * (1.0 / whole.count + 1.0 / cut.count)).sqrt();
             let length = self.lengths[nth];
-            if length >= grain.size() && length <= grain.size().saturating_mul(self.most_units) {
-                account.bound = account.bound.min(effect + WITHIN * error);
+            if Some(length) == self.lengths.iter().copied().find(|&of| of >= grain.size()) {
+                account.bound = effect + WITHIN * error;
             }
             if effect <= 0.0 {
                 continue;

@@ -3,7 +3,7 @@
 
 use trueline_geom::base::topology::Grain;
 
-/// What one search looks for, and where.
+/// Grains and places of one search.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) grains: Vec<Grain>,
@@ -15,9 +15,6 @@ pub(super) struct Field {
     /// Half of the distance between two boundaries that the positions cannot tell apart; 0 if they
     /// tell all apart.
     pub(super) blur: u64,
-    /// True if a cut costs a share of a long request's time that is no less than that of a short
-    /// one: a medium that turns.
-    pub(super) whole_turns: bool,
 }
 
 /// The doublings of `first` up to `last`.
@@ -42,7 +39,6 @@ impl Field {
             positions: (0..largest * 2 / sector).map(|nth| nth * sector).collect(),
             pitch: largest * 4,
             blur: 0,
-            whole_turns: false,
         }
     }
 
@@ -50,7 +46,7 @@ impl Field {
     /// longest requests tell all sizes apart.
     pub(super) fn of_turns(self) -> Field {
         let lengths = self.lengths.last().copied().into_iter().collect();
-        Field { lengths, whole_turns: true, ..self }
+        Field { lengths, ..self }
     }
 
     /// Grains of more than one unit of `inner` up to `largest` bytes, at its boundaries.
@@ -63,7 +59,6 @@ impl Field {
             positions: (0..largest * 2 / unit).map(|nth| first + nth * unit).collect(),
             pitch: largest * 8,
             blur: 0,
-            whole_turns: false,
         }
     }
 
@@ -79,7 +74,6 @@ impl Field {
             positions: (0..largest * 2 / least).map(|nth| first + nth * least).collect(),
             pitch: largest * 4,
             blur: half,
-            whole_turns: false,
         }
     }
 
@@ -98,7 +92,6 @@ impl Field {
             positions: (0..2 * steps).map(|nth| start + nth * sector).collect(),
             pitch: size * 4,
             blur: 0,
-            whole_turns: false,
         }
     }
 }

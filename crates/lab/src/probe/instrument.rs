@@ -15,8 +15,10 @@ pub(super) enum Pace {
     Stream {
         /// The requests in flight.
         depth: usize,
-        /// The requests of one measurement. The first half fills the buffer.
+        /// The requests of one measurement, of up to 4 KiB each. The first half fills the buffer.
         count: u64,
+        /// The least requests of one measurement of longer ones, which fill it sooner.
+        long: u64,
     },
 }
 
@@ -27,6 +29,8 @@ pub(super) enum Spread {
     Far,
     /// The next place behind the last one, for drives that collect writes to a few large units.
     Near,
+    /// One place again and again.
+    Again,
 }
 
 /// The progress of a probe, for a display.
@@ -64,8 +68,12 @@ pub(super) struct Instrument<'a> {
 /// for an arm.
 const WINDOW: u64 = 8 << 30;
 
-/// The requests of a stream between two looks at the clock.
-const LOOK: u64 = 1024;
+/// The length in bytes of requests by which a buffer's size is found.
+pub(super) const SHORT: u64 = 4096;
+/// The time in ns of a part of a stream, between two looks at the clock, and the most requests of
+/// one.
+const PART: u64 = 50_000_000;
+const LOOK: u64 = 4096;
 
 impl<'a> Instrument<'a> {
     /// An instrument on `rig`. `watch` is told of the progress, and ends the probe with false.
@@ -138,7 +146,7 @@ impl<'a> Instrument<'a> {
         self.slot = match self.spread {
             Spread::Far => self.random.below(slots),
             Spread::Near if self.slot + 1 < slots => self.slot + 1,
-            Spread::Near => 0,
+            Spread::Near | Spread::Again => 0,
         };
         Some(self.slot * pitch)
     }
@@ -157,7 +165,11 @@ impl<'a> Instrument<'a> {
         }
         let ns = match self.pace {
             Pace::Single => self.single(length, position, pitch, self.op == Op::Write)?,
-            Pace::Stream { depth, count } => self.stream(length, position, pitch, depth, count)?,
+            Pace::Stream { depth, count, long } => {
+                let of_bytes = count.saturating_mul(SHORT) / length.max(SHORT);
+                let count = of_bytes.max(long).min(count);
+                self.stream(length, position, pitch, depth, count)?
+            }
         };
         #[allow(clippy::cast_precision_loss, reason = "a time")]
         Ok(ns.map(|ns| (ns.max(1) as f64).ln()))
@@ -218,12 +230,13 @@ impl<'a> Instrument<'a> {
         (depth, count): (usize, u64),
     ) -> Result<Option<u64>, Error> {
         let (mut left, mut ns) = (count, 0u64);
+        let mut look = 2 * depth as u64;
         let (op, sector) = (self.op, self.sector());
         while left > 0 {
             if self.is_over() {
                 return Ok(None);
             }
-            let part = left.min(LOOK);
+            let part = left.min(look);
             let mut asks = Vec::new();
             for _ in 0..part {
                 let Some(base) = self.base(pitch) else { return Ok(None) };
@@ -239,6 +252,9 @@ impl<'a> Instrument<'a> {
             self.requests += part;
             self.bytes = self.bytes.saturating_add(part.saturating_mul(length));
             left -= part;
+            if run.ns < PART {
+                look = (look * 2).min(LOOK);
+            }
         }
         Ok(Some(ns))
     }

@@ -44,6 +44,7 @@ const TRIES: usize = 8;
 /// Grains whose disagreements are measured.
 const RIVALS: usize = 8;
 
+/// Searches a field within bounds. Errors: a request that failed.
 pub(super) fn search(
     instrument: &mut Instrument<'_>,
     field: &Field,

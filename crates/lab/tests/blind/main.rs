@@ -11,7 +11,7 @@ use drawn::{Answer, Drawn};
 use std::collections::BTreeMap;
 
 /// The draws of a run without `TRUELINE_DRAWS`.
-const FEW: u64 = 64;
+const FEW: u64 = 24;
 
 /// Answers of one kind of drive.
 #[derive(Default)]

@@ -31,9 +31,6 @@ pub(crate) struct Probe {
     /// Bytes of the scratch file in a directory [default: 1g, or a quarter of what is free]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// Probe a device that another program has open
-    #[arg(long)]
-    pub allow_busy: bool,
     /// Seed of the places and their order
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,

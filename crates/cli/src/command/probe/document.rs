@@ -2,7 +2,7 @@
 
 use super::ground::Origin;
 use serde::Serialize;
-use trueline_geom::base::topology::{Topology, Why};
+use trueline_geom::base::topology::{Source, Topology, Why};
 use trueline_lab::probe::{MeasuredUnit, ProbeReport, ProbeVerdict};
 use trueline_lab::rig::Op;
 
@@ -11,20 +11,22 @@ use trueline_lab::rig::Op;
 pub(crate) struct Probed {
     pub(crate) format: &'static str,
     pub(crate) target: String,
-    /// `real` or `virtual`.
+    /// Kind of its time: `real` or `virtual`.
     pub(crate) time: &'static str,
-    /// `read` or `write`.
+    /// Kind of its requests: `read` or `write`.
     pub(crate) mode: &'static str,
-    /// What phases count from.
+    /// Place that phases count from.
     pub(crate) origin: Origin,
-    /// `found`, `nothing`, `alike` or `unsure`.
+    /// Outcome: `found`, `nothing`, `alike` or `unsure`.
     pub(crate) verdict: &'static str,
     pub(crate) units: Vec<UnitDocument>,
-    /// What a unit of up to `searched` bytes can cost at most, where none was found.
+    /// Ratio that a unit of up to `searched` bytes costs at most, where none was found.
     pub(crate) most_ratio: Option<f64>,
     /// The largest unit in bytes that the verdict is about.
     pub(crate) searched: u64,
     pub(crate) claimed: Claimed,
+    /// The distance between places that requests could be made at.
+    pub(crate) step: u64,
     /// Median latencies of 4 KiB.
     pub(crate) latency_ns: Latencies,
     pub(crate) requests: u64,
@@ -55,7 +57,7 @@ pub(crate) struct UnitDocument {
     pub(crate) within: u64,
 }
 
-/// What the target says of itself, in bytes.
+/// Units that the target says it has, in bytes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Claimed {
     pub(crate) logical: u64,
@@ -64,9 +66,11 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// What a provider's topology says; the boundary is the physical one.
+    /// Claims of a device or a drive in a topology: its physical boundary.
     pub(super) fn of(topology: &Topology) -> Claimed {
-        let physical = topology.counting().find(|fact| fact.why == Why::Physical);
+        let says = [Source::Ioctl, Source::Sysfs, Source::Nvme, Source::Model];
+        let mut own = topology.counting().filter(|fact| says.contains(&fact.source));
+        let physical = own.find(|fact| fact.why == Why::Physical);
         Claimed {
             logical: topology.sector,
             physical: physical.map(|fact| fact.grain.size()),
@@ -108,6 +112,7 @@ impl Probed {
             most_ratio,
             searched: trueline_lab::probe::FINE,
             claimed,
+            step: report.step,
             latency_ns: Latencies { durable: report.single_ns[0], plain: report.single_ns[1] },
             requests: report.requests,
             bytes: report.bytes,

@@ -41,12 +41,12 @@ pub(crate) enum Origin {
     File,
 }
 
-/// What a probe measures.
+/// Ground that a probe measures.
 pub(super) struct Ground {
     rig: Box<dyn Rig>,
     pub(super) op: Op,
     pub(super) origin: Origin,
-    /// What the target claims of itself.
+    /// Units that the target claims.
     pub(super) claimed: Claimed,
     /// A note on how it was opened, in words.
     pub(super) note: Option<String>,
@@ -56,10 +56,13 @@ pub(super) struct Ground {
     scratch: Option<Scratch>,
 }
 
+/// The refusal of sets: a stream at one place keeps one of their members busy, and one that cuts a
+/// chunk two, which is faster.
+const SEVERAL: &str = "a set answers with several drives at once: probe each of its disks";
 /// Requests in flight of streams.
 pub(super) const DEPTH: usize = 32;
-/// Bytes of the longest request.
-const LARGEST: u64 = COARSE;
+/// Bytes of the longest transfer: so much memory is taken for each request in flight.
+const LARGEST: u64 = 1 << 20;
 /// Bytes of a scratch file, and least bytes: windows of positions must fit several times.
 const SCRATCH: u64 = 1 << 30;
 const LEAST: u64 = 16 << 20;
@@ -82,6 +85,9 @@ impl Ground {
         } else {
             DiskOverrides::announced(&args.disk, typed)?
         };
+        if typed.sources().len() > 1 {
+            return Err(format!("probe {typed}: {SEVERAL}").into());
+        }
         if let Some(drives) = open::simulated(typed, &overrides)? {
             return Ground::simulated(args, drives);
         }
@@ -90,12 +96,18 @@ impl Ground {
             return Err(format!("probe {typed}: there is no medium to measure: {mend}").into());
         }
         let op = if args.destructive { Op::Write } else { Op::Read };
-        let (mut media, note) = opened(args, typed, &overrides, op)?;
+        let (mut media, note) = opened(typed, &overrides, op)?;
         let is_whole = typed.provider().is_none();
         let device = media.device.take().filter(|_| is_whole);
+        if device.as_ref().is_some_and(|device| device.slaves.len() > 1) {
+            return Err(format!("probe {typed}: {SEVERAL}").into());
+        }
         let route = media.provider().route().clone();
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
-        let claimed = Claimed::of(&media.provider().topology);
+        let claimed = match &device {
+            Some(device) => Claimed::of(&device.topology().0),
+            None => Claimed::of(&media.provider().topology),
+        };
         let origin = Origin::Target;
         Ok(Ground { rig, op, origin, claimed, note, is_virtual: false, device, scratch: None })
     }
@@ -107,17 +119,15 @@ impl Ground {
             Some(name) => {
                 graph.find(name).ok_or_else(|| write_target::no_provider(typed, name, &graph))?
             }
-            None if models.len() < 2 => graph.disk(0),
-            None => {
-                let what = "several disks: name the provider after a #: #stripe/data";
-                return Err(format!("probe {typed}: {what}").into());
-            }
+            None => graph.disk(0),
         };
         let provider = &graph.providers[id];
         let mut claimed = Claimed::of(&provider.topology);
-        // A whole drive says what the real one would.
-        if let (Some(lie), 0) = (models[0].reported_physical_block_size, provider.depth) {
-            claimed.physical = Some(lie);
+        // A whole drive says what the real one would; a partition of it says nothing.
+        if provider.depth > 0 {
+            (claimed.physical, claimed.phase) = (None, None);
+        } else if let Some(lie) = models.first().and_then(|of| of.reported_physical_block_size) {
+            (claimed.physical, claimed.phase) = (Some(lie), Some(0));
         }
         let mut seeds = Random::new(args.seed);
         let drives =
@@ -141,22 +151,25 @@ impl Ground {
     /// on its device.
     fn scratch(args: &Probe, directory: &Path) -> Result<Ground, Failure> {
         signal::remember_first();
-        let bytes = match args.size {
-            Some(bytes) => bytes,
-            None => SCRATCH.min(free(directory)? / 4),
-        };
+        let free = free(directory)?;
+        let bytes = args.size.unwrap_or(SCRATCH.min(free / 4));
         let bytes = round_up(bytes, 1 << 20).unwrap_or(bytes);
+        let refused = |what: String| Err(format!("probe {}: {what}", args.target).into());
         if bytes < LEAST {
             let (has, least) = (size::human(bytes), size::human(LEAST));
             let what = format!("a scratch file of {has} is too small: it needs {least}");
-            return Err(format!("probe {}: {what}", args.target).into());
+            return refused(if args.size.is_none() { format!("{what}: see --size") } else { what });
+        }
+        if bytes >= free {
+            let (file, free) = (size::human(bytes), size::human(free));
+            return refused(format!("a scratch file of {file}: {free} are free: see --size"));
         }
         let scratch = Scratch::new(directory).map_err(Reason::from)?;
         let path = scratch.path().join("probe");
         fill(&path, bytes)?;
         let target = Target::parse(&path.to_string_lossy());
         let overrides = DiskOverrides::for_target(&args.disk, &target)?;
-        let (media, note) = opened(args, &target, &overrides, Op::Write)?;
+        let (media, note) = opened(&target, &overrides, Op::Write)?;
         let run = media.media.first().and_then(extents::longest);
         let whole = media.provider().route().clone();
         // Positions of the file are those of its device, modulo any unit that is looked for.
@@ -198,7 +211,6 @@ impl Ground {
 /// A target opened past the page cache or, where its file system has no way past it, through it,
 /// with a note.
 fn opened(
-    args: &Probe,
     target: &Target,
     overrides: &DiskOverrides,
     op: Op,
@@ -207,14 +219,15 @@ fn opened(
         attempt: "probe",
         writes: op == Op::Write,
         destructive: true,
-        allow_busy: args.allow_busy,
+        allow_busy: false,
         cache: Cache::Around,
         engine: Choice::Best,
     };
     let around = Media::open(target, overrides, asked)?;
     let route = around.provider().route().clone();
     if around.rig(route, 1, LARGEST).is_ok() {
-        return Ok((around, None));
+        let holes = around.holes().map(str::to_owned);
+        return Ok((around, holes));
     }
     drop(around);
     let through = Media::open(target, overrides, MediaUse { cache: Cache::Through, ..asked })?;

@@ -58,7 +58,7 @@ fn table(units: &[UnitDocument]) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// What the figures mean, in sentences.
+/// Meaning of the figures, in sentences.
 fn told(probed: &Probed) -> Vec<String> {
     let mut told = Vec::new();
     for unit in &probed.units {
@@ -66,7 +66,8 @@ fn told(probed: &Probed) -> Vec<String> {
         let (unit_size, length) = (size::human(unit.size), size::human(unit.length));
         let percent = three((unit.ratio - 1.0) * 100.0);
         told.push(format!(
-            "{mode}s of {length} that cut one unit of {unit_size} more than they must take {percent} % longer"
+            "{mode}s of {length} that cut one unit of {unit_size} more than they must take \
+            {percent} % longer"
         ));
     }
     let from = match probed.origin {
@@ -84,14 +85,19 @@ fn told(probed: &Probed) -> Vec<String> {
         "nothing" => {
             let ratio = probed.most_ratio.unwrap_or(1.0);
             let percent = three(((ratio - 1.0) * 100.0).max(0.1));
-            told.push(format!(
-                "no unit of up to {largest} costs more than {percent} %: every sector is as good as another"
-            ));
+            told.push(match probed.mode {
+                "read" => {
+                    format!("no boundary of up to {largest} costs reads more than {percent} %")
+                }
+                _ => format!("no unit of up to {largest} costs writes more than {percent} %"),
+            });
         }
         "alike" => told.push(format!(
-            "no unit can be seen: {}s take the same time at every place, and nothing shows that they wait for a medium",
+            "no unit can be seen: {}s take the same time at every place, and nothing shows that \
+            they wait for a medium",
             probed.mode
         )),
+        "unsure" if probed.interrupted => {}
         "unsure" => {
             let longer = if probed.is_spent { "; --seconds gives it longer" } else { "" };
             let noun = if probed.mode == "read" { "read" } else { "write" };
@@ -104,9 +110,16 @@ fn told(probed: &Probed) -> Vec<String> {
     }
     if probed.mode == "read" && probed.verdict != "found" {
         told.push(
-            "a unit that writes alone pay for is not seen by reads: name a directory of its file system, for a scratch file, or say --destructive"
+            "a unit that writes alone pay for is not seen by reads: name a directory of its \
+            file system, for a scratch file, or say --destructive"
                 .into(),
         );
+    }
+    if probed.step > probed.claimed.logical {
+        let step = probed.step;
+        told.push(format!(
+            "requests are made at multiples of {step} bytes here: what is between is not seen"
+        ));
     }
     told.extend(claims(probed));
     if let Some(path) = &probed.remembered {
@@ -130,15 +143,12 @@ fn told(probed: &Probed) -> Vec<String> {
     told
 }
 
-/// What the target claims, and whether it is true.
+/// Claims of the target, and whether they are true. Reads say nothing of that.
 fn claims(probed: &Probed) -> Option<String> {
     let claimed = &probed.claimed;
-    let physical = claimed.physical.unwrap_or(claimed.logical);
-    let phase = claimed.phase.unwrap_or(0);
-    let said = format!(
-        "it claims {} of {physical} bytes",
-        if phase > 0 { format!("units at {phase},") } else { "units".into() }
-    );
+    let (physical, phase) = (claimed.physical?, claimed.phase.unwrap_or(0));
+    let at = if phase > 0 { format!(" at {phase}, of") } else { " of".into() };
+    let said = format!("it claims units{at} {physical} bytes");
     let found = probed.units.iter().find(|unit| unit.why == "physical");
     match (found, probed.verdict) {
         _ if probed.origin != Origin::Target => None,
@@ -146,7 +156,9 @@ fn claims(probed: &Probed) -> Option<String> {
             Some(format!("{said}, which is true"))
         }
         (Some(_), _) => Some(format!("{said}, which is not true")),
-        (None, "nothing") if physical == claimed.logical => Some(format!("{said}, which is true")),
+        (None, "nothing") if probed.mode == "write" && physical == probed.step => {
+            Some(format!("{said}: nothing here contradicts it"))
+        }
         (None, _) => Some(said),
     }
 }
