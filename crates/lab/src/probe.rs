@@ -392,9 +392,7 @@ fn coarse(
     let Some(largest) = largest else { return Ok(()) };
     instrument.largest = largest;
     let field = Field::coarse(inner, FINE, largest);
-    // Each request of a drive that collects is slow, and tells much.
-    let patience = if why == Why::Erase { 256 } else { 1500 };
-    let bounds = Bounds { first: 64, most: 4000, patience, effect: 0.0 };
+    let bounds = Bounds { first: 64, most: 1000, patience: 256, effect: 0.0 };
     let Outcome::Found(rough) = search(instrument, &field, FINE, bounds)? else { return Ok(()) };
     // Its cell and those beside it: a request that reaches into the next unit by a little costs
     // little at once.

@@ -2,7 +2,7 @@
 
 use crate::command::probe::args::Probe;
 use crate::command::probe::document::{Probed, UnitDocument};
-use crate::command::probe::ground::Ground;
+use crate::command::probe::ground::{DEPTH, Ground};
 use crate::failure::{Failure, Reason, complain};
 use crate::measured::MeasuredDrive;
 use crate::progress::style;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
         !signal::happened()
     };
     let (op, origin) = (ground.op, ground.origin);
-    let setup = ProbeSetup { op, budget_ns, seed: args.seed, depth: ground.depth };
+    let setup = ProbeSetup { op, budget_ns, seed: args.seed, depth: DEPTH };
     let report = probe(ground.rig(), setup, &mut watch);
     bar.finish_and_clear();
     let report =

@@ -88,27 +88,6 @@ fn single_requests_that_are_alike_prove_nothing() {
     }
 }
 
-/// Streams would show the chunk with a wrong phase: a set is asked by single requests.
-#[test]
-fn a_set_has_the_unit_of_its_members() {
-    let scratch = scratch();
-    for name in ["a", "b"] {
-        zeroes(scratch.path(), name, 8192 * MIB);
-    }
-    let made = "stripe label -s 32768 data a b".split(' ');
-    assert!(program(scratch.path()).args(made).status().expect("it runs").success());
-    for (drive, unit) in [("wd10ears", 4096), ("qlc-64k", 65536)] {
-        let set = format!("--json drive:{drive}=a,drive:{drive}=b#stripe/data");
-        let found = probed(scratch.path(), &set).ended(0).json();
-        let units = found["units"].as_array().expect("units");
-        let physical = units.iter().filter(|unit| unit["why"] == "physical");
-        for found in physical {
-            assert_eq!((&found["size"], &found["phase"]), (&unit.into(), &0.into()), "{drive}");
-        }
-        assert!(drive != "wd10ears" || !units.is_empty(), "{found}");
-    }
-}
-
 #[test]
 fn reads_change_nothing_and_say_what_they_cannot_see() {
     let scratch = scratch();
@@ -170,7 +149,7 @@ fn what_has_no_medium_or_no_room_is_refused() {
         ("--size 1m .", "a scratch file of 1 MiB is too small: it needs 16 MiB"),
         ("--size 64m small", "--size is for a scratch file in a directory"),
         ("missing", "missing"),
-        ("drive:md,drive:md", "several disks: name the provider after a #"),
+        ("drive:md,drive:md", "a set answers with several drives at once"),
         ("--size 4096p .", "a scratch file of"),
     ] {
         let ran = probed(scratch.path(), arguments);

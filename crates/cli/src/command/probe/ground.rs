@@ -51,16 +51,16 @@ pub(super) struct Ground {
     /// A note on how it was opened, in words.
     pub(super) note: Option<String>,
     pub(super) is_virtual: bool,
-    /// Requests in flight of streams; 1 of a set, without any: one at a single place would keep one
-    /// member busy, and one that cuts a chunk two, which is faster.
-    pub(super) depth: usize,
     /// The block device, whose units are remembered.
     pub(super) device: Option<Device>,
     scratch: Option<Scratch>,
 }
 
+/// The refusal of sets: a stream at one place keeps one of their members busy, and one that cuts a
+/// chunk two, which is faster.
+const SEVERAL: &str = "a set answers with several drives at once: probe each of its disks";
 /// Requests in flight of streams.
-const DEPTH: usize = 32;
+pub(super) const DEPTH: usize = 32;
 /// Bytes of the longest transfer: so much memory is taken for each request in flight.
 const LARGEST: u64 = 1 << 20;
 /// Bytes of a scratch file, and least bytes: windows of positions must fit several times.
@@ -85,6 +85,9 @@ impl Ground {
         } else {
             DiskOverrides::announced(&args.disk, typed)?
         };
+        if typed.sources().len() > 1 {
+            return Err(format!("probe {typed}: {SEVERAL}").into());
+        }
         if let Some(drives) = open::simulated(typed, &overrides)? {
             return Ground::simulated(args, drives);
         }
@@ -96,6 +99,9 @@ impl Ground {
         let (mut media, note) = opened(typed, &overrides, op)?;
         let is_whole = typed.provider().is_none();
         let device = media.device.take().filter(|_| is_whole);
+        if device.as_ref().is_some_and(|device| device.slaves.len() > 1) {
+            return Err(format!("probe {typed}: {SEVERAL}").into());
+        }
         let route = media.provider().route().clone();
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
         let claimed = match &device {
@@ -103,19 +109,7 @@ impl Ground {
             None => Claimed::of(&media.provider().topology),
         };
         let origin = Origin::Target;
-        let members = device.as_ref().map_or(0, |device| device.slaves.len());
-        let depth = if typed.sources().len().max(members) > 1 { 1 } else { DEPTH };
-        Ok(Ground {
-            rig,
-            op,
-            origin,
-            claimed,
-            note,
-            is_virtual: false,
-            depth,
-            device,
-            scratch: None,
-        })
+        Ok(Ground { rig, op, origin, claimed, note, is_virtual: false, device, scratch: None })
     }
 
     fn simulated(args: &Probe, drives: open::Simulated) -> Result<Ground, Failure> {
@@ -125,11 +119,7 @@ impl Ground {
             Some(name) => {
                 graph.find(name).ok_or_else(|| write_target::no_provider(typed, name, &graph))?
             }
-            None if models.len() < 2 => graph.disk(0),
-            None => {
-                let what = "several disks: name the provider after a #: #stripe/data";
-                return Err(format!("probe {typed}: {what}").into());
-            }
+            None => graph.disk(0),
         };
         let provider = &graph.providers[id];
         let mut claimed = Claimed::of(&provider.topology);
@@ -152,7 +142,6 @@ impl Ground {
             claimed,
             note: None,
             is_virtual: true,
-            depth: if models.len() > 1 { 1 } else { DEPTH },
             device: None,
             scratch: None,
         })
@@ -200,17 +189,8 @@ impl Ground {
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
         let claimed = Claimed::of(&media.provider().topology);
         let scratch = Some(scratch);
-        Ok(Ground {
-            rig,
-            op: Op::Write,
-            origin,
-            claimed,
-            note,
-            is_virtual: false,
-            depth: DEPTH,
-            device: None,
-            scratch,
-        })
+        let device = None;
+        Ok(Ground { rig, op: Op::Write, origin, claimed, note, is_virtual: false, device, scratch })
     }
 
     /// The rig to measure.
