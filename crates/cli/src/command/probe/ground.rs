@@ -8,10 +8,10 @@ use crate::progress;
 use crate::target::{DiskOverrides, Target, open};
 use crate::words::size;
 use crate::write_target;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use trueline_geom::base::topology::round_up;
 use trueline_geom::mapping::geom::Geom;
@@ -150,7 +150,6 @@ impl Ground {
     /// Fills a scratch file in `directory`, and takes the longest run of it that lies in one piece
     /// on its device.
     fn scratch(args: &Probe, directory: &Path) -> Result<Ground, Failure> {
-        signal::remember_first();
         let free = free(directory)?;
         let bytes = args.size.unwrap_or(SCRATCH.min(free / 4));
         let bytes = round_up(bytes, 1 << 20).unwrap_or(bytes);
@@ -244,7 +243,7 @@ fn free(directory: &Path) -> Result<u64, Failure> {
 const PART: usize = 1 << 20;
 
 /// Makes a file of `bytes` bytes, all written: a first write of an extent takes longer.
-fn fill(path: &PathBuf, bytes: u64) -> Result<(), Failure> {
+fn fill(path: &Path, bytes: u64) -> Result<(), Failure> {
     let failed = |e: std::io::Error| {
         Failure::from(format!("write {}: {}", path.display(), crate::words::os(&e)))
     };
@@ -265,7 +264,5 @@ fn fill(path: &PathBuf, bytes: u64) -> Result<(), Failure> {
     }
     file.sync_all().map_err(failed)?;
     bar.finish_and_clear();
-    drop(file);
-    fs::metadata(path).map_err(failed)?;
     Ok(())
 }
