@@ -201,6 +201,9 @@ impl Mounted {
             // The threads end with the program, and the kernel reports errors to clients with open
             // files.
             None | Some(Ok(Ok(()))) => Ok(()),
+            // The connection ended as a thread took a request from it: the release of the last
+            // open file, as a rule. Linux `fuse_dev_do_read`.
+            Some(Ok(Err(e))) if e.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             Some(Ok(Err(e))) => Err(Error::os("serve", &self.point, e)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
