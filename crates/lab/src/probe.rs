@@ -8,7 +8,9 @@
 //! 1. Single requests, durable before the next, show what a drive does that has no protected
 //!    buffer.
 //! 2. Streams of requests that fill the buffer show the others, by their rate.
-//! 3. Larger units, of cards and sets, are searched from the found one up, with longer requests.
+//! 3. Larger units, of cards, are searched from the found one up, with longer requests.
+//!
+//! Of a set, several drives that answer at once, the chunks are searched, by reads.
 //!
 //! # Sources
 //! A. Bergmann, flashbench (README, 2011): the time of reads across boundaries. P. Kamp's
@@ -29,6 +31,7 @@ mod evidence;
 mod field;
 mod instrument;
 mod search;
+mod sets;
 
 pub use instrument::ProbeProgress;
 
@@ -43,6 +46,9 @@ pub struct ProbeSetup {
     pub seed: u64,
     /// The requests in flight of streams; 1: no streams.
     pub depth: usize,
+    /// True for a set, several drives that answer at once: its chunks are searched, by reads. The
+    /// units of its drives show on each of them alone.
+    pub is_set: bool,
 }
 
 /// A unit that was found.
@@ -62,7 +68,7 @@ pub struct MeasuredUnit {
     pub blur: u64,
 }
 
-/// The verdict of a probe on units up to [`FINE`] bytes.
+/// The verdict of a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ProbeVerdict {
     /// A unit was found.
@@ -87,6 +93,8 @@ pub struct ProbeReport {
     pub units: Vec<MeasuredUnit>,
     /// The verdict on units of up to [`FINE`] bytes.
     pub verdict: ProbeVerdict,
+    /// The largest unit in bytes that the verdict is about.
+    pub searched: u64,
     /// The distance in bytes between places that requests could be made at.
     pub step: u64,
     /// The median time in ns of a single request of 4 KiB, durable and not.
@@ -137,6 +145,7 @@ pub fn probe(
     let mut report = ProbeReport {
         units: Vec::new(),
         verdict: ProbeVerdict::Unsure,
+        searched: FINE,
         step: instrument.sector(),
         single_ns: [0; 2],
         requests: 0,
@@ -148,7 +157,12 @@ pub fn probe(
     instrument.until = budget;
     if let Some(first) = Character::of(&mut instrument)? {
         report.single_ns = [first.durable, first.plain];
-        report.verdict = fine(&mut instrument, &setup, first, &mut report.units)?;
+        if setup.is_set {
+            (report.searched, report.verdict) =
+                sets::chunks(&mut instrument, setup.depth, &mut report.units)?;
+        } else {
+            report.verdict = fine(&mut instrument, &setup, first, &mut report.units)?;
+        }
         instrument.until = budget;
         let inner = report.units.last().map(|unit| unit.grain);
         let inner = inner.or_else(|| Grain::new(sector, 0));
@@ -351,7 +365,9 @@ fn add_with_larger(
         let spent = instrument.spent();
         instrument.until = spent.saturating_add(until.saturating_sub(spent) / 2);
         let bounds = match instrument.pace {
-            Pace::Single => Bounds { first: 256, most: 3000, patience: 512, effect: 0.03 },
+            Pace::Single | Pace::Mixed { .. } => {
+                Bounds { first: 256, most: 3000, patience: 512, effect: 0.03 }
+            }
             Pace::Stream { .. } => Bounds { first: 64, most: 500, patience: 96, effect: 0.1 },
         };
         let outcome = search(instrument, &field, unit, bounds)?;
@@ -386,7 +402,6 @@ fn coarse(
     why: Why,
     units: &mut Vec<MeasuredUnit>,
 ) -> Result<(), Error> {
-    let sector = instrument.sector();
     let largest = instrument.length() / 16;
     let largest = field::doublings(FINE * 2, COARSE.min(largest)).last().copied();
     let Some(largest) = largest else { return Ok(()) };
@@ -394,23 +409,37 @@ fn coarse(
     let field = Field::coarse(inner, FINE, largest);
     let bounds = Bounds { first: 64, most: 1000, patience: 256, effect: 0.0 };
     let Outcome::Found(rough) = search(instrument, &field, FINE, bounds)? else { return Ok(()) };
+    units.push(pinned(instrument, &field, rough, why)?);
+    Ok(())
+}
+
+/// The unit at the exact phase of a grain that a coarse field has shown, or within what its
+/// positions tell apart.
+fn pinned(
+    instrument: &mut Instrument<'_>,
+    field: &Field,
+    rough: Confirmed,
+    why: Why,
+) -> Result<MeasuredUnit, Error> {
     // Its cell and those beside it: a request that reaches into the next unit by a little costs
     // little at once.
     let blur = (field.blur * 3).min(rough.grain.size() / 4);
-    let near = Field::around(rough.grain, blur, sector);
-    let bounds = Bounds { first: 64, most: 1000, patience: 1000, effect: 0.0 };
-    let exact = match search(instrument, &near, sector, bounds)? {
+    let near = Field::around(rough.grain, blur, instrument.sector());
+    let bounds = match instrument.pace {
+        Pace::Mixed { .. } => Bounds { first: 512, most: 50_000, patience: 50_000, effect: 0.0 },
+        _ => Bounds { first: 64, most: 1000, patience: 1000, effect: 0.0 },
+    };
+    let exact = match search(instrument, &near, instrument.sector(), bounds)? {
         Outcome::Found(found) => Some(found),
         _ => None,
     };
     let found = exact.unwrap_or(rough);
-    units.push(MeasuredUnit {
+    Ok(MeasuredUnit {
         grain: found.grain,
         why,
         confidence: 1.0 - found.chance,
         ratio: rough.ratio,
         length: rough.length,
         blur: if exact.is_some() { 0 } else { blur },
-    });
-    Ok(())
+    })
 }

@@ -21,8 +21,9 @@ pub(crate) mod document;
 mod ground;
 mod text;
 
-/// The least ratio of times for which a drive is judged by what was measured: 5 %.
-const WORTH: f64 = 1.05;
+/// The least ratio of times for which a drive is judged by what was measured. Less is not worth
+/// moving anything.
+const WORTH: f64 = 1.2;
 
 /// Remembers the physical unit of a drive that has a serial number. The file's path; `None` if
 /// there is nothing to remember, or it failed, which is said on stderr.
@@ -54,8 +55,8 @@ pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
         bar.set_message(format!("units up to {largest}, {} requests", at.requests));
         !signal::happened()
     };
-    let (op, origin) = (ground.op, ground.origin);
-    let setup = ProbeSetup { op, budget_ns, seed: args.seed, depth: DEPTH };
+    let (op, origin, is_set) = (ground.op, ground.origin, ground.is_set);
+    let setup = ProbeSetup { op, budget_ns, seed: args.seed, depth: DEPTH, is_set };
     let report = probe(ground.rig(), setup, &mut watch);
     bar.finish_and_clear();
     let report =

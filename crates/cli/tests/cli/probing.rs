@@ -48,6 +48,42 @@ fn a_simulated_drive_is_seen_through_whatever_it_claims() {
 }
 
 #[test]
+fn the_chunk_of_a_set_is_found_by_reads() {
+    let scratch = scratch();
+    for disk in ["a", "b"] {
+        zeroes(scratch.path(), disk, 4096 * MIB);
+    }
+    for edit in [
+        "stripe label -s 128k st a b",
+        "part create -s mbr a,b#stripe/st",
+        "part add -t linux-data -b 63 a,b#stripe/st",
+    ] {
+        let ran = program(scratch.path()).args(edit.split(' ')).output().expect("it runs");
+        assert!(ran.status.success(), "{edit}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    for (provider, phase) in [("stripe/st", 0), ("stripe/sts1", 128 * 1024 - 63 * 512)] {
+        let drives = format!("drive:512n=a,drive:512n=b#{provider}");
+        let found = probed(scratch.path(), &format!("--json {drives}")).ended(0).json();
+        assert_eq!((&found["mode"], &found["verdict"]), (&"read".into(), &"found".into()));
+        let units = found["units"].as_array().expect("units");
+        assert_eq!(units.len(), 1, "{found}");
+        let unit = &units[0];
+        assert_eq!((&unit["size"], &unit["phase"]), (&131_072.into(), &phase.into()));
+        assert_eq!(unit["why"], "chunk");
+        assert_eq!(found["claimed"]["chunk"], 131_072);
+    }
+    let ran = probed(scratch.path(), "drive:512n=a,drive:512n=b#stripe/st");
+    assert!(ran.ended(0).stdout.contains("it claims chunks of 128 KiB, which is true\n"));
+    let refused = probed(scratch.path(), "drive:512n=a,drive:512n=b");
+    assert!(refused.refused().contains("name the provider after a #"));
+    // On real disks as well, and never by writes.
+    let refused = probed(scratch.path(), "--destructive a,b#stripe/st");
+    assert!(refused.refused().contains("probe its disks, or read the set for its chunk"));
+    let found = probed(scratch.path(), "--seconds 1 --json a,b#stripe/st").ended(0).json();
+    assert_eq!((&found["time"], &found["mode"]), (&"real".into(), &"read".into()));
+}
+
+#[test]
 fn a_drive_without_larger_units_is_told_from_one_that_cannot_be_seen() {
     let scratch = scratch();
     let found = probed(scratch.path(), "--json drive:512n").ended(0).json();
@@ -149,7 +185,7 @@ fn what_has_no_medium_or_no_room_is_refused() {
         ("--size 1m .", "a scratch file of 1 MiB is too small: it needs 16 MiB"),
         ("--size 64m small", "--size is for a scratch file in a directory"),
         ("missing", "missing"),
-        ("drive:md,drive:md", "a set answers with several drives at once"),
+        ("drive:md,drive:md", "several disks: name the provider after a #: #stripe/data"),
         ("--size 4096p .", "a scratch file of"),
     ] {
         let ran = probed(scratch.path(), arguments);

@@ -106,6 +106,13 @@ pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
+/// The block device of this host with a number as stat(2) tells it, with its disk's limits if it is
+/// a partition; `None` if there is none, or the lookup fails.
+pub fn numbered(number: u64) -> Option<Device> {
+    let number = (rustix::fs::major(number), rustix::fs::minor(number));
+    host().ok()?.into_iter().find(|d| (d.major, d.minor) == number)
+}
+
 /// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does
 /// not list it.
 pub fn device(root: &Path, mountinfo: &Path, major: u32, minor: u32) -> Option<Device> {

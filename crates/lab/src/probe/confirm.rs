@@ -92,16 +92,20 @@ pub(super) fn confirm(
     let tests = (pairs * LOOKS.len()) as f64;
     for rounds in LOOKS {
         while times[0].len() < rounds {
-            let mut order: Vec<usize> = (0..all.len()).collect();
-            for nth in (1..order.len()).rev() {
-                let other = instrument.random.below(nth as u64 + 1);
-                order.swap(nth, usize::try_from(other).unwrap_or(0));
+            // In turn, in random order: a drive's state is the same for all of them.
+            let more = instrument.batch().min(rounds - times[0].len());
+            let mut order: Vec<usize> = Vec::new();
+            for _ in 0..more {
+                let begin = order.len();
+                order.extend(0..all.len());
+                shuffle(&mut order[begin..], instrument);
             }
-            for nth in order {
-                match instrument.time(length, all[nth], pitch)? {
-                    Some(time) => times[nth].push(time),
-                    None => return Ok(Judgement::Open),
-                }
+            for part in order.chunks(instrument.batch()) {
+                let asks: Vec<(u64, u64)> = part.iter().map(|&nth| (length, all[nth])).collect();
+                let Some(found) = instrument.times(&asks, pitch)? else {
+                    return Ok(Judgement::Open);
+                };
+                part.iter().zip(found).for_each(|(&nth, time)| times[nth].push(time));
             }
         }
         let (cheap, costly) = times.split_at(places.cheap.len());
@@ -126,8 +130,16 @@ pub(super) fn confirm(
     Ok(Judgement::Refuted)
 }
 
+/// Puts places in random order.
+pub(super) fn shuffle(order: &mut [usize], instrument: &mut Instrument<'_>) {
+    for nth in (1..order.len()).rev() {
+        let other = instrument.random.below(nth as u64 + 1);
+        order.swap(nth, usize::try_from(other).unwrap_or(0));
+    }
+}
+
 /// The probability that `high` is slower than `low` by chance alone.
-fn slower(low: &[f64], high: &[f64]) -> f64 {
+pub(super) fn slower(low: &[f64], high: &[f64]) -> f64 {
     let chance = rank::same(low, high) / 2.0;
     if median(high) > median(low) { chance } else { 1.0 - chance }
 }

@@ -37,8 +37,8 @@ pub(super) struct Account {
     /// The index of the length that says most, and the gain there.
     pub(super) best: usize,
     pub(super) gain: f64,
-    /// The most that a cut can cost, as a logarithm, at the shortest length of a whole unit;
-    /// infinite where that is not known.
+    /// The most that a cut can cost, as a logarithm, at the shortest length of a whole unit, or the
+    /// longest of all; infinite where that is not known.
     pub(super) bound: f64,
 }
 
@@ -158,7 +158,9 @@ impl Evidence {
             let effect = cut.mean() - whole.mean();
             let error = (variance * (1.0 / whole.count + 1.0 / cut.count)).sqrt();
             let length = self.lengths[nth];
-            if Some(length) == self.lengths.iter().copied().find(|&of| of >= grain.size()) {
+            let mut lengths = self.lengths.iter().copied();
+            let whole_unit = lengths.find(|&of| of >= grain.size());
+            if Some(length) == whole_unit.or_else(|| self.lengths.last().copied()) {
                 account.bound = effect + WITHIN * error;
             }
             if effect <= 0.0 {

@@ -77,6 +77,21 @@ impl Field {
         }
     }
 
+    /// Grains above `least` bytes up to `largest`, at steps of half of `least` from byte 0 on, where
+    /// most chunks begin. Requests are short: longer ones are faster where two drives share them;
+    /// and two steps long or more, so that each boundary is inside of one.
+    pub(super) fn of_sets(least: u64, largest: u64) -> Field {
+        let sizes = doublings(least * 2, largest);
+        let (half, quarter) = (least / 2, least / 4);
+        Field {
+            grains: sizes.iter().flat_map(|&size| phases(size, 0, half)).collect(),
+            lengths: doublings(least, least * 2),
+            positions: (0..largest * 2 / half).map(|nth| quarter + nth * half).collect(),
+            pitch: largest * 4,
+            blur: quarter,
+        }
+    }
+
     /// Grains of the size of `found` around its phase, a sector apart, within `blur` bytes.
     pub(super) fn around(found: Grain, blur: u64, sector: u64) -> Field {
         let size = found.size();

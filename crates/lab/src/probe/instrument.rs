@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::rig::{FinishedRequest, Op, Request, Rig};
 use crate::streams::{self, Ask, Limit};
+use trueline_geom::base::error::Errno;
 use trueline_sim::random::Random;
 
 /// The pace of requests whose time is measured.
@@ -19,6 +20,12 @@ pub(super) enum Pace {
         count: u64,
         /// The least requests of one measurement of longer ones, which fill it sooner.
         long: u64,
+    },
+    /// Many requests at a time, at places of all kinds: the latency of each. The drives of a set
+    /// are busy alike then, and a request that cuts a chunk waits for the slower of two.
+    Mixed {
+        /// The requests in flight.
+        depth: usize,
     },
 }
 
@@ -74,6 +81,22 @@ pub(super) const SHORT: u64 = 4096;
 /// one.
 const PART: u64 = 50_000_000;
 const LOOK: u64 = 4096;
+
+/// The logarithm of a time.
+#[allow(clippy::cast_precision_loss, reason = "a time")]
+fn logarithm(ns: u64) -> f64 {
+    (ns.max(1) as f64).ln()
+}
+
+/// The name of an operation.
+fn attempt(op: Op) -> &'static str {
+    if op == Op::Read { "read" } else { "write" }
+}
+
+/// The error of a request at a place of the target, in bytes.
+fn failed(op: Op, offset: u64, errno: Errno) -> Error {
+    Error::io(attempt(op), offset, errno)
+}
 
 impl<'a> Instrument<'a> {
     /// An instrument on `rig`. `watch` is told of the progress, and ends the probe with false.
@@ -135,14 +158,11 @@ impl<'a> Instrument<'a> {
         self.rig.rest(ns);
     }
 
-    /// A multiple of `pitch` at which a request of up to `pitch` bytes past a position below
-    /// `pitch` lies inside of the target; `None` if it has no room.
-    fn base(&mut self, pitch: u64) -> Option<u64> {
-        let room = self.rig.length().checked_div(pitch)?.checked_sub(1)?.min(WINDOW / pitch.max(1));
-        let slots = room.max(1);
-        if self.rig.length() < pitch.checked_mul(2)? {
-            return None;
-        }
+    /// A multiple of `pitch` at which a request that ends `reach` bytes further lies inside of the
+    /// target; `None` if it has no room.
+    fn base(&mut self, pitch: u64, reach: u64) -> Option<u64> {
+        let room = self.rig.length().checked_sub(reach)?.checked_div(pitch)?;
+        let slots = (room + 1).min(WINDOW / pitch).max(1);
         self.slot = match self.spread {
             Spread::Far => self.random.below(slots),
             Spread::Near if self.slot + 1 < slots => self.slot + 1,
@@ -151,28 +171,93 @@ impl<'a> Instrument<'a> {
         Some(self.slot * pitch)
     }
 
-    /// The logarithm of the time in ns that a request of `length` bytes takes `position` bytes past
-    /// a multiple of `pitch`; `None` if time is over, or the target is too small. An error of a
-    /// request names its place.
-    pub(super) fn time(
+    /// The most measurements that are asked for at once: where requests are not mixed, what comes
+    /// of one may change the next.
+    pub(super) fn batch(&self) -> usize {
+        if matches!(self.pace, Pace::Mixed { .. }) { usize::MAX } else { 1 }
+    }
+
+    /// The logarithms of the times in ns that requests take, each of a length in bytes, and as many
+    /// bytes past a multiple of `pitch`; `None` if time is over, or the target is too small. An
+    /// error of a request names its place.
+    pub(super) fn times(
         &mut self,
-        length: u64,
-        position: u64,
+        asks: &[(u64, u64)],
         pitch: u64,
-    ) -> Result<Option<f64>, Error> {
+    ) -> Result<Option<Vec<f64>>, Error> {
+        if let Pace::Mixed { depth } = self.pace {
+            let times = self.mixed(asks, pitch, depth)?;
+            return Ok(times.map(|times| times.into_iter().map(logarithm).collect()));
+        }
+        asks.iter().map(|&(length, position)| self.time(length, position, pitch)).collect()
+    }
+
+    fn time(&mut self, length: u64, position: u64, pitch: u64) -> Result<Option<f64>, Error> {
         if self.is_over() {
             return Ok(None);
         }
         let ns = match self.pace {
-            Pace::Single => self.single(length, position, pitch, self.op == Op::Write)?,
+            Pace::Single | Pace::Mixed { .. } => {
+                self.single(length, position, pitch, self.op == Op::Write)?
+            }
             Pace::Stream { depth, count, long } => {
                 let of_bytes = count.saturating_mul(SHORT) / length.max(SHORT);
                 let count = of_bytes.max(long).min(count);
                 self.stream(length, position, pitch, depth, count)?
             }
         };
-        #[allow(clippy::cast_precision_loss, reason = "a time")]
-        Ok(ns.map(|ns| (ns.max(1) as f64).ln()))
+        Ok(ns.map(logarithm))
+    }
+
+    /// The times in ns of requests of which `depth` are in flight; `None` if time is over.
+    fn mixed(
+        &mut self,
+        asks: &[(u64, u64)],
+        pitch: u64,
+        depth: usize,
+    ) -> Result<Option<Vec<u64>>, Error> {
+        let depth = depth.min(self.depth()).max(1);
+        let (op, mut sent, mut answered, mut is_over) = (self.op, 0, 0, false);
+        // Times of requests: at first those at which they were sent; and their places.
+        let mut times: Vec<u64> = Vec::with_capacity(asks.len());
+        let mut places: Vec<u64> = Vec::with_capacity(asks.len());
+        let mut done = Vec::with_capacity(depth);
+        while answered < sent || sent < asks.len() && !is_over {
+            while sent < asks.len() && sent - answered < depth && !is_over {
+                let (length, position) = asks[sent];
+                let base = self.base(pitch, position + length);
+                let Some(base) = base.filter(|_| !self.is_over()) else {
+                    is_over = true;
+                    break;
+                };
+                let offset = base + position;
+                times.push(self.rig.now());
+                places.push(offset);
+                let request = Request { tag: sent as u64, op, offset, length, fua: false };
+                self.rig.push(request).map_err(|errno| failed(op, offset, errno))?;
+                self.requests += 1;
+                self.bytes = self.bytes.saturating_add(length);
+                sent += 1;
+            }
+            self.rig.wait(1, &mut done).map_err(|errno| failed(op, 0, errno))?;
+            if done.is_empty() && answered < sent {
+                return Err(Error::new(format!(
+                    "{} requests were never answered",
+                    sent - answered
+                )));
+            }
+            for FinishedRequest { tag, at, error } in done.drain(..) {
+                let nth = usize::try_from(tag).unwrap_or(usize::MAX);
+                if let Some(errno) = error {
+                    return Err(failed(op, places.get(nth).copied().unwrap_or(0), errno));
+                }
+                if let Some(since) = times.get_mut(nth) {
+                    *since = at.saturating_sub(*since);
+                }
+                answered += 1;
+            }
+        }
+        Ok((!is_over).then_some(times))
     }
 
     /// The time in ns of one request; `durable`: a write is on the medium by then.
@@ -183,17 +268,16 @@ impl<'a> Instrument<'a> {
         pitch: u64,
         durable: bool,
     ) -> Result<Option<u64>, Error> {
-        let Some(base) = self.base(pitch) else { return Ok(None) };
+        let Some(base) = self.base(pitch, position + length) else { return Ok(None) };
         let (op, offset) = (self.op, base + position);
-        let attempt = if op == Op::Read { "read" } else { "write" };
-        let failed = |errno| Error::io(attempt, offset, errno);
+        let failed = |errno| failed(op, offset, errno);
         let since = self.rig.now();
         let request = Request { tag: 0, op, offset, length, fua: durable };
         self.rig.push(request).map_err(failed)?;
         self.done.clear();
         self.rig.wait(1, &mut self.done).map_err(failed)?;
         let Some(&FinishedRequest { at, error, .. }) = self.done.first() else {
-            return Err(Error::new(format!("{attempt} at {offset}: it was never answered")));
+            return Err(Error::new(format!("{} at {offset}: it was never answered", attempt(op))));
         };
         if let Some(errno) = error {
             return Err(failed(errno));
@@ -239,7 +323,8 @@ impl<'a> Instrument<'a> {
             let part = left.min(look);
             let mut asks = Vec::new();
             for _ in 0..part {
-                let Some(base) = self.base(pitch) else { return Ok(None) };
+                let reach = position.unwrap_or(pitch) + length;
+                let Some(base) = self.base(pitch, reach) else { return Ok(None) };
                 let at = position.unwrap_or_else(|| self.random.below(pitch / sector) * sector);
                 asks.push(Ask { op, offset: base + at, length, fua: false });
             }

@@ -7,7 +7,7 @@
 use super::confirm::{Confirmed, Judgement, Places, confirm};
 use super::evidence::{Account, Evidence, Sample};
 use super::field::Field;
-use super::instrument::Instrument;
+use super::instrument::{Instrument, Pace};
 use crate::error::Error;
 use trueline_geom::base::topology::Grain;
 
@@ -58,11 +58,20 @@ pub(super) fn search(
     let mut open: Vec<Grain> = Vec::new();
     loop {
         while evidence.samples.len() < goal {
-            let (nth, position) = choose(instrument, field, &best, &open);
-            match instrument.time(field.lengths[nth], position, field.pitch)? {
-                Some(time) => evidence.samples.push(Sample { nth, position, time }),
-                None => return Ok(Outcome::Open),
-            }
+            let count = instrument.batch().min(goal - evidence.samples.len());
+            let chosen: Vec<(usize, u64)> =
+                (0..count).map(|_| choose(instrument, field, &best, &open)).collect();
+            let asks: Vec<(u64, u64)> =
+                chosen.iter().map(|&(nth, position)| (field.lengths[nth], position)).collect();
+            let Some(times) = instrument.times(&asks, field.pitch)? else {
+                return Ok(Outcome::Open);
+            };
+            let times = chosen.into_iter().zip(times);
+            evidence.samples.extend(times.map(|((nth, position), time)| Sample {
+                nth,
+                position,
+                time,
+            }));
         }
         let count = evidence.samples.len();
         let accounts = evidence.accounts(&field.grains);
@@ -73,9 +82,14 @@ pub(super) fn search(
         let (first, second) = (rivals.next(), rivals.next());
         let next = second.map_or(0.0, |second| second.score);
         if let Some(first) = first.filter(|first| first.score >= WORTH.max(next + LEAD)) {
-            let length = field.lengths[first.best];
+            // The drives of a set are as busy as each other if requests are at any two units, and
+            // share what is long, so that a cut of it costs nothing.
+            let is_mixed = matches!(instrument.pace, Pace::Mixed { .. });
+            let best = if is_mixed && field.blur > 0 { 0 } else { first.best };
+            let length = field.lengths[best];
             let places = Places::new(first.grain, length, step, field.blur);
-            match confirm(instrument, (first.grain, length), &places, field.pitch)? {
+            let pitch = if is_mixed { first.grain.size() * 2 } else { field.pitch };
+            match confirm(instrument, (first.grain, length), &places, pitch)? {
                 Judgement::Confirmed(found) => return Ok(Outcome::Found(found)),
                 Judgement::Open => return Ok(Outcome::Open),
                 Judgement::Refuted => refuted.push((first.grain, count)),
@@ -133,7 +147,16 @@ fn choose(
             // Whole units of a grain: the rare places that would be cheap.
             let Some(&grain) = open.get(index(open.len())) else { return (any, position) };
             let nth = field.lengths.iter().position(|&length| length >= grain.size());
-            let nth = nth.unwrap_or(any);
+            // Of larger ones the places that cut them are rare.
+            let Some(nth) = nth else {
+                for _ in 0..field.positions.len() {
+                    if grain.cuts(position, field.lengths[any]) {
+                        break;
+                    }
+                    position = field.positions[index(field.positions.len())];
+                }
+                return (any, position);
+            };
             (
                 nth,
                 grain.next(position).filter(|at| field.positions.contains(at)).unwrap_or(position),

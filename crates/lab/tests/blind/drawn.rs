@@ -44,7 +44,7 @@ impl fmt::Display for Drawn {
 }
 
 /// Bytes between boundaries of two grains of one size.
-fn off(one: Grain, other: Grain) -> u64 {
+pub(crate) fn off(one: Grain, other: Grain) -> u64 {
     let apart = one.remainder(other.phase());
     apart.min(one.size() - apart)
 }
@@ -62,12 +62,12 @@ const KINDS: [&str; 8] = [
 ];
 
 /// One of a few values, at random.
-fn one<T: Copy>(random: &mut Random, of: &[T]) -> T {
+pub(crate) fn one<T: Copy>(random: &mut Random, of: &[T]) -> T {
     of[usize::try_from(random.below(of.len() as u64)).expect("an index")]
 }
 
 /// A number from `first` to `last`, at random.
-fn between(random: &mut Random, first: u64, last: u64) -> u64 {
+pub(crate) fn between(random: &mut Random, first: u64, last: u64) -> u64 {
     first + random.below(last - first + 1)
 }
 
@@ -153,8 +153,13 @@ impl Drawn {
         let world = World::new(vec![(self.model.drive(seed), sector)], Schedule::Fifo);
         let rig = Simulated::new(world, Route::store(0, self.model.size), sector, 0);
         let mut rig = Noisy::new(rig, self.noise, seed);
-        let setup =
-            ProbeSetup { op: Op::Write, budget_ns: self.seconds * 1_000_000_000, seed, depth: 32 };
+        let setup = ProbeSetup {
+            op: Op::Write,
+            budget_ns: self.seconds * 1_000_000_000,
+            seed,
+            depth: 32,
+            is_set: false,
+        };
         let report = probe(&mut rig, setup, &mut |_| true).expect("no request fails");
         #[allow(clippy::cast_precision_loss)]
         let seconds = report.spent_ns as f64 / 1e9;

@@ -63,18 +63,24 @@ pub(crate) struct Claimed {
     pub(crate) logical: u64,
     pub(crate) physical: Option<u64>,
     pub(crate) phase: Option<u64>,
+    /// The chunk of a set.
+    pub(crate) chunk: Option<u64>,
+    pub(crate) chunk_phase: Option<u64>,
 }
 
 impl Claimed {
-    /// Claims of a device or a drive in a topology: its physical boundary.
+    /// Claims of a device, a drive or a set in a topology: its physical boundary and its chunk.
     pub(super) fn of(topology: &Topology) -> Claimed {
         let says = [Source::Ioctl, Source::Sysfs, Source::Nvme, Source::Model];
         let mut own = topology.counting().filter(|fact| says.contains(&fact.source));
         let physical = own.find(|fact| fact.why == Why::Physical);
+        let chunk = topology.counting().find(|fact| fact.why == Why::Chunk);
         Claimed {
             logical: topology.sector,
             physical: physical.map(|fact| fact.grain.size()),
             phase: physical.map(|fact| fact.grain.phase()),
+            chunk: chunk.map(|fact| fact.grain.size()),
+            chunk_phase: chunk.map(|fact| fact.grain.phase()),
         }
     }
 }
@@ -110,7 +116,7 @@ impl Probed {
             verdict,
             units: report.units.iter().map(UnitDocument::of).collect(),
             most_ratio,
-            searched: trueline_lab::probe::FINE,
+            searched: report.searched,
             claimed,
             step: report.step,
             latency_ns: Latencies { durable: report.single_ns[0], plain: report.single_ns[1] },

@@ -10,14 +10,14 @@ use crate::words::size;
 use crate::write_target;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use trueline_geom::base::topology::round_up;
 use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
-use trueline_host::device::Device;
+use trueline_host::device::{Device, DeviceKind, sysfs};
 use trueline_host::disk::extents;
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::Cache;
@@ -45,6 +45,8 @@ pub(crate) enum Origin {
 pub(super) struct Ground {
     rig: Box<dyn Rig>,
     pub(super) op: Op,
+    /// True for a set, whose chunks are searched.
+    pub(super) is_set: bool,
     pub(super) origin: Origin,
     /// Units that the target claims.
     pub(super) claimed: Claimed,
@@ -56,9 +58,10 @@ pub(super) struct Ground {
     scratch: Option<Scratch>,
 }
 
-/// The refusal of sets: a stream at one place keeps one of their members busy, and one that cuts a
-/// chunk two, which is faster.
-const SEVERAL: &str = "a set answers with several drives at once: probe each of its disks";
+/// The refusal of writes to sets: a set answers with several drives at once, whose units and chunks
+/// would show as one.
+const SEVERAL: &str = "writes show the units of the disks of a set on each of them alone: probe its \
+    disks, or read the set for its chunk";
 /// Requests in flight of streams.
 pub(super) const DEPTH: usize = 32;
 /// Bytes of the longest transfer: so much memory is taken for each request in flight.
@@ -85,9 +88,6 @@ impl Ground {
         } else {
             DiskOverrides::announced(&args.disk, typed)?
         };
-        if typed.sources().len() > 1 {
-            return Err(format!("probe {typed}: {SEVERAL}").into());
-        }
         if let Some(drives) = open::simulated(typed, &overrides)? {
             return Ground::simulated(args, drives);
         }
@@ -98,18 +98,30 @@ impl Ground {
         let op = if args.destructive { Op::Write } else { Op::Read };
         let (mut media, note) = opened(typed, &overrides, op)?;
         let is_whole = typed.provider().is_none();
-        let device = media.device.take().filter(|_| is_whole);
-        if device.as_ref().is_some_and(|device| device.slaves.len() > 1) {
+        let device = media.device.take();
+        let route = media.provider().route().clone();
+        let is_set = is_over_several(device.as_ref()) || is_striped(&media, &route);
+        if is_set && op == Op::Write {
             return Err(format!("probe {typed}: {SEVERAL}").into());
         }
-        let route = media.provider().route().clone();
+        let device = device.filter(|_| is_whole);
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
         let claimed = match &device {
             Some(device) => Claimed::of(&device.topology().0),
             None => Claimed::of(&media.provider().topology),
         };
         let origin = Origin::Target;
-        Ok(Ground { rig, op, origin, claimed, note, is_virtual: false, device, scratch: None })
+        Ok(Ground {
+            rig,
+            op,
+            is_set,
+            origin,
+            claimed,
+            note,
+            is_virtual: false,
+            device,
+            scratch: None,
+        })
     }
 
     fn simulated(args: &Probe, drives: open::Simulated) -> Result<Ground, Failure> {
@@ -119,9 +131,14 @@ impl Ground {
             Some(name) => {
                 graph.find(name).ok_or_else(|| write_target::no_provider(typed, name, &graph))?
             }
+            None if models.len() > 1 => {
+                let mend = "several disks: name the provider after a #: #stripe/data";
+                return Err(format!("probe {typed}: {mend}").into());
+            }
             None => graph.disk(0),
         };
         let provider = &graph.providers[id];
+        let is_set = models.len() > 1 && provider.route().medium().is_none();
         let mut claimed = Claimed::of(&provider.topology);
         // A whole drive says what the real one would; a partition of it says nothing.
         if provider.depth > 0 {
@@ -137,7 +154,8 @@ impl Ground {
         let rig = Simulated::new(world, provider.route().clone(), sector, 0);
         Ok(Ground {
             rig: Box::new(rig),
-            op: Op::Write,
+            op: if is_set { Op::Read } else { Op::Write },
+            is_set,
             origin: Origin::Target,
             claimed,
             note: None,
@@ -163,6 +181,10 @@ impl Ground {
             let (file, free) = (size::human(bytes), size::human(free));
             return refused(format!("a scratch file of {file}: {free} are free: see --size"));
         }
+        let device = beneath(directory);
+        if is_over_several(device.as_ref()) {
+            return refused(SEVERAL.into());
+        }
         let scratch = Scratch::new(directory).map_err(Reason::from)?;
         let path = scratch.path().join("probe");
         fill(&path, bytes)?;
@@ -186,10 +208,22 @@ impl Ground {
             None => (whole, Origin::File),
         };
         let rig = Box::new(media.rig(route, DEPTH, LARGEST).map_err(Reason::from)?);
-        let claimed = Claimed::of(&media.provider().topology);
-        let scratch = Some(scratch);
-        let device = None;
-        Ok(Ground { rig, op: Op::Write, origin, claimed, note, is_virtual: false, device, scratch })
+        let device = device.filter(|_| origin == Origin::Device);
+        let claimed = match &device {
+            Some(device) => Claimed::of(&device.topology().0),
+            None => Claimed::of(&media.provider().topology),
+        };
+        Ok(Ground {
+            rig,
+            op: Op::Write,
+            is_set: false,
+            origin,
+            claimed,
+            note,
+            is_virtual: false,
+            device,
+            scratch: Some(scratch),
+        })
     }
 
     /// The rig to measure.
@@ -205,6 +239,38 @@ impl Ground {
             None => Ok(()),
         }
     }
+}
+
+/// The device that the file system of a directory is on; `None` of one that is on none, or on
+/// several.
+fn beneath(directory: &Path) -> Option<Device> {
+    let number = std::fs::metadata(directory).ok()?.dev();
+    sysfs::numbered(number)
+}
+
+/// True if a device keeps its bytes on several, itself or beneath.
+fn is_over_several(device: Option<&Device>) -> bool {
+    let Some(device) = device else { return false };
+    let all = sysfs::host().unwrap_or_default();
+    // A loop of devices would have no end.
+    let mut below = vec![device];
+    for nth in 0..all.len() + 1 {
+        let Some(&device) = below.get(nth) else { return false };
+        if device.slaves.len() > 1 {
+            return true;
+        }
+        let parent = match &device.kind {
+            DeviceKind::Partition { parent, .. } => Some(parent),
+            _ => device.slaves.first(),
+        };
+        below.extend(all.iter().filter(|device| Some(&device.name) == parent));
+    }
+    false
+}
+
+/// True if a provider lies on several of the opened media.
+fn is_striped(media: &Media, route: &Route) -> bool {
+    media.media.len() > 1 && route.medium().is_none()
 }
 
 /// A target opened past the page cache or, where its file system has no way past it, through it,

@@ -108,7 +108,8 @@ fn told(probed: &Probed) -> Vec<String> {
         }
         _ => {}
     }
-    if probed.mode == "read" && probed.verdict != "found" {
+    let is_set = probed.claimed.chunk.is_some();
+    if probed.mode == "read" && probed.verdict != "found" && !is_set {
         told.push(
             "a unit that writes alone pay for is not seen by reads: name a directory of its \
             file system, for a scratch file, or say --destructive"
@@ -122,6 +123,7 @@ fn told(probed: &Probed) -> Vec<String> {
         ));
     }
     told.extend(claims(probed));
+    told.extend(claimed_chunk(probed));
     if let Some(path) = &probed.remembered {
         let path = escape::plain(path);
         told.push(format!("remembered by the drive's serial number: check judges by it ({path})"));
@@ -146,12 +148,15 @@ fn told(probed: &Probed) -> Vec<String> {
 /// Claims of the target, and whether they are true. Reads say nothing of that.
 fn claims(probed: &Probed) -> Option<String> {
     let claimed = &probed.claimed;
+    if claimed.chunk.is_some() {
+        return None;
+    }
     let (physical, phase) = (claimed.physical?, claimed.phase.unwrap_or(0));
     let at = if phase > 0 { format!(" at {phase}, of") } else { " of".into() };
     let said = format!("it claims units{at} {physical} bytes");
     let found = probed.units.iter().find(|unit| unit.why == "physical");
     match (found, probed.verdict) {
-        _ if probed.origin != Origin::Target => None,
+        _ if probed.origin == Origin::File => None,
         (Some(unit), _) if unit.size == physical && unit.phase == phase => {
             Some(format!("{said}, which is true"))
         }
@@ -161,4 +166,18 @@ fn claims(probed: &Probed) -> Option<String> {
         }
         (None, _) => Some(said),
     }
+}
+
+/// The claim of a set, and whether it is true.
+fn claimed_chunk(probed: &Probed) -> Option<String> {
+    let (chunk, phase) = (probed.claimed.chunk?, probed.claimed.chunk_phase?);
+    let at = if phase > 0 { format!(" at {phase}") } else { String::new() };
+    let said = format!("it claims chunks of {}{at}", size::human(chunk));
+    let found = probed.units.iter().find(|unit| unit.why == "chunk");
+    Some(match found {
+        _ if probed.origin == Origin::File => return None,
+        Some(unit) if unit.size == chunk && unit.phase == phase => format!("{said}, which is true"),
+        Some(_) => format!("{said}, which is not true"),
+        None => said,
+    })
 }
