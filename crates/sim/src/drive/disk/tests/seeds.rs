@@ -151,6 +151,42 @@ fn commands_of_120_kib_alone_are_as_slow_as_over_usb() {
     assert!((14.1..14.6).contains(&larger), "{larger} MB/s with a larger one");
 }
 
+/// Writes of `length` bytes, one behind the other from byte 512 on, 31 at a time.
+fn stream_of(personality: &str, window: i64, length: u64) -> Counters {
+    let set = [
+        ("personality", t(personality)),
+        ("window_bytes", i(window)),
+        ("edge_cache_sectors", i(0)),
+    ];
+    let mut bench = Bench::new(&model("wd10ears", &set), 1);
+    for k in 0..(512 << 20) / length {
+        bench.submit(Op::Write, 512 + k * length, length, false);
+        bench.wait(30);
+    }
+    bench.wait(0);
+    bench.flush();
+    bench.counters()
+}
+
+#[test]
+fn a_window_joins_what_openbsd_writes_and_not_what_linux_does() {
+    // One firmware, two hosts of 2010: clusters of 64 KiB share a window of 224 KiB; a command of
+    // 512 KiB is longer than one, is not cut, and pays a revolution as with `command`.
+    let (small, large) =
+        (stream_of("window", 224 << 10, 64 << 10), stream_of("window", 224 << 10, 512 << 10));
+    assert!(small.rmw_reads < 256, "{} reads for 8192 commands", small.rmw_reads);
+    assert_eq!(large.rmw_reads, 1024, "one a command");
+    assert_eq!(large, stream_of("command", 224 << 10, 512 << 10));
+}
+
+#[test]
+fn a_window_of_whole_commands_joins_them_as_any_other() {
+    for kib in [128, 192, 256] {
+        let reads = stream_of("window", kib << 10, 64 << 10).rmw_reads;
+        assert!(reads < 256, "{kib} KiB: {reads} reads for 8192 commands");
+    }
+}
+
 /// Random requests of 16 KiB to a file of 4 GB on the two drives of the gstripe thread, as its
 /// author measured: UFS puts 32 MB of a file in each cylinder group of 183 MB; the host sorts, the
 /// drives take 31 commands.
