@@ -248,19 +248,15 @@ mod tests {
         let lab = lab("2010-wd10ears");
         let asked = Selection { rows: Vec::new(), sweep: 0, threads: 1 };
         // Pieces of one size: that of the others ends in the same clusters.
-        for id in ["dd-write-64k", "dd-read-64k"] {
-            let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == id).unwrap();
-            let ready = Ready::new(&lab, form, &asked).unwrap();
-            let set = Set::new();
-            let ratio = |swept| {
-                let job = |scene| Job { row: 0, ready: &ready, scene, set: &set, swept }.run();
-                ours(&[job(0).unwrap(), job(1).unwrap()]).ratio.unwrap()
-            };
-            let (whole, short) = (ratio(false), ratio(true));
-            assert!(
-                form.swept.is_some() && (short / whole - 1.0).abs() < 0.01,
-                "{id}: {short} for {whole}"
-            );
-        }
+        let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == "dd-read-64k");
+        let form = form.unwrap();
+        let ready = Ready::new(&lab, form, &asked).unwrap();
+        let set = Set::new();
+        let ratio = |swept| {
+            let job = |scene| Job { row: 0, ready: &ready, scene, set: &set, swept }.run();
+            ours(&[job(0).unwrap(), job(1).unwrap()]).ratio.unwrap()
+        };
+        let (whole, short) = (ratio(false), ratio(true));
+        assert!(form.swept.is_some() && (short / whole - 1.0).abs() < 0.01, "{short} for {whole}");
     }
 }

@@ -33,10 +33,16 @@ impl Firmware for Window {
             let next = writes.within(start, until).map(|(next, extent)| (next, extent.end)).next();
             let Some((next, whole)) = next else { break };
             let cut = round_down(until, self.sector);
-            if whole <= until {
+            let adjoins = next == end;
+            // A stream's command that ends with the window shares its last sector with the next.
+            let shares = adjoins
+                && whole == until
+                && !is_whole(whole, self.sector)
+                && writes.get(whole).is_some();
+            if whole <= until && !shares {
                 writes.take(next, whole, geometry, taken);
                 end = whole;
-            } else if next == end && cut > next {
+            } else if adjoins && cut > next {
                 // A continuation past the window is cut between sectors, so that a sector shared by
                 // two commands is rewritten once.
                 writes.take(next, cut, geometry, taken);

@@ -92,9 +92,10 @@ fn random_writes_far_apart_are_the_same_to_all_but_a_log() {
 
 #[test]
 fn a_stream_closed_every_so_often_loses_a_revolution_there() {
-    // 6 MB give the loss of OpenBSD's dd: .84 of what aligned clusters of 64 KiB come to.
+    // 6 MB cost .84 of what aligned clusters of 64 KiB come to.
     let rate = |offset, segment| {
-        writes(&model("wd10ears", &[("segment_bytes", i(segment))]), offset, (65_536, 3000), 1)
+        let set = [("personality", t("stream")), ("segment_bytes", i(segment))];
+        writes(&model("wd10ears", &set), offset, (65_536, 3000), 1)
     };
     let ((aligned, _), (open, few), (closed, cut)) =
         (rate(0, 6_000_000), rate(512, 0), rate(512, 6_000_000));
