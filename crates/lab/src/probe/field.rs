@@ -77,8 +77,8 @@ impl Field {
         }
     }
 
-    /// Grains above `least` bytes up to `largest`, at steps of half of `least` from byte 0 on, where
-    /// most chunks begin. Requests are short: longer ones are faster where two drives share them;
+    /// Grains above `least` bytes up to `largest`, at steps of half of `least` from byte 0 on: most
+    /// chunks begin there. Requests are short: longer ones are faster where two drives share them;
     /// and two steps long or more, so that each boundary is inside of one.
     pub(super) fn of_sets(least: u64, largest: u64) -> Field {
         let sizes = doublings(least * 2, largest);

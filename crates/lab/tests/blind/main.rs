@@ -1,8 +1,9 @@
 //! Probes of simulated drives and sets that no one tuned them to: unit, phase, kind, firmware and
 //! noise are drawn at random.
 //!
-//! `TRUELINE_DRAWS=1000 cargo test --release -p trueline-lab --test blind -- --nocapture` prints a
-//! table of many; without it, a few are drawn, always the same.
+//! `TRUELINE_DRAWS=1000 cargo test --release -p trueline-lab --test blind -- --nocapture` prints
+//! tables of many, 1000 drives and sets in proportion; without it, a few are drawn, always the
+//! same.
 
 mod drawn;
 mod noise;
@@ -12,9 +13,11 @@ use drawn::{Answer, Drawn};
 use sets::DrawnSet;
 use std::collections::BTreeMap;
 
-/// The draws of a run without `TRUELINE_DRAWS`.
+/// The draws of drives without `TRUELINE_DRAWS`, and those of sets: disks, rows and SSDs.
 const FEW: u64 = 24;
 const FEW_SETS: u64 = 12;
+const FEW_ROWS: u64 = 3;
+const FEW_SSDS: u64 = 2;
 
 /// Answers of one kind of drive.
 #[derive(Default)]
@@ -46,7 +49,7 @@ fn chunks_of_unseen_sets_of_disks_are_found() {
 /// All that begins a row lies on one drive, which is busy where others are not.
 #[test]
 fn a_row_is_not_taken_for_a_chunk() {
-    tally(FEW_SETS / 4, 95, |seed| {
+    tally(FEW_ROWS, 95, |seed| {
         let drawn = DrawnSet::with_rows(seed, &["wd10eads", "512n"]);
         let (answer, seconds) = drawn.probe(seed);
         (drawn.kind(), drawn.to_string(), answer, seconds)
@@ -56,7 +59,7 @@ fn a_row_is_not_taken_for_a_chunk() {
 /// Two SSDs answer as soon as one: nothing has to be found, and nothing wrong may be.
 #[test]
 fn chunks_of_unseen_sets_of_ssds_are_found_or_not() {
-    tally(2, 0, |seed| {
+    tally(FEW_SSDS, 0, |seed| {
         let drawn = DrawnSet::new(seed, &["qlc-16k", "qlc-64k"]);
         let (answer, seconds) = drawn.probe(seed);
         (drawn.kind(), drawn.to_string(), answer, seconds)
@@ -66,11 +69,12 @@ fn chunks_of_unseen_sets_of_ssds_are_found_or_not() {
 /// Draws, counts and prints the answers, and holds them to the bounds: kind, description, answer
 /// and virtual seconds of the drive of a seed.
 fn tally(few: u64, least: u64, of: impl Fn(u64) -> (String, String, Answer, f64)) {
-    let draws = std::env::var("TRUELINE_DRAWS").ok().and_then(|text| text.parse().ok());
+    let draws: Option<u64> =
+        std::env::var("TRUELINE_DRAWS").ok().and_then(|text| text.parse().ok());
     let first: u64 =
         std::env::var("TRUELINE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
-    for seed in first..first + draws.unwrap_or(few) {
+    for seed in first..first + draws.map_or(few, |draws| draws * few / FEW) {
         let (kind, drawn, answer, seconds) = of(seed);
         if answer != Answer::Right {
             println!("{seed}: {answer:?}: {drawn}");

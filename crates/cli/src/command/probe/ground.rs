@@ -60,8 +60,8 @@ pub(super) struct Ground {
 
 /// The refusal of writes to sets: a set answers with several drives at once, whose units and chunks
 /// would show as one.
-const SEVERAL: &str = "writes show the units of the disks of a set on each of them alone: probe its \
-    disks, or read the set for its chunk";
+const SEVERAL: &str = "writes show the units of the disks of a set on each of them alone: probe \
+    its disks, or read the set for its chunk";
 /// Requests in flight of streams.
 pub(super) const DEPTH: usize = 32;
 /// Bytes of the longest transfer: so much memory is taken for each request in flight.
