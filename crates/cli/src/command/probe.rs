@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Probe) -> Result<ExitCode, Failure> {
     let device = ground.device.take();
     ground.close()?;
     let mut document = document?;
+    document.is_set = is_set;
     document.remembered = device.as_ref().and_then(|device| remember(device, &document));
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {

@@ -81,6 +81,14 @@ fn the_chunk_of_a_set_is_found_by_reads() {
     assert!(refused.refused().contains("probe its disks, or read the set for its chunk"));
     let found = probed(scratch.path(), "--seconds 1 --json a,b#stripe/st").ended(0).json();
     assert_eq!((&found["time"], &found["mode"]), (&"real".into(), &"read".into()));
+    // A mirror has no chunk, and what is refused of a set is not advised.
+    for disk in ["c", "d"] {
+        zeroes(scratch.path(), disk, 64 * MIB);
+    }
+    let made = program(scratch.path()).args(["mirror", "label", "gm", "c", "d"]).output();
+    assert!(made.expect("it runs").status.success());
+    let ran = probed(scratch.path(), "--seconds 1 c,d#mirror/gm");
+    assert!(!ran.ended(0).stdout.contains("--destructive"), "{}", ran.stdout);
 }
 
 #[test]

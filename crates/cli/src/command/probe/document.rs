@@ -37,6 +37,9 @@ pub(crate) struct Probed {
     pub(crate) remembered: Option<String>,
     /// True if it was interrupted.
     pub(crate) interrupted: bool,
+    /// True of a set: writes to it are refused, and its disks' units are not looked for.
+    #[serde(skip)]
+    pub(crate) is_set: bool,
     /// True if its time is over.
     #[serde(skip)]
     pub(crate) is_spent: bool,
@@ -126,6 +129,7 @@ impl Probed {
             note,
             remembered: None,
             interrupted: report.interrupted,
+            is_set: false,
             is_spent: report.spent_ns >= budget_ns,
         }
     }

@@ -108,8 +108,7 @@ fn told(probed: &Probed) -> Vec<String> {
         }
         _ => {}
     }
-    let is_set = probed.claimed.chunk.is_some();
-    if probed.mode == "read" && probed.verdict != "found" && !is_set {
+    if probed.mode == "read" && probed.verdict != "found" && !probed.is_set {
         told.push(
             "a unit that writes alone pay for is not seen by reads: name a directory of its \
             file system, for a scratch file, or say --destructive"
@@ -148,7 +147,7 @@ fn told(probed: &Probed) -> Vec<String> {
 /// Claims of the target, and whether they are true. Reads say nothing of that.
 fn claims(probed: &Probed) -> Option<String> {
     let claimed = &probed.claimed;
-    if claimed.chunk.is_some() {
+    if probed.is_set {
         return None;
     }
     let (physical, phase) = (claimed.physical?, claimed.phase.unwrap_or(0));
@@ -170,6 +169,9 @@ fn claims(probed: &Probed) -> Option<String> {
 
 /// The claim of a set, and whether it is true.
 fn claimed_chunk(probed: &Probed) -> Option<String> {
+    if !probed.is_set {
+        return None;
+    }
     let (chunk, phase) = (probed.claimed.chunk?, probed.claimed.chunk_phase?);
     let at = if phase > 0 { format!(" at {phase}") } else { String::new() };
     let said = format!("it claims chunks of {}{at}", size::human(chunk));
