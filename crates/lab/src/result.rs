@@ -54,8 +54,13 @@ pub struct Row {
     /// whose values are all null.
     #[serde(serialize_with = "or_nulls")]
     pub ours: Option<Ours>,
-    /// The relative error: `ours.ratio / published.ratio - 1`.
+    /// The relative error: `ours.ratio / published.ratio - 1`; of the aligned value if no ratio is
+    /// published.
     pub error: Option<f64>,
+    /// The relative errors of the two values.
+    pub level_errors: LevelErrors,
+    /// The ratio of the null model; `None` if the row has no ratio or is measured here.
+    pub null_model: Option<NullModel>,
     /// The greatest |error| that the row promises; without a ratio, that of the aligned value.
     pub bound: Option<f64>,
     /// True if our values are predicted, rather than calibrated to this row or measured here.
@@ -73,18 +78,9 @@ pub struct Row {
 }
 
 impl Row {
-    /// The relative error of our ratio or, if none is published, of the aligned value. `None` if
-    /// there is nothing to compare.
-    pub fn deviation(&self) -> Option<f64> {
-        if self.error.is_some() {
-            return self.error;
-        }
-        let (published, ours) = (self.published?, self.ours?);
-        if published.ratio.is_some() {
-            None
-        } else {
-            Some(ours.aligned? / published.aligned? - 1.0)
-        }
+    /// True if our values come from this machine, not from simulated drives.
+    pub fn is_measured_here(&self) -> bool {
+        !self.variants.is_empty() && self.variants.iter().all(|variant| variant.drives.is_none())
     }
 
     /// True if our values come from a drive model calibrated to this row, so their accuracy says
@@ -95,10 +91,16 @@ impl Row {
             && self.variants.iter().any(|variant| variant.drives.is_some())
     }
 
-    /// True if the deviation is within the bound; `None` without a bound, or with nothing to
-    /// compare.
+    /// True if the error is within the bound; `None` without a bound, or with nothing to compare.
     pub fn keeps_bound(&self) -> Option<bool> {
-        Some(self.deviation()?.abs() <= self.bound?)
+        Some(self.error?.abs() <= self.bound?)
+    }
+
+    /// True if the range of our ratio holds the published one; `None` without a range, or with
+    /// nothing to compare.
+    pub fn range_holds(&self) -> Option<bool> {
+        let (published, ours) = (self.published?.ratio?, self.ours?);
+        Some((ours.low?..=ours.high?).contains(&published))
     }
 }
 
@@ -111,6 +113,58 @@ pub struct Published {
     pub unaligned: Option<f64>,
     /// The ratio unaligned / aligned.
     pub ratio: Option<f64>,
+}
+
+impl Published {
+    /// The relative error of our ratio or, if none is published, of the aligned value. `None` if
+    /// there is nothing to compare.
+    pub fn error(&self, ours: Ours) -> Option<f64> {
+        match self.ratio {
+            Some(ratio) => Some(ours.ratio? / ratio - 1.0),
+            None => self.level_errors(ours).aligned,
+        }
+    }
+
+    /// The relative errors of both values.
+    pub fn level_errors(&self, ours: Ours) -> LevelErrors {
+        let error = |ours: Option<f64>, published: Option<f64>| Some(ours? / published? - 1.0);
+        LevelErrors {
+            aligned: error(ours.aligned, self.aligned),
+            unaligned: error(ours.unaligned, self.unaligned),
+        }
+    }
+}
+
+/// The relative errors of a row's values: ours over the published one, less 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LevelErrors {
+    /// The error of the aligned value.
+    pub aligned: Option<f64>,
+    /// The error of the unaligned value.
+    pub unaligned: Option<f64>,
+}
+
+/// A ratio that a constant for the class of the drives gives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NullModel {
+    /// The ratio unaligned / aligned in the row's unit.
+    pub ratio: f64,
+    /// The relative error: `ratio / published.ratio - 1`.
+    pub error: Option<f64>,
+    /// The nearer of this ratio and ours to the published one; `None` if none is published.
+    pub nearer: Option<Nearer>,
+}
+
+/// The nearer of two ratios to the published one, by their factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nearer {
+    /// Our ratio is nearer.
+    Ours,
+    /// The null model's ratio is nearer.
+    Null,
+    /// The two differ by less than 1 %.
+    Same,
 }
 
 /// The values that we predict or measure.
@@ -141,7 +195,7 @@ pub struct Alternative {
     pub personality: String,
     /// Our values with this personality.
     pub ours: Ours,
-    /// The relative error: `ours.ratio / published.ratio - 1`.
+    /// The relative error, as that of the row.
     pub error: Option<f64>,
 }
 

@@ -285,7 +285,7 @@ impl Sweep {
     }
 }
 
-/// A summary of the points behind the interval.
+/// A summary of the points behind the range.
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.points.len();

@@ -70,6 +70,9 @@ pub enum Needs {
 
 /// A workload of files with its parameters.
 pub trait OnFiles {
+    /// True if the measured part writes files.
+    fn writes(&self) -> bool;
+
     /// The operations of one run, for a progress bar.
     fn extent(&self) -> u64;
 

@@ -236,7 +236,7 @@ impl Model {
     }
 
     /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep
-    /// nothing, and the interval would be too narrow.
+    /// nothing, and the range would be too narrow.
     fn check_said(&self, text: &str) -> Result<(), ModelRefusal> {
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         let given = |key: &str| {

@@ -48,13 +48,21 @@ fn the_document_says_how_far_ours_is_from_theirs() {
     let row = |lab: usize| &list(&list(&document, "labs")[lab], "rows")[0];
     let (one, two, none) = (row(0), row(1), row(2));
     assert!(
-        one["error"].is_null()
+        one["error"].is_f64()
+            && one["error"] == one["level_errors"]["aligned"]
+            && one["null_model"].is_null()
             && one["published"]["ratio"].is_null()
             && one["ours"]["aligned"].is_f64()
     );
     let number = |of: &str, key: &str| two[of][key].as_f64().expect("a number");
     let error = number("ours", "ratio") / number("published", "ratio") - 1.0;
     assert!((two["error"].as_f64().expect("a number") - error).abs() < 1e-12);
+    // Reads: the null model is 1, and the simulated ratio is nearer to 0.842.
+    assert_eq!(two["null_model"]["ratio"], 1.0);
+    assert_eq!(two["null_model"]["nearer"], "ours");
+    let level = number("ours", "unaligned") / number("published", "unaligned") - 1.0;
+    let said = two["level_errors"]["unaligned"].as_f64().expect("a number");
+    assert!((said - level).abs() < 1e-12);
     assert!(
         number("ours", "low") <= number("ours", "ratio")
             && number("ours", "ratio") <= number("ours", "high")

@@ -78,7 +78,7 @@ pub(super) struct RowForm {
     /// Seconds of the row over simulated seconds, if only a sample is simulated.
     #[serde(default = "whole")]
     pub scale: f64,
-    /// True if the interval comes from a sweep over the ranges of its drives' parameters.
+    /// True if the range comes from a sweep over the ranges of its drives' parameters.
     #[serde(default = "yes")]
     pub sweep: bool,
     /// Firmware personalities that are run besides the drives' own.

@@ -16,14 +16,14 @@ use std::thread;
 use toml::Value;
 use trueline_host::process::signal;
 
-/// The divisor of sweep points for alternative personalities: nothing is held to their intervals,
+/// The divisor of sweep points for alternative personalities: nothing is held to their ranges,
 /// which would otherwise take half the time.
 pub(super) const OTHERS: usize = 4;
 
 /// A row with its scenes laid out.
 pub(super) struct Ready<'a> {
     lab: &'a Lab,
-    form: &'a RowForm,
+    pub(super) form: &'a RowForm,
     pub(super) scenes: Vec<(&'static str, Scene)>,
     /// The drives' own firmware first, then the other personalities of the row.
     pub(super) cases: Vec<Case>,
@@ -121,7 +121,7 @@ impl<'a> Ready<'a> {
                     ..ours
                 };
             }
-            let error = super::rows::error(row.published, ours);
+            let error = row.published.and_then(|published| published.error(ours));
             match &case.personality {
                 Some(personality) => row.alternatives.push(Alternative {
                     personality: personality.clone(),
@@ -132,6 +132,9 @@ impl<'a> Ready<'a> {
                     row.personality =
                         self.scenes.first().and_then(|(_, scene)| scene.personality(&[]));
                     (row.ours, row.error) = (Some(ours), error);
+                    row.level_errors =
+                        row.published.map(|p| p.level_errors(ours)).unwrap_or_default();
+                    row.null_model = self.null_model(row.published, ours);
                     row.variants = runs.into_iter().map(|run| run.variant).collect();
                 }
             }

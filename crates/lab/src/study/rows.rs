@@ -8,7 +8,9 @@ use super::{Lab, LabError, bounds};
 use crate::error::Error;
 use crate::error::Remedy::FewerRowsOrPoints;
 use crate::latency::curve;
-use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
+use crate::result::{
+    LabDocument, LabResult, Layout, LevelErrors, Ours, Published, Row, Spent, VariantResult,
+};
 use crate::rig::filter::Filter;
 use crate::run::Run;
 use std::fmt;
@@ -206,6 +208,8 @@ impl Lab {
         let row = Row {
             ours: None,
             error: None,
+            level_errors: LevelErrors::default(),
+            null_model: None,
             variants: Vec::new(),
             alternatives: Vec::new(),
             note,
@@ -235,6 +239,8 @@ impl Lab {
             published: form.published.map(PublishedForm::with_ratio),
             ours: None,
             error: None,
+            level_errors: LevelErrors::default(),
+            null_model: None,
             bound: form.bound,
             predicted: form.workload.is_some() && form.predicted,
             skipped: false,
@@ -329,10 +335,6 @@ fn ratio(aligned: Option<f64>, unaligned: Option<f64>) -> Option<f64> {
         .filter(|&aligned| aligned > 0.0)
         .zip(unaligned)
         .map(|(aligned, unaligned)| unaligned / aligned)
-}
-
-pub(super) fn error(published: Option<Published>, ours: Ours) -> Option<f64> {
-    Some(ours.ratio? / published?.ratio? - 1.0)
 }
 
 impl PublishedForm {

@@ -118,6 +118,11 @@ impl Scene {
         Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
     }
 
+    /// The model of the first drive.
+    pub(super) fn first_model(&self) -> Option<Model> {
+        self.drives.first()?.model(&[]).ok()
+    }
+
     /// The bytes that requests may use.
     pub(super) fn length(&self) -> u64 {
         self.route.length()

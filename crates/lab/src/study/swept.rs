@@ -1,10 +1,10 @@
 //! Sweeps whose points are run and written one at a time, all of them or a share: a sweep of any
 //! size takes little memory, and spreads over several machines.
 //!
-//! The points of a row are those of its interval: number 0 is the row as it stands, with the
+//! The points of a row are those of its range: number 0 is the row as it stands, with the
 //! models' own values, and the others are the Latin hypercube's.
 
-use super::interval::varied;
+use super::range::varied;
 use super::ready::{OTHERS, Ready};
 use super::rows::{Failure, RowIndex, chosen};
 use super::{Lab, LabError, Selection, bounds};

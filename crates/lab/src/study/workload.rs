@@ -154,6 +154,14 @@ impl Workload {
         self.check(work.extent(length).unwrap_or(0), work.largest())
     }
 
+    /// True if it writes to its target while it is measured.
+    pub(super) fn writes(&self) -> bool {
+        match self.kind.needs {
+            Needs::Blocks(make) => make(&self.parameters).is_ok_and(|work| work.writes()),
+            Needs::Files(make) => make(&self.parameters).is_ok_and(|work| work.writes()),
+        }
+    }
+
     /// True if it needs a file system rather than blocks.
     pub(super) fn is_of_files(&self) -> bool {
         match self.kind.needs {

@@ -124,6 +124,10 @@ pub fn whole(phases: &Phases) -> Run {
 }
 
 impl OnFiles for Bonnie {
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn extent(&self) -> u64 {
         self.0.extent()
     }

@@ -32,6 +32,10 @@ fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
 }
 
 impl OnFiles for Copy {
+    fn writes(&self) -> bool {
+        self.way == Way::Write
+    }
+
     fn extent(&self) -> u64 {
         self.parameters.bytes.div_ceil(self.parameters.piece)
     }

@@ -54,6 +54,10 @@ fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
 }
 
 impl OnFiles for Tree {
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn extent(&self) -> u64 {
         self.parameters.plan.entries()
     }

@@ -77,8 +77,8 @@ pub(crate) struct SweepArgs {
 pub(crate) struct Run {
     #[command(flatten)]
     pub rows: RowChoice,
-    /// Points to try in the ranges of the drives' parameters, which give a ratio its interval; a
-    /// quarter as many with other firmware; 0: no interval
+    /// Points to try in the ranges of the drives' parameters, which give a ratio its range; a
+    /// quarter as many with other firmware; 0: no range
     #[arg(
         long,
         value_name = "N",

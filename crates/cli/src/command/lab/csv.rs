@@ -6,24 +6,19 @@ use std::io;
 use trueline_lab::result::{LabDocument, Ours, Row};
 
 const HEADING: &str = "lab,seed,row,unit,published_aligned,published_unaligned,published_ratio,\
-    aligned,unaligned,ratio,low,high,error,bound,predicted,personality,note";
+    aligned,unaligned,ratio,low,high,error,bound,predicted,personality,note,error_aligned,\
+    error_unaligned,null_ratio,null_error";
 
 /// Writes the whole document.
 pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     for lab in &document.labs {
         for row in &lab.rows {
-            line(&lab.lab, row, row.ours, row.error, row.personality.as_deref(), &row.note, out)?;
+            let own = row.personality.as_deref();
+            line(&lab.lab, row, row.ours, row.error, own, &row.note, out)?;
             for other in &row.alternatives {
-                line(
-                    &lab.lab,
-                    row,
-                    Some(other.ours),
-                    other.error,
-                    Some(&other.personality),
-                    "",
-                    out,
-                )?;
+                let (ours, name) = (Some(other.ours), Some(other.personality.as_str()));
+                line(&lab.lab, row, ours, other.error, name, "", out)?;
             }
         }
     }
@@ -39,6 +34,7 @@ fn line(
     note: &str,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
+    let levels = row.published.zip(ours).map(|(published, ours)| published.level_errors(ours));
     let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
     let fields = [
         quoted(lab),
@@ -58,6 +54,10 @@ fn line(
         row.predicted.to_string(),
         quoted(personality.unwrap_or_default()),
         quoted(note),
+        number(levels.and_then(|levels| levels.aligned)),
+        number(levels.and_then(|levels| levels.unaligned)),
+        number(row.null_model.map(|null| null.ratio)),
+        number(row.null_model.and_then(|null| null.error)),
     ];
     writeln!(out, "{}", fields.join(","))
 }

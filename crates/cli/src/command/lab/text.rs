@@ -6,7 +6,7 @@ use crate::words::width::columns_of;
 use crate::words::{self, escape};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
-use trueline_lab::result::{LabDocument, LabResult, Row};
+use trueline_lab::result::{LabDocument, LabResult, LevelErrors, Nearer, Row};
 use trueline_lab::study::Lab;
 
 /// Width of notes where no terminal gives one: they are paragraphs, not lines for a program.
@@ -52,12 +52,12 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
         wrap(&format!("{DIM}"), 0, &escape::plain(source), 2, style.width, out)?;
         write!(out, "{DIM:#}")?;
     }
-    let mut rows = vec![heading()];
+    let mut rows = vec![heading(lab.rows.iter().any(Row::is_measured_here))];
     for row in &lab.rows {
         rows.extend(cells(row, style));
     }
-    // The interval goes first; the value of the unaligned follows from the ratio.
-    write_rows(&rows, &Spare(&[8, 6, 3, 11, 1], "--json"), style.width, out)?;
+    // The range goes first; the value of the unaligned follows from the ratio.
+    write_rows(&rows, &Spare(&[8, 6, 3, 14, 1, 12, 13, 10], "--json"), style.width, out)?;
     for (names, note) in notes(&lab.rows) {
         wrap(
             &format!("  {BOLD}{names}{BOLD:#}: "),
@@ -84,7 +84,8 @@ fn notes(rows: &[Row]) -> Vec<(String, &str)> {
     notes
 }
 
-fn heading() -> Vec<Cell> {
+/// The heading of a table; the columns of rows that are measured here have intervals.
+fn heading(is_measured: bool) -> Vec<Cell> {
     let left = |text: &str| Cell::left(text).colour(BOLD);
     let right = |text: &str| Cell::right(text).colour(BOLD);
     vec![
@@ -96,9 +97,12 @@ fn heading() -> Vec<Cell> {
         right("OURS"),
         right("OUR OFF"),
         right("OUR RATIO"),
-        left("INTERVAL"),
+        left(if is_measured { "INTERVAL" } else { "RANGE" }),
         right("ERROR"),
+        left("LEVELS"),
         left("WITHIN"),
+        right("NULL"),
+        left("NEARER"),
         left("FIRMWARE"),
     ]
 }
@@ -108,6 +112,7 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
     let amount =
         |value: Option<f64>| Cell::right(value.map_or(String::new(), |v| number(v, &row.unit)));
     let published = row.published;
+    let [null, nearer] = null_model(row);
     let mut rows = vec![vec![
         Cell::left(escape::plain(&row.row)),
         Cell::left(unit(&row.unit)),
@@ -122,12 +127,15 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
         amount(row.ours.and_then(|o| o.unaligned)),
         Cell::right(ratio(row.ours.and_then(|o| o.ratio))),
         Cell::left(interval(row.ours.and_then(|o| o.low.zip(o.high)))),
-        Cell::right(percent(row.deviation())),
+        Cell::right(percent(row.error)),
+        levels(row),
         within(row, style),
+        null,
+        nearer,
         Cell::left(row.personality.clone().unwrap_or_default()),
     ]];
     rows.extend(row.alternatives.iter().map(|other| {
-        let mut cells = vec![Cell::default(); 12];
+        let mut cells = vec![Cell::default(); 15];
         cells[0] = Cell::left(format!("  or {}", escape::plain(&other.personality))).colour(DIM);
         cells[5] = amount(other.ours.aligned);
         cells[6] = amount(other.ours.unaligned);
@@ -137,6 +145,27 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
         cells
     }));
     rows
+}
+
+/// The errors of both values of a row with a ratio.
+fn levels(row: &Row) -> Cell {
+    let LevelErrors { aligned, unaligned } = row.level_errors;
+    let both = row.published.and_then(|published| published.ratio).and(aligned.zip(unaligned));
+    Cell::left(both.map_or(String::new(), |(aligned, unaligned)| {
+        format!("{:+.0}, {:+.0} %", aligned * 100.0, unaligned * 100.0)
+    }))
+}
+
+/// The error of the null model, and the name of the ratio that is nearer to the published one.
+fn null_model(row: &Row) -> [Cell; 2] {
+    let null = row.null_model;
+    let word = match null.and_then(|null| null.nearer) {
+        Some(Nearer::Ours) => Cell::left("ours"),
+        Some(Nearer::Same) => Cell::left("same"),
+        Some(Nearer::Null) => Cell::left("null").colour(RED),
+        None => Cell::default(),
+    };
+    [Cell::right(percent(null.and_then(|null| null.error))), word]
 }
 
 /// The bound of a row, with a mark if it keeps it.
@@ -166,6 +195,26 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     if bounded > 0 {
         parts
             .push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
+    }
+    let nulls: Vec<Nearer> = rows()
+        .filter(|row| row.predicted)
+        .filter_map(|row| row.null_model.and_then(|null| null.nearer))
+        .collect();
+    if !nulls.is_empty() {
+        let count = |nearer| nulls.iter().filter(|&&other| other == nearer).count();
+        parts.push(format!(
+            "{} of {} nearer than the null model, {} as near",
+            count(Nearer::Ours),
+            words::count(nulls.len(), "ratio"),
+            count(Nearer::Same)
+        ));
+    }
+    let ranges: Vec<bool> =
+        rows().filter(|row| row.predicted).filter_map(Row::range_holds).collect();
+    if !ranges.is_empty() {
+        let held = ranges.iter().filter(|&&held| held).count();
+        let all = words::count(ranges.len(), "range");
+        parts.push(format!("{held} of {all} hold the published ratio"));
     }
     if calibrated > 0 {
         parts.push(format!("{calibrated} calibrated to the document"));
@@ -237,11 +286,12 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let heading = lines.iter().find(|line| line.contains("PUBLISHED")).expect("a table");
         assert!(heading.contains("PUB. RATIO") && heading.contains("OUR RATIO"), "{heading}");
-        assert!(!heading.contains("INTERVAL") && !heading.contains("OUR OFF"), "{heading}");
+        assert!(!heading.contains("RANGE") && !heading.contains("OUR OFF"), "{heading}");
         let gone =
             lines.iter().find(|line| line.starts_with("No room for ")).expect("a line beneath it");
-        assert!(gone.contains("'OUR OFF', 'INTERVAL'"), "{gone}");
-        let names: Vec<String> = super::heading().iter().map(|cell| format!("{cell:?}")).collect();
+        assert!(gone.contains("'OUR OFF', 'RANGE'"), "{gone}");
+        let names: Vec<String> =
+            super::heading(false).iter().map(|cell| format!("{cell:?}")).collect();
         assert!((1..names.len()).all(|nth| !names[..nth].contains(&names[nth])), "{names:?}");
     }
 

@@ -41,7 +41,8 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
         "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a \
             greater ratio, on the left a lesser one. The grey band is what is promised of a row, \
             and of a hollow dot nothing is; the whisker is what the ranges of the drive's \
-            parameters make of it.</p>"
+            parameters make of it. The bar is the null model: a constant for the class of the drive, \
+            which a prediction must be nearer than.</p>"
     )?;
     writeln!(out, "{}<table class=\"accuracy\">", grid(&axis))?;
     writeln!(
@@ -85,6 +86,13 @@ fn write_row(
             "bound",
             &format!("promised: within {}", percent(bound).trim_start_matches('+')),
         );
+    }
+    // The null model's factor, where it can be drawn: the dot should be nearer to the line.
+    let null = row.null_model.filter(|_| found.of_ratios).and_then(|null| null.error);
+    if let Some(null) = null.map(|e| 1.0 + e).filter(|null| (WILD.0..=WILD.1).contains(null)) {
+        let at = axis.at(null);
+        let title = format!("null model: {}", percent(null - 1.0));
+        track.rect((at - 0.2, at + 0.2), (4, 16), "null", &title);
     }
     if let Some(interval) = found.interval {
         whisker(&mut track, axis, interval, "");

@@ -94,15 +94,11 @@ fn pill(row: &Row) -> String {
 
 /// The distance of our values from the published ones, if the ratio alone has a bound.
 fn level(row: &Row) -> Option<String> {
-    let (published, ours) = (row.published?, row.ours?);
-    let off = |name: &str, ours: Option<f64>, published: Option<f64>| {
-        let error = ours? / published.filter(|p| *p > 0.0)? - 1.0;
-        error.is_finite().then(|| format!("{name} {}", percent(error)))
+    let off = |name: &str, error: Option<f64>| {
+        error.filter(|error| error.is_finite()).map(|error| format!("{name} {}", percent(error)))
     };
-    let both = [
-        off("aligned", ours.aligned, published.aligned),
-        off("unaligned", ours.unaligned, published.unaligned),
-    ];
+    let levels = row.published?.level_errors(row.ours?);
+    let both = [off("aligned", levels.aligned), off("unaligned", levels.unaligned)];
     let parts: Vec<String> = both.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("level: {}", parts.join(", ")))
 }
@@ -115,7 +111,8 @@ fn write_numbers(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "<table><thead><tr><td><th scope=\"col\" class=\"num\">aligned<th scope=\"col\" class=\"num\">unaligned<th scope=\"col\" class=\"num\">ratio<th scope=\"col\" class=\"num\">interval<th scope=\"col\" class=\"num\">error</tr></thead><tbody>"
+        "<table><thead><tr><td><th scope=\"col\" class=\"num\">aligned<th scope=\"col\" class=\"num\">unaligned<th scope=\"col\" class=\"num\">ratio<th scope=\"col\" class=\"num\">{range}<th scope=\"col\" class=\"num\">error</tr></thead><tbody>",
+        range = if row.is_measured_here() { "interval" } else { "range" }
     )?;
     let of = |v: Option<f64>| v.map_or("–".into(), |v| text_of(&value(v, &row.unit)));
     let ratio = |v: Option<f64>| v.map_or("–".into(), digits);
@@ -130,6 +127,10 @@ fn write_numbers(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let dash = || "–".to_owned();
     if let Some(p) = &row.published {
         line("published", [of(p.aligned), of(p.unaligned), ratio(p.ratio), dash(), dash()])?;
+    }
+    if let Some(null) = &row.null_model {
+        let error = null.error.map_or_else(dash, percent);
+        line("null model", [dash(), dash(), digits(null.ratio), dash(), error])?;
     }
     let own = row.ours.iter().map(|o| (row.personality.as_deref(), o, row.error));
     let others = row.alternatives.iter().map(|a| (Some(a.personality.as_str()), &a.ours, a.error));

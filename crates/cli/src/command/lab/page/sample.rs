@@ -1,7 +1,8 @@
 //! A document made by hand, for tests: a row of every kind.
 
 use trueline_lab::result::{
-    Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult,
+    Alternative, LabDocument, LabResult, Layout, Nearer, NullModel, Ours, Published, Row, Spent,
+    VariantResult,
 };
 
 pub(crate) fn document() -> LabDocument {
@@ -33,7 +34,9 @@ fn row(
         low: ratio(o).map(|r| r * 0.93),
         high: ratio(o).map(|r| r * 1.06),
     });
-    let error = ours.and_then(|o| Some(o.ratio? / published.ratio? - 1.0));
+    let error = ours.and_then(|ours| published.error(ours));
+    let level_errors = ours.map(|ours| published.level_errors(ours)).unwrap_or_default();
+    let null_model = ours.map(|_| null_of(published));
     Row {
         seed: Some(seed.into()),
         row: id.into(),
@@ -43,6 +46,8 @@ fn row(
         published: Some(published),
         ours,
         error,
+        level_errors,
+        null_model,
         bound: None,
         predicted: ours.is_some(),
         skipped: false,
@@ -51,6 +56,12 @@ fn row(
         alternatives: Vec::new(),
         variants: Vec::new(),
     }
+}
+
+/// A null model that is twice the published ratio.
+fn null_of(published: Published) -> NullModel {
+    let ratio = published.ratio.map_or(1.0, |ratio| ratio * 2.0);
+    NullModel { ratio, error: published.ratio.map(|_| 1.0), nearer: Some(Nearer::Ours) }
 }
 
 /// Latencies from `least` on, with a tail.
@@ -205,7 +216,7 @@ fn osnews() -> LabResult {
         (1.0, 1.0),
         Some((6.3, 17.1)),
     );
-    (direct.published, direct.error) = (None, None);
+    (direct.published, direct.error, direct.null_model) = (None, None, None);
     let mut tree = row("001", "cp-r", "cp -r of many small files", "s", (2529.602, 8334.61), None);
     tree.note = "The document does not say how many files there were, nor how large: nothing can \
         be predicted from that."
@@ -225,7 +236,8 @@ fn layers() -> LabResult {
         row.published = Some(only(published));
         row.ours =
             Some(Ours { aligned: Some(ours), unaligned: None, ratio: None, low: None, high: None });
-        (row.error, row.bound, row.predicted) = (None, Some(0.03), false);
+        (row.bound, row.predicted, row.null_model) = (Some(0.03), false, None);
+        row.error = row.published.zip(row.ours).and_then(|(theirs, own)| theirs.error(own));
         row.variants = vec![variant(
             "aligned",
             1e-3,
@@ -254,5 +266,6 @@ fn here() -> LabResult {
         Some((0.81, 0.84)),
     );
     (real.seed, real.published, real.error, real.predicted) = (None, None, None, false);
+    real.null_model = None;
     lab("here", "This machine", None, vec![real])
 }

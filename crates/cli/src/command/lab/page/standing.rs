@@ -59,12 +59,12 @@ pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
         .or_else(|| ours(false))
 }
 
-/// The deviation of a lab's worst prediction.
+/// The error of a lab's worst prediction.
 pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
     lab.rows
         .iter()
         .filter(|row| row.predicted)
-        .filter_map(Row::deviation)
+        .filter_map(|row| row.error)
         .filter(|d| d.is_finite())
         .max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }

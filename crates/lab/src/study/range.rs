@@ -1,4 +1,4 @@
-//! The interval of a row's ratio: a sweep over the ranges of its drives' uncertain parameters.
+//! The range of a row's ratio: a sweep over the ranges of its drives' uncertain parameters.
 
 use super::Lab;
 use super::file::RowForm;
