@@ -15,6 +15,14 @@ pub struct LabDocument {
     pub labs: Vec<LabResult>,
 }
 
+impl LabDocument {
+    /// The nearer of our ratio and the null model's, for every prediction that can be compared.
+    pub fn nearer(&self) -> Vec<Nearer> {
+        let rows = self.labs.iter().flat_map(|lab| &lab.rows).filter(|row| row.predicted);
+        rows.filter_map(|row| row.null_model?.nearer).collect()
+    }
+}
+
 /// The results of one lab.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabResult {

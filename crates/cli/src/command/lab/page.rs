@@ -30,7 +30,7 @@ use crate::render::report::page;
 use crate::words;
 use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
-use trueline_lab::result::{LabDocument, LabResult, Row};
+use trueline_lab::result::{LabDocument, LabResult, Nearer, Row};
 
 /// Styles of the charts, with the colours of `page::STYLE`.
 pub(crate) const STYLE: &str = include_str!("page/lab.css");
@@ -99,6 +99,12 @@ pub(crate) fn summary(document: &LabDocument) -> String {
             ": <b>{} of {}</b> predictions that promise a bound keep it",
             all.kept, all.bounded
         ));
+    }
+    let nulls = document.nearer();
+    if !nulls.is_empty() {
+        let nearer = nulls.iter().filter(|&&nearer| nearer == Nearer::Ours).count();
+        let ratios = words::count(nulls.len(), "ratio");
+        text.push_str(&format!("; <b>{nearer} of {ratios}</b> nearer than a constant's"));
     }
     if all.calibrated > 0 {
         text.push_str(&format!("; {} calibrated to the document", all.calibrated));

@@ -196,10 +196,7 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
         parts
             .push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
     }
-    let nulls: Vec<Nearer> = rows()
-        .filter(|row| row.predicted)
-        .filter_map(|row| row.null_model.and_then(|null| null.nearer))
-        .collect();
+    let nulls = document.nearer();
     if !nulls.is_empty() {
         let count = |nearer| nulls.iter().filter(|&&other| other == nearer).count();
         parts.push(format!(

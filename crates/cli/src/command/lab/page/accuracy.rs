@@ -29,6 +29,8 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
         .iter()
         .flat_map(|c| [Some(c.factor), c.interval.map(|i| i.0), c.interval.map(|i| i.1)])
         .flatten();
+    let rows = document.labs.iter().flat_map(|lab| &lab.rows);
+    let ends = ends.chain(rows.filter_map(|row| null_factor(row, &of(row)?)));
     let Some(axis) = Axis::log(ends.map(|v| v.clamp(WILD.0, WILD.1)).chain([0.8, 1.25])) else {
         return Ok(());
     };
@@ -70,6 +72,12 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "</table>\n</section>")
 }
 
+/// The null model's ratio over the published one, where ratios are compared.
+fn null_factor(row: &Row, found: &Compared) -> Option<f64> {
+    let null = row.null_model.filter(|_| found.of_ratios)?;
+    null.error.map(|error| 1.0 + error).filter(|factor| factor.is_finite())
+}
+
 fn write_row(
     row: &Row,
     anchor: &str,
@@ -88,11 +96,10 @@ fn write_row(
         );
     }
     // The null model's factor, where it can be drawn: the dot should be nearer to the line.
-    let null = row.null_model.filter(|_| found.of_ratios).and_then(|null| null.error);
-    if let Some(null) = null.map(|e| 1.0 + e).filter(|null| (WILD.0..=WILD.1).contains(null)) {
+    if let Some(null) = null_factor(row, found).filter(|null| (WILD.0..=WILD.1).contains(null)) {
         let at = axis.at(null);
         let title = format!("null model: {}", percent(null - 1.0));
-        track.rect((at - 0.2, at + 0.2), (4, 16), "null", &title);
+        track.rect((at - 0.3, at + 0.3), (3, 18), "null", &title);
     }
     if let Some(interval) = found.interval {
         whisker(&mut track, axis, interval, "");
