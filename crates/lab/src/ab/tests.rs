@@ -100,7 +100,7 @@ fn a_failure_keeps_what_is_finished() {
     assert_eq!(found.comparison.expect("of three").runs, 3);
     assert_eq!(found.warnings, Vec::<String>::new(), "the comparison says that there are too few");
     let alone = measure(&plan(&["a"], 3), &mut |_, _| Ok(took(10)), &mut |_| {});
-    assert_eq!(alone.warnings[0], "a: 3 runs, too few for an interval: it needs 4, better 10");
+    assert_eq!(alone.warnings[0], "a: 3 runs, too few for 95 %, which needs 6, better 10");
     let nothing =
         measure(&plan(&["a", "b"], 10), &mut |_, _| Err(Error::new("no".into())), &mut |_| {});
     assert!(nothing.comparison.is_err());

@@ -2,7 +2,7 @@
 
 use super::bootstrap::{Ascending, interval, reach, reach_of_few};
 use super::distribution::normal_quantile;
-use super::{Interval, median};
+use super::{CONFIDENCE, Interval, median};
 use crate::error::Error;
 use std::fmt;
 
@@ -31,17 +31,20 @@ pub enum Verdict {
     TooFew,
 }
 
-/// The least number of runs of each series for an interval. Of four and four, all of one lie above
-/// all of the other by chance once in 35 times; of three and three once in ten, which is far from
-/// 95 %.
-pub const ENOUGH: usize = 4;
+/// The least number of runs of each series for an interval of 95 %. The ratios of five runs side by
+/// side all lie on one side of the true one by chance once in 16 times, of six once in 32: no
+/// interval within what was measured reaches 95 % before.
+pub const ENOUGH: usize = 6;
 
 /// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
     /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the
-    /// greatest ratio of any two runs.
+    /// greatest ratio of two runs side by side.
     pub ratio: Ratio,
+    /// The probability that the ends hold the true ratio: [`CONFIDENCE`], or with fewer than
+    /// [`ENOUGH`] runs that of the least and the greatest of so many ratios.
+    pub confidence: f64,
     /// The verdict that the interval supports.
     pub verdict: Verdict,
     /// The number of runs of each series.
@@ -84,7 +87,7 @@ impl Comparison {
         // The ratio of the medians may lie slightly outside its own interval, which would puzzle a
         // reader: the interval is widened.
         let ends = found.map_or_else(
-            || any(first, last),
+            || extremes(first, last),
             |i| Interval { low: i.low.min(whole), high: i.high.max(whole) },
         );
         let verdict = match found {
@@ -94,15 +97,22 @@ impl Comparison {
             Some(_) => Verdict::NoDifference,
         };
         let ratio = Ratio { median: whole, low: ends.low, high: ends.high };
-        Ok(Comparison { ratio, verdict, runs, could_show: found.map(|_| could_show(ends)) })
+        let confidence = found.map_or_else(|| between_extremes(runs), |_| CONFIDENCE);
+        let could_show = found.map(|_| could_show(ends));
+        Ok(Comparison { ratio, confidence, verdict, runs, could_show })
     }
 }
 
-/// The interval between the least and the greatest ratio of any two runs.
-fn any(first: &[f64], last: &[f64]) -> Interval {
-    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Interval { low: least(last) / greatest(first), high: greatest(last) / least(first) }
+/// The interval between the least and the greatest ratio of two runs side by side.
+fn extremes(first: &[f64], last: &[f64]) -> Interval {
+    let ratios = || last.iter().zip(first).map(|(last, first)| last / first);
+    Interval { low: ratios().fold(f64::INFINITY, f64::min), high: ratios().fold(0.0, f64::max) }
+}
+
+/// The probability that the median of a distribution lies between the least and the greatest of
+/// `runs` values: all but the two cases that every one lies on the same side of it.
+fn between_extremes(runs: usize) -> f64 {
+    1.0 - 2.0 * 0.5_f64.powi(i32::try_from(runs).unwrap_or(i32::MAX))
 }
 
 /// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in
@@ -116,15 +126,15 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
+            Verdict::TooFew if self.runs == 1 => {
+                write!(f, "takes {median:.3} times as long; 1 run each is {TOO_FEW}")
+            }
             Verdict::TooFew => {
-                let each = if self.runs == 1 {
-                    "1 run each is".into()
-                } else {
-                    format!("{} runs each are", self.runs)
-                };
+                let (runs, held) = (self.runs, percent(self.confidence));
+                let ends = span(low, high, |ratio| format!("{ratio:.3}"));
                 write!(
                     f,
-                    "takes {median:.3} times as long; {each} too few for an interval: it needs {ENOUGH}, better 10"
+                    "takes {median:.3} times as long; {runs} runs each are {TOO_FEW}; they measured {ends}, which holds the ratio with {held}"
                 )
             }
             Verdict::Slower if median >= 2.0 => write!(
@@ -159,6 +169,9 @@ impl fmt::Display for Comparison {
         }
     }
 }
+
+/// The words for series with fewer than [`ENOUGH`] runs.
+pub(super) const TOO_FEW: &str = "too few for 95 %, which needs 6, better 10";
 
 /// A range as text, or a single value if both ends read the same.
 fn span(from: f64, to: f64, say: impl Fn(f64) -> String) -> String {

@@ -1,6 +1,6 @@
 //! Warnings about a series of runs: noise, drift, two kinds of run, single outliers, too few.
 
-use super::comparison::{ENOUGH, percent};
+use super::comparison::{ENOUGH, TOO_FEW, percent};
 use super::{MAD_TO_SIGMA, Summary, mean, median, rank, real};
 
 /// The coefficient of variation above which runs are called noisy.
@@ -36,7 +36,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
         warnings.push(format!(
-            "{name}: {} run{s}, too few for an interval: it needs {ENOUGH}, better 10",
+            "{name}: {} run{s}, {TOO_FEW}",
             summary.count
         ));
         return warnings;

@@ -15,7 +15,7 @@ use crate::latency::curve;
 use crate::result::{Ours, Row, VariantResult};
 use crate::rig;
 use crate::run::Run;
-use crate::statistics::{median, slope};
+use crate::statistics::{Verdict, median, slope};
 use crate::workload::Blocks;
 use looped::Looped;
 use serde::Deserialize;
@@ -347,13 +347,11 @@ impl Scratch {
 
 /// The values of a row in its unit, with the interval of its ratio, which times alone have.
 fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
-    let ratio = found
-        .comparison
-        .as_ref()
-        .ok()
-        .map(|comparison| comparison.ratio)
-        .filter(|_| values.len() > 1);
-    let (low, high) = (ratio.map(|ratio| ratio.low), ratio.map(|ratio| ratio.high));
+    let comparison = found.comparison.as_ref().ok().filter(|_| values.len() > 1);
+    let ratio = comparison.map(|comparison| comparison.ratio);
+    // With too few runs there is no interval of 95 %, and the note has what was measured.
+    let interval = ratio.filter(|_| comparison.is_some_and(|of| of.verdict != Verdict::TooFew));
+    let (low, high) = (interval.map(|ratio| ratio.low), interval.map(|ratio| ratio.high));
     let over = |value: Option<f64>| value.map(|value| 1.0 / value);
     let median = ratio.map(|ratio| ratio.median);
     let (ratio, low, high) = if form.unit.more_is_better() {
