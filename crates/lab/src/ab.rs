@@ -2,8 +2,8 @@
 //! machine affects all of them.
 //!
 //! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A
-//! steady drift then adds the same to both. The next pair of blocks begins with the next variant (B
-//! A A B), so that none is always first.
+//! steady drift then adds the same to both. Of two variants both runs of a block follow the same
+//! one: what a run leaves behind for the next cancels in the block's ratio.
 
 use crate::error::Error;
 use crate::run::Run;
@@ -81,10 +81,16 @@ pub struct Measurement {
 /// The variant of each run in turn: `runs` of each of `variants`, every second block mirrored.
 pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
     (0..runs).flat_map(move |block| {
-        let turn = move |place: usize| (place + block / 2) % variants.max(1);
-        (0..variants)
-            .map(move |place| turn(if block % 2 == 0 { place } else { variants - 1 - place }))
+        (0..variants).map(move |place| if block % 2 == 0 { place } else { variants - 1 - place })
     })
+}
+
+/// The variant of each warm-up run in turn. The last is the first variant's, as before every other
+/// block that begins with it.
+fn warmups(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
+    let mut order: Vec<usize> = order(variants, runs).collect();
+    order.reverse();
+    order.into_iter()
 }
 
 /// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included;
@@ -101,7 +107,7 @@ pub fn measure(
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); count];
     let mut begun = vec![0; count];
     let mut stopped = None;
-    for (done, variant) in order(count, plan.warmup).chain(order(count, most)).enumerate() {
+    for (done, variant) in warmups(count, plan.warmup).chain(order(count, most)).enumerate() {
         let warmup = done < plan.warmup.saturating_mul(count);
         if !warmup && plan.until.is_some_and(|until| is_narrow(plan, until, &runs)) {
             break;

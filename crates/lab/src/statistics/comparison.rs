@@ -1,15 +1,15 @@
 //! A comparison of two series of runs, and its verdict.
 
-use super::bootstrap::{Ascending, interval, reach, reach_of_few};
+use super::bootstrap::{Ascending, RESAMPLES, interval, reach, reach_of_few};
 use super::distribution::normal_quantile;
 use super::{CONFIDENCE, Interval, median};
 use crate::error::Error;
 use std::fmt;
 
-/// A ratio of medians with its 95 % interval, as in `trueline/bench/1`.
+/// A ratio with its 95 % interval, as in `trueline/bench/1`.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// The median of the last series over that of the first.
+    /// The median of the ratios of runs side by side, the last series over the first.
     pub median: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -36,6 +36,10 @@ pub enum Verdict {
 /// interval within what was measured reaches 95 % before.
 pub const ENOUGH: usize = 6;
 
+/// The least number of runs of each series from which pairs of neighbouring blocks, A B B A, are
+/// drawn beside single ones: fewer have too few pairs for any draw.
+pub const PAIRED: usize = 8;
+
 /// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
@@ -55,13 +59,23 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares series of times. Runs of the same index were measured side by side and are
-    /// resampled together, so that a disturbance of both cancels. The rest of a longer series is
-    /// ignored.
+    /// Compares series of times. Runs of the same index were measured side by side, in one block:
+    /// the ratio of each block is taken, so that what lasted longer than a block cancels. The rest
+    /// of a longer series is ignored.
     ///
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
     pub fn between(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
+        Comparison::resampled(first, last, RESAMPLES, seed)
+    }
+
+    /// Compares as [`Comparison::between`] does, by as many draws.
+    pub(super) fn resampled(
+        first: &[f64],
+        last: &[f64],
+        resamples: usize,
+        seed: u64,
+    ) -> Result<Comparison, Error> {
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
@@ -76,18 +90,16 @@ impl Comparison {
                 "compare: a run of {bad} s; a ratio needs times above zero"
             )));
         }
-        let whole = median(last) / median(first);
-        if !whole.is_finite() {
+        let ratios: Vec<f64> = last.iter().zip(first).map(|(last, first)| last / first).collect();
+        if ratios.iter().any(|ratio| !ratio.is_finite() || *ratio <= 0.0) {
             return Err(Error::new("compare: times too far apart for a ratio".into()));
         }
-        let (below, above) = (Ascending::new(first), Ascending::new(last));
-        let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
-        let found =
-            if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
-        // The ratio of the medians may lie slightly outside its own interval, which would puzzle a
-        // reader: the interval is widened.
+        let whole = median(&ratios);
+        let found = if runs < ENOUGH { None } else { bounds(&ratios, resamples, seed) };
+        // The ratio may lie slightly outside its own interval, which would puzzle a reader: the
+        // interval is widened.
         let ends = found.map_or_else(
-            || extremes(first, last),
+            || extremes(&ratios),
             |i| Interval { low: i.low.min(whole), high: i.high.max(whole) },
         );
         let verdict = match found {
@@ -103,10 +115,29 @@ impl Comparison {
     }
 }
 
-/// The interval between the least and the greatest ratio of two runs side by side.
-fn extremes(first: &[f64], last: &[f64]) -> Interval {
-    let ratios = || last.iter().zip(first).map(|(last, first)| last / first);
-    Interval { low: ratios().fold(f64::INFINITY, f64::min), high: ratios().fold(0.0, f64::max) }
+/// The interval of the median of the blocks' ratios: what draws of single blocks give and, from
+/// [`PAIRED`] runs on, draws of neighbours in pairs, whichever is wider at either end. Neighbours
+/// in time resemble each other, and draws of single blocks do not know that; a handful of pairs
+/// alone spread too little.
+fn bounds(ratios: &[f64], resamples: usize, seed: u64) -> Option<Interval> {
+    let drawn = |neighbours: usize| {
+        let ascending = Ascending::new(ratios, neighbours);
+        let items = ratios.len().div_ceil(neighbours);
+        let reach = reach_of_few(items);
+        interval(items, reach, resamples, seed, &mut |drawn| ascending.median(drawn))
+    };
+    let single = drawn(1)?;
+    if ratios.len() < PAIRED {
+        return Some(single);
+    }
+    let pairs = drawn(2)?;
+    Some(Interval { low: single.low.min(pairs.low), high: single.high.max(pairs.high) })
+}
+
+/// The interval between the least and the greatest ratio.
+fn extremes(ratios: &[f64]) -> Interval {
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    Interval { low: least, high: ratios.iter().copied().fold(0.0, f64::max) }
 }
 
 /// The probability that the median of a distribution lies between the least and the greatest of

@@ -35,10 +35,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
-        warnings.push(format!(
-            "{name}: {} run{s}, {TOO_FEW}",
-            summary.count
-        ));
+        warnings.push(format!("{name}: {} run{s}, {TOO_FEW}", summary.count));
         return warnings;
     }
     let far = outliers(values);

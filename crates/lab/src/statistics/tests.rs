@@ -66,14 +66,20 @@ fn intervals_are_those_of_scipy() {
         skewed.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>()
             / total(drawn)
     };
-    near(bootstrap::interval(30, bootstrap::reach(), 1, &mut mean).expect("finite"), 4.82, 8.28);
+    near(
+        bootstrap::interval(30, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut mean)
+            .expect("finite"),
+        4.82,
+        8.28,
+    );
 
     let a = [1.021, 1.043, 0.998, 1.012, 1.087, 1.005, 1.031, 0.987, 1.154, 1.018, 1.027, 1.009];
     let b = [1.312, 1.341, 1.287, 1.402, 1.377, 1.298, 1.323, 1.279, 1.466, 1.309, 1.351, 1.290];
-    let (below, above) = (bootstrap::Ascending::new(&a), bootstrap::Ascending::new(&b));
+    let (below, above) = (bootstrap::Ascending::new(&a, 1), bootstrap::Ascending::new(&b, 1));
     let mut ratio = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
     near(
-        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        bootstrap::interval(12, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut ratio)
+            .expect("finite"),
         1.283_220,
         1.335_97,
     );
@@ -82,7 +88,8 @@ fn intervals_are_those_of_scipy() {
     };
     let mut ratio = |drawn: &[u32]| of(&b, drawn) / of(&a, drawn);
     near(
-        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        bootstrap::interval(12, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut ratio)
+            .expect("finite"),
         1.282_90,
         1.322_56,
     );
@@ -94,7 +101,7 @@ fn total(drawn: &[u32]) -> f64 {
 
 #[test]
 fn the_median_of_what_was_drawn() {
-    let ascending = bootstrap::Ascending::new(&[5.0, 1.0, 3.0]);
+    let ascending = bootstrap::Ascending::new(&[5.0, 1.0, 3.0], 1);
     for (drawn, expected) in
         [([1, 1, 1], 3.0), ([0, 2, 1], 1.0), ([1, 1, 0], 3.0), ([2, 0, 2], 4.0), ([3, 0, 0], 5.0)]
     {
@@ -103,9 +110,13 @@ fn the_median_of_what_was_drawn() {
     assert!(ascending.median(&[0, 0, 0]).is_nan());
     // The same as of a series written out.
     assert_eq!(
-        bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0]).median(&[1; 4]),
+        bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0], 1).median(&[1; 4]),
         median(&[4.0, 2.0, 9.0, 1.0])
     );
+    // Neighbours are drawn together; the last may be alone.
+    let paired = bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0, 7.0], 2);
+    assert_eq!(paired.median(&[1, 1, 1]), 4.0);
+    assert_eq!((paired.median(&[3, 0, 0]), paired.median(&[0, 2, 1])), (3.0, 7.0));
 }
 
 /// The number of intervals that contain the truth, of so many pairs of series of known ratio, with
@@ -114,8 +125,9 @@ fn held(runs: usize, truth: f64, of: usize) -> usize {
     let mut random = Random::new(11);
     let mut series =
         |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();
-    let mut ratio =
-        || Comparison::between(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
+    let mut ratio = || {
+        Comparison::resampled(&series(2.0), &series(2.0 * truth), 2000, 7).expect("finite").ratio
+    };
     (0..of).map(|_| ratio()).filter(|ratio| ratio.low <= truth && truth <= ratio.high).count()
 }
 
@@ -180,6 +192,28 @@ fn what_is_no_time_never_gets_in() {
     }
     assert!(Comparison::between(&[], &[1.0], 1).is_err());
     assert!(Comparison::between(&[f64::MIN_POSITIVE; 6], &[f64::MAX; 6], 1).is_err());
+}
+
+/// The sum of the widths of ten intervals of `runs` ratios, of which every value is there twice:
+/// side by side, or half the runs apart.
+fn widths(runs: usize, side_by_side: bool) -> f64 {
+    let mut random = Random::new(17);
+    let mut width = |_| {
+        let values: Vec<f64> = (0..runs.div_ceil(2)).map(|_| tail(&mut random, 0.05)).collect();
+        let at = |nth: usize| if side_by_side { nth / 2 } else { nth % values.len() };
+        let last: Vec<f64> = (0..runs).map(|nth| values[at(nth)]).collect();
+        let found = Comparison::resampled(&vec![1.0; runs], &last, 2000, 1).expect("finite");
+        found.ratio.high - found.ratio.low
+    };
+    (0..10).map(&mut width).sum()
+}
+
+/// Neighbours that resemble each other say less than as many strangers: from eight runs on the
+/// interval knows.
+#[test]
+fn pairs_of_blocks_are_drawn_from_eight_runs_on() {
+    let (pairs, strangers) = (widths(20, true), widths(20, false));
+    assert!(pairs > 1.1 * strangers, "{pairs} of pairs, {strangers} of strangers");
 }
 
 /// The extremes of a few ratios are what was measured: nothing is concluded, and the probability
