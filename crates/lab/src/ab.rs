@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::run::Run;
-use crate::statistics::{Comparison, ENOUGH, Summary, Verdict, noise};
+use crate::statistics::{CarryOver, Comparison, ENOUGH, Summary, Verdict, noise};
 use hdrhistogram::Histogram;
 
 /// The plan of a measurement: its variants, its number of runs, and the quantity compared.
@@ -168,7 +168,12 @@ fn compare(plan: &MeasurementPlan, runs: &[Vec<Run>]) -> Result<Comparison, Erro
     }
     // Near the end of a target an offset leaves room for fewer requests: what did less took less.
     let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
-    Comparison::between(&measure.series(first), &measure.series(last), plan.seed)
+    let (first, last) = (measure.series(first), measure.series(last));
+    let found = Comparison::between(&first, &last, plan.seed)?;
+    // Virtual drives are new for every run.
+    let follow = runs.len() == 2 && !plan.is_virtual;
+    let carry_over = if follow { CarryOver::between(&first, &last, found.ratio) } else { None };
+    Ok(Comparison { carry_over, ..found })
 }
 
 /// True if every run of the first and the last variant did the same number of requests.

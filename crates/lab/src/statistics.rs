@@ -5,12 +5,14 @@
 //! be finite and above zero: [`comparison::Comparison::between`] refuses others by name.
 
 pub mod bootstrap;
+pub mod carry_over;
 pub mod comparison;
 pub mod distribution;
 pub mod noise;
 pub mod rank;
 pub mod slope;
 
+pub use carry_over::CarryOver;
 pub use comparison::{Comparison, ENOUGH, Ratio, Verdict};
 pub use slope::{Slope, slope};
 

@@ -36,6 +36,7 @@ fn the_document_has_the_keys_that_scripts_rely_on() {
         assert_eq!(document["ratio"][key], 1.0, "memory knows no alignment");
     }
     assert_eq!(document["comparison"]["confidence"], 0.95);
+    assert!(document["comparison"]["carry_over"].is_null(), "every run has a new drive");
     let few = bench("random-write drive:md --runs 4 --count 50");
     assert_eq!(few["comparison"]["confidence"], 0.875, "no interval of 95 % of four runs");
     assert_eq!(few["comparison"]["verdict"], "too-few");
@@ -466,6 +467,8 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
             "read missing: no such file or directory: check the name",
         ),
         ("dd drive:md --runs 0", "--runs"),
+        ("dd drive:md --rest 1", "bench dd: --rest is for runs that write to files and devices"),
+        ("dd md:1m --rest=-1", "not seconds from 0 to 3600"),
     ] {
         let ran = run(scratch().path(), &format!("bench {arguments}"));
         assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);

@@ -92,6 +92,34 @@ fn a_slower_variant_is_shown_and_warm_up_is_not_looked_at() {
     assert!(found.stopped.is_none());
 }
 
+/// A variant that slows the run after it, whichever that is: the ratio does not have it, and the
+/// verdict says so.
+#[test]
+fn a_run_that_slows_the_next_is_told() {
+    let with = |variants: &[&str], is_virtual: bool, slows: u64| {
+        let (mut random, mut before) = (Random::new(8), 0);
+        let plan = MeasurementPlan { warmup: 1, is_virtual, ..plan(variants, 12) };
+        let mut one = |variant, _| {
+            let left = if before == 1 { slows } else { 0 };
+            before = variant;
+            Ok(noisy(&mut random, [1_000_000, 1_300_000, 1_300_000][variant] + left, 20_000))
+        };
+        measure(&plan, &mut one, &mut |_| {}).comparison.expect("a ratio")
+    };
+    let slowed = with(&["a", "b"], false, 200_000);
+    let effect = slowed.carry_over.expect("twelve runs");
+    assert!(effect.decides && effect.probability < 0.01, "{effect:?}");
+    assert!((1.1..1.3).contains(&effect.effect) && effect.first < 0.9 && effect.last > 1.1);
+    assert!((effect.alone - 1.5).abs() < 0.1, "{effect:?}");
+    assert!(slowed.ratio.median < 1.35, "{slowed:?}");
+    assert!(slowed.to_string().contains("; the order decides: a run takes "), "{slowed}");
+    let quiet = with(&["a", "b"], false, 0);
+    assert!(!quiet.carry_over.expect("twelve runs").decides, "{quiet:?}");
+    assert!(!quiet.to_string().contains("order"), "{quiet}");
+    assert_eq!(with(&["a", "b"], true, 200_000).carry_over, None, "every run has new drives");
+    assert_eq!(with(&["a", "b", "c"], false, 200_000).carry_over, None);
+}
+
 #[test]
 fn a_failure_keeps_what_is_finished() {
     let mut left = 7;

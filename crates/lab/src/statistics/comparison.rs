@@ -1,6 +1,7 @@
 //! A comparison of two series of runs, and its verdict.
 
 use super::bootstrap::{Ascending, RESAMPLES, interval, reach, reach_of_few};
+use super::carry_over::CarryOver;
 use super::distribution::normal_quantile;
 use super::{CONFIDENCE, Interval, median};
 use crate::error::Error;
@@ -56,6 +57,9 @@ pub struct Comparison {
     /// The least ratio above 1 that this noise would let us show, four times in five; `None`
     /// without an interval.
     pub could_show: Option<f64>,
+    /// The effect of the run before; `None` in virtual time, where every run has new drives, with
+    /// other than two variants, and with too few runs to tell.
+    pub carry_over: Option<CarryOver>,
 }
 
 impl Comparison {
@@ -111,7 +115,7 @@ impl Comparison {
         let ratio = Ratio { median: whole, low: ends.low, high: ends.high };
         let confidence = found.map_or_else(|| between_extremes(runs), |_| CONFIDENCE);
         let could_show = found.map(|_| could_show(ends));
-        Ok(Comparison { ratio, confidence, verdict, runs, could_show })
+        Ok(Comparison { ratio, confidence, verdict, runs, could_show, carry_over: None })
     }
 }
 
@@ -155,6 +159,16 @@ fn could_show(ends: Interval) -> f64 {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.verdict_in_words(f)?;
+        match self.carry_over.filter(|carry_over| carry_over.decides) {
+            Some(carry_over) => write!(f, "; {carry_over}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Comparison {
+    fn verdict_in_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
             Verdict::TooFew if self.runs == 1 => {

@@ -144,11 +144,14 @@ impl Lab {
         };
         // Bytes the page cache read and requests made for each variant, warm-ups included.
         let mut fetched = vec![(0, 0); places.len()];
+        let mut rest_ns = 0;
         let mut one = |nth: usize, run: usize| {
             let place =
                 places.get(nth).ok_or_else(|| Error::new("a variant that is not there".into()))?;
             let before = stat::fetched();
-            let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
+            let seed = self.form.random.wrapping_add(run as u64);
+            let run = scratch.run(place, seed, rest_ns)?;
+            rest_ns = run.rest_ns();
             fetched[nth].0 += stat::fetched()
                 .zip(before)
                 .map_or(0, |(after, before)| after.saturating_sub(before));
@@ -323,8 +326,9 @@ impl Scratch {
         }
     }
 
-    /// Makes one run on a new rig, so that no state is left to the next run.
-    fn run(&self, place: &VariantSite, seed: u64) -> Result<Run, Error> {
+    /// Makes one run on a new rig, so that no state is left to the next run. What the run before
+    /// wrote is flushed, and a run that writes begins after a rest of `rest_ns`.
+    fn run(&self, place: &VariantSite, seed: u64, rest_ns: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.ground(place);
         let file =
             OpenFile::new(medium, self.cache, path).map_err(|e| Error::new(e.to_string()))?;
@@ -334,6 +338,9 @@ impl Scratch {
         let sector = self.graph.providers[place.provider].topology.sector;
         let mut rig = rig::real::Real::new(route, sector, vec![file], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
+        if place.work.writes() {
+            rig::real::rest(rest_ns, &mut || !signal::happened());
+        }
         medium.start_writeback(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
