@@ -1,6 +1,8 @@
 use super::*;
 use trueline_sim::random::Random;
 
+mod coverage;
+
 fn plan(variants: &[&str], runs: usize) -> MeasurementPlan {
     let variants = variants.iter().map(|&name| name.to_owned()).collect();
     MeasurementPlan {

@@ -74,7 +74,7 @@ impl Comparison {
     }
 
     /// Compares as [`Comparison::between`] does, by as many draws.
-    pub(super) fn resampled(
+    pub(crate) fn resampled(
         first: &[f64],
         last: &[f64],
         resamples: usize,
