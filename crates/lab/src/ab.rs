@@ -2,12 +2,12 @@
 //! machine affects all of them.
 //!
 //! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A
-//! steady drift then adds the same to both. The next pair of blocks begins with the next variant (B
-//! A A B), so that none is always first.
+//! steady drift then adds the same to both. Of two variants both runs of a block follow the same
+//! one: what a run leaves behind for the next cancels in the block's ratio.
 
 use crate::error::Error;
 use crate::run::Run;
-use crate::statistics::{Comparison, ENOUGH, Summary, Verdict, noise};
+use crate::statistics::{CarryOver, Comparison, ENOUGH, Summary, Verdict, noise};
 use hdrhistogram::Histogram;
 
 /// The plan of a measurement: its variants, its number of runs, and the quantity compared.
@@ -81,10 +81,16 @@ pub struct Measurement {
 /// The variant of each run in turn: `runs` of each of `variants`, every second block mirrored.
 pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
     (0..runs).flat_map(move |block| {
-        let turn = move |place: usize| (place + block / 2) % variants.max(1);
-        (0..variants)
-            .map(move |place| turn(if block % 2 == 0 { place } else { variants - 1 - place }))
+        (0..variants).map(move |place| if block % 2 == 0 { place } else { variants - 1 - place })
     })
+}
+
+/// The variant of each warm-up run in turn. The last is the first variant's, as before every other
+/// block that begins with it.
+fn warmups(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
+    let mut order: Vec<usize> = order(variants, runs).collect();
+    order.reverse();
+    order.into_iter()
 }
 
 /// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included;
@@ -101,7 +107,7 @@ pub fn measure(
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); count];
     let mut begun = vec![0; count];
     let mut stopped = None;
-    for (done, variant) in order(count, plan.warmup).chain(order(count, most)).enumerate() {
+    for (done, variant) in warmups(count, plan.warmup).chain(order(count, most)).enumerate() {
         let warmup = done < plan.warmup.saturating_mul(count);
         if !warmup && plan.until.is_some_and(|until| is_narrow(plan, until, &runs)) {
             break;
@@ -162,7 +168,12 @@ fn compare(plan: &MeasurementPlan, runs: &[Vec<Run>]) -> Result<Comparison, Erro
     }
     // Near the end of a target an offset leaves room for fewer requests: what did less took less.
     let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
-    Comparison::between(&measure.series(first), &measure.series(last), plan.seed)
+    let (first, last) = (measure.series(first), measure.series(last));
+    let found = Comparison::between(&first, &last, plan.seed)?;
+    // Virtual drives are new for every run.
+    let follow = runs.len() == 2 && !plan.is_virtual;
+    let carry_over = if follow { CarryOver::between(&first, &last, found.ratio) } else { None };
+    Ok(Comparison { carry_over, ..found })
 }
 
 /// True if every run of the first and the last variant did the same number of requests.

@@ -30,6 +30,10 @@ pub struct Run {
 /// virtual time, at no real cost.
 const LONGEST: u64 = 1_000_000_000_000_000_000;
 
+/// The longest rest after a run, in ns. Assumed: the garbage that a drive collects after writes is
+/// its own affair, and a measurement of 22 runs is to gain no more than 22 s.
+const LONGEST_REST: u64 = 1_000_000_000;
+
 impl Run {
     /// A run without any requests.
     pub fn new() -> Run {
@@ -63,6 +67,11 @@ impl Run {
     #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
     pub fn mean_ns(&self) -> f64 {
         if self.ops == 0 { 0.0 } else { self.waited_ns as f64 / self.ops as f64 }
+    }
+
+    /// The rest after this run before one that writes, in ns: as long as it took, at most a second.
+    pub fn rest_ns(&self) -> u64 {
+        self.ns.min(LONGEST_REST)
     }
 
     /// Counts a failed request; the first one's attempt, offset and error are kept.
@@ -169,6 +178,12 @@ mod tests {
             half.abs_diff(day / 2) < day / 1000 && most.abs_diff(day) < day / 500,
             "{half} {most}"
         );
+    }
+
+    #[test]
+    fn a_rest_is_as_long_as_the_run_and_bounded() {
+        let after = |ns| Run { ns, ..Run::new() }.rest_ns();
+        assert_eq!((after(0), after(7_000), after(u64::MAX)), (0, 7_000, 1_000_000_000));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Statistics of few and noisy runs: medians before means, intervals before numbers.
 //!
-//! A comparison is the ratio of two medians with its 95 % interval by a seeded bootstrap
-//! ([`bootstrap`]), so that the same runs give the same interval everywhere. Values must be finite
-//! and above zero: [`comparison::Comparison::between`] refuses others by name.
+//! A comparison is the median of the ratios of runs side by side, with its 95 % interval by a
+//! seeded bootstrap ([`bootstrap`]): the same runs give the same interval everywhere. Values must
+//! be finite and above zero: [`comparison::Comparison::between`] refuses others by name.
 
 pub mod bootstrap;
+pub mod carry_over;
 pub mod comparison;
 pub mod distribution;
 pub mod noise;
 pub mod rank;
 pub mod slope;
 
+pub use carry_over::CarryOver;
 pub use comparison::{Comparison, ENOUGH, Ratio, Verdict};
 pub use slope::{Slope, slope};
 

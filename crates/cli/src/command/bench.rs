@@ -11,6 +11,7 @@ use trueline_lab::ab::{self, Measure, Measurement, MeasurementPlan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as ShownVariant};
+use trueline_lab::run::Run;
 use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Needs, Parameters, WORKLOADS, WorkloadKind, latency};
 use variant::Variant;
@@ -43,6 +44,10 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         ..args.parameters(0)
     };
     let mut variants = variant::list(args, kind, &own)?;
+    if args.rest.is_some() && !variants.iter().any(Variant::leaves_dirty) {
+        let what = "--rest is for runs that write to files and devices of this machine";
+        return Err(Failure::Message(format!("bench {}: {what}", kind.name)));
+    }
     signal::remember_first();
     let measured = measure(args, &mut variants);
     if measured.runs.iter().all(Vec::is_empty) {
@@ -88,16 +93,19 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
         is_virtual,
     };
     let progress = Progress::new(variants, args.seconds);
+    let asked_ns = args.rest.map(|rest| u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX));
+    let mut rest_ns = asked_ns.unwrap_or(0);
     let mut one = |nth: usize, run: usize| {
         let Some(variant) = variants.get_mut(nth) else {
             return Err(Error::new("a variant that is not there".into()));
         };
-        let done =
-            variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
+        let done = variant
+            .run(run, run >= plan.warmup, args.seed, rest_ns, &mut |asked| progress.asked(asked));
         // An interrupt may be the reason why this run failed.
         if signal::happened() {
             return Err(Error::new("interrupted".into()));
         }
+        rest_ns = asked_ns.unwrap_or_else(|| done.as_ref().map_or(0, Run::rest_ns));
         done.map_err(|error| {
             let message = format!("{}: {}", variant.name, error.message);
             Error { message, ..error }

@@ -11,7 +11,7 @@ fn bench(arguments: &str) -> Value {
 
 #[test]
 fn the_document_has_the_keys_that_scripts_rely_on() {
-    let document = bench("random-write drive:md --runs 4 --count 50");
+    let document = bench("random-write drive:md --runs 6 --count 50");
     assert_eq!(document["format"], "trueline/bench/1");
     assert_eq!(
         (document["workload"].as_str(), document["time"].as_str()),
@@ -23,7 +23,7 @@ fn the_document_has_the_keys_that_scripts_rely_on() {
     for variant in variants {
         assert!(variant["name"].is_string());
         let runs = list(variant, "runs");
-        assert_eq!(runs.len(), 4);
+        assert_eq!(runs.len(), 6);
         for run in runs {
             assert_eq!((run["ops"].as_u64(), run["bytes"].as_u64()), (Some(50), Some(50 * 4096)));
             assert!(run["seconds"].is_f64());
@@ -35,6 +35,11 @@ fn the_document_has_the_keys_that_scripts_rely_on() {
     for key in ["median", "low", "high"] {
         assert_eq!(document["ratio"][key], 1.0, "memory knows no alignment");
     }
+    assert_eq!(document["comparison"]["confidence"], 0.95);
+    assert!(document["comparison"]["carry_over"].is_null(), "every run has a new drive");
+    let few = bench("random-write drive:md --runs 4 --count 50");
+    assert_eq!(few["comparison"]["confidence"], 0.875, "no interval of 95 % of four runs");
+    assert_eq!(few["comparison"]["verdict"], "too-few");
 }
 
 #[test]
@@ -58,7 +63,7 @@ fn memory_takes_its_command_time_and_nothing_else() {
 
 #[test]
 fn a_write_off_the_sector_costs_and_the_counters_say_why() {
-    let document = bench("random-write drive:wd10ears --runs 4 --count 200");
+    let document = bench("random-write drive:wd10ears --runs 6 --count 200");
     assert!(document["ratio"]["low"].as_f64().expect("a number") > 1.5, "{}", document["ratio"]);
     let of =
         |nth: usize, key: &str| document["variants"][nth]["drives"][key].as_u64().expect("a count");
@@ -162,7 +167,7 @@ fn columns_that_no_drive_fills_are_left_out_and_too_few_runs_are_told_once() {
         "{heading}"
     );
     let few: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("too few")).collect();
-    let said = "1 run each is too few for an interval: it needs 4, better 10";
+    let said = "1 run each is too few for 95 %, which needs 6, better 10";
     assert!(few.len() == 1 && few[0].ends_with(said), "{}", ran.stdout);
 }
 
@@ -462,6 +467,8 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
             "read missing: no such file or directory: check the name",
         ),
         ("dd drive:md --runs 0", "--runs"),
+        ("dd drive:md --rest 1", "bench dd: --rest is for runs that write to files and devices"),
+        ("dd md:1m --rest=-1", "not seconds from 0 to 3600"),
     ] {
         let ran = run(scratch().path(), &format!("bench {arguments}"));
         assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);

@@ -160,9 +160,12 @@ fn a_file_system_is_made_on_what_is_there() {
     fs::File::create(scratch.path().join("disk.img"))
         .and_then(|file| file.set_len(300 << 20))
         .expect("a sparse file");
-    let document = run(scratch.path(), "bench mkfs --buffered --runs 4 --warmup 0 --json disk.img")
-        .ended(0)
-        .json();
+    let document = run(
+        scratch.path(),
+        "bench mkfs --buffered --runs 4 --warmup 0 --rest 0.01 --json disk.img",
+    )
+    .ended(0)
+    .json();
     assert_eq!(
         (document["time"].as_str(), document["variants"][0]["offset"].as_u64()),
         (Some("real"), Some(0))

@@ -367,3 +367,16 @@ impl Rig for Real {
         false
     }
 }
+
+/// The time between two looks at an interrupt while a drive rests, in ns.
+const REST_TICK: u64 = 20_000_000;
+
+/// Leaves the drives alone for `ns`, or until `goes_on` is false.
+pub fn rest(ns: u64, goes_on: &mut dyn FnMut() -> bool) {
+    let mut left = ns;
+    while left > 0 && goes_on() {
+        let now = left.min(REST_TICK);
+        std::thread::sleep(Duration::from_nanos(now));
+        left -= now;
+    }
+}

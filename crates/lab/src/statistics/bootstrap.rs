@@ -25,12 +25,13 @@ pub fn reach_of_few(count: usize) -> f64 {
     (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + CONFIDENCE / 2.0, count - 1)
 }
 
-/// The interval of a statistic of `count` items; its argument is the number of times each was
-/// drawn. The same seed gives the same interval. `None` if there are no items, or the statistic is
-/// not finite.
+/// The interval of a statistic of `count` items by `resamples` draws; its argument is the number of
+/// times each was drawn. The same seed gives the same interval. `None` if there are no items, or
+/// the statistic is not finite.
 pub fn interval(
     count: usize,
     reach: f64,
+    resamples: usize,
     seed: u64,
     statistic: &mut dyn FnMut(&[u32]) -> f64,
 ) -> Option<Interval> {
@@ -42,8 +43,8 @@ pub fn interval(
     let acceleration = acceleration(&mut drawn, statistic)?;
     let mut random = Random::new(seed);
     let below = u64::try_from(count).ok()?;
-    let mut resampled = Vec::with_capacity(RESAMPLES);
-    for _ in 0..RESAMPLES {
+    let mut resampled = Vec::with_capacity(resamples);
+    for _ in 0..resamples {
         drawn.fill(0);
         for _ in 0..count {
             drawn[usize::try_from(random.below(below)).ok()?] += 1;
@@ -57,7 +58,7 @@ pub fn interval(
     // A resample equal to the sample counts half below it: medians of few values often are.
     let under = resampled.partition_point(|&value| value < whole);
     let at_most = resampled.partition_point(|&value| value <= whole);
-    let bias = normal_quantile(real(under + at_most) / real(2 * RESAMPLES));
+    let bias = normal_quantile(real(under + at_most) / real(2 * resamples));
     let end = |reach: f64| {
         let shifted = bias + reach;
         quantile(&resampled, normal(bias + shifted / (1.0 - acceleration * shifted)))
@@ -90,21 +91,23 @@ fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> 
     Some(if squares == 0.0 { 0.0 } else { cubes / (6.0 * squares.powf(1.5)) })
 }
 
-/// Values in ascending order, each with its original index, so that the median of a resample takes
-/// one pass.
+/// Values in ascending order, each with the index of its item, so that the median of a resample
+/// takes one pass.
 pub struct Ascending(Vec<(f64, usize)>);
 
 impl Ascending {
-    /// The values sorted, each with its index.
-    pub fn new(values: &[f64]) -> Ascending {
-        let mut ascending: Vec<(f64, usize)> = values.iter().copied().zip(0..).collect();
+    /// The values sorted; each `neighbours` of them in turn are one item, drawn together.
+    pub fn new(values: &[f64], neighbours: usize) -> Ascending {
+        let items = (0..).map(|place| place / neighbours.max(1));
+        let mut ascending: Vec<(f64, usize)> = values.iter().copied().zip(items).collect();
         ascending.sort_by(|a, b| a.0.total_cmp(&b.0));
         Ascending(ascending)
     }
 
-    /// The median of a resample: each value counts as many times as it was drawn. NaN if none was.
+    /// The median of a resample: each value counts as many times as its item was drawn. NaN if none
+    /// was.
     pub fn median(&self, drawn: &[u32]) -> f64 {
-        let total: u32 = drawn.iter().sum();
+        let total: u32 = self.0.iter().map(|&(_, place)| drawn[place]).sum();
         let (mut seen, mut low) = (0, None);
         for &(value, place) in &self.0 {
             seen += drawn[place];

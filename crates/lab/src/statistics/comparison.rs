@@ -1,15 +1,16 @@
 //! A comparison of two series of runs, and its verdict.
 
-use super::bootstrap::{Ascending, interval, reach, reach_of_few};
+use super::bootstrap::{Ascending, RESAMPLES, interval, reach, reach_of_few};
+use super::carry_over::CarryOver;
 use super::distribution::normal_quantile;
-use super::{Interval, median};
+use super::{CONFIDENCE, Interval, median};
 use crate::error::Error;
 use std::fmt;
 
-/// A ratio of medians with its 95 % interval, as in `trueline/bench/1`.
+/// A ratio with its 95 % interval, as in `trueline/bench/1`.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// The median of the last series over that of the first.
+    /// The median of the ratios of runs side by side, the last series over the first.
     pub median: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -31,17 +32,24 @@ pub enum Verdict {
     TooFew,
 }
 
-/// The least number of runs of each series for an interval. Of four and four, all of one lie above
-/// all of the other by chance once in 35 times; of three and three once in ten, which is far from
-/// 95 %.
-pub const ENOUGH: usize = 4;
+/// The least number of runs of each series for an interval of 95 %. The ratios of five runs side by
+/// side all lie on one side of the true one by chance once in 16 times, of six once in 32: no
+/// interval within what was measured reaches 95 % before.
+pub const ENOUGH: usize = 6;
+
+/// The least number of runs of each series from which pairs of neighbouring blocks, A B B A, are
+/// drawn beside single ones: fewer have too few pairs for any draw.
+pub const PAIRED: usize = 8;
 
 /// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
     /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the
-    /// greatest ratio of any two runs.
+    /// greatest ratio of two runs side by side.
     pub ratio: Ratio,
+    /// The probability that the ends hold the true ratio: [`CONFIDENCE`], or with fewer than
+    /// [`ENOUGH`] runs that of the least and the greatest of so many ratios.
+    pub confidence: f64,
     /// The verdict that the interval supports.
     pub verdict: Verdict,
     /// The number of runs of each series.
@@ -49,16 +57,29 @@ pub struct Comparison {
     /// The least ratio above 1 that this noise would let us show, four times in five; `None`
     /// without an interval.
     pub could_show: Option<f64>,
+    /// The effect of the run before; `None` in virtual time, where every run has new drives, with
+    /// other than two variants, and with too few runs to tell.
+    pub carry_over: Option<CarryOver>,
 }
 
 impl Comparison {
-    /// Compares series of times. Runs of the same index were measured side by side and are
-    /// resampled together, so that a disturbance of both cancels. The rest of a longer series is
-    /// ignored.
+    /// Compares series of times. Runs of the same index were measured side by side, in one block:
+    /// the ratio of each block is taken, so that what lasted longer than a block cancels. The rest
+    /// of a longer series is ignored.
     ///
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
     pub fn between(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
+        Comparison::resampled(first, last, RESAMPLES, seed)
+    }
+
+    /// Compares as [`Comparison::between`] does, by as many draws.
+    pub(crate) fn resampled(
+        first: &[f64],
+        last: &[f64],
+        resamples: usize,
+        seed: u64,
+    ) -> Result<Comparison, Error> {
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
@@ -73,18 +94,16 @@ impl Comparison {
                 "compare: a run of {bad} s; a ratio needs times above zero"
             )));
         }
-        let whole = median(last) / median(first);
-        if !whole.is_finite() {
+        let ratios: Vec<f64> = last.iter().zip(first).map(|(last, first)| last / first).collect();
+        if ratios.iter().any(|ratio| !ratio.is_finite() || *ratio <= 0.0) {
             return Err(Error::new("compare: times too far apart for a ratio".into()));
         }
-        let (below, above) = (Ascending::new(first), Ascending::new(last));
-        let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
-        let found =
-            if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
-        // The ratio of the medians may lie slightly outside its own interval, which would puzzle a
-        // reader: the interval is widened.
+        let whole = median(&ratios);
+        let found = if runs < ENOUGH { None } else { bounds(&ratios, resamples, seed) };
+        // The ratio may lie slightly outside its own interval, which would puzzle a reader: the
+        // interval is widened.
         let ends = found.map_or_else(
-            || any(first, last),
+            || extremes(&ratios),
             |i| Interval { low: i.low.min(whole), high: i.high.max(whole) },
         );
         let verdict = match found {
@@ -94,15 +113,41 @@ impl Comparison {
             Some(_) => Verdict::NoDifference,
         };
         let ratio = Ratio { median: whole, low: ends.low, high: ends.high };
-        Ok(Comparison { ratio, verdict, runs, could_show: found.map(|_| could_show(ends)) })
+        let confidence = found.map_or_else(|| between_extremes(runs), |_| CONFIDENCE);
+        let could_show = found.map(|_| could_show(ends));
+        Ok(Comparison { ratio, confidence, verdict, runs, could_show, carry_over: None })
     }
 }
 
-/// The interval between the least and the greatest ratio of any two runs.
-fn any(first: &[f64], last: &[f64]) -> Interval {
-    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Interval { low: least(last) / greatest(first), high: greatest(last) / least(first) }
+/// The interval of the median of the blocks' ratios: what draws of single blocks give and, from
+/// [`PAIRED`] runs on, draws of neighbours in pairs, whichever is wider at either end. Neighbours
+/// in time resemble each other, and draws of single blocks do not know that; a handful of pairs
+/// alone spread too little.
+fn bounds(ratios: &[f64], resamples: usize, seed: u64) -> Option<Interval> {
+    let drawn = |neighbours: usize| {
+        let ascending = Ascending::new(ratios, neighbours);
+        let items = ratios.len().div_ceil(neighbours);
+        let reach = reach_of_few(items);
+        interval(items, reach, resamples, seed, &mut |drawn| ascending.median(drawn))
+    };
+    let single = drawn(1)?;
+    if ratios.len() < PAIRED {
+        return Some(single);
+    }
+    let pairs = drawn(2)?;
+    Some(Interval { low: single.low.min(pairs.low), high: single.high.max(pairs.high) })
+}
+
+/// The interval between the least and the greatest ratio.
+fn extremes(ratios: &[f64]) -> Interval {
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    Interval { low: least, high: ratios.iter().copied().fold(0.0, f64::max) }
+}
+
+/// The probability that the median of a distribution lies between the least and the greatest of
+/// `runs` values: all but the two cases that every one lies on the same side of it.
+fn between_extremes(runs: usize) -> f64 {
+    1.0 - 2.0 * 0.5_f64.powi(i32::try_from(runs).unwrap_or(i32::MAX))
 }
 
 /// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in
@@ -114,17 +159,27 @@ fn could_show(ends: Interval) -> f64 {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.verdict_in_words(f)?;
+        match self.carry_over.filter(|carry_over| carry_over.decides) {
+            Some(carry_over) => write!(f, "; {carry_over}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Comparison {
+    fn verdict_in_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
+            Verdict::TooFew if self.runs == 1 => {
+                write!(f, "takes {median:.3} times as long; 1 run each is {TOO_FEW}")
+            }
             Verdict::TooFew => {
-                let each = if self.runs == 1 {
-                    "1 run each is".into()
-                } else {
-                    format!("{} runs each are", self.runs)
-                };
+                let (runs, held) = (self.runs, percent(self.confidence));
+                let ends = span(low, high, |ratio| format!("{ratio:.3}"));
                 write!(
                     f,
-                    "takes {median:.3} times as long; {each} too few for an interval: it needs {ENOUGH}, better 10"
+                    "takes {median:.3} times as long; {runs} runs each are {TOO_FEW}; they measured {ends}, which holds the ratio with {held}"
                 )
             }
             Verdict::Slower if median >= 2.0 => write!(
@@ -159,6 +214,9 @@ impl fmt::Display for Comparison {
         }
     }
 }
+
+/// The words for series with fewer than [`ENOUGH`] runs.
+pub(super) const TOO_FEW: &str = "too few for 95 %, which needs 6, better 10";
 
 /// A range as text, or a single value if both ends read the same.
 fn span(from: f64, to: f64, say: impl Fn(f64) -> String) -> String {

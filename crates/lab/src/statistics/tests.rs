@@ -66,14 +66,20 @@ fn intervals_are_those_of_scipy() {
         skewed.iter().zip(drawn).map(|(value, &times)| value * f64::from(times)).sum::<f64>()
             / total(drawn)
     };
-    near(bootstrap::interval(30, bootstrap::reach(), 1, &mut mean).expect("finite"), 4.82, 8.28);
+    near(
+        bootstrap::interval(30, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut mean)
+            .expect("finite"),
+        4.82,
+        8.28,
+    );
 
     let a = [1.021, 1.043, 0.998, 1.012, 1.087, 1.005, 1.031, 0.987, 1.154, 1.018, 1.027, 1.009];
     let b = [1.312, 1.341, 1.287, 1.402, 1.377, 1.298, 1.323, 1.279, 1.466, 1.309, 1.351, 1.290];
-    let (below, above) = (bootstrap::Ascending::new(&a), bootstrap::Ascending::new(&b));
+    let (below, above) = (bootstrap::Ascending::new(&a, 1), bootstrap::Ascending::new(&b, 1));
     let mut ratio = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
     near(
-        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        bootstrap::interval(12, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut ratio)
+            .expect("finite"),
         1.283_220,
         1.335_97,
     );
@@ -82,7 +88,8 @@ fn intervals_are_those_of_scipy() {
     };
     let mut ratio = |drawn: &[u32]| of(&b, drawn) / of(&a, drawn);
     near(
-        bootstrap::interval(12, bootstrap::reach(), 1, &mut ratio).expect("finite"),
+        bootstrap::interval(12, bootstrap::reach(), bootstrap::RESAMPLES, 1, &mut ratio)
+            .expect("finite"),
         1.282_90,
         1.322_56,
     );
@@ -94,7 +101,7 @@ fn total(drawn: &[u32]) -> f64 {
 
 #[test]
 fn the_median_of_what_was_drawn() {
-    let ascending = bootstrap::Ascending::new(&[5.0, 1.0, 3.0]);
+    let ascending = bootstrap::Ascending::new(&[5.0, 1.0, 3.0], 1);
     for (drawn, expected) in
         [([1, 1, 1], 3.0), ([0, 2, 1], 1.0), ([1, 1, 0], 3.0), ([2, 0, 2], 4.0), ([3, 0, 0], 5.0)]
     {
@@ -103,20 +110,25 @@ fn the_median_of_what_was_drawn() {
     assert!(ascending.median(&[0, 0, 0]).is_nan());
     // The same as of a series written out.
     assert_eq!(
-        bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0]).median(&[1; 4]),
+        bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0], 1).median(&[1; 4]),
         median(&[4.0, 2.0, 9.0, 1.0])
     );
+    // Neighbours are drawn together; the last may be alone.
+    let paired = bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0, 7.0], 2);
+    assert_eq!(paired.median(&[1, 1, 1]), 4.0);
+    assert_eq!((paired.median(&[3, 0, 0]), paired.median(&[0, 2, 1])), (3.0, 7.0));
 }
 
-/// The number of intervals that contain the truth, of 300 pairs of series of known ratio, with the
-/// long tail that runs have.
-fn covered(runs: usize, truth: f64) -> usize {
+/// The number of intervals that contain the truth, of so many pairs of series of known ratio, with
+/// the long tail that runs have.
+fn held(runs: usize, truth: f64, of: usize) -> usize {
     let mut random = Random::new(11);
     let mut series =
         |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();
-    let mut ratio =
-        || Comparison::between(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
-    (0..300).map(|_| ratio()).filter(|ratio| ratio.low <= truth && truth <= ratio.high).count()
+    let mut ratio = || {
+        Comparison::resampled(&series(2.0), &series(2.0 * truth), 2000, 7).expect("finite").ratio
+    };
+    (0..of).map(|_| ratio()).filter(|ratio| ratio.low <= truth && truth <= ratio.high).count()
 }
 
 /// Log-normal, nearly: the exponential of a sum of twelve.
@@ -127,8 +139,8 @@ fn tail(random: &mut Random, deviation: f64) -> f64 {
 /// The coverage of intervals: of 300 with 95 %, 15 are expected to miss; 30 would be one in ten.
 #[test]
 fn intervals_cover_the_truth() {
-    for runs in [4, 10] {
-        let covered = covered(runs, 1.3);
+    for runs in [6, 10] {
+        let covered = held(runs, 1.3, 300);
         assert!((270..300).contains(&covered), "{covered} of 300 at {runs} runs");
     }
 }
@@ -162,14 +174,14 @@ fn verdicts_in_words() {
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
     assert_eq!(
         say(&[1.0], &[2.0]),
-        "takes 2.000 times as long; 1 run each is too few for an interval: it needs 4, better 10"
+        "takes 2.000 times as long; 1 run each is too few for 95 %, which needs 6, better 10"
     );
     // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a
     // difference.
-    assert_eq!(say(&[2.0; 5], &[2.0; 5]), "no difference of 0.01 % or more (95 %)");
-    assert_eq!(say(&[2.0; 5], &[2.000_001; 5]), "slower by less than 0.01 % (95 %)");
-    assert_eq!(say(&[2.000_001; 5], &[2.0; 5]), "faster: takes less than 0.01 % less time (95 %)");
-    assert_eq!(say(&[2.0; 5], &[3.0; 5]), "slower by 50 % (95 %)");
+    assert_eq!(say(&[2.0; 6], &[2.0; 6]), "no difference of 0.01 % or more (95 %)");
+    assert_eq!(say(&[2.0; 6], &[2.000_001; 6]), "slower by less than 0.01 % (95 %)");
+    assert_eq!(say(&[2.000_001; 6], &[2.0; 6]), "faster: takes less than 0.01 % less time (95 %)");
+    assert_eq!(say(&[2.0; 6], &[3.0; 6]), "slower by 50 % (95 %)");
 }
 
 #[test]
@@ -180,15 +192,63 @@ fn what_is_no_time_never_gets_in() {
     }
     assert!(Comparison::between(&[], &[1.0], 1).is_err());
     assert!(Comparison::between(&[f64::MIN_POSITIVE; 6], &[f64::MAX; 6], 1).is_err());
-    // Of three runs the ends are what was measured, and nothing is concluded.
-    let few = Comparison::between(&[1.0, 1.1, 1.2], &[2.0, 2.2, 2.4], 1).expect("finite");
-    assert_eq!((few.verdict, few.could_show), (Verdict::TooFew, None));
-    assert!((few.ratio.low - 2.0 / 1.2).abs() < 1e-12 && (few.ratio.high - 2.4).abs() < 1e-12);
+}
+
+/// The sum of the widths of ten intervals of `runs` ratios, of which every value is there twice:
+/// side by side, or half the runs apart.
+fn widths(runs: usize, side_by_side: bool) -> f64 {
+    let mut random = Random::new(17);
+    let mut width = |_| {
+        let values: Vec<f64> = (0..runs.div_ceil(2)).map(|_| tail(&mut random, 0.05)).collect();
+        let at = |nth: usize| if side_by_side { nth / 2 } else { nth % values.len() };
+        let last: Vec<f64> = (0..runs).map(|nth| values[at(nth)]).collect();
+        let found = Comparison::resampled(&vec![1.0; runs], &last, 2000, 1).expect("finite");
+        found.ratio.high - found.ratio.low
+    };
+    (0..10).map(&mut width).sum()
+}
+
+/// Neighbours that resemble each other say less than as many strangers: from eight runs on the
+/// interval knows.
+#[test]
+fn pairs_of_blocks_are_drawn_from_eight_runs_on() {
+    let (pairs, strangers) = (widths(20, true), widths(20, false));
+    assert!(pairs > 1.1 * strangers, "{pairs} of pairs, {strangers} of strangers");
+}
+
+/// The extremes of a few ratios are what was measured: nothing is concluded, and the probability
+/// that they hold the true ratio is told.
+#[test]
+fn few_runs_have_extremes_and_their_confidence() {
+    let few = Comparison::between(&[1.0, 1.1, 1.2], &[2.1, 2.2, 2.4], 1).expect("finite");
+    assert_eq!((few.verdict, few.could_show, few.confidence), (Verdict::TooFew, None, 0.75));
+    assert!((few.ratio.low - 2.0).abs() < 1e-12 && (few.ratio.high - 2.1).abs() < 1e-12);
+    assert_eq!(
+        few.to_string(),
+        "takes 2.000 times as long; 3 runs each are too few for 95 %, which needs 6, better 10; \
+         they measured 2.000 to 2.100, which holds the ratio with 75 %"
+    );
+    for (runs, confidence) in [(1, 0.0), (2, 0.5), (4, 0.875), (5, 0.9375), (6, CONFIDENCE)] {
+        let of = Comparison::between(&vec![1.0; runs], &vec![2.0; runs], 1).expect("finite");
+        assert_eq!(of.confidence, confidence, "{runs} runs");
+        assert_eq!(of.verdict == Verdict::TooFew, runs < ENOUGH);
+    }
+    assert!(comparison::TOO_FEW.contains(&format!("needs {ENOUGH},")));
+}
+
+/// The confidence that is told is the one that is kept: of four and five runs, within three
+/// deviations of 400 draws.
+#[test]
+fn extremes_hold_the_truth_as_often_as_they_say() {
+    for (runs, expected) in [(4, 350), (5, 375)] {
+        let held = held(runs, 1.3, 400);
+        assert!((held).abs_diff(expected) < 20, "{held} of 400 at {runs} runs");
+    }
 }
 
 #[test]
 fn equal_seeds_give_equal_intervals() {
-    let (a, b) = ([1.0, 1.3, 0.9, 1.1, 1.2], [1.5, 1.4, 1.6, 1.3, 1.7]);
+    let (a, b) = ([1.0, 1.3, 0.9, 1.1, 1.2, 1.4], [1.5, 1.4, 1.6, 1.3, 1.7, 1.8]);
     let of = |seed| Comparison::between(&a, &b, seed).expect("finite").ratio;
     assert_eq!(of(4), of(4));
 }
@@ -236,7 +296,7 @@ fn outliers_are_marked_also_where_most_is_equal() {
 fn warnings_in_words() {
     let of = |values: &[f64]| noise::of_series("aligned", values);
     assert_eq!(of(&[2.0; 8]), Vec::<String>::new());
-    assert_eq!(of(&[2.0]), ["aligned: 1 run, too few for an interval: it needs 4, better 10"]);
+    assert_eq!(of(&[2.0]), ["aligned: 1 run, too few for 95 %, which needs 6, better 10"]);
     let far = of(&[1.0, 1.01, 0.99, 1.02, 5.0, 1.0]);
     assert_eq!(far[0], "aligned: outliers (run 5 5.00 s) from a median of 1.00 s; all are kept");
     assert_eq!(far[1], "aligned: noisy: its runs deviate by 98 % of their mean");

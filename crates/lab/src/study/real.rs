@@ -15,7 +15,7 @@ use crate::latency::curve;
 use crate::result::{Ours, Row, VariantResult};
 use crate::rig;
 use crate::run::Run;
-use crate::statistics::{median, slope};
+use crate::statistics::{Verdict, median, slope};
 use crate::workload::Blocks;
 use looped::Looped;
 use serde::Deserialize;
@@ -144,11 +144,14 @@ impl Lab {
         };
         // Bytes the page cache read and requests made for each variant, warm-ups included.
         let mut fetched = vec![(0, 0); places.len()];
+        let mut rest_ns = 0;
         let mut one = |nth: usize, run: usize| {
             let place =
                 places.get(nth).ok_or_else(|| Error::new("a variant that is not there".into()))?;
             let before = stat::fetched();
-            let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
+            let seed = self.form.random.wrapping_add(run as u64);
+            let run = scratch.run(place, seed, rest_ns)?;
+            rest_ns = run.rest_ns();
             fetched[nth].0 += stat::fetched()
                 .zip(before)
                 .map_or(0, |(after, before)| after.saturating_sub(before));
@@ -323,8 +326,9 @@ impl Scratch {
         }
     }
 
-    /// Makes one run on a new rig, so that no state is left to the next run.
-    fn run(&self, place: &VariantSite, seed: u64) -> Result<Run, Error> {
+    /// Makes one run on a new rig, so that no state is left to the next run. What the run before
+    /// wrote is flushed, and a run that writes begins after a rest of `rest_ns`.
+    fn run(&self, place: &VariantSite, seed: u64, rest_ns: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.ground(place);
         let file =
             OpenFile::new(medium, self.cache, path).map_err(|e| Error::new(e.to_string()))?;
@@ -334,6 +338,9 @@ impl Scratch {
         let sector = self.graph.providers[place.provider].topology.sector;
         let mut rig = rig::real::Real::new(route, sector, vec![file], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
+        if place.work.writes() {
+            rig::real::rest(rest_ns, &mut || !signal::happened());
+        }
         medium.start_writeback(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
@@ -347,13 +354,11 @@ impl Scratch {
 
 /// The values of a row in its unit, with the interval of its ratio, which times alone have.
 fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
-    let ratio = found
-        .comparison
-        .as_ref()
-        .ok()
-        .map(|comparison| comparison.ratio)
-        .filter(|_| values.len() > 1);
-    let (low, high) = (ratio.map(|ratio| ratio.low), ratio.map(|ratio| ratio.high));
+    let comparison = found.comparison.as_ref().ok().filter(|_| values.len() > 1);
+    let ratio = comparison.map(|comparison| comparison.ratio);
+    // With too few runs there is no interval of 95 %, and the note has what was measured.
+    let interval = ratio.filter(|_| comparison.is_some_and(|of| of.verdict != Verdict::TooFew));
+    let (low, high) = (interval.map(|ratio| ratio.low), interval.map(|ratio| ratio.high));
     let over = |value: Option<f64>| value.map(|value| 1.0 / value);
     let median = ratio.map(|ratio| ratio.median);
     let (ratio, low, high) = if form.unit.more_is_better() {

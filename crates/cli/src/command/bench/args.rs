@@ -1,10 +1,12 @@
 //! `bench`'s part of the command line.
 
 use crate::disk_options::{DiskOptions, parse_size};
+use crate::failure::Reason;
 use crate::names::listed;
 use crate::target::Target;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 use trueline_host::engine::Choice;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
@@ -61,6 +63,10 @@ pub(crate) struct Bench {
     /// Runs of every variant that are done first and not counted [default: 1; in virtual time 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub warmup: Option<u32>,
+    /// Seconds of rest before a run that writes to files and devices, after a flush [default: as
+    /// long as the run before, at most 1]
+    #[arg(long, value_name = "S", value_parser = parse_rest)]
+    pub rest: Option<Duration>,
     /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of
     /// past it (O_DIRECT)
     #[arg(long)]
@@ -135,6 +141,17 @@ pub(crate) struct Bench {
     /// Print comma-separated values, one line a run
     #[arg(long, group = "form")]
     pub csv: bool,
+}
+
+/// The longest rest before a run in seconds, an hour.
+const LONGEST_REST: f64 = 3600.0;
+
+/// Parses seconds of rest.
+fn parse_rest(text: &str) -> Result<Duration, Reason> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=LONGEST_REST).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("not seconds from 0 to {LONGEST_REST}: 0.5").into())
 }
 
 impl Bench {

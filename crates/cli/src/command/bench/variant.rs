@@ -119,13 +119,23 @@ impl Variant {
         self.task.warning()
     }
 
+    /// True if a run leaves dirty caches and garbage to the next: it writes, in real time.
+    pub(super) fn leaves_dirty(&self) -> bool {
+        match *self.backend.borrow() {
+            Backend::Real(_) => self.task.writes(),
+            Backend::Directory(_) => true,
+            Backend::Simulated(_) | Backend::Memory(_) => false,
+        }
+    }
+
     /// Run number `run`. All variants have the same requests in it, on drives with equal positions
-    /// of their platters. `counts`: it is no warm-up.
+    /// of their platters. `counts`: it is no warm-up. `rest_ns`: the rest before it, if it writes.
     pub(super) fn run(
         &mut self,
         run: usize,
         counts: bool,
         seed: u64,
+        rest_ns: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
@@ -133,6 +143,7 @@ impl Variant {
             task: &self.task,
             seed,
             place: self.place,
+            rest_ns,
             watch,
         })?;
         // A time with failed requests is no time of the workload.

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::files::{Files, directory::Directory, scratch::Scratch};
 use crate::latency::curve;
 use crate::result::{Ours, Row, VariantResult};
+use crate::rig::real::rest;
 use crate::statistics::median;
 use crate::study::Lab;
 use crate::study::file::RowForm;
@@ -36,14 +37,17 @@ impl Lab {
             seed: self.form.random,
             is_virtual: false,
         };
+        let mut rest_ns = 0;
         let mut one = |_, run: usize| {
             let scratch =
                 Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
             let mut files = Directory::new(scratch.path())?;
             // Earlier dirty pages must not be written during this run.
             files.forget()?;
+            rest(rest_ns, &mut || !signal::happened());
             let seed = self.form.random.wrapping_add(run as u64);
             let run = workload.on_files(&mut files, seed, &mut |_| !signal::happened())?;
+            rest_ns = run.rest_ns();
             drop(files);
             scratch.remove()?;
             if signal::happened() { Err(Error::new("interrupted".into())) } else { Ok(run) }

@@ -10,6 +10,7 @@ use trueline_host::process::signal;
 use trueline_lab::error::Error;
 use trueline_lab::files::directory::Directory as Root;
 use trueline_lab::files::{Files, scratch::Scratch};
+use trueline_lab::rig::real::rest;
 
 /// A directory of a mounted file system.
 pub(in super::super) struct Directory {
@@ -35,11 +36,12 @@ impl Directory {
         Path::new(target.typed()).is_dir()
     }
 
-    /// Runs a job once, after older dirty data has been written.
+    /// Runs a job once, after older dirty data has been written, and a rest.
     pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let scratch = Scratch::new(&self.path)?;
         let mut files = Root::new(scratch.path())?;
         files.forget()?;
+        rest(job.rest_ns, &mut || !signal::happened());
         let done = job.task.on_files(&mut files, job.seed, job.watch);
         drop(files);
         if signal::happened() {

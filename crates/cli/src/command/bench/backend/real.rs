@@ -11,7 +11,9 @@ use trueline_geom::graph::Provider;
 use trueline_host::device::stat;
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::Cache;
+use trueline_host::process::signal;
 use trueline_lab::error::Error;
+use trueline_lab::rig::real::rest;
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
@@ -51,7 +53,8 @@ impl Real {
         self.media.holes()
     }
 
-    /// Runs a job once. The page cache is emptied before, unless it is to be kept.
+    /// Runs a job once. What was written before a job that writes is flushed, and the drives rest.
+    /// The page cache is emptied before, unless it is to be kept.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let Task::Blocks(workload) = job.task else {
             return Err(Error::new("it needs a file system".into()));
@@ -59,6 +62,11 @@ impl Real {
         let media = &self.media;
         let route = self.provider().route().cold(super::TABLE_PAGES);
         let mut rig = media.rig(route, workload.depth(), workload.largest())?;
+        if workload.writes() {
+            let flushed = media.media.iter().try_for_each(Store::flush);
+            flushed.map_err(|errno| Error::io("flush", 0, errno))?;
+            rest(job.rest_ns, &mut || !signal::happened());
+        }
         for medium in media.media.iter().filter(|_| media.cache == Cache::Through && !self.cached) {
             medium.start_writeback(0, 0);
         }
