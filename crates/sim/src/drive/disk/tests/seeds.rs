@@ -129,6 +129,20 @@ fn slots_and_window_are_those_that_fit_phybs_best() {
 }
 
 #[test]
+fn phybs_holds_the_set_up_time_from_two_sides() {
+    // Between 0.3 and 0.5 ms it tells none from another.
+    let rms = |ms: f64| rms_log(&phybs(&[("setup_ms", f(ms))]));
+    let own = rms_log(&phybs(&[]));
+    assert!(own < 0.15, "{own}");
+    for ms in [0.3, 0.35, 0.4, 0.45] {
+        assert!((rms(ms) - own).abs() < 0.02, "{ms} ms: {}, {own}", rms(ms));
+    }
+    for ms in [0.2, 0.7] {
+        assert!(rms(ms) > 1.5 * own, "{ms} ms: {}, {own}", rms(ms));
+    }
+}
+
+#[test]
 fn soonest_first_fits_phybs_and_other_orders_do_not() {
     // The whole grid of the decision has no point below 1.07 for either.
     for order in ["c-look", "fifo"] {
