@@ -98,6 +98,10 @@ pub struct Disk {
     /// Writes that wait for room in the cache.
     stalled: VecDeque<Command>,
     flushes: VecDeque<Flush>,
+    /// The time of a flush after its data are on the medium.
+    flush_cost: Ps,
+    /// The last write that a flush has paid for.
+    flushed: u64,
     /// True from the high to the low mark: dirty data are destaged although no command needs it.
     urgent: bool,
     /// True if destaging has the next turn, where both commands and destaging are urgent.
@@ -208,6 +212,8 @@ impl Disk {
             log_next: log_first,
             stalled: VecDeque::new(),
             flushes: VecDeque::new(),
+            flush_cost: span(parameters.flush_ms, MS),
+            flushed: 0,
             urgent: false,
             destage_turn: false,
             outstanding: 0,

@@ -101,6 +101,10 @@ pub struct Parameters {
     /// after a read, destaging that only the amount of dirty data calls for is held back, as the
     /// next read is often near.
     pub idle_ms: f64,
+    /// The time in ms that a flush takes besides its data, if anything was written since the last
+    /// one. The mechanism does nothing else meanwhile.
+    #[serde(default)]
+    pub flush_ms: f64,
     /// The order of destaging.
     pub destage_order: Order,
     /// The personality of the firmware.
@@ -180,6 +184,7 @@ impl Parameters {
             ("command_overhead_ms", self.command_overhead_ms),
             ("age_limit_ms", self.age_limit_ms),
             ("idle_ms", self.idle_ms),
+            ("flush_ms", self.flush_ms),
         ] {
             between(key, value, 0.0, 100_000.0, "a time")?;
         }

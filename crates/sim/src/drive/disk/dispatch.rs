@@ -3,8 +3,8 @@
 use super::firmware::{Reason, Target};
 use super::job::{Running, Work};
 use super::mechanism::Spans;
-use super::write_cache::Taken;
-use super::{Command, Disk, Op, Ps};
+use super::write_cache::{Extent, Taken};
+use super::{Command, Disk, Flush, Op, Ps};
 use trueline_geom::base::topology::units;
 
 impl Disk {
@@ -62,7 +62,7 @@ impl Disk {
             self.arrivals += 1;
             let barrier = self.flushes.back().map(|flush| flush.seq);
             let firmware = &self.firmware;
-            let merge = |before: &super::write_cache::Extent| {
+            let merge = |before: &Extent| {
                 barrier.is_none_or(|seq| before.seq > seq) && firmware.merges(before)
             };
             let overwritten =
@@ -81,11 +81,9 @@ impl Disk {
         self.flushes.back().is_none_or(|flush| seq > flush.seq)
     }
 
-    /// Completes the flushes whose data are all on the medium.
-    fn end_flushes(&mut self, now: Ps) {
-        if self.flushes.is_empty() {
-            return;
-        }
+    /// The first flush, if all its data are on the medium.
+    fn flush_on_medium(&self) -> Option<Flush> {
+        let first = self.flushes.front().copied()?;
         let running = match &self.running {
             Some(Running { work: Work::Destage { taken, .. }, .. }) => {
                 taken.iter().map(|taken| taken.seq).min()
@@ -93,10 +91,18 @@ impl Disk {
             Some(Running { work: Work::Through { seq, .. }, .. }) => Some(*seq),
             _ => None,
         };
-        let running = running.unwrap_or(u64::MAX);
-        while let Some(&flush) =
-            self.flushes.front().filter(|flush| self.writes.left() == 0 && flush.seq < running)
-        {
+        let on_medium = self.writes.left() == 0 && first.seq < running.unwrap_or(u64::MAX);
+        on_medium.then_some(first)
+    }
+
+    /// True if a flush still has to take its fixed time.
+    fn takes_time(&self, flush: &Flush) -> bool {
+        self.flush_cost > 0 && flush.seq > self.flushed
+    }
+
+    /// Completes the flushes whose data are all on the medium.
+    fn end_flushes(&mut self, now: Ps) {
+        while let Some(flush) = self.flush_on_medium().filter(|flush| !self.takes_time(flush)) {
             self.flushes.pop_front();
             self.writes.cover(self.flushes.front().map_or(0, |next| next.seq));
             debug_assert!(
@@ -105,6 +111,14 @@ impl Disk {
             );
             self.complete(now, flush.tag);
         }
+    }
+
+    /// Starts the fixed part of a flush whose data are on the medium. False if there is none.
+    fn conclude_flush(&mut self, now: Ps) -> bool {
+        let Some(flush) = self.flush_on_medium() else { return false };
+        let spans = Spans { setup: self.flush_cost, ..Spans::default() };
+        self.begin(now, Work::Flush { seq: flush.seq }, spans);
+        true
     }
 
     /// Becomes urgent at the high mark, and stays so down to the low one: otherwise every write
@@ -121,6 +135,9 @@ impl Disk {
     /// Gives the free mechanism work: commands first, in turn with destaging that other commands
     /// wait for; then urgent destaging; then idle work.
     fn pick(&mut self, now: Ps) {
+        if self.conclude_flush(now) {
+            return;
+        }
         let waited_for = !self.stalled.is_empty() || !self.flushes.is_empty();
         if waited_for
             && (self.destage_turn || self.queue.is_empty())
@@ -214,15 +231,26 @@ impl Disk {
         self.begin(now, Work::Through { command, seq }, spans);
     }
 
+    /// True if more than half of the slots hold data that the firmware holds back. Destaging the
+    /// others would never come down to the low mark, and be left with the newest write alone.
+    fn waiting_fill_the_slots(&self) -> bool {
+        let most = self.limits.slots / 2;
+        let waits = |&(start, extent): &(u64, &Extent)| self.firmware.waits(start, extent);
+        self.writes.len() > most
+            && self.writes.within(0, u64::MAX).filter(waits).nth(most).is_some()
+    }
+
     /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none
-    /// is held back. False if there is none.
+    /// is held back. Otherwise those held back go first once they fill the slots. False if there is
+    /// none.
     fn destage(&mut self, now: Ps, forced: bool, idle: bool) -> bool {
         let covered =
             self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
         let firmware = &self.firmware;
-        let accept = |start: u64, extent: &super::write_cache::Extent| {
+        let give_up = !forced && self.waiting_fill_the_slots();
+        let accept = |start: u64, extent: &Extent| {
             covered.is_none_or(|seq| extent.seq <= seq)
-                && (forced || !firmware.waits(start, extent))
+                && (forced || firmware.waits(start, extent) == give_up)
         };
         let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept)
         else {
@@ -370,6 +398,7 @@ impl Disk {
                 self.reads.fill(from * self.sector, to * self.sector, 0);
                 self.counters.media_read += (to - from) * self.sector;
             }
+            Work::Flush { seq } => self.flushed = seq,
         }
     }
 }

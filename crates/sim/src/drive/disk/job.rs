@@ -18,6 +18,8 @@ pub(super) enum Work {
     Destage { taken: Vec<Taken>, target: Target },
     /// Reading ahead on one track; `data` is the time at which its first sector begins to pass.
     Ahead { data: Ps, place: SectorPosition, from: u64, to: u64 },
+    /// The fixed part of a flush that waits for every write up to `seq`.
+    Flush { seq: u64 },
 }
 
 /// An operation with its start and duration.

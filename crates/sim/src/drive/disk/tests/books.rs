@@ -51,9 +51,13 @@ fn mixture(
 #[test]
 fn every_picosecond_of_the_mechanism_is_explained() {
     for personality in PERSONALITIES {
-        for seed in 0..4 {
-            let model =
-                model("wd10ears", &[("personality", t(personality)), ("edge_cache_sectors", i(8))]);
+        for (seed, flush) in (0..4).zip([0.0, 0.0, 3.0, 30.0]) {
+            let set = [
+                ("personality", t(personality)),
+                ("edge_cache_sectors", i(8)),
+                ("flush_ms", f(flush)),
+            ];
+            let model = model("wd10ears", &set);
             mixture(&model, seed, 400, |disk, now| {
                 let c = disk.counters(now);
                 assert_eq!(
@@ -132,6 +136,43 @@ fn a_flush_of_scattered_writes_takes_as_long_as_writing_them() {
         let ms = crate::time::seconds(bench.flush()) * 1000.0;
         assert!((least..most).contains(&ms), "{writes} writes: {ms} ms");
     }
+}
+
+#[test]
+fn the_fixed_time_of_a_flush_is_taken_once_for_what_was_written() {
+    let flush = |fixed: f64, writes: u64| {
+        let mut bench = Bench::new(&model("wd10ears", &[("flush_ms", f(fixed))]), 1);
+        (0..writes).for_each(|k| bench.submit(Op::Write, k << 33, 4096, false));
+        bench.wait(0);
+        let first = bench.flush();
+        (bench.flush(), first)
+    };
+    for writes in [1, 8, 64] {
+        let (again, first) = flush(28.0, writes);
+        assert_eq!(first, flush(0.0, writes).1 + 28 * MS, "{writes} writes");
+        assert!(again < MS, "nothing was written since: {again}");
+    }
+    assert!(flush(28.0, 0).1 < MS, "nothing was written");
+}
+
+#[test]
+fn the_fixed_time_of_a_flush_is_the_mechanism_s() {
+    let mut bench =
+        Bench::new(&model("wd10ears", &[("flush_ms", f(500.0)), ("read_ahead_bytes", i(0))]), 1);
+    bench.finish(Op::Write, 0, 4096);
+    bench.submit(Op::Flush, 0, 0, false);
+    bench.pass(100 * MS);
+    // A write goes into the cache meanwhile; a read, and the flush of that write, wait.
+    bench.submit(Op::Write, 1 << 33, 4096, false);
+    bench.submit(Op::Read, 1 << 34, 4096, false);
+    bench.submit(Op::Flush, 0, 0, false);
+    bench.wait(0);
+    let order: Vec<u64> = bench.done.iter().map(|done| done.tag).collect();
+    assert_eq!(order, [1, 3, 2, 4, 5]);
+    let at = |nth: usize| bench.done[nth].at / MS;
+    assert!(at(1) < 102 && (500..530).contains(&at(2)), "{} {}", at(1), at(2));
+    assert!((500..560).contains(&at(3)) && (1000..1080).contains(&at(4)), "{} {}", at(3), at(4));
+    assert_eq!(bench.counters().setup / (500 * MS), 2, "both are in the account");
 }
 
 #[test]

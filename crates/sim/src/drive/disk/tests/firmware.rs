@@ -110,6 +110,25 @@ fn a_stream_closed_every_so_often_loses_a_revolution_there() {
     assert!((0.80..0.88).contains(&(closed / aligned)), "{closed} of {aligned} MB/s");
 }
 
+#[test]
+fn tails_that_wait_for_their_other_half_leave_room_for_other_writes() {
+    // Three fragments of 2 KiB make a stream that ends within a sector. Of these streams no
+    // continuation comes; random writes among them do, one at a time.
+    let random = |streams: u64| {
+        let mut bench = Bench::new(&model("wd10ears", &[("personality", t("stream"))]), 1);
+        for fragment in 0..streams * 3 {
+            bench.finish(Op::Write, (fragment / 3) << 31 | fragment % 3 * 2048, 2048);
+        }
+        let (begun, mut random) = (bench.now, Random::new(3));
+        for _ in 0..1000 {
+            bench.finish(Op::Write, random.below(23 << 19) * 4096 + (1 << 30), 4096);
+        }
+        seconds(bench.now - begun)
+    };
+    let (alone, beside) = (random(0), random(23));
+    assert!(beside < 1.3 * alone, "{beside} s, {alone} s without them");
+}
+
 /// A drive with a log of `bytes` that remembers nothing it read.
 fn logging(bytes: i64) -> Model {
     let remembers =

@@ -129,6 +129,20 @@ fn slots_and_window_are_those_that_fit_phybs_best() {
 }
 
 #[test]
+fn phybs_holds_the_set_up_time_from_two_sides() {
+    // Between 0.3 and 0.5 ms it tells none from another.
+    let rms = |ms: f64| rms_log(&phybs(&[("setup_ms", f(ms))]));
+    let own = rms_log(&phybs(&[]));
+    assert!(own < 0.15, "{own}");
+    for ms in [0.3, 0.35, 0.4, 0.45] {
+        assert!((rms(ms) - own).abs() < 0.02, "{ms} ms: {}, {own}", rms(ms));
+    }
+    for ms in [0.2, 0.7] {
+        assert!(rms(ms) > 1.5 * own, "{ms} ms: {}, {own}", rms(ms));
+    }
+}
+
+#[test]
 fn soonest_first_fits_phybs_and_other_orders_do_not() {
     // The whole grid of the decision has no point below 1.07 for either.
     for order in ["c-look", "fifo"] {
@@ -159,9 +173,39 @@ fn commands_of_120_kib_alone_are_as_slow_as_over_usb() {
     assert!((13.0..13.4).contains(&edges), "{edges} MB/s with one");
     let larger = rate(512, &[("edge_cache_sectors", i(256)), ("slots", i(32))]);
     assert!((14.1..14.6).contains(&larger), "{larger} MB/s with a larger one");
-    // Windows join such commands, so that drive has other firmware than the one of phybs.
+    // Windows join such commands of a host that is faster than the medium.
     let window = rate(512, &[("personality", t("window"))]);
     assert!(window > 100.0, "{window} MB/s in windows");
+}
+
+#[test]
+fn a_host_slower_than_the_medium_loses_revolutions_in_windows() {
+    // The 83 MB/s of that drive are less than the medium's 105. A drive that catches up stops and
+    // begins again, at the sector that is soonest under the head: amid what is dirty.
+    let rate = |set: &[(&str, Value)], offset: u64, pace: Ps| {
+        let mut bench = Bench::new(&model("wd10ears", &[&[("tags", i(1))], set].concat()), 1);
+        for k in 0..3000 {
+            let took = bench.finish(Op::Write, offset + k * 122_880, 122_880);
+            bench.pass(pace.saturating_sub(took));
+        }
+        3000.0 * 0.12288 / seconds(bench.now)
+    };
+    let pace = S * 12_288 / 8_300_000;
+    let none = ("edge_cache_sectors", i(0));
+    let clook = ("destage_order", t("clook"));
+    for (set, offset, pace, least, most) in [
+        (vec![], 512, 0, 100.0, 105.0),
+        (vec![], 0, pace, 82.0, 84.0),
+        (vec![], 512, pace, 25.0, 27.0),
+        (vec![none.clone()], 512, pace, 20.0, 21.5),
+        // 15.5 were measured; a slower link in place of pauses, and fewer extents.
+        (vec![none.clone(), ("link_rate_bytes", i(92_400_000))], 512, 0, 18.0, 19.0),
+        (vec![none, ("slots", i(8))], 512, pace, 14.0, 15.5),
+        (vec![clook], 512, pace, 73.0, 76.0),
+    ] {
+        let own = rate(&set, offset, pace);
+        assert!((least..most).contains(&own), "{set:?} +{offset}, {pace} ps: {own} MB/s");
+    }
 }
 
 /// Writes of `length` bytes, one behind the other from byte 512 on, 31 at a time.
