@@ -40,6 +40,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("qlc-16k", include_str!("../models/qlc-16k.toml")),
     ("qlc-64k", include_str!("../models/qlc-64k.toml")),
     ("sd-4m", include_str!("../models/sd-4m.toml")),
+    ("usb-4m", include_str!("../models/usb-4m.toml")),
     ("md", include_str!("../models/md.toml")),
 ];
 
