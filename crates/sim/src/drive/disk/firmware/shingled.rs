@@ -36,7 +36,7 @@ impl Bands {
     }
 }
 
-/// The personality `shingled`.
+/// The personality `shingled` with its bands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shingled {
     pub(super) bands: Bands,

@@ -136,6 +136,7 @@ fn a_stick_with_a_log_writes_as_published() {
 /// was not made for: the figures of decision 0072.
 #[test]
 #[ignore = "a comparison with another card, which asserts nothing; see decision 0072"]
+#[allow(clippy::disallowed_macros, reason = "the figures are for people")]
 fn another_card_beside_sd_4m() {
     for (block, published) in [(4 * K, 1.20), (16 * K, 4.54), (64 * K, 8.78), (512 * K, 12.07)] {
         for style in STYLES {
