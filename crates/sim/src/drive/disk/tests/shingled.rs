@@ -35,8 +35,9 @@ fn scatter(bench: &mut Bench, band: u64, count: u64, offset: u64) {
 fn a_stream_of_whole_bands_is_written_once_and_at_the_rate_of_the_tracks() {
     // From the boundary of a band, and off it.
     for (start, pieces) in [(0, 0), (4 * M, 2)] {
-        let mut bench = Bench::new(&small(64 * M, 32 * M, &[]), 1);
-        let length = 512 * M;
+        // A band is more than the high mark of the cache: its data wait all the same.
+        let mut bench = Bench::new(&small(64 * M, 48 * M, &[]), 1);
+        let length = 480 * M;
         for at in (start..start + length).step_by(512 * 1024) {
             bench.submit(Op::Write, at, 512 * K, false);
             bench.wait(4);
@@ -88,7 +89,7 @@ fn random_writes_are_fast_until_the_media_cache_is_full_and_then_cost_a_band_eac
 }
 
 #[test]
-fn an_idle_drive_cleans_its_bands_in_the_order_in_which_they_came() {
+fn an_idle_drive_cleans_each_band_once() {
     let mut bench = Bench::new(&small(M, 8 * M, &[]), 1);
     scatter(&mut bench, 8 * M, 20, 0);
     scatter(&mut bench, 8 * M, 20, 64 * K);
