@@ -37,9 +37,11 @@ pub const MODELS: &[(&str, &str)] = &[
     ("seed-004", include_str!("../models/seed-004.toml")),
     ("512n", include_str!("../models/512n.toml")),
     ("4kn", include_str!("../models/4kn.toml")),
+    ("smr-8tb", include_str!("../models/smr-8tb.toml")),
     ("qlc-16k", include_str!("../models/qlc-16k.toml")),
     ("qlc-64k", include_str!("../models/qlc-64k.toml")),
     ("sd-4m", include_str!("../models/sd-4m.toml")),
+    ("usb-4m", include_str!("../models/usb-4m.toml")),
     ("md", include_str!("../models/md.toml")),
 ];
 

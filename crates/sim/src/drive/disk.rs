@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::model::disk::{Order, Parameters, Personality};
 use crate::random::Random;
 use crate::time::{MS, Ps, S, span};
-use firmware::Firmware;
+use firmware::{Bands, Firmware};
 use geometry::{Geometry, Measures};
 use job::{Running, Work};
 use ledger::Ledger;
@@ -21,6 +21,7 @@ use mechanism::{Mechanism, Times};
 use queue::{Queue, Waiting};
 use read_cache::ReadCache;
 use read_modify_write::EdgeCache;
+use shingled::MediaCache;
 use std::collections::VecDeque;
 use trueline_geom::base::topology::Grain;
 use write_cache::{Taken, WriteCache};
@@ -34,6 +35,7 @@ mod mechanism;
 mod queue;
 mod read_cache;
 mod read_modify_write;
+mod shingled;
 mod write_cache;
 
 /// An arrival at either end of the link.
@@ -95,6 +97,10 @@ pub struct Disk {
     log_first: u64,
     log_sectors: u64,
     log_next: u64,
+    /// The media cache and the bands behind it, if tracks are shingled; its ring is the log.
+    media_cache: Option<MediaCache>,
+    /// The end of the sectors that the host's data have at home.
+    home_end: u64,
     /// Writes that wait for room in the cache.
     stalled: VecDeque<Command>,
     flushes: VecDeque<Flush>,
@@ -132,7 +138,10 @@ pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
         reason = "sectors of a track"
     )]
     let inner = ((outer as f64 * parameters.inner_outer_ratio) as u64).clamp(1, outer);
-    let log = if parameters.personality == Personality::Log { parameters.log_bytes } else { 0 };
+    let log = match parameters.personality {
+        Personality::Log | Personality::Shingled => parameters.log_bytes,
+        Personality::Command | Personality::Stream | Personality::Window => 0,
+    };
     // One sector more for the data that alignment_offset moves past the end.
     let bytes =
         parameters.full_size_bytes.max(model.size).saturating_add(sector).saturating_add(log);
@@ -168,9 +177,15 @@ impl Disk {
             write_settle: span(parameters.write_settle_ms, MS),
             setup: span(parameters.setup_ms, MS),
         };
-        let logs = parameters.personality == Personality::Log;
+        let shingled = parameters.personality == Personality::Shingled;
+        let logs = shingled || parameters.personality == Personality::Log;
         let log_sectors = if logs { parameters.log_bytes / sector } else { 0 };
-        let log_first = measures.sectors - log_sectors;
+        // A media cache is on the outermost tracks, a log behind all data.
+        let home_end = if shingled { measures.sectors } else { measures.sectors - log_sectors };
+        let log_first = if shingled { 0 } else { home_end };
+        let first = if shingled { log_sectors * sector } else { 0 };
+        let bytes = parameters.band_bytes;
+        let bands = shingled.then_some(Bands { first, bytes, end: home_end * sector });
         #[allow(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -182,7 +197,7 @@ impl Disk {
         let per_byte = S as f64 / parameters.link_rate_bytes as f64;
         Disk {
             sector,
-            shift: Grain::new(sector, model.phase()).map_or(0, |grain| grain.remainder(0)),
+            shift: first + Grain::new(sector, model.phase()).map_or(0, |grain| grain.remainder(0)),
             tags: parameters.tags as usize,
             mechanism: Mechanism::new(geometry, times, random.below(rev)),
             running: None,
@@ -204,12 +219,17 @@ impl Disk {
             },
             write_through: !parameters.write_cache,
             destage_order: parameters.destage_order,
-            firmware: firmware::personality(parameters, sector),
+            firmware: firmware::personality(parameters, sector, bands),
             edges: EdgeCache::new(parameters.edge_cache_sectors as usize),
             log: WriteCache::new(sector),
             log_first,
             log_sectors,
             log_next: log_first,
+            media_cache: bands.map(|bands| {
+                let idle = span(parameters.clean_idle_ms, MS);
+                MediaCache::new(bands, parameters.log_entries, idle)
+            }),
+            home_end,
             stalled: VecDeque::new(),
             flushes: VecDeque::new(),
             flush_cost: span(parameters.flush_ms, MS),
@@ -260,8 +280,14 @@ impl Disk {
     /// nothing is dirty.
     fn idle_at(&self) -> Option<Ps> {
         let dirty = !self.writes.is_empty() || !self.log.is_empty();
+        let wait = if self.writes.is_empty() { self.clean_idle() } else { self.limits.idle };
         (self.running.is_none() && self.outstanding == 0 && dirty)
-            .then(|| self.touched.saturating_add(self.limits.idle))
+            .then(|| self.touched.saturating_add(wait))
+    }
+
+    /// The host's idle time before the log is emptied.
+    fn clean_idle(&self) -> Ps {
+        self.media_cache.as_ref().map_or(self.limits.idle, |cache| cache.idle)
     }
 
     /// The time before which dirty data are not destaged merely for their amount: the next read is

@@ -116,6 +116,8 @@ pub struct Ssd {
     look: bool,
     flash: Flash,
     allocation: Option<OpenUnits>,
+    /// Picoseconds for a copied byte of an allocation unit, if not a die alone copies it.
+    copy_per_byte: Option<f64>,
     /// Pages that garbage collection still has to copy.
     owed: f64,
     /// Bytes of writes: entered, overwritten in the buffer, programmed.
@@ -132,7 +134,10 @@ impl Ssd {
         let lead = Grain::new(unit, model.alignment_offset).map_or(0, |units| units.remainder(0));
         let units = |bytes: u64| usize::try_from(bytes / unit).unwrap_or(usize::MAX);
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
-        let link_per_byte = S as f64 / parameters.link_rate_bytes as f64;
+        let per_byte = |rate: u64| S as f64 / rate as f64;
+        let link_per_byte = per_byte(parameters.link_rate_bytes);
+        let copy_rate = parameters.copy_rate_bytes;
+        let copy_per_byte = (copy_rate > 0).then(|| per_byte(copy_rate));
         Ssd {
             unit,
             lead,
@@ -165,7 +170,12 @@ impl Ssd {
             cached: VecDeque::new(),
             look: false,
             flash: Flash::new(parameters),
-            allocation: OpenUnits::new(parameters.allocation_unit_bytes, parameters.open_units),
+            allocation: OpenUnits::new(
+                parameters.allocation_unit_bytes,
+                parameters.open_units,
+                parameters.unit_style,
+            ),
+            copy_per_byte,
             owed: 0.0,
             entered: 0,
             replaced: 0,

@@ -6,6 +6,7 @@
 use super::{Impossible, Model};
 use crate::drive::disk::measures;
 use serde::Deserialize;
+use trueline_geom::base::topology::is_whole;
 
 /// The order in which waiting work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -38,6 +39,8 @@ pub enum Personality {
     /// D: small writes to a log, rewritten in place when the host is idle.
     #[serde(alias = "D", alias = "d")]
     Log,
+    /// Shingled tracks: whole bands in place, all else to a media cache, merged into bands later.
+    Shingled,
 }
 
 /// The parameters of a hard disk.
@@ -123,6 +126,16 @@ pub struct Parameters {
     /// `log`: the size in bytes of the log, which lies behind the last sector. It is emptied while
     /// the host is idle. While it is full, all data go home.
     pub log_bytes: u64,
+    /// `shingled`: the size in bytes of a band, which is only written whole. The log is the media
+    /// cache: it lies before the first sector, and when it is full, bands are cleaned to make room.
+    #[serde(default)]
+    pub band_bytes: u64,
+    /// `shingled`: the most extents that the map of the media cache has.
+    #[serde(default)]
+    pub log_entries: u32,
+    /// `shingled`: idle time of the host in ms before bands are cleaned.
+    #[serde(default)]
+    pub clean_idle_ms: f64,
     /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to
     /// every LBA.
     pub jumper: bool,
@@ -185,6 +198,7 @@ impl Parameters {
             ("age_limit_ms", self.age_limit_ms),
             ("idle_ms", self.idle_ms),
             ("flush_ms", self.flush_ms),
+            ("clean_idle_ms", self.clean_idle_ms),
         ] {
             between(key, value, 0.0, 100_000.0, "a time")?;
         }
@@ -247,7 +261,17 @@ impl Parameters {
         count("segment_bytes", self.segment_bytes, 0, 1 << 40, "bytes, 0 for none")?;
         count("window_bytes", self.window_bytes, sector, 1 << 32, "at least one physical sector")?;
         count("log_threshold_bytes", self.log_threshold_bytes, 0, 1 << 32, "bytes, 0 for none")?;
-        count("log_bytes", self.log_bytes, sector, 1 << 40, "at least one physical sector")
+        count("log_bytes", self.log_bytes, sector, 1 << 40, "at least one physical sector")?;
+        let least = u64::from(self.personality == Personality::Shingled);
+        let entries = "extents, with shingled one at least";
+        count("log_entries", self.log_entries.into(), least, 1 << 22, entries)?;
+        let band = "physical sectors, with shingled one at least";
+        count("band_bytes", self.band_bytes, least * sector, 1 << 32, band)?;
+        if !is_whole(self.band_bytes, sector) {
+            let what = format!("band_bytes = {}: whole sectors of {sector}", self.band_bytes);
+            return Err(("band_bytes", what));
+        }
+        Ok(())
     }
 }
 

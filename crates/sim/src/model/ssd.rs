@@ -53,6 +53,26 @@ pub struct Parameters {
     /// ago, whose unwritten part is copied.
     #[serde(default)]
     pub open_units: u32,
+    /// The order of writes that an open allocation unit takes without copying.
+    #[serde(default)]
+    pub unit_style: UnitStyle,
+    /// The rate in bytes a second at which allocation units are copied; 0: a die copies its pages
+    /// by itself, each in `read_ns` and `program_ns`.
+    #[serde(default)]
+    pub copy_rate_bytes: u64,
+}
+
+/// The style of a card's open allocation units: the writes to one that it takes without copying.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnitStyle {
+    /// Any order: each page of the new copy is mapped.
+    #[default]
+    Mapped,
+    /// Any order into a log unit beside the old one; what was out of order is merged later.
+    Log,
+    /// Ascending order; anything else is copied at once.
+    Linear,
 }
 
 fn no_collection() -> f64 {
@@ -84,8 +104,11 @@ impl Parameters {
         for (key, rate) in [
             ("link_rate_bytes", self.link_rate_bytes),
             ("channel_rate_bytes", self.channel_rate_bytes),
+            ("copy_rate_bytes", self.copy_rate_bytes),
         ] {
-            if !(100_000..=1 << 44).contains(&rate) {
+            // A copy may also be left to the dies.
+            let optional = key == "copy_rate_bytes" && rate == 0;
+            if !optional && !(100_000..=1 << 44).contains(&rate) {
                 return Err((key, format!("{key} = {rate}: from 100000 to 2^44 bytes a second")));
             }
         }

@@ -54,6 +54,8 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         ("qlc-16k", "name", "\"\"", "name: empty"),
         ("md", "name", "\" \"", "name: empty"),
         ("sd-4m", "open_units", "0", "both, or neither"),
+        ("sd-4m", "copy_rate_bytes", "5", "copy_rate_bytes = 5: from 100000"),
+        ("sd-4m", "unit_style", "\"circular\"", "unknown variant"),
         (
             "sd-4m",
             "allocation_unit_bytes",

@@ -155,8 +155,9 @@ impl Disk {
         {
             return;
         }
-        let idle = self.outstanding == 0 && now >= self.touched.saturating_add(self.limits.idle);
-        if idle && (self.destage(now, true, true) || self.empty_log(now)) {
+        let idle_for = |wait| self.outstanding == 0 && now >= self.touched.saturating_add(wait);
+        let (idle, cleans) = (idle_for(self.limits.idle), idle_for(self.clean_idle()));
+        if (idle && self.destage(now, true, true)) || (cleans && self.empty_log(now)) {
             return;
         }
         self.read_ahead(now);
@@ -181,7 +182,7 @@ impl Disk {
         false
     }
 
-    fn begin(&mut self, now: Ps, work: Work, spans: Spans) {
+    pub(super) fn begin(&mut self, now: Ps, work: Work, spans: Spans) {
         self.counters.idle += now - self.free;
         self.running = Some(Running { work, start: now, spans });
     }
@@ -227,7 +228,10 @@ impl Disk {
         self.ledger.overwritten += overwritten;
         let taken = [Taken { start, end, seq, at: start }];
         let mut spans = Spans::default();
-        self.rewrite(now, &mut spans, &taken);
+        match self.media_cache {
+            Some(_) => self.write_to_cache(now, &mut spans, (start, end), seq),
+            None => self.rewrite(now, &mut spans, &taken),
+        }
         self.begin(now, Work::Through { command, seq }, spans);
     }
 
@@ -256,7 +260,7 @@ impl Disk {
         else {
             return false;
         };
-        let log_room = (self.log_first + self.log_sectors - self.log_next) * self.sector;
+        let log_room = self.log_room();
         let (mut taken, reason) =
             (std::mem::take(&mut self.spare), Reason { forced, idle, log_room });
         let target = self.firmware.gather(
@@ -266,6 +270,10 @@ impl Disk {
             &self.mechanism.geometry,
             &mut taken,
         );
+        if taken.is_empty() && self.media_cache.is_some() {
+            // There is no room for them.
+            return self.clean(now);
+        }
         debug_assert!(!taken.is_empty(), "a firmware that destages nothing");
         let mut spans = Spans::default();
         match target {
@@ -277,19 +285,23 @@ impl Disk {
     }
 
     /// Writes extents one after another to the log, which has room for them.
-    fn append(&mut self, now: Ps, spans: &mut Spans, taken: &mut [Taken]) {
+    pub(super) fn append(&mut self, now: Ps, spans: &mut Spans, taken: &mut [Taken]) {
         let (first, mut at) = (self.log_next, self.log_next * self.sector);
         for Taken { start, end, at: own, .. } in taken {
             *own = at;
             at += *end - *start;
         }
         self.log_next = units(at, at, self.sector).1;
+        self.fill_media_cache(self.log_next - first);
         self.pass(now, spans, (first, self.log_next), true, false);
         self.counters.media_written += (self.log_next - first) * self.sector;
     }
 
     /// Reads the data of the log, and rewrites them at home. False if the log is empty.
     fn empty_log(&mut self, now: Ps) -> bool {
+        if self.media_cache.is_some() {
+            return self.clean(now);
+        }
         let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true)
         else {
             return false;
@@ -318,7 +330,7 @@ impl Disk {
             self.log.lies(start, until).1
         };
         let (from, end) = units(start, until, self.sector);
-        let end = end.min(self.log_first);
+        let end = end.min(self.home_end);
         if from >= end || !self.mechanism.continues(from, false) {
             return;
         }

@@ -7,8 +7,11 @@ use super::write_cache::{Extent, Taken, WriteCache};
 use crate::model::disk::{Parameters, Personality};
 use std::fmt::Debug;
 
+pub(super) use shingled::Bands;
+
 mod command;
 mod log;
+mod shingled;
 mod stream;
 mod window;
 
@@ -57,7 +60,14 @@ pub(super) trait Firmware: Debug + Send {
 }
 
 /// The personality that the model names.
-pub(super) fn personality(parameters: &Parameters, sector: u64) -> Box<dyn Firmware> {
+pub(super) fn personality(
+    parameters: &Parameters,
+    sector: u64,
+    bands: Option<Bands>,
+) -> Box<dyn Firmware> {
+    if let Some(bands) = bands {
+        return Box::new(shingled::Shingled { bands, most: parameters.destage_bytes.max(sector) });
+    }
     let stream = stream::Stream {
         sector,
         most: parameters.destage_bytes.max(sector),
@@ -65,7 +75,8 @@ pub(super) fn personality(parameters: &Parameters, sector: u64) -> Box<dyn Firmw
     };
     match parameters.personality {
         Personality::Command => Box::new(command::Command),
-        Personality::Stream => Box::new(stream),
+        // Bands are there with `shingled` alone.
+        Personality::Stream | Personality::Shingled => Box::new(stream),
         Personality::Window => Box::new(window::Window { sector, window: parameters.window_bytes }),
         Personality::Log => {
             Box::new(log::Log { home: stream, threshold: parameters.log_threshold_bytes })

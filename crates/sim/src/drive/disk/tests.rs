@@ -11,6 +11,7 @@ mod firmware;
 mod orders;
 mod pitfalls;
 mod seeds;
+mod shingled;
 
 /// A model with keys set to other values.
 fn model(name: &str, set: &[(&str, Value)]) -> Model {

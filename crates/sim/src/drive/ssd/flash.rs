@@ -73,6 +73,12 @@ impl Flash {
         self.busy_until(die, end)
     }
 
+    /// Keeps a die busy for `time`. Returns the time of completion.
+    pub(super) fn occupy(&mut self, now: Ps, die: usize, time: Ps) -> Ps {
+        let end = self.dies[die].max(now) + time;
+        self.busy_until(die, end)
+    }
+
     fn busy_until(&mut self, die: usize, end: Ps) -> Ps {
         self.dies[die] = end;
         self.busy = self.busy.max(end);

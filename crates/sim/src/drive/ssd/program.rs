@@ -1,6 +1,7 @@
 //! The way to the dies: programs and garbage collection.
 
 use super::{Event, Ssd, Unit};
+use crate::time::span;
 
 impl Ssd {
     /// Programs ready units: in full groups, or fewer if a die would be idle. `now`: the first
@@ -31,13 +32,19 @@ impl Ssd {
     fn program_units(&mut self, units: Vec<Unit>, pages: u64, mut die: usize) {
         let mut end = self.now;
         if let Some(allocation) = &mut self.allocation {
-            let closed = units.first().and_then(|unit| allocation.write(unit.start, self.unit));
-            if let Some((old, copied)) = closed {
+            let written = units.first().map(|unit| allocation.write(unit.start, self.unit));
+            for (old, copied) in written.into_iter().flatten() {
                 let home = self.flash.home(allocation.number(old));
                 let count = copied.div_ceil(self.page);
                 // The old allocation unit is closed before another is opened, on whichever die it
                 // lies.
-                end = self.flash.copy(self.now, home, count);
+                end = match self.copy_per_byte {
+                    None => self.flash.copy(end, home, count),
+                    #[allow(clippy::cast_precision_loss, reason = "bytes of an allocation unit")]
+                    Some(per_byte) => {
+                        self.flash.occupy(end, home, span(copied as f64 * per_byte, 1))
+                    }
+                };
                 self.counters.rmw += 1;
                 self.counters.rmw_reads += 1;
                 self.counters.media_ops += 2 * count;

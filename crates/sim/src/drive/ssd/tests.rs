@@ -4,6 +4,8 @@ use crate::time::{MS, US};
 use toml::Value;
 use trueline_geom::base::topology::{amplification, gcd, is_whole};
 
+mod cards;
+
 /// A model that is built in, with some keys set.
 fn model(name: &str, set: &[(&str, i64)]) -> Model {
     let set: Vec<(String, Value)> =
