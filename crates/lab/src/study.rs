@@ -38,7 +38,7 @@ mod scene;
 mod swept;
 mod workload;
 
-pub use built_in::{BUILT_IN, BuiltIn};
+pub use built_in::{BUILT_IN, BuiltIn, every};
 pub use error::LabError;
 pub use rows::{Failure, Progress, Selection, Step, run};
 pub use swept::{PointFate, PointJob, PointKey, PointValues, SweepSelection, SweptRows};

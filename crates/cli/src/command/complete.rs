@@ -21,7 +21,7 @@ use trueline_geom::graph::Provider;
 use trueline_geom::plan::USES;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::types::ALIASES;
-use trueline_lab::study::BUILT_IN;
+use trueline_lab::study::every;
 use trueline_lab::workload::WORKLOADS;
 use trueline_sim::model::MODELS;
 
@@ -201,14 +201,13 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
         (["bench"], "workload") => {
             named(WORKLOADS.iter().map(|workload| (workload.name, workload.title)).collect())
         }
-        (["lab", "run" | "sweep"], "files") => BUILT_IN
-            .iter()
+        (["lab", "run" | "sweep"], "files") => every()
             .filter_map(|lab| lab.lab().ok())
             .map(|lab| (lab.name().to_owned(), lab.title().to_owned()))
             .collect(),
         (["lab", "run" | "sweep"], "row") => {
             let typed = current.rfind(',').map_or("", |at| &current[..=at]);
-            let labs = BUILT_IN.iter().filter_map(|lab| lab.lab().ok());
+            let labs = every().filter_map(|lab| lab.lab().ok());
             let rows = labs.flat_map(|lab| {
                 lab.rows()
                     .map(|row| (format!("{typed}{row}"), lab.name().to_owned()))

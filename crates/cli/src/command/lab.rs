@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::error::Error as LabFailure;
 use trueline_lab::study::{
-    BUILT_IN, Failure as RowFailure, Lab, Selection, Texts, run as run_rows,
+    BUILT_IN, BuiltIn, Failure as RowFailure, Lab, Selection, Texts, every, run as run_rows,
 };
 
 /// Longest text that is read (a lab, a hexdump, a model), in bytes.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
 }
 
 fn list() -> Result<ExitCode, Failure> {
-    let labs = built_in("lab list")?;
+    let labs = parsed(every(), "lab list")?;
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     text::list(&labs, &mut stdout, Style::of_stdout())?;
     stdout.flush()?;
@@ -81,11 +81,11 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// The labs that `command` names; those of the program for `--all`, but for those that measure this
-/// machine. Errors: a lab that cannot be read, or ids of rows that are in none.
+/// The labs that `command` names; those of the program that promise something for `--all`, but for
+/// those that measure this machine. Errors: a lab that cannot be read, or ids of rows that are in none.
 fn named(choice: &RowChoice, command: &str) -> Result<Vec<Lab>, Failure> {
     let labs: Vec<Lab> = if choice.all {
-        built_in(command)?.into_iter().filter(|lab| !lab.measures_here()).collect()
+        parsed(BUILT_IN.iter(), command)?.into_iter().filter(|lab| !lab.measures_here()).collect()
     } else {
         choice.files.iter().map(|file| open(file, command)).collect::<Result<_, _>>()?
     };
@@ -113,15 +113,14 @@ fn failed(command: &str, place: impl fmt::Display, why: impl Into<Reason>) -> Re
     why.into().behind(format_args!("{command} {place}"))
 }
 
-fn built_in(command: &str) -> Result<Vec<Lab>, Reason> {
-    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| failed(command, lab.file, e))).collect()
+fn parsed(labs: impl Iterator<Item = &'static BuiltIn>, command: &str) -> Result<Vec<Lab>, Reason> {
+    labs.map(|lab| lab.lab().map_err(|e| failed(command, lab.file, e))).collect()
 }
 
 /// The labs that come with the program and whose names begin with `file`, as advice; empty where
 /// `file` is there or none does.
 fn beginning(file: &Path) -> String {
-    let names =
-        BUILT_IN.iter().filter_map(|lab| lab.file.strip_prefix("labs/")?.strip_suffix(".toml"));
+    let names = every().filter_map(|lab| lab.file.strip_prefix("labs/")?.strip_suffix(".toml"));
     let begin: Vec<&str> = names
         .filter(|name| !file.exists() && file.to_str().is_some_and(|file| name.starts_with(file)))
         .collect();
@@ -135,7 +134,7 @@ fn beginning(file: &Path) -> String {
 /// A lab file, or a lab that comes with the program.
 fn open(file: &Path, command: &str) -> Result<Lab, Reason> {
     let named = |name: &str| file.to_str().is_some_and(|file| format!("labs/{file}.toml") == name);
-    if let Some(lab) = BUILT_IN.iter().find(|lab| named(lab.file)).filter(|_| !file.exists()) {
+    if let Some(lab) = every().find(|lab| named(lab.file)).filter(|_| !file.exists()) {
         return lab.lab().map_err(|e| failed(command, lab.file, e));
     }
     let place = file.display();

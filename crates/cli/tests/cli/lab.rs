@@ -452,6 +452,12 @@ fn rows_and_labs_are_found_by_name() {
         listed.contains("2009-gstripe  RAID0") && listed.contains("  raidtest-n1 raidtest-n64\n"),
         "{listed}"
     );
+    // What only reports is run where it is named, and not among those that promise something.
+    assert!(listed.contains("seen-after  Published"), "{listed}");
+    let one = run(scratch.path(), "lab run --sweep 0 --row sa04g-8k seen-after").ended(0);
+    assert!(one.stdout.contains("sa04g-8k"), "{}", one.stdout);
+    let all = run(scratch.path(), "lab run --row sa04g-8k --all");
+    assert!(all.refused().contains("no such row"), "{}", all.stderr);
 }
 
 /// The jumper moves every block by a sector: the layout that it puts right is drawn on a boundary.
