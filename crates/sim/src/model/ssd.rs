@@ -22,7 +22,7 @@ pub struct Parameters {
     pub channels: u32,
     /// The rate of a channel in bytes a second.
     pub channel_rate_bytes: u64,
-    /// The size of a page in bytes.
+    /// The size of a page in bytes; it may hold several indirection units.
     pub page_bytes: u64,
     /// The pages that a die programs together.
     pub planes: u32,
@@ -32,7 +32,7 @@ pub struct Parameters {
     pub program_ns: f64,
     /// The size of the write buffer in bytes; 0: a write is done when it is programmed.
     pub buffer_bytes: u64,
-    /// Nanoseconds that a partly written unit waits for the rest.
+    /// Nanoseconds that a partly written unit, or a page that is not full, waits for the rest.
     #[serde(default)]
     pub merge_ns: f64,
     /// Bytes of units cached after they were programmed; the oldest is evicted first.
@@ -61,6 +61,9 @@ fn no_collection() -> f64 {
 
 /// The longest time of any step in ns. It keeps sums of times inside a `Ps`.
 const LONGEST_NS: f64 = 1e9;
+
+/// The largest page in bytes.
+const MOST_PAGE: u64 = 1 << 20;
 
 impl Parameters {
     /// Checks the values alone and together. The error names the key.
@@ -96,10 +99,16 @@ impl Parameters {
             ));
         }
         let page = self.page_bytes;
-        if !page.is_power_of_two() || page < model.logical_block_size || page > unit {
+        if !page.is_power_of_two() || page < model.logical_block_size || page > MOST_PAGE {
             let least = model.logical_block_size;
             let what = format!(
-                "page_bytes = {page}: a power of two from logical_block_size = {least} to physical_block_size = {unit}"
+                "page_bytes = {page}: a power of two from logical_block_size = {least} to 1 MiB"
+            );
+            return Err(("page_bytes", what));
+        }
+        if page > unit && self.allocation_unit_bytes != 0 {
+            let what = format!(
+                "page_bytes = {page} with allocation_unit_bytes: physical_block_size = {unit} at most"
             );
             return Err(("page_bytes", what));
         }

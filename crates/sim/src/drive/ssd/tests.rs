@@ -307,10 +307,22 @@ fn garbage_collection_multiplies_what_is_written() {
 
 #[test]
 fn a_drive_without_room_for_what_comes_still_finishes() {
-    for (buffer, merge) in [(16384, 1_000_000_000), (65536, 0), (0, 5)] {
+    for (buffer, merge, unit) in [
+        (16384, 1_000_000_000, 16384),
+        (65536, 0, 16384),
+        (0, 5, 16384),
+        (4096, 5, 4096),
+        (16384, 1_000_000_000, 4096),
+    ] {
         let model = model(
             "qlc-16k",
-            &[("buffer_bytes", buffer), ("merge_ns", merge), ("dies", 1), ("planes", 3)],
+            &[
+                ("physical_block_size", unit),
+                ("buffer_bytes", buffer),
+                ("merge_ns", merge),
+                ("dies", 1),
+                ("planes", 3),
+            ],
         );
         let mut random = Random::new(5);
         let any = |_| match random.below(8) {
@@ -354,4 +366,52 @@ fn the_same_commands_are_done_at_the_same_picosecond() {
         found,
         [14_783_213_870_552_845_318, 2_706_962_155_477_726_718, 12_463_331_079_646_587_589]
     );
+}
+
+/// A drive whose pages of 16 KiB hold four units of 4 KiB.
+fn packing(set: &[(&str, i64)]) -> Model {
+    model("qlc-16k", &[&[("physical_block_size", 4096)], set].concat())
+}
+
+#[test]
+fn units_share_a_page() {
+    let mut random = Random::new(8);
+    let offsets: Vec<u64> = (0..4000).map(|_| random.below(1 << 30) * 4 * K).collect();
+    let (_, counters) = run(&packing(&[]), 32, writes(offsets, 4 * K));
+    assert_eq!((counters.media_written, counters.padded), (4000 * 4 * K, 0));
+    assert_eq!((counters.media_ops, counters.rmw), (1000, 0), "a program for four of them");
+    // 2 KiB is half of a unit, and a read of the page that it lies in.
+    let (_, counters) = run(&packing(&[]), 32, writes((0..400).map(|n| n * 100 * K), 2 * K));
+    assert_eq!((counters.rmw, counters.media_read), (400, 400 * 4 * K));
+    assert_eq!((counters.media_written, counters.padded), (400 * 4 * K, 0));
+    // A page is read once for the units in it.
+    let reads = (0..100).map(|n| (Op::Read, n * 16 * K, 16 * K));
+    assert_eq!(run(&packing(&[]), 8, reads).1.media_ops, 100);
+}
+
+#[test]
+fn a_page_that_cannot_wait_is_padded() {
+    // Five units: a full page, and one that waits in vain.
+    let (_, counters) = run(&packing(&[]), 8, writes((0..5).map(|n| n * 100 * K), 4 * K));
+    assert_eq!((counters.media_written, counters.padded), (32 * K, 12 * K));
+    // Where power can be lost, a flush behind each write leaves every page to one unit.
+    let set = [("power_loss_protection".to_owned(), Value::Boolean(false))];
+    let set = [&set[..], &[("physical_block_size".to_owned(), Value::Integer(4096))]].concat();
+    let lossy = Model::parse_with(Model::named("qlc-16k").unwrap(), &set).unwrap();
+    let flushed = |every: u64| {
+        let commands = (0..64).flat_map(|n| {
+            let flush = ((n + 1) % every == 0).then_some((Op::Flush, 0, 0));
+            [(Op::Write, n * 100 * K, 4 * K)].into_iter().chain(flush)
+        });
+        run(&lossy, 1, commands.collect::<Vec<_>>()).1
+    };
+    for (every, pages) in [(1, 64), (2, 32), (4, 16), (8, 16)] {
+        let counters = flushed(every);
+        assert_eq!(counters.media_written, pages * 16 * K, "a flush behind {every} writes");
+        assert_eq!(counters.padded, pages * 16 * K - 64 * 4 * K);
+    }
+    // Without a buffer a write waits for its own page.
+    let (_, counters) =
+        run(&packing(&[("buffer_bytes", 0)]), 1, writes((0..8).map(|n| n * 100 * K), 4 * K));
+    assert_eq!((counters.media_written, counters.padded), (128 * K, 96 * K));
 }
