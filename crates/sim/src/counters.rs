@@ -26,6 +26,10 @@ pub struct Counters {
     /// Bytes of `media_written` that hold nothing: pages of flash that could not wait until they were
     /// full.
     pub padded: u64,
+    /// Bytes of `media_written` that garbage collection copied.
+    pub copied: u64,
+    /// Erase blocks that were erased.
+    pub erasures: u64,
     /// Physical sectors or indirection units that were written in part, and so read first.
     pub rmw: u64,
     /// Reads of the medium that only a read-modify-write needed.
@@ -60,6 +64,8 @@ impl AddAssign for Counters {
         self.media_read += other.media_read;
         self.media_written += other.media_written;
         self.padded += other.padded;
+        self.copied += other.copied;
+        self.erasures += other.erasures;
         self.rmw += other.rmw;
         self.rmw_reads += other.rmw_reads;
         self.lost_revolutions += other.lost_revolutions;

@@ -39,6 +39,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("4kn", include_str!("../models/4kn.toml")),
     ("qlc-16k", include_str!("../models/qlc-16k.toml")),
     ("qlc-64k", include_str!("../models/qlc-64k.toml")),
+    ("tlc-4k", include_str!("../models/tlc-4k.toml")),
     ("sd-4m", include_str!("../models/sd-4m.toml")),
     ("md", include_str!("../models/md.toml")),
 ];

@@ -13,9 +13,13 @@
 //! Where a page holds several units, those that are ready fill it in the order in which they became
 //! so. A page that is not full waits for `merge_ns` too, and not at all if a command waits for it;
 //! what is missing then is programmed as padding.
-//! Reads go to the die of the page, striped over the dies. The whole drive counts as written
-//! before. A write to an allocation unit that is not open closes another (`open`), which is counted
-//! as a read-modify-write.
+//!
+//! Reads go to the die of the page, striped over the dies. Data that the host has not written since
+//! time 0 are read like others. A write to an allocation unit that is not open closes another
+//! (`open`), which is counted as a read-modify-write.
+//!
+//! With a spare area garbage is collected (`garbage`, `collect`): reads, programs and erasures that
+//! take the time of dies and channels from the host.
 //!
 //! # Time
 //! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`:
@@ -27,15 +31,19 @@ use crate::counters::Counters;
 use crate::model::{Model, ssd::Parameters};
 use crate::time::{NS, Ps, S, span};
 use buffer::{Buffer, Unit};
+use collect::Owed;
 use flash::Flash;
+use garbage::Garbage;
 use open::OpenUnits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use trueline_geom::base::topology::{Grain, round_down};
 
 mod buffer;
+mod collect;
 mod enter;
 mod flash;
+mod garbage;
 mod open;
 mod program;
 mod read_modify_write;
@@ -125,8 +133,10 @@ pub struct Ssd {
     padding: bool,
     flash: Flash,
     allocation: Option<OpenUnits>,
-    /// Pages that garbage collection still has to copy.
-    owed: f64,
+    /// Garbage collection as a process, and the work that it has still to do.
+    garbage: Option<Garbage>,
+    owed: Owed,
+    erase_block: u64,
     /// Bytes of writes: entered, overwritten in the buffer, programmed.
     entered: u64,
     replaced: u64,
@@ -178,7 +188,13 @@ impl Ssd {
             padding: false,
             flash: Flash::new(parameters),
             allocation: OpenUnits::new(parameters.allocation_unit_bytes, parameters.open_units),
-            owed: 0.0,
+            garbage: Garbage::new(
+                parameters,
+                model.size.saturating_add(lead).div_ceil(unit),
+                (parameters.page_bytes / unit).max(1),
+            ),
+            owed: Owed::default(),
+            erase_block: parameters.erase_block_bytes,
             entered: 0,
             replaced: 0,
             programmed: 0,

@@ -90,7 +90,7 @@ impl Ssd {
         self.counters.media_ops += left;
         self.counters.media_written += left * self.page;
         self.counters.padded += left * self.page - count * self.unit;
-        self.collect(left);
+        self.collect(&units, left);
         let begin = end;
         while left > 0 {
             let together = left.min(self.flash.planes);
@@ -103,24 +103,6 @@ impl Ssd {
         let number = self.number();
         self.programs.insert(number, units);
         self.set(end, Event::Programmed(number));
-    }
-
-    /// Collects garbage for `pages` programmed: other pages are read and programmed.
-    fn collect(&mut self, pages: u64) {
-        #[allow(clippy::cast_precision_loss, reason = "pages of one group")]
-        let owed = pages as f64 * self.gc;
-        self.owed += owed;
-        #[allow(clippy::cast_precision_loss, reason = "planes of a die")]
-        let group = self.flash.planes as f64;
-        while self.owed >= group {
-            self.owed -= group;
-            let (die, _) = self.flash.first_free();
-            let planes = self.flash.planes;
-            self.flash.copy(self.now, die, planes);
-            self.counters.media_ops += 2 * planes;
-            self.counters.media_read += planes * self.page;
-            self.counters.media_written += planes * self.page;
-        }
     }
 
     /// Handles the end of a group's program.
