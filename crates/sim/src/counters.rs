@@ -23,6 +23,13 @@ pub struct Counters {
     pub media_read: u64,
     /// Bytes the medium wrote; over `bytes_written`, the write amplification.
     pub media_written: u64,
+    /// Bytes of `media_written` that hold nothing: pages of flash that could not wait until they were
+    /// full.
+    pub padded: u64,
+    /// Bytes of `media_written` that garbage collection copied.
+    pub copied: u64,
+    /// Erase blocks that were erased.
+    pub erasures: u64,
     /// Physical sectors or indirection units that were written in part, and so read first.
     pub rmw: u64,
     /// Reads of the medium that only a read-modify-write needed.
@@ -56,6 +63,9 @@ impl AddAssign for Counters {
         self.media_ops += other.media_ops;
         self.media_read += other.media_read;
         self.media_written += other.media_written;
+        self.padded += other.padded;
+        self.copied += other.copied;
+        self.erasures += other.erasures;
         self.rmw += other.rmw;
         self.rmw_reads += other.rmw_reads;
         self.lost_revolutions += other.lost_revolutions;

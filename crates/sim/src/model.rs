@@ -18,8 +18,9 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Table, Value};
-use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole};
+use trueline_geom::base::topology::is_whole;
 
+mod boundaries;
 pub mod disk;
 pub mod memory;
 mod parameters;
@@ -40,6 +41,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("smr-8tb", include_str!("../models/smr-8tb.toml")),
     ("qlc-16k", include_str!("../models/qlc-16k.toml")),
     ("qlc-64k", include_str!("../models/qlc-64k.toml")),
+    ("tlc-4k", include_str!("../models/tlc-4k.toml")),
     ("sd-4m", include_str!("../models/sd-4m.toml")),
     ("usb-4m", include_str!("../models/usb-4m.toml")),
     ("md", include_str!("../models/md.toml")),
@@ -67,6 +69,16 @@ pub struct Model {
     /// The optimal I/O size that the drive reports, in bytes; 0: none.
     #[serde(default)]
     pub optimal_io_size: u64,
+    /// The granularity of writes that an NVMe drive prefers, in bytes (NPWG); 0: none.
+    #[serde(default)]
+    pub preferred_write_granularity_bytes: u64,
+    /// The alignment of writes that an NVMe drive prefers, in bytes (NPWA); 0: that of its
+    /// granularity.
+    #[serde(default)]
+    pub preferred_write_alignment_bytes: u64,
+    /// The optimal size of a write of an NVMe drive, in bytes (NOWS); 0: none.
+    #[serde(default)]
+    pub optimal_write_size_bytes: u64,
     /// Parameters of a hard disk.
     pub disk: Option<disk::Parameters>,
     /// Parameters of an SSD or card.
@@ -194,49 +206,6 @@ impl Model {
         }
     }
 
-    /// The true boundaries of the drive, as a disk of `length` bytes.
-    pub fn topology(&self, length: u64) -> Topology {
-        let mut topology = Topology::new(self.logical_block_size, length);
-        let physical = self.phase();
-        let erase = self.ssd.as_ref().map_or(0, |ssd| ssd.allocation_unit_bytes);
-        for (size, phase, why) in [
-            (self.logical_block_size, 0, Why::Logical),
-            (self.physical_block_size, physical, Why::Physical),
-            (self.optimal_io_size, 0, Why::Optimal),
-            // The first physical block begins the first erase block.
-            (
-                erase,
-                if physical == 0 {
-                    0
-                } else {
-                    (erase + physical).saturating_sub(self.physical_block_size)
-                },
-                Why::Erase,
-            ),
-        ] {
-            let grain = Grain::new(size, phase);
-            topology.facts.extend(grain.map(|grain| Fact {
-                grain,
-                why,
-                source: Source::Model,
-                trust: Trust::Trusted,
-            }));
-        }
-        topology
-    }
-
-    /// The first byte that begins a physical block: `alignment_offset`, less the sector that a
-    /// disk's jumper adds.
-    pub fn phase(&self) -> u64 {
-        let moved = if self.disk.as_ref().is_some_and(|disk| disk.jumper) {
-            self.logical_block_size
-        } else {
-            0
-        };
-        Grain::new(self.physical_block_size, self.alignment_offset)
-            .map_or(0, |grain| grain.shift(moved).phase())
-    }
-
     /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep
     /// nothing, and the range would be too narrow.
     fn check_said(&self, text: &str) -> Result<(), ModelRefusal> {
@@ -335,6 +304,7 @@ impl Model {
                 format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size),
             ));
         }
+        self.check_preferred()?;
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {
             return Err((
@@ -461,7 +431,15 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), ModelRefusal> {
 
 /// True for keys outside the tables that a file may leave out.
 fn is_common(key: &str) -> bool {
-    ["alignment_offset", "reported_physical_block_size", "optimal_io_size"].contains(&key)
+    [
+        "alignment_offset",
+        "reported_physical_block_size",
+        "optimal_io_size",
+        "preferred_write_granularity_bytes",
+        "preferred_write_alignment_bytes",
+        "optimal_write_size_bytes",
+    ]
+    .contains(&key)
 }
 
 #[cfg(test)]

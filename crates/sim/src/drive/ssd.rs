@@ -10,9 +10,16 @@
 //! that only at their ends.
 //!
 //! Programs go to the die that is free first, a group of `planes` pages together if so many wait.
-//! Reads go to the die of the page, striped over the dies. The whole drive counts as written
-//! before. A write to an allocation unit that is not open closes another (`open`), which is counted
-//! as a read-modify-write.
+//! Where a page holds several units, those that are ready fill it in the order in which they became
+//! so. A page that is not full waits for `merge_ns` too, and not at all if a command waits for it;
+//! what is missing then is programmed as padding.
+//!
+//! Reads go to the die of the page, striped over the dies. Data that the host has not written since
+//! time 0 are read like others. A write to an allocation unit that is not open closes another
+//! (`open`), which is counted as a read-modify-write.
+//!
+//! With a spare area garbage is collected (`garbage`, `collect`): reads, programs and erasures that
+//! take the time of dies and channels from the host.
 //!
 //! # Time
 //! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`:
@@ -24,15 +31,19 @@ use crate::counters::Counters;
 use crate::model::{Model, ssd::Parameters};
 use crate::time::{NS, Ps, S, span};
 use buffer::{Buffer, Unit};
+use collect::Owed;
 use flash::Flash;
+use garbage::Garbage;
 use open::OpenUnits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use trueline_geom::base::topology::{Grain, round_down};
 
 mod buffer;
+mod collect;
 mod enter;
 mod flash;
+mod garbage;
 mod open;
 mod program;
 mod read_modify_write;
@@ -54,6 +65,8 @@ enum Event {
     Programmed(u64),
     /// A die has become free.
     Free,
+    /// A page that begins with this unit has waited for the units that would have filled it.
+    Waited(u64),
 }
 
 /// A command in progress.
@@ -80,6 +93,9 @@ pub struct Ssd {
     /// The end of the last unit's data, in shifted addresses.
     end: u64,
     page: u64,
+    /// Units in a page, and pages in a unit: one of them is 1.
+    packed: u64,
+    pages: u64,
     tags: usize,
     command: Ps,
     controller: Ps,
@@ -112,14 +128,17 @@ pub struct Ssd {
     /// cache's order.
     resident: BTreeMap<u64, usize>,
     cached: VecDeque<u64>,
-    /// True if an event will look for free dies.
+    /// True if an event will look for free dies; and if one will for a page that waits to be full.
     look: bool,
+    padding: bool,
     flash: Flash,
     allocation: Option<OpenUnits>,
     /// Picoseconds for a copied byte of an allocation unit, if not a die alone copies it.
     copy_per_byte: Option<f64>,
-    /// Pages that garbage collection still has to copy.
-    owed: f64,
+    /// Garbage collection as a process, and the work that it has still to do.
+    garbage: Option<Garbage>,
+    owed: Owed,
+    erase_block: u64,
     /// Bytes of writes: entered, overwritten in the buffer, programmed.
     entered: u64,
     replaced: u64,
@@ -143,6 +162,8 @@ impl Ssd {
             lead,
             end: model.size.saturating_add(lead),
             page: parameters.page_bytes,
+            packed: (parameters.page_bytes / unit).max(1),
+            pages: (unit / parameters.page_bytes).max(1),
             tags: parameters.queue_depth as usize,
             command: span(parameters.command_ns, NS),
             controller: span(parameters.controller_ns, NS),
@@ -169,6 +190,7 @@ impl Ssd {
             resident: BTreeMap::new(),
             cached: VecDeque::new(),
             look: false,
+            padding: false,
             flash: Flash::new(parameters),
             allocation: OpenUnits::new(
                 parameters.allocation_unit_bytes,
@@ -176,7 +198,13 @@ impl Ssd {
                 parameters.unit_style,
             ),
             copy_per_byte,
-            owed: 0.0,
+            garbage: Garbage::new(
+                parameters,
+                model.size.saturating_add(lead).div_ceil(unit),
+                (parameters.page_bytes / unit).max(1),
+            ),
+            owed: Owed::default(),
+            erase_block: parameters.erase_block_bytes,
             entered: 0,
             replaced: 0,
             programmed: 0,
@@ -233,6 +261,7 @@ impl Ssd {
                 self.look = false;
                 self.program(true);
             }
+            Event::Waited(first) => self.pad(first),
         }
     }
 
@@ -253,19 +282,31 @@ impl Ssd {
         while at < end {
             let page = round_down(at, self.page);
             let next = (page + self.page).min(end);
-            let unit = round_down(at, self.unit);
-            let held = self.resident.contains_key(&unit)
-                || self.buffer.get(unit).is_some_and(|unit| unit.covers(at, next));
-            if !held {
-                done = done.max(self.flash.read(self.now, self.home(page), next - at));
+            let missing = self.missing(at, next);
+            if missing > 0 {
+                done = done.max(self.flash.read(self.now, self.home(page), missing));
                 self.counters.media_ops += 1;
-                self.counters.media_read += next - at;
+                self.counters.media_read += missing;
                 from_flash = true;
             }
             at = next;
         }
         self.counters.cache_hits += u64::from(!from_flash);
         done
+    }
+
+    /// The bytes of a page's `start..end` that no unit in memory has.
+    fn missing(&self, start: u64, end: u64) -> u64 {
+        let (mut at, mut missing) = (start, 0);
+        while at < end {
+            let unit = round_down(at, self.unit);
+            let next = (unit + self.unit).min(end);
+            let is_held = self.resident.contains_key(&unit)
+                || self.buffer.get(unit).is_some_and(|unit| unit.covers(at, next));
+            missing += if is_held { 0 } else { next - at };
+            at = next;
+        }
+        missing
     }
 
     /// The die that a page lies on.

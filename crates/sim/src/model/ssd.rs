@@ -4,6 +4,32 @@
 use super::{Impossible, Model};
 use serde::Deserialize;
 
+/// The choice of the superblock that garbage collection empties next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// The one with the fewest units.
+    #[default]
+    Greedy,
+    /// The one whose last write of the host is the oldest.
+    Oldest,
+    /// The one with the most room and age for the work, by Rosenblum and Ousterhout's formula.
+    CostBenefit,
+}
+
+/// The writes that a drive had before it was switched on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precondition {
+    /// None since all of it was discarded.
+    #[default]
+    None,
+    /// One pass from its start to its end.
+    Sequential,
+    /// Uniform random writes, until the steady state.
+    Random,
+}
+
 /// The parameters of an SSD or card.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +48,7 @@ pub struct Parameters {
     pub channels: u32,
     /// The rate of a channel in bytes a second.
     pub channel_rate_bytes: u64,
-    /// The size of a page in bytes.
+    /// The size of a page in bytes; it may hold several indirection units.
     pub page_bytes: u64,
     /// The pages that a die programs together.
     pub planes: u32,
@@ -32,16 +58,37 @@ pub struct Parameters {
     pub program_ns: f64,
     /// The size of the write buffer in bytes; 0: a write is done when it is programmed.
     pub buffer_bytes: u64,
-    /// Nanoseconds that a partly written unit waits for the rest.
+    /// Nanoseconds that a partly written unit, or a page that is not full, waits for the rest.
     #[serde(default)]
     pub merge_ns: f64,
     /// Bytes of units cached after they were programmed; the oldest is evicted first.
     #[serde(default)]
     pub cache_bytes: u64,
     /// Bytes programmed for every byte of the host's writes, garbage collection included: 1 without
-    /// it.
+    /// it. A constant, where `spare_percent` makes it an outcome.
     #[serde(default = "no_collection")]
     pub gc_factor: f64,
+    /// The flash beyond `size`, in percent of it; 0: garbage collection is no process but a factor.
+    #[serde(default)]
+    pub spare_percent: f64,
+    /// The size of an erase block of one plane in bytes; 0: erasing takes no time.
+    #[serde(default)]
+    pub erase_block_bytes: u64,
+    /// Nanoseconds in which a die erases a block of each of its planes (tBERS).
+    #[serde(default)]
+    pub erase_ns: f64,
+    /// The choice of what garbage collection empties next.
+    #[serde(default)]
+    pub victim: Victim,
+    /// True if copies of garbage collection go to superblocks of their own.
+    #[serde(default)]
+    pub separate_frontiers: bool,
+    /// The writes before time 0.
+    #[serde(default)]
+    pub precondition: Precondition,
+    /// The share of the drive, from its start, that they went to; the rest is spare.
+    #[serde(default = "whole_drive")]
+    pub filled: f64,
     /// True if the buffer survives a loss of power, so that FLUSH and FUA need not wait.
     #[serde(default)]
     pub power_loss_protection: bool,
@@ -79,8 +126,15 @@ fn no_collection() -> f64 {
     1.0
 }
 
+fn whole_drive() -> f64 {
+    1.0
+}
+
 /// The longest time of any step in ns. It keeps sums of times inside a `Ps`.
 const LONGEST_NS: f64 = 1e9;
+
+/// The largest page in bytes.
+const MOST_PAGE: u64 = 1 << 20;
 
 impl Parameters {
     /// Checks the values alone and together. The error names the key.
@@ -93,6 +147,7 @@ impl Parameters {
             ("read_ns", self.read_ns),
             ("program_ns", self.program_ns),
             ("merge_ns", self.merge_ns),
+            ("erase_ns", self.erase_ns),
         ] {
             if !(0.0..=LONGEST_NS).contains(&ns) {
                 return Err((
@@ -119,11 +174,16 @@ impl Parameters {
             ));
         }
         let page = self.page_bytes;
-        if !page.is_power_of_two() || page < model.logical_block_size || page > unit {
+        if !page.is_power_of_two() || page < model.logical_block_size || page > MOST_PAGE {
             let least = model.logical_block_size;
             let what = format!(
-                "page_bytes = {page}: a power of two from logical_block_size = {least} to physical_block_size = {unit}"
+                "page_bytes = {page}: a power of two from logical_block_size = {least} to 1 MiB"
             );
+            return Err(("page_bytes", what));
+        }
+        if page > unit && self.allocation_unit_bytes != 0 {
+            let what =
+                format!("page_bytes = {page} on a card: physical_block_size = {unit} at most");
             return Err(("page_bytes", what));
         }
         for (key, bytes) in [("buffer_bytes", self.buffer_bytes), ("cache_bytes", self.cache_bytes)]
@@ -141,7 +201,40 @@ impl Parameters {
                 format!("gc_factor = {}: from 1, no garbage collection, to 100", self.gc_factor),
             ));
         }
+        self.collection()?;
         self.allocation(unit)
+    }
+
+    /// Checks the keys of garbage collection as a process.
+    fn collection(&self) -> Result<(), Impossible> {
+        let (spare, block) = (self.spare_percent, self.erase_block_bytes);
+        if spare != 0.0 && !(1.0..=400.0).contains(&spare) {
+            return Err((
+                "spare_percent",
+                format!("spare_percent = {spare}: 0, no process, or from 1 to 400"),
+            ));
+        }
+        if spare != 0.0 && self.gc_factor > 1.0 {
+            let what = format!(
+                "gc_factor = {} with spare_percent = {spare}: a factor or a process, not both",
+                self.gc_factor
+            );
+            return Err(("gc_factor", what));
+        }
+        if spare != 0.0 && self.allocation_unit_bytes != 0 {
+            let what = format!(
+                "spare_percent = {spare} with allocation_unit_bytes: cards collect no garbage"
+            );
+            return Err(("spare_percent", what));
+        }
+        if block != 0 && !(self.page_bytes..=1 << 30).contains(&block) {
+            let what = format!("erase_block_bytes = {block}: 0, or from page_bytes to 1 GiB");
+            return Err(("erase_block_bytes", what));
+        }
+        if !(0.0..=1.0).contains(&self.filled) {
+            return Err(("filled", format!("filled = {}: from 0 to 1, all of it", self.filled)));
+        }
+        Ok(())
     }
 
     /// Checks the counts: each is at least one, and bounded.

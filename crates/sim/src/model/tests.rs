@@ -27,12 +27,8 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         ("qlc-16k", "channels", "0", "channels = 0: from 1"),
         ("qlc-16k", "planes", "0", "planes = 0: from 1"),
         ("qlc-16k", "queue_depth", "0", "queue_depth = 0: from 1 to 65536"),
-        (
-            "qlc-16k",
-            "page_bytes",
-            "32768",
-            "page_bytes = 32768: a power of two from logical_block_size = 512 to physical_block_size = 16384",
-        ),
+        ("qlc-16k", "page_bytes", "2097152", "from logical_block_size = 512 to 1 MiB"),
+        ("sd-4m", "page_bytes", "32768", "physical_block_size = 16384 at most"),
         ("qlc-16k", "page_bytes", "256", "a power of two from logical_block_size"),
         ("qlc-16k", "page_bytes", "3000", "a power of two"),
         ("qlc-16k", "read_ns", "-1", "read_ns = -1: from 0"),
@@ -46,8 +42,11 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         ("qlc-16k", "channel_rate_bytes", "1", "from 100000"),
         ("qlc-16k", "buffer_bytes", "8192", "from one indirection unit, 16384"),
         ("qlc-16k", "cache_bytes", "9223372036854775807", "to 1 TiB"),
-        ("qlc-16k", "gc_factor", "0.5", "from 1, no garbage collection"),
-        ("qlc-16k", "gc_factor", "nan", "from 1"),
+        ("qlc-16k", "spare_percent", "0.5", "0, no process, or from 1 to 400"),
+        ("qlc-16k", "spare_percent", "nan", "from 1 to 400"),
+        ("qlc-16k", "erase_block_bytes", "512", "from page_bytes to 1 GiB"),
+        ("qlc-16k", "filled", "1.5", "filled = 1.5: from 0 to 1"),
+        ("qlc-16k", "erase_ns", "-1", "erase_ns = -1: from 0"),
         ("qlc-16k", "physical_block_size", "8388608", "an indirection unit has 4 MiB at most"),
         ("qlc-16k", "size", "9223372036854775296", "at most 64 PiB"),
         ("qlc-16k", "size", "0", "at least one physical block"),
@@ -81,6 +80,15 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         let line =
             text.lines().position(|line| line.starts_with(&format!("{key} ="))).map(|at| at + 1);
         assert_eq!(refusal.line, line, "{key} = {value}: {refusal}");
+    }
+    for (line, reason) in [
+        ("gc_factor = 0.5", "from 1, no garbage collection"),
+        ("gc_factor = nan", "from 1"),
+        ("gc_factor = 2.0\nspare_percent = 10.0", "a factor or a process, not both"),
+        ("spare_percent = 10.0", "cards collect no garbage"),
+    ] {
+        let refusal = Model::parse(&format!("{}\n{line}", with("sd-4m", "planes", "1")));
+        assert!(refusal.unwrap_err().message.contains(reason), "{line}");
     }
     for (key, reason) in [
         ("optimal_io_size", "1 TiB at most"),

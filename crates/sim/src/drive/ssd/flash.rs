@@ -12,6 +12,7 @@ pub(super) struct Flash {
     channels: Vec<Ps>,
     read: Ps,
     program: Ps,
+    erase: Ps,
     /// Picoseconds for a byte on a channel.
     per_byte: f64,
     page: u64,
@@ -30,6 +31,7 @@ impl Flash {
             channels: vec![0; parameters.channels.min(parameters.dies) as usize],
             read: span(parameters.read_ns, NS),
             program: span(parameters.program_ns, NS),
+            erase: span(parameters.erase_ns, NS),
             per_byte,
             page: parameters.page_bytes,
             planes: u64::from(parameters.planes),
@@ -77,6 +79,12 @@ impl Flash {
     pub(super) fn occupy(&mut self, now: Ps, die: usize, time: Ps) -> Ps {
         let end = self.dies[die].max(now) + time;
         self.busy_until(die, end)
+    }
+
+    /// Erases a block of each plane of a die.
+    pub(super) fn erase(&mut self, now: Ps, die: usize) {
+        let end = self.dies[die].max(now) + self.erase;
+        self.busy_until(die, end);
     }
 
     fn busy_until(&mut self, die: usize, end: Ps) -> Ps {

@@ -4,11 +4,14 @@ use super::{Event, Ssd, Unit};
 use crate::time::span;
 
 impl Ssd {
-    /// Programs ready units: in full groups, or fewer if a die would be idle. `now`: the first
-    /// group at once.
+    /// Programs ready units: in full groups, or fewer if a die would be idle, but in whole pages.
+    /// `now`: the first group at once.
     pub(super) fn program(&mut self, mut now: bool) {
-        let pages = (self.unit / self.page).max(1);
-        let group = if self.allocation.is_some() { 1 } else { (self.flash.planes / pages).max(1) };
+        let group = if self.allocation.is_some() {
+            1
+        } else {
+            (self.flash.planes * self.packed / self.pages).max(1)
+        };
         let group = usize::try_from(group).unwrap_or(1);
         while let Some(first) = self.ready.front() {
             let (die, free) = match &self.allocation {
@@ -23,13 +26,50 @@ impl Ssd {
                 return;
             }
             now = false;
-            let units: Vec<Unit> = self.ready.drain(..group.min(self.ready.len())).collect();
-            self.program_units(units, pages, die);
+            let Some(count) = self.in_whole_pages(group) else { return };
+            let units: Vec<Unit> = self.ready.drain(..count).collect();
+            self.program_units(units, die);
         }
     }
 
+    /// The number of ready units to program now: whole pages, `group` units at most. A page that
+    /// is not full waits like a unit that is not whole, unless a command waits for it or writes
+    /// have no room. `None`: it waits.
+    fn in_whole_pages(&mut self, group: usize) -> Option<usize> {
+        let ready = self.ready.len().min(group);
+        let packed = usize::try_from(self.packed).unwrap_or(1);
+        if ready >= packed {
+            return Some(ready / packed * packed);
+        }
+        let is_awaited = self.merging.is_empty()
+            && (self.ready.iter().any(|unit| !unit.waiters.is_empty())
+                || self.programs.is_empty() && !self.entering.is_empty());
+        if is_awaited || self.merge == 0 {
+            return Some(ready);
+        }
+        if let Some(first) = self.ready.front().filter(|_| !self.padding) {
+            let first = first.start;
+            self.padding = true;
+            self.set(self.now + self.merge, Event::Waited(first));
+        }
+        None
+    }
+
+    /// Programs the page that begins with the unit `first` as full as it is, if it waits still.
+    pub(super) fn pad(&mut self, first: u64) {
+        self.padding = false;
+        if self.ready.len() < usize::try_from(self.packed).unwrap_or(1)
+            && self.ready.front().is_some_and(|unit| unit.start == first)
+        {
+            let units: Vec<Unit> = self.ready.drain(..).collect();
+            let (die, _) = self.flash.first_free();
+            self.program_units(units, die);
+        }
+        self.program(false);
+    }
+
     /// Programs units together, on `die` first.
-    fn program_units(&mut self, units: Vec<Unit>, pages: u64, mut die: usize) {
+    fn program_units(&mut self, units: Vec<Unit>, mut die: usize) {
         let mut end = self.now;
         if let Some(allocation) = &mut self.allocation {
             let written = units.first().map(|unit| allocation.write(unit.start, self.unit));
@@ -52,10 +92,12 @@ impl Ssd {
                 self.counters.media_written += copied;
             }
         }
-        let mut left = pages * units.len() as u64;
+        let count = units.len() as u64;
+        let mut left = (count * self.pages).div_ceil(self.packed);
         self.counters.media_ops += left;
         self.counters.media_written += left * self.page;
-        self.collect(left);
+        self.counters.padded += left * self.page - count * self.unit;
+        self.collect(&units, left);
         let begin = end;
         while left > 0 {
             let together = left.min(self.flash.planes);
@@ -68,24 +110,6 @@ impl Ssd {
         let number = self.number();
         self.programs.insert(number, units);
         self.set(end, Event::Programmed(number));
-    }
-
-    /// Collects garbage for `pages` programmed: other pages are read and programmed.
-    fn collect(&mut self, pages: u64) {
-        #[allow(clippy::cast_precision_loss, reason = "pages of one group")]
-        let owed = pages as f64 * self.gc;
-        self.owed += owed;
-        #[allow(clippy::cast_precision_loss, reason = "planes of a die")]
-        let group = self.flash.planes as f64;
-        while self.owed >= group {
-            self.owed -= group;
-            let (die, _) = self.flash.first_free();
-            let planes = self.flash.planes;
-            self.flash.copy(self.now, die, planes);
-            self.counters.media_ops += 2 * planes;
-            self.counters.media_read += planes * self.page;
-            self.counters.media_written += planes * self.page;
-        }
     }
 
     /// Handles the end of a group's program.

@@ -20,7 +20,8 @@ impl Ssd {
         let (mut done, mut page) = (self.now, round_down(start.max(self.lead), self.page));
         let end = (start + self.unit).min(self.end);
         while page < end {
-            let (from, to) = (page.max(self.lead), (page + self.page).min(end));
+            let from = page.max(start).max(self.lead);
+            let to = (page + self.page).min(end);
             if !unit.covers(from, to) {
                 done = done.max(self.flash.read(self.now, self.home(page), to - from));
                 self.counters.media_ops += 1;
