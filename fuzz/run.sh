@@ -4,6 +4,8 @@
 # FUZZ_SEED is where its random numbers begin: from the same corpus the same seed (1) tries the same inputs in the same order, as many
 # as there is time for, so that a short run finds today what it found yesterday. 0 begins anywhere.
 #
+# As many targets run at a time as there are processors, or FUZZ_LANES.
+#
 # Exit status: 0 nothing found, or no nightly toolchain or cargo-fuzz here, which is said; 1 a crash, and what to do with it, or a
 # target that does not build.
 # The corpus grows in fuzz/corpus from run to run; `rm -r fuzz/corpus` starts anew.
@@ -11,7 +13,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts volumes members free unlock newfs model trace journal sequence rewrite qcow2 nbd_haggle nbd_transmit
+all="taste parser hexdump edit texts volumes members free unlock newfs model trace journal sequence rewrite qcow2 nbd_haggle nbd_transmit"
 
 # Ends with a line on stderr and in the list that `make test` prints at its end.
 skip() {
@@ -27,35 +29,43 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     skip "no cargo-fuzz on the PATH: cargo install cargo-fuzz"
 fi
 
-corpus() {
-    cargo +nightly run --quiet --release --manifest-path fuzz/Cargo.toml --bin corpus -- "$@"
-}
+# All bins at once, among them what makes the corpus, have one set of dependencies and both processors. An error of the compiler, or of
+# the toolchain, says nothing of the program.
+echo "fuzz: the targets are built"
+if [ $# = 0 ]; then
+    cargo +nightly fuzz build || unbuilt=all
+    # shellcheck disable=SC2086
+    set -- $all
+else
+    for target in corpus "$@"; do
+        cargo +nightly fuzz build "$target" || unbuilt=$target
+    done
+fi
+if [ -n "${unbuilt:-}" ]; then
+    echo "fuzz: not every target builds ($unbuilt), and none was run" >&2
+    exit 1
+fi
+host=$(rustc +nightly -vV | sed -n 's/^host: //p')
+corpus=fuzz/target/$host/release/corpus
 
 # File names of the repository hold no blanks, so that a list of them can be split at blanks.
 golden=$(ls tests/disks/*.hex 2>/dev/null || true)
 echo "fuzz: the corpus, from the golden disks"
 # shellcheck disable=SC2086
-corpus build fuzz/corpus $golden
+"$corpus" build fuzz/corpus $golden
 
-status=0
-for target; do
-    mkdir -p "fuzz/corpus/$target"
-    echo "fuzz: $target, $seconds s"
-    # An error of the compiler, or of the toolchain, says nothing of the program.
-    if ! cargo +nightly fuzz build "$target"; then
-        status=1
-        echo "fuzz: $target does not build, and was not run" >&2
-        continue
-    fi
+# run TARGET: what it prints; false if it crashed.
+run() {
+    mkdir -p "fuzz/corpus/$1"
+    echo "fuzz: $1, $seconds s"
     # An input that takes two minutes, or asks for 64 MiB at once, is a crash as well. Instrumented, on a busy machine, everything
     # is a hundred times slower than promised; a loop never ends. What takes 10 s is shown, and kept.
     # A scope waits for its threads' work, and not for what their thread-locals hold (std::thread::scope): looked at in that
     # moment, it counts as leaked. What grows is stopped by the limits of memory.
-    if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=262144 -len_control=0 \
+    if ! cargo +nightly fuzz run "$1" -- -max_total_time="$seconds" -max_len=262144 -len_control=0 \
         -seed="${FUZZ_SEED:-1}" -timeout=120 -detect_leaks=0 -malloc_limit_mb=64 -rss_limit_mb=1024 -print_final_stats=1 -print_funcs=0 -verbosity=0; then
-        status=1
-        echo "fuzz: $target crashed; the input is in fuzz/artifacts/$target" >&2
-        case $target in
+        echo "fuzz: $1 crashed; the input is in fuzz/artifacts/$1" >&2
+        case $1 in
         hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/base/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
         trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
@@ -68,10 +78,39 @@ for target; do
         newfs) echo "fuzz: make it a case of hostile_numbers_end in crates/geom/src/newfs/tests/checked.rs" >&2 ;;
         model) echo "fuzz: the input is text: make it a case in crates/sim/tests/hostile/main.rs" >&2 ;;
         *)
-            echo "fuzz: make it smaller:     cargo +nightly fuzz tmin $target fuzz/artifacts/$target/INPUT" >&2
-            echo "fuzz: then a golden disk:  cargo +nightly run --release --manifest-path fuzz/Cargo.toml --bin corpus -- show $target fuzz/artifacts/$target/INPUT > tests/disks/fuzz-WHAT.hex" >&2
+            echo "fuzz: make it smaller:     cargo +nightly fuzz tmin $1 fuzz/artifacts/$1/INPUT" >&2
+            echo "fuzz: then a golden disk:  $corpus show $1 fuzz/artifacts/$1/INPUT > tests/disks/fuzz-WHAT.hex" >&2
             ;;
         esac
+        return 1
     fi
+}
+
+# A target has one thread, or little more: there are as many lanes of them as processors, each of which runs every so-manieth. What a
+# target prints comes in one piece, when it has ended.
+lanes=${FUZZ_LANES:-$(getconf _NPROCESSORS_ONLN)}
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
+lane() {
+    mine=$1 number=0 status=0
+    shift
+    for target; do
+        if [ $((number % lanes)) = "$mine" ]; then
+            run "$target" >"$said/$target" 2>&1 || status=1
+            cat "$said/$target"
+        fi
+        number=$((number + 1))
+    done
+    return "$status"
+}
+
+status=0 number=0 running=
+while [ "$number" -lt "$lanes" ]; do
+    lane "$number" "$@" &
+    running="$running $!"
+    number=$((number + 1))
+done
+for child in $running; do
+    wait "$child" || status=1
 done
 exit "$status"
