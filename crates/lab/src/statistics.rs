@@ -9,6 +9,7 @@ pub mod comparison;
 pub mod distribution;
 pub mod noise;
 pub mod rank;
+pub mod several;
 pub mod slope;
 
 pub use comparison::{Comparison, ENOUGH, Ratio, Verdict};

@@ -6,6 +6,7 @@ mod bench;
 mod bench_containers;
 mod bench_files;
 mod bench_safety;
+mod bench_several;
 mod browser;
 mod container_files;
 mod containers;

@@ -1,7 +1,8 @@
 //! A comparison of two series of runs, and its verdict.
 
-use super::bootstrap::{Ascending, interval, reach, reach_of_few};
+use super::bootstrap::{Ascending, interval, reach_at, reach_of_few_at};
 use super::distribution::normal_quantile;
+use super::several::{confidence_of, enough_at};
 use super::{Interval, median};
 use crate::error::Error;
 use std::fmt;
@@ -27,7 +28,7 @@ pub enum Verdict {
     Faster,
     /// The interval contains 1: no difference can be shown.
     NoDifference,
-    /// Each series has fewer than [`ENOUGH`] runs: no verdict.
+    /// Each series has fewer runs than an interval takes ([`ENOUGH`] of one comparison).
     TooFew,
 }
 
@@ -46,6 +47,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// The number of runs of each series.
     pub runs: usize,
+    /// The confidence of this interval alone: 0.95, and more if it is one of several.
+    pub confidence: f64,
     /// The least ratio above 1 that this noise would let us show, four times in five; `None`
     /// without an interval.
     pub could_show: Option<f64>,
@@ -59,6 +62,18 @@ impl Comparison {
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
     pub fn between(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
+        Comparison::between_among(first, last, seed, 1)
+    }
+
+    /// As [`Comparison::between`], as one of `comparisons`, whose intervals hold together in 95 %
+    /// ([`super::several`]).
+    pub fn between_among(
+        first: &[f64],
+        last: &[f64],
+        seed: u64,
+        comparisons: usize,
+    ) -> Result<Comparison, Error> {
+        let confidence = confidence_of(comparisons);
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
@@ -79,8 +94,9 @@ impl Comparison {
         }
         let (below, above) = (Ascending::new(first), Ascending::new(last));
         let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
+        let reach = reach_of_few_at(runs, confidence);
         let found =
-            if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
+            if runs < enough_at(confidence) { None } else { interval(runs, reach, seed, &mut of) };
         // The ratio of the medians may lie slightly outside its own interval, which would puzzle a
         // reader: the interval is widened.
         let ends = found.map_or_else(
@@ -94,7 +110,8 @@ impl Comparison {
             Some(_) => Verdict::NoDifference,
         };
         let ratio = Ratio { median: whole, low: ends.low, high: ends.high };
-        Ok(Comparison { ratio, verdict, runs, could_show: found.map(|_| could_show(ends)) })
+        let could_show = found.map(|_| could_show(ends, confidence));
+        Ok(Comparison { ratio, verdict, runs, confidence, could_show })
     }
 }
 
@@ -107,9 +124,9 @@ fn any(first: &[f64], last: &[f64]) -> Interval {
 
 /// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in
 /// five if the true ratio is `w · (1.96 + 0.84) / 1.96` away.
-fn could_show(ends: Interval) -> f64 {
+fn could_show(ends: Interval, confidence: f64) -> f64 {
     let half = (ends.high / ends.low).ln() / 2.0;
-    (half * (1.0 + normal_quantile(0.8) / reach())).exp()
+    (half * (1.0 + normal_quantile(0.8) / reach_at(confidence))).exp()
 }
 
 impl fmt::Display for Comparison {
@@ -122,9 +139,10 @@ impl fmt::Display for Comparison {
                 } else {
                     format!("{} runs each are", self.runs)
                 };
+                let enough = enough_at(self.confidence);
                 write!(
                     f,
-                    "takes {median:.3} times as long; {each} too few for an interval: it needs {ENOUGH}, better 10"
+                    "takes {median:.3} times as long; {each} too few for an interval: it needs {enough}, better 10"
                 )
             }
             Verdict::Slower if median >= 2.0 => write!(
