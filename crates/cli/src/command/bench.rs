@@ -143,7 +143,7 @@ fn document(
     warnings.extend(variants.first().and_then(Variant::warning));
     warnings.extend(hidden::warnings(args, kind, variants, &done));
     warnings.extend(hidden::containers(variants));
-    for warning in variants.iter().filter_map(|variant| variant.backend.borrow().warning()) {
+    for warning in variants.iter().flat_map(|variant| variant.backend.borrow().warnings()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }

@@ -4,6 +4,7 @@ mod apply;
 mod asked;
 mod bench;
 mod bench_containers;
+mod bench_exports;
 mod bench_files;
 mod bench_safety;
 mod bench_several;
