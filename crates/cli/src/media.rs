@@ -5,7 +5,7 @@ use crate::failure::{Failure, Reason, without_direct};
 use crate::target::{DiskOverrides, Source, Target};
 use crate::words::size;
 use crate::write_target::{WriteTarget, contents, shared};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
 use trueline_geom::graph::Provider;
@@ -70,14 +70,7 @@ impl Media {
             return Err(Failure::Message(format!("{attempt} on {typed}: {why}")));
         }
         if writes {
-            target.require_settled(&format!("{attempt} on"))?;
-        }
-        let lost = || contents(&target).or_else(|| shared(&target)).or_else(|| written(&target));
-        if let Some(found) = (writes && !asked.destructive).then(lost).flatten() {
-            let message = format!(
-                "{attempt} on {typed}: {found}: say --destructive to lose it: nothing was written"
-            );
-            return Err(Failure::Message(message));
+            require_free(&target, attempt, asked.destructive)?;
         }
         let access = match (writes, asked.allow_busy) {
             (false, _) => Access::Read,
@@ -99,7 +92,10 @@ impl Media {
             .filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
         let sector = target.graph.providers[target.id].topology.sector;
         let grain = files.map(|file| file.grain()).try_fold(sector, lcm).unwrap_or(sector);
-        let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
+        let holes = paths.iter().zip(&media).find_map(|(path, medium)| {
+            let missing = medium.never_written().or_else(|| sought(medium, RUNS))?;
+            holes(&path.display().to_string(), missing, medium.length())
+        });
         Ok(Media { target, paths, media, cache, engine, grain, holes, device })
     }
 
@@ -135,16 +131,32 @@ impl Media {
     }
 }
 
+/// Refuses a write that would destroy contents, unless that is said: a table, a file system, a
+/// member of a set, anything but zeros.
+pub(crate) fn require_free(
+    target: &WriteTarget,
+    attempt: &str,
+    destructive: bool,
+) -> Result<(), Failure> {
+    target.require_settled(&format!("{attempt} on"))?;
+    let lost = || contents(target).or_else(|| shared(target)).or_else(|| written(target));
+    match (!destructive).then(lost).flatten() {
+        None => Ok(()),
+        Some(found) => Err(Failure::Message(format!(
+            "{attempt} on {}: {found}: say --destructive to lose it: nothing was written",
+            target.typed
+        ))),
+    }
+}
+
 /// Most extents of a file that are asked for; of a file in more pieces the first ones count.
 const RUNS: usize = 1 << 16;
 
-/// The warning about a file with unwritten bytes: a read of them asks no medium, and a first write
-/// must find or convert its room.
-fn holes(path: &Path, medium: &Medium) -> Option<String> {
-    let length = medium.length();
-    let missing = medium.never_written().or_else(|| sought(medium))?;
+/// The warning about `missing` bytes of `name` that were never written: a read of them asks no
+/// medium, and a first write must find or convert its room.
+pub(crate) fn holes(name: &str, missing: u64, length: u64) -> Option<String> {
     (missing > 0).then(|| {
-        let (missing, of, name) = (size::human(missing), size::human(length), path.display());
+        let (missing, of) = (size::human(missing), size::human(length));
         format!(
             "{name}: {missing} of its {of} are holes or were never written: no medium is read \
             there, and a first write takes longer: fill it first"
@@ -152,11 +164,11 @@ fn holes(path: &Path, medium: &Medium) -> Option<String> {
     })
 }
 
-/// Bytes in holes, as lseek(2) finds them. A preallocated extent is a hole until the page cache
-/// holds some of it.
-fn sought(medium: &Medium) -> Option<u64> {
+/// Bytes in holes, as lseek(2) or a server finds them, in the first `runs` extents. A preallocated
+/// extent is a hole until the page cache holds some of it.
+pub(crate) fn sought(medium: &dyn Store, runs: usize) -> Option<u64> {
     let (mut at, mut missing) = (0, 0);
-    for _ in 0..RUNS {
+    for _ in 0..runs {
         let Some(left) = medium.length().checked_sub(at).filter(|&left| left > 0) else { break };
         let run = medium.extent(at, left).ok().filter(|run| run.length > 0)?;
         missing += if run.content == Content::Hole { run.length } else { 0 };

@@ -1,5 +1,6 @@
 //! The engine that moves bytes between open files and memory: io_uring ([`crate::engine::ring`])
-//! or, where that is not available, one system call for each request ([`crate::engine::sync`]).
+//! or, where that is not available, one system call for each request ([`crate::engine::sync`]). The
+//! export of an NBD server takes the place of a file ([`Pipeline`]).
 //!
 //! Every submitted request completes exactly once, with an error if it failed. A partial transfer
 //! is continued, or ends in an error.
@@ -12,6 +13,9 @@ use crate::disk::buffers::Buffers;
 use crate::engine::open_file::OpenFile;
 use crate::engine::ring::{Refused, Ring};
 use crate::engine::sync::Sync;
+use crate::nbd::client::pipeline::Pipeline;
+use crate::nbd::request::Request;
+use crate::nbd::wire::{command, flag};
 use rustix::io;
 use trueline_geom::base::error::Errno;
 
@@ -78,6 +82,8 @@ pub enum Engine<Tag> {
     Ring(Ring<Tag>),
     /// The engine of system calls.
     Sync(Sync<Tag>),
+    /// The connection to an export, its one file.
+    Export(Box<Pipeline<Tag>>),
 }
 
 impl<Tag: Copy + Default> Engine<Tag> {
@@ -113,11 +119,12 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// The name in reports: `io_uring` or `sync`.
+    /// The name in reports: `io_uring`, `sync` or `nbd`.
     pub fn name(&self) -> &'static str {
         match self {
             Engine::Ring(_) => "io_uring",
             Engine::Sync(_) => "sync",
+            Engine::Export(_) => "nbd",
         }
     }
 
@@ -126,14 +133,29 @@ impl<Tag: Copy + Default> Engine<Tag> {
         match self {
             Engine::Ring(ring) => ring.depth(),
             Engine::Sync(_) => 1,
+            Engine::Export(export) => export.depth(),
         }
     }
 
-    /// The files of the engine.
+    /// The open files of the engine; none of an export.
     pub fn files(&self) -> &[OpenFile] {
         match self {
             Engine::Ring(ring) => ring.files(),
             Engine::Sync(sync) => sync.files(),
+            Engine::Export(_) => &[],
+        }
+    }
+
+    /// The number of files.
+    pub fn file_count(&self) -> usize {
+        if matches!(self, Engine::Export(_)) { 1 } else { self.files().len() }
+    }
+
+    /// The length of a file in bytes; `None` if there is none of that index.
+    pub fn file_length(&self, file: usize) -> Option<u64> {
+        match self {
+            Engine::Export(export) => (file == 0).then(|| export.told().length),
+            _ => self.files().get(file).map(OpenFile::length),
         }
     }
 
@@ -143,6 +165,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         match self {
             Engine::Ring(ring) => ring.is_full(),
             Engine::Sync(sync) => sync.is_full(),
+            Engine::Export(export) => export.is_full(),
         }
     }
 
@@ -158,6 +181,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         match self {
             Engine::Ring(ring) => ring.push(transfer),
             Engine::Sync(sync) => sync.push(transfer),
+            Engine::Export(export) => ask(export, transfer),
         }
     }
 
@@ -171,26 +195,50 @@ impl<Tag: Copy + Default> Engine<Tag> {
                 sync.wait();
                 Ok(())
             }
+            Engine::Export(export) => export.wait(least),
         }
     }
 
     /// Calls `answer` for every completion. A partial transfer is continued instead, with the next
     /// [`Engine::wait`].
     #[inline]
-    pub fn take(&mut self, answer: impl FnMut(Finished<Tag>)) {
+    pub fn take(&mut self, mut answer: impl FnMut(Finished<Tag>)) {
         match self {
             Engine::Ring(ring) => ring.take(answer),
             Engine::Sync(sync) => sync.take(answer),
+            Engine::Export(export) => {
+                export.take(|tag, error| answer(Finished { tag, place: 0, error }));
+            }
         }
     }
 
-    /// The bytes of one place; `None` while a transfer is in flight.
+    /// The bytes of one place; `None` while a transfer is in flight, and of an export.
     pub fn memory(&mut self, place: usize) -> Option<&mut [u8]> {
         match self {
             Engine::Ring(ring) => ring.memory(place),
             Engine::Sync(sync) => sync.memory(place),
+            Engine::Export(_) => None,
         }
     }
+}
+
+/// Submits a transfer to an export.
+#[inline(never)]
+fn ask<Tag: Copy + Default>(
+    export: &mut Pipeline<Tag>,
+    transfer: Transfer<Tag>,
+) -> Result<(), Errno> {
+    let Transfer { tag, op, file, offset, length, fua } = transfer;
+    if file != 0 {
+        return Err(Errno::NoDevice);
+    }
+    let (command, offset, length) = match op {
+        Op::Read => (command::READ, offset, u64::from(length)),
+        Op::Write => (command::WRITE, offset, u64::from(length)),
+        Op::Flush => (command::FLUSH, 0, 0),
+    };
+    let flags = if fua && op == Op::Write { flag::FUA } else { 0 };
+    export.push(tag, Request { flags, command, cookie: 0, offset, length })
 }
 
 /// Checks that `transfer` may be sent.

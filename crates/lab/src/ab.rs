@@ -10,6 +10,8 @@ use crate::run::Run;
 use crate::statistics::{CarryOver, Comparison, ENOUGH, Summary, Verdict, noise};
 use hdrhistogram::Histogram;
 
+mod several;
+
 /// The plan of a measurement: its variants, its number of runs, and the quantity compared.
 #[derive(Clone, Debug)]
 pub struct MeasurementPlan {
@@ -74,6 +76,8 @@ pub struct Measurement {
     pub stopped: Option<Error>,
     /// The last variant compared with the first; an error if the ratio is not defined.
     pub comparison: Result<Comparison, Error>,
+    /// Every variant after the first compared with it, their intervals widened to hold together.
+    pub comparisons: Vec<Result<Comparison, Error>>,
     /// Caveats to read before the numbers: failed requests, noise, drift.
     pub warnings: Vec<String>,
 }
@@ -126,7 +130,8 @@ pub fn measure(
     }
     let comparison = compare(plan, &runs);
     let warnings = warnings(plan, &runs, comparison.as_ref().ok());
-    Measurement { runs, stopped, comparison, warnings }
+    let comparisons = several::compare_each(plan, &runs, &comparison);
+    Measurement { runs, stopped, comparison, comparisons, warnings }
 }
 
 impl Measurement {
@@ -160,6 +165,16 @@ fn compare(plan: &MeasurementPlan, runs: &[Vec<Run>]) -> Result<Comparison, Erro
     let [first, .., last] = runs else {
         return Err(Error::new("compare: there is one variant, and a ratio needs two".into()));
     };
+    compare_among(plan, first, last, 1)
+}
+
+/// Compares two variants, as one of so many comparisons.
+fn compare_among(
+    plan: &MeasurementPlan,
+    first: &[Run],
+    last: &[Run],
+    comparisons: usize,
+) -> Result<Comparison, Error> {
     // A failed request returns early, so its time means nothing.
     if first.iter().chain(last).any(|run| run.errors > 0) {
         return Err(Error::new(
@@ -167,19 +182,19 @@ fn compare(plan: &MeasurementPlan, runs: &[Vec<Run>]) -> Result<Comparison, Erro
         ));
     }
     // Near the end of a target an offset leaves room for fewer requests: what did less took less.
-    let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
+    let measure = if alike(first, last) { plan.measure } else { Measure::TimePerRequest };
     let (first, last) = (measure.series(first), measure.series(last));
-    let found = Comparison::between(&first, &last, plan.seed)?;
+    let found = Comparison::between_among(&first, &last, plan.seed, comparisons)?;
     // Virtual drives are new for every run.
-    let follow = runs.len() == 2 && !plan.is_virtual;
+    let follow = comparisons == 1 && plan.variants.len() == 2 && !plan.is_virtual;
     let carry_over = if follow { CarryOver::between(&first, &last, found.ratio) } else { None };
     Ok(Comparison { carry_over, ..found })
 }
 
-/// True if every run of the first and the last variant did the same number of requests.
-fn alike(runs: &[Vec<Run>]) -> bool {
-    let ends = || runs.first().into_iter().chain(runs.last()).flatten();
-    ends().all(|run| ends().next().is_none_or(|first| first.ops == run.ops))
+/// True if every run of both variants did the same number of requests.
+fn alike(first: &[Run], last: &[Run]) -> bool {
+    let mut all = first.iter().chain(last);
+    all.next().is_none_or(|one| all.all(|run| run.ops == one.ops))
 }
 
 /// True if the ratio's interval is narrow enough, after whole pairs of blocks. Six runs of each
@@ -216,7 +231,8 @@ fn warnings(
             warnings.extend(noise::of_series(name, values));
         }
     }
-    if plan.measure == Measure::Time && !alike(runs) {
+    let differs = |others: &[Vec<Run>]| others.iter().any(|own| !alike(&runs[0], own));
+    if plan.measure == Measure::Time && runs.get(1..).is_some_and(differs) {
         warnings.push(
             "the variants made different numbers of requests: times per request are compared"
                 .into(),

@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod distribution;
 pub mod noise;
 pub mod rank;
+pub mod several;
 pub mod slope;
 
 pub use carry_over::CarryOver;

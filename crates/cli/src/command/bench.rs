@@ -10,7 +10,9 @@ use trueline_host::process::signal;
 use trueline_lab::ab::{self, Measure, Measurement, MeasurementPlan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as ShownVariant};
+use trueline_lab::result::bench::{
+    BenchDocument, BenchRun, Correction, Judged, Variant as ShownVariant, VariantComparison,
+};
 use trueline_lab::run::Run;
 use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Needs, Parameters, WORKLOADS, WorkloadKind, latency};
@@ -149,7 +151,7 @@ fn document(
     warnings.extend(variants.first().and_then(Variant::warning));
     warnings.extend(hidden::warnings(args, kind, variants, &done));
     warnings.extend(hidden::containers(variants));
-    for warning in variants.iter().filter_map(|variant| variant.backend.borrow().warning()) {
+    for warning in variants.iter().flat_map(|variant| variant.backend.borrow().warnings()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -167,10 +169,27 @@ fn document(
             .collect(),
         ratio: comparison.map(|comparison| comparison.ratio),
         comparison,
+        comparisons: comparisons(variants, measured),
+        correction: Correction::of(measured.comparisons.len()),
         slope: slope_of(variants, measured),
         warnings,
         ended: measured.stopped.as_ref().map(ToString::to_string),
     }
+}
+
+/// Every variant after the first against it, where a ratio is defined.
+fn comparisons(variants: &[Variant], measured: &Measurement) -> Vec<VariantComparison> {
+    let Some((first, others)) = variants.split_first() else { return Vec::new() };
+    let found = others.iter().zip(&measured.comparisons);
+    found
+        .filter_map(|(variant, found)| {
+            Some(VariantComparison {
+                variant: variant.name.clone(),
+                against: first.name.clone(),
+                comparison: *found.as_ref().ok()?,
+            })
+        })
+        .collect()
 }
 
 fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> ShownVariant {

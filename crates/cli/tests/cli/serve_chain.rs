@@ -10,7 +10,7 @@ use std::process::Command;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trueline");
 
 /// Serves `target` while the program runs with `arguments`, in which `URI` is where the server is.
-fn while_served(directory: &Path, target: &str, arguments: &str) -> Ran {
+pub(super) fn while_served(directory: &Path, target: &str, arguments: &str) -> Ran {
     let command = format!("'{}' {}", PROGRAM, arguments.replace("URI", "\"$uri\""));
     let served = ["serve"].into_iter().chain(target.split_whitespace()).chain([
         "--no-counters",
@@ -117,23 +117,13 @@ fn a_sector_that_is_said_is_kept_to() {
     );
 }
 
-/// A disk of a server is called by its URI, as it was typed; and what cannot be measured through a
-/// server is said in time.
+/// A disk of a server is called by its URI, as it was typed.
 #[test]
 fn a_disk_of_a_server_has_a_name() {
     let scratch = scratch();
     let created =
         while_served(scratch.path(), "md:1m", "part create -s gpt URI").ended(0).stdout.clone();
     assert!(created.starts_with("nbd+unix:///") && created.ends_with(" created\n"), "{created}");
-    let refused = while_served(scratch.path(), "md:1m", "bench random-read URI");
-    let why = "workloads do not run on what a server has: serve it with --fuse and name the file, \
-        or run fio with --ioengine=nbd";
-    assert!(
-        refused.refused().starts_with("trueline: bench nbd+unix:///")
-            && refused.refused().ends_with(why),
-        "{}",
-        refused.stderr
-    );
 }
 
 /// A mirror of which one disk has a bad spot: the other answers, and a line says so.

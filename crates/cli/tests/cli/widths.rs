@@ -67,6 +67,7 @@ const COMMANDS: &[&str] = &[
     "lab run nothing-of-the-kind",
     "bench random-write drive:md --count 200 --runs 3",
     "bench random-write drive:wd10ears --count 200 --runs 3",
+    "bench random-write drive:wd10ears --count 50 --runs 5 --offset 0,1,2,8",
     "bench tree --files 50 --host openbsd-ffs drive:wd10ears --runs 2",
     "bench latency --layer-ns 100 drive:md drive:md --count 100 --runs 2",
     "demo --short --html demo.html @60",

@@ -33,6 +33,8 @@ pub(crate) mod connection;
 pub mod patience;
 mod pool;
 
+pub use connection::pipeline;
+
 /// The most connections to one server.
 pub const CONNECTIONS: usize = 8;
 
@@ -53,6 +55,26 @@ pub struct ExportInfo {
     pub extended: bool,
 }
 
+impl ExportInfo {
+    /// The unit in bytes that the server asks for, where the export is whole units.
+    fn unit(&self) -> u64 {
+        let least = self.sizes.map_or(1, |[least, ..]| u64::from(least));
+        if is_whole(self.length, least) { least } else { 1 }
+    }
+
+    /// The most bytes of a request with data.
+    fn most(&self) -> u64 {
+        let least = self.unit();
+        let largest = u64::from(LARGEST_REQUEST);
+        let told = self.sizes.map_or(largest, |[_, _, most]| u64::from(most));
+        round_down(told.clamp(least, largest), least)
+    }
+
+    fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
 /// An export of an NBD server, as a store.
 pub struct Remote {
     door: Door,
@@ -70,6 +92,28 @@ struct Door {
 }
 
 impl Door {
+    /// The door of the URI `text`, and the first connection through it.
+    fn open(text: &str, patience: Patience) -> Result<(Door, Session), Error> {
+        let uri = Uri::parse(text).map_err(|why| {
+            Error::not(
+                "open",
+                text,
+                why.to_string(),
+                "write nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH",
+            )
+        })?;
+        let credentials = uri
+            .tls
+            .as_ref()
+            .map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname))
+            .transpose()?;
+        let door = Door { uri, credentials, patience };
+        let socket = door.connect().map_err(|e| Error::os("connect to", Path::new(text), e))?;
+        let session = Session::begin(socket, &door.wanted())
+            .map_err(|e| Error::not("open", text, e.to_string(), ""))?;
+        Ok((door, session))
+    }
+
     fn connect(&self) -> std::io::Result<Socket> {
         let within = self.patience.handshake;
         match &self.uri.server {
@@ -120,23 +164,7 @@ impl Remote {
 
     /// As [`Remote::open`], with other deadlines.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
-        let uri = Uri::parse(text).map_err(|why| {
-            Error::not(
-                "open",
-                text,
-                why.to_string(),
-                "write nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH",
-            )
-        })?;
-        let credentials = uri
-            .tls
-            .as_ref()
-            .map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname))
-            .transpose()?;
-        let door = Door { uri, credentials, patience };
-        let socket = door.connect().map_err(|e| Error::os("connect to", Path::new(text), e))?;
-        let session = Session::begin(socket, &door.wanted())
-            .map_err(|e| Error::not("open", text, e.to_string(), ""))?;
+        let (door, session) = Door::open(text, patience)?;
         let told = session.told();
         let most = if told.flags & transmission::CAN_MULTI_CONN != 0 { CONNECTIONS } else { 1 };
         let mut remote = Remote {
@@ -149,12 +177,7 @@ impl Remote {
         // A unit's start is found by a status query from byte 0: a few units are enough.
         remote.boundaries = remote.with(Session::boundaries).unwrap_or_default();
         if !read_only && remote.is_read_only() {
-            return Err(Error::not(
-                "write",
-                text,
-                "its server exports it read-only",
-                Remedy::ExportWritable,
-            ));
+            return Err(exported_read_only(text));
         }
         Ok(remote)
     }
@@ -175,7 +198,7 @@ impl Remote {
     }
 
     fn has(&self, flag: u16) -> bool {
-        self.told.flags & flag != 0
+        self.told.has(flag)
     }
 
     fn connect(&self) -> Result<Session, Errno> {
@@ -206,11 +229,7 @@ impl Remote {
 
     /// The most bytes of a request with data.
     fn most(&self) -> u64 {
-        let least = self.unit();
-        let largest = u64::from(LARGEST_REQUEST);
-        let told = self.told.sizes.map_or(largest, |[_, _, most]| u64::from(most));
-        let most = told.clamp(least, largest);
-        round_down(most, least)
+        self.told.most()
     }
 
     /// The most bytes of a request without data.
@@ -251,10 +270,9 @@ impl Remote {
         })
     }
 
-    /// The unit in bytes that the server asks for, where the export is whole units.
+    /// The unit in bytes that requests must be whole units of.
     fn unit(&self) -> u64 {
-        let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
-        if is_whole(self.told.length, least) { least } else { 1 }
+        self.told.unit()
     }
 
     /// Flushes all connections with unflushed writes, concurrently. Returns the first error.
@@ -287,6 +305,11 @@ impl Remote {
         }
         lost.and(done)
     }
+}
+
+/// The error of a write to what a server exports for reading alone.
+fn exported_read_only(text: &str) -> Error {
+    Error::not("write", text, "its server exports it read-only", Remedy::ExportWritable)
 }
 
 /// The session, if it can be used again.

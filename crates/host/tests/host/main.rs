@@ -7,6 +7,7 @@ mod file;
 mod locks;
 mod lsblk;
 mod nvme;
+mod pipeline;
 #[path = "../../../../tests/scratch.rs"]
 mod scratch;
 #[path = "../../../../tests/skip.rs"]

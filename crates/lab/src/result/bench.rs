@@ -2,7 +2,8 @@
 
 use super::Spent;
 use crate::run::Run;
-use crate::statistics::{Comparison, Ratio, Slope};
+use crate::statistics::several::confidence_of;
+use crate::statistics::{CONFIDENCE, Comparison, Ratio, Slope};
 use serde::{Serialize, Serializer};
 use trueline_geom::base::topology::Why;
 use trueline_sim::counters::Counters;
@@ -21,13 +22,19 @@ pub struct BenchDocument {
     pub buffered: bool,
     /// The file-system model on simulated drives, as `--host` spells it. `None` if there is none.
     pub host: Option<&'static str>,
-    /// The compared variants. The last is compared with the first.
+    /// The compared variants, the reference first.
     pub variants: Vec<Variant>,
     /// The time of the last variant over that of the first; `None` with fewer than two variants, or
     /// if one has no run.
     pub ratio: Option<Ratio>,
-    /// The same ratio with its verdict.
+    /// The same ratio with its verdict. Its interval is of this pair alone, whatever else is
+    /// compared.
     pub comparison: Option<Comparison>,
+    /// Every variant after the first against it, as far as a ratio is defined. Their intervals hold
+    /// together.
+    pub comparisons: Vec<VariantComparison>,
+    /// The correction of these intervals; `None` if there are not several.
+    pub correction: Option<Correction>,
     /// Nanoseconds of a request for each layer below its provider; `None` if all variants have the
     /// same depth.
     pub slope: Option<Slope>,
@@ -35,6 +42,43 @@ pub struct BenchDocument {
     pub warnings: Vec<String>,
     /// The reason why fewer runs were made than asked for; `None` if all were made.
     pub ended: Option<String>,
+}
+
+/// A variant compared with the first.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantComparison {
+    /// The name of the variant.
+    pub variant: String,
+    /// The name of the first variant.
+    pub against: String,
+    /// The ratio, its interval and the verdict.
+    #[serde(flatten)]
+    pub comparison: Comparison,
+}
+
+/// The correction for several comparisons with one reference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Correction {
+    /// The name of the method, always `bonferroni`.
+    pub method: &'static str,
+    /// The number of comparisons.
+    pub comparisons: usize,
+    /// The confidence of all intervals together, 0.95.
+    pub together: f64,
+    /// The confidence of each interval alone.
+    pub each: f64,
+}
+
+impl Correction {
+    /// The correction for so many comparisons; `None` for fewer than two.
+    pub fn of(comparisons: usize) -> Option<Correction> {
+        (comparisons > 1).then(|| Correction {
+            method: "bonferroni",
+            comparisons,
+            together: CONFIDENCE,
+            each: confidence_of(comparisons),
+        })
+    }
 }
 
 /// The runs of one variant.

@@ -1,4 +1,5 @@
-//! Files and block devices as a rig: one engine over the media of a provider.
+//! Files, block devices and exports of NBD servers as a rig: one engine over the media of a
+//! provider.
 //!
 //! A request goes down a [`Route`] as in every other engine. Each piece on a medium is one
 //! transfer; the request is done when all of them are, at the time the engine reports.
@@ -20,6 +21,7 @@ use trueline_host::disk::buffers::Buffers;
 use trueline_host::engine::open_file::OpenFile;
 use trueline_host::engine::ring::DEEPEST;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
+use trueline_host::nbd::client::pipeline::Pipeline;
 
 /// The setup of a rig: depth, longest request, engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +104,29 @@ impl Real {
         let longest = buffers.place() as u64;
         let engine =
             Engine::new(shape.engine, files, buffers).map_err(|e| failed("set up io_uring", &e))?;
-        Ok(Real {
+        Ok(Real::over(engine, route, sector, longest, depth))
+    }
+
+    /// The provider that `route` leads from on the export of the NBD server at `uri`, in sectors of
+    /// `sector` bytes. `writes`: it will be written.
+    pub fn of_export(
+        route: Route,
+        sector: u64,
+        uri: &str,
+        writes: bool,
+        shape: RigSetup,
+    ) -> Result<Real, Error> {
+        let depth = shape.depth.clamp(1, DEEPEST) as usize;
+        let largest = shape.largest.clamp(sector, LONGEST.max(sector));
+        let export =
+            Pipeline::open(uri, writes, depth, largest).map_err(|e| Error::new(e.to_string()))?;
+        let longest = export.longest();
+        Ok(Real::over(Engine::Export(Box::new(export)), route, sector, longest, depth))
+    }
+
+    /// The provider that `route` leads from, over an engine for transfers of up to `longest` bytes.
+    fn over(engine: Engine<Of>, route: Route, sector: u64, longest: u64, depth: usize) -> Real {
+        Real {
             plain: route.medium().map(|medium| (medium, route.base())),
             depth: engine.depth().min(depth),
             engine,
@@ -116,10 +140,15 @@ impl Real {
             tables: Vec::new(),
             looked_up: Vec::new(),
             early: Vec::new(),
-        })
+        }
     }
 
-    /// The engine's name: `io_uring`, `sync`.
+    /// True if writes to an export had to wait until reads were answered.
+    pub fn is_held_back(&self) -> bool {
+        matches!(&self.engine, Engine::Export(export) if export.is_held_back())
+    }
+
+    /// The engine's name: `io_uring`, `sync`, `nbd`.
     pub fn engine(&self) -> &'static str {
         self.engine.name()
     }
@@ -213,7 +242,7 @@ impl Real {
     fn split(&mut self, tag: Of, request: Request) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
         let (pieces, tables) = (&mut self.pieces, &mut self.tables);
-        let (longest, sector, files) = (self.longest, self.sector, self.engine.files());
+        let (longest, sector, engine) = (self.longest, self.sector, &self.engine);
         pieces.clear();
         tables.clear();
         let (way, op) = match op {
@@ -222,7 +251,7 @@ impl Real {
             Op::Flush => {
                 let flush =
                     |file| Transfer { tag, op: engine::Op::Flush, file, offset: 0, length: 0, fua };
-                pieces.extend((0..self.engine.files().len()).map(flush));
+                pieces.extend((0..engine.file_count()).map(flush));
                 return Ok(());
             }
         };
@@ -233,7 +262,7 @@ impl Real {
                 }
                 Piece::Table { store, offset, length } => {
                     // Whole sectors of it, as far as the file has them.
-                    let all = files.get(store).ok_or(Errno::NoDevice)?.length();
+                    let all = engine.file_length(store).ok_or(Errno::NoDevice)?;
                     let end = round_up(offset.saturating_add(length), sector);
                     let end = end.filter(|&end| end <= all).unwrap_or(round_down(all, sector));
                     (&mut *tables, store, engine::Op::Read, round_down(offset, sector), Some(end))

@@ -11,7 +11,12 @@ pub const RESAMPLES: usize = 20_000;
 
 /// The half-width of a 95 % interval of many values, in standard deviations: 1.96.
 pub fn reach() -> f64 {
-    normal_quantile(0.5 + CONFIDENCE / 2.0)
+    reach_at(CONFIDENCE)
+}
+
+/// As [`reach`], for an interval of another confidence.
+pub fn reach_at(confidence: f64) -> f64 {
+    normal_quantile(0.5 + confidence / 2.0)
 }
 
 /// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as
@@ -19,10 +24,15 @@ pub fn reach() -> f64 {
 /// factor n / (n − 1) make up for both (Hesterberg, "What Teachers Should Know About the
 /// Bootstrap", The American Statistician 69(4), 2015, 4.4).
 pub fn reach_of_few(count: usize) -> f64 {
+    reach_of_few_at(count, CONFIDENCE)
+}
+
+/// As [`reach_of_few`], for an interval of another confidence.
+pub fn reach_of_few_at(count: usize, confidence: f64) -> f64 {
     if count < 2 {
-        return reach();
+        return reach_at(confidence);
     }
-    (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + CONFIDENCE / 2.0, count - 1)
+    (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + confidence / 2.0, count - 1)
 }
 
 /// The interval of a statistic of `count` items by `resamples` draws; its argument is the number of

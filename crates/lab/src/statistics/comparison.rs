@@ -1,9 +1,10 @@
 //! A comparison of two series of runs, and its verdict.
 
-use super::bootstrap::{Ascending, RESAMPLES, interval, reach, reach_of_few};
+use super::bootstrap::{Ascending, RESAMPLES, interval, reach_at, reach_of_few_at};
 use super::carry_over::CarryOver;
 use super::distribution::normal_quantile;
-use super::{CONFIDENCE, Interval, median};
+use super::several::{confidence_of, enough_at};
+use super::{Interval, median};
 use crate::error::Error;
 use std::fmt;
 
@@ -28,7 +29,7 @@ pub enum Verdict {
     Faster,
     /// The interval contains 1: no difference can be shown.
     NoDifference,
-    /// Each series has fewer than [`ENOUGH`] runs: no verdict.
+    /// Each series has fewer runs than an interval takes ([`ENOUGH`] of one comparison).
     TooFew,
 }
 
@@ -44,16 +45,18 @@ pub const PAIRED: usize = 8;
 /// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the
+    /// The ratio last over first. With too few runs, its ends are the least and the
     /// greatest ratio of two runs side by side.
     pub ratio: Ratio,
-    /// The probability that the ends hold the true ratio: [`CONFIDENCE`], or with fewer than
-    /// [`ENOUGH`] runs that of the least and the greatest of so many ratios.
+    /// The probability that the ends hold the true ratio: 0.95, more if it is one of several, or
+    /// with too few runs that of the least and the greatest of so many ratios.
     pub confidence: f64,
     /// The verdict that the interval supports.
     pub verdict: Verdict,
     /// The number of runs of each series.
     pub runs: usize,
+    /// The least number of runs of each series for an interval.
+    pub needed: usize,
     /// The least ratio above 1 that this noise would let us show, four times in five; `None`
     /// without an interval.
     pub could_show: Option<f64>,
@@ -70,16 +73,30 @@ impl Comparison {
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
     pub fn between(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
-        Comparison::resampled(first, last, RESAMPLES, seed)
+        Comparison::between_among(first, last, seed, 1)
     }
 
-    /// Compares as [`Comparison::between`] does, by as many draws.
+    /// As [`Comparison::between`], as one of `comparisons`, whose intervals hold together in 95 %
+    /// ([`super::several`]).
+    pub fn between_among(
+        first: &[f64],
+        last: &[f64],
+        seed: u64,
+        comparisons: usize,
+    ) -> Result<Comparison, Error> {
+        Comparison::resampled(first, last, RESAMPLES, seed, comparisons)
+    }
+
+    /// Compares as [`Comparison::between_among`] does, by as many draws.
     pub(crate) fn resampled(
         first: &[f64],
         last: &[f64],
         resamples: usize,
         seed: u64,
+        comparisons: usize,
     ) -> Result<Comparison, Error> {
+        let (confidence, needed) =
+            (confidence_of(comparisons), enough_at(confidence_of(comparisons)));
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
@@ -99,7 +116,7 @@ impl Comparison {
             return Err(Error::new("compare: times too far apart for a ratio".into()));
         }
         let whole = median(&ratios);
-        let found = if runs < ENOUGH { None } else { bounds(&ratios, resamples, seed) };
+        let found = if runs < needed { None } else { bounds(&ratios, resamples, seed, confidence) };
         // The ratio may lie slightly outside its own interval, which would puzzle a reader: the
         // interval is widened.
         let ends = found.map_or_else(
@@ -113,9 +130,9 @@ impl Comparison {
             Some(_) => Verdict::NoDifference,
         };
         let ratio = Ratio { median: whole, low: ends.low, high: ends.high };
-        let confidence = found.map_or_else(|| between_extremes(runs), |_| CONFIDENCE);
-        let could_show = found.map(|_| could_show(ends));
-        Ok(Comparison { ratio, confidence, verdict, runs, could_show, carry_over: None })
+        let could_show = found.map(|_| could_show(ends, confidence));
+        let confidence = found.map_or_else(|| between_extremes(runs), |_| confidence);
+        Ok(Comparison { ratio, confidence, verdict, runs, needed, could_show, carry_over: None })
     }
 }
 
@@ -123,11 +140,11 @@ impl Comparison {
 /// [`PAIRED`] runs on, draws of neighbours in pairs, whichever is wider at either end. Neighbours
 /// in time resemble each other, and draws of single blocks do not know that; a handful of pairs
 /// alone spread too little.
-fn bounds(ratios: &[f64], resamples: usize, seed: u64) -> Option<Interval> {
+fn bounds(ratios: &[f64], resamples: usize, seed: u64, confidence: f64) -> Option<Interval> {
     let drawn = |neighbours: usize| {
         let ascending = Ascending::new(ratios, neighbours);
         let items = ratios.len().div_ceil(neighbours);
-        let reach = reach_of_few(items);
+        let reach = reach_of_few_at(items, confidence);
         interval(items, reach, resamples, seed, &mut |drawn| ascending.median(drawn))
     };
     let single = drawn(1)?;
@@ -152,9 +169,9 @@ fn between_extremes(runs: usize) -> f64 {
 
 /// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in
 /// five if the true ratio is `w · (1.96 + 0.84) / 1.96` away.
-fn could_show(ends: Interval) -> f64 {
+fn could_show(ends: Interval, confidence: f64) -> f64 {
     let half = (ends.high / ends.low).ln() / 2.0;
-    (half * (1.0 + normal_quantile(0.8) / reach())).exp()
+    (half * (1.0 + normal_quantile(0.8) / reach_at(confidence))).exp()
 }
 
 impl fmt::Display for Comparison {
@@ -172,14 +189,16 @@ impl Comparison {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
             Verdict::TooFew if self.runs == 1 => {
-                write!(f, "takes {median:.3} times as long; 1 run each is {TOO_FEW}")
+                let few = too_few(self.needed);
+                write!(f, "takes {median:.3} times as long; 1 run each is {few}")
             }
             Verdict::TooFew => {
                 let (runs, held) = (self.runs, percent(self.confidence));
-                let ends = span(low, high, |ratio| format!("{ratio:.3}"));
+                let (ends, few) =
+                    (span(low, high, |ratio| format!("{ratio:.3}")), too_few(self.needed));
                 write!(
                     f,
-                    "takes {median:.3} times as long; {runs} runs each are {TOO_FEW}; they measured {ends}, which holds the ratio with {held}"
+                    "takes {median:.3} times as long; {runs} runs each are {few}; they measured {ends}, which holds the ratio with {held}"
                 )
             }
             Verdict::Slower if median >= 2.0 => write!(
@@ -215,8 +234,10 @@ impl Comparison {
     }
 }
 
-/// The words for series with fewer than [`ENOUGH`] runs.
-pub(super) const TOO_FEW: &str = "too few for 95 %, which needs 6, better 10";
+/// The words for series with fewer than `needed` runs.
+pub(super) fn too_few(needed: usize) -> String {
+    format!("too few for 95 %, which needs {needed}, better {}", needed + 4)
+}
 
 /// A range as text, or a single value if both ends read the same.
 fn span(from: f64, to: f64, say: impl Fn(f64) -> String) -> String {

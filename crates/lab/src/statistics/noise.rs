@@ -1,6 +1,6 @@
 //! Warnings about a series of runs: noise, drift, two kinds of run, single outliers, too few.
 
-use super::comparison::{ENOUGH, TOO_FEW, percent};
+use super::comparison::{ENOUGH, percent, too_few};
 use super::{MAD_TO_SIGMA, Summary, mean, median, rank, real};
 
 /// The coefficient of variation above which runs are called noisy.
@@ -35,7 +35,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
-        warnings.push(format!("{name}: {} run{s}, {TOO_FEW}", summary.count));
+        warnings.push(format!("{name}: {} run{s}, {}", summary.count, too_few(ENOUGH)));
         return warnings;
     }
     let far = outliers(values);

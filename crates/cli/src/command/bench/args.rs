@@ -18,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   trueline bench dd --write --destructive --seconds 10 /dev/sdb
   trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
   trueline bench latency md:1m=disk.img 'md:1m=disk.img#s1'   what our own layers add, in memory
+  trueline bench random-read --qd 32 nbd://localhost/disk   over the network
   trueline bench tree /mnt/aligned /mnt/off               two file systems, each in a directory
   trueline bench tree --host openbsd-ffs drive:wd10ears   a simulated file system
   trueline bench raidtest -r -n 64 --bs 16k /dev/sdb
@@ -26,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 
 /// A string and not documentation: rustdoc takes `[@` for a link.
 const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; \
-    md:SIZE[=IMAGE]: memory; of files a directory";
+    md:SIZE[=IMAGE]: memory; nbd://HOST/EXPORT: an export; of files a directory";
 
 #[derive(Args)]
 #[command(after_help = help())]

@@ -1,11 +1,12 @@
-//! Backends of `bench`: simulated drives, new for every run; files and devices; memory; a
-//! directory.
+//! Backends of `bench`: simulated drives, new for every run; files and devices; exports of NBD
+//! servers; memory; a directory.
 
 use super::task::Task;
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
 use crate::target::{DiskOverrides, Target, open};
 use directory::Directory;
+use exported::Exported;
 use memory::Memory;
 use real::Real;
 use simulated::Simulated;
@@ -19,6 +20,7 @@ use trueline_lab::workload::{Needs, WORKLOADS, Watch, WorkloadKind};
 use trueline_sim::counters::Counters;
 
 mod directory;
+mod exported;
 mod memory;
 mod real;
 mod simulated;
@@ -31,6 +33,7 @@ const TABLE_PAGES: usize = 8192;
 pub(super) enum Backend {
     Simulated(Simulated),
     Real(Box<Real>),
+    Exported(Box<Exported>),
     Memory(Memory),
     Directory(Directory),
 }
@@ -113,11 +116,13 @@ pub(super) fn open(
         )
         .into());
     }
+    if target.has_objects() {
+        let mend = "serve it and name the export";
+        return Err(format!("bench {target}: workloads do not run on objects: {mend}").into());
+    }
     if target.is_remote() {
-        let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
-        return Err(
-            format!("bench {target}: workloads do not run on what a server has: {mend}").into()
-        );
+        let export = Exported::open(target, overrides, args, writes)?;
+        return Ok(Backend::Exported(Box::new(export)));
     }
     match Memory::open(target, overrides, args, writes)? {
         Some(memory) => Ok(Backend::Memory(memory)),
@@ -141,6 +146,7 @@ impl Backend {
         match self {
             Backend::Simulated(drives) => Some(drives.provider()),
             Backend::Real(media) => Some(media.provider()),
+            Backend::Exported(export) => Some(export.provider()),
             Backend::Memory(memory) => Some(memory.provider()),
             Backend::Directory(_) => None,
         }
@@ -194,11 +200,12 @@ impl Backend {
         }
     }
 
-    /// A warning that the results here need, in words.
-    pub(super) fn warning(&self) -> Option<String> {
+    /// Warnings that the results here need, in words.
+    pub(super) fn warnings(&self) -> Vec<String> {
         match self {
-            Backend::Real(media) => media.holes().map(str::to_owned),
-            _ => None,
+            Backend::Real(media) => media.holes().map(str::to_owned).into_iter().collect(),
+            Backend::Exported(export) => export.warnings(),
+            _ => Vec::new(),
         }
     }
 
@@ -207,6 +214,7 @@ impl Backend {
         match self {
             Backend::Simulated(drives) => drives.run(job),
             Backend::Real(media) => media.run(job),
+            Backend::Exported(export) => export.run(job),
             Backend::Memory(memory) => memory.run(job),
             Backend::Directory(directory) => directory.run(job),
         }

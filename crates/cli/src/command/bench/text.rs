@@ -7,8 +7,10 @@ use crate::words::columns::{self, Cell, Spare};
 use crate::words::quantity::{three, time};
 use crate::words::{self, escape};
 use std::io::{self, Write};
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
-use trueline_lab::statistics::{Comparison, Interval, Slope, median};
+use trueline_lab::result::bench::{
+    BenchDocument, BenchRun, Correction, Variant, VariantComparison,
+};
+use trueline_lab::statistics::{Interval, Slope, median};
 
 /// Writes the document as tables and sentences.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -24,9 +26,14 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     if !lies.is_empty() {
         columns::wrap("", 0, &lies.join("; "), 2, style.width, out)?;
     }
-    if let Some(comparison) = &document.comparison {
+    if !document.comparisons.is_empty() {
         writeln!(out)?;
-        columns::wrap("", 0, &in_words(document, comparison), 2, style.width, out)?;
+    }
+    for compared in &document.comparisons {
+        columns::wrap("", 0, &in_words(compared), 2, style.width, out)?;
+    }
+    if let Some(correction) = document.correction.filter(|_| !document.comparisons.is_empty()) {
+        columns::wrap("", 0, &corrected(correction), 2, style.width, out)?;
     }
     if let Some(Slope { slope, interval, .. }) = &document.slope {
         let Interval { low, high } = interval;
@@ -101,11 +108,26 @@ fn place(variant: &Variant) -> Option<String> {
 }
 
 /// The ratio, and the difference it can show.
-fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
-    let name =
-        |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
-    let (first, last) = (name(document.variants.first()), name(document.variants.last()));
-    format!("{last} against {first}: {comparison}")
+fn in_words(compared: &VariantComparison) -> String {
+    let VariantComparison { variant, against, comparison } = compared;
+    format!("{} against {}: {comparison}", escape::plain(variant), escape::plain(against))
+}
+
+/// A confidence as text, to two decimals: `95 %`, `97.5 %`, `98.33 %`.
+fn share(confidence: f64) -> String {
+    let text = format!("{:.2}", confidence * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The correction for several comparisons.
+fn corrected(correction: Correction) -> String {
+    let Correction { comparisons, together, each, .. } = correction;
+    format!(
+        "the {} are of these {comparisons} comparisons together: each interval is of {} \
+        (Bonferroni)",
+        share(together),
+        share(each)
+    )
 }
 
 /// Writes the time of simulated drives by its causes.

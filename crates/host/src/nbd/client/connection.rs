@@ -1,4 +1,4 @@
-//! The client's side of one connection, with one request at a time.
+//! The client's side of one connection, with one request at a time; [`pipeline`] has several.
 //!
 //! # Limits
 //! A server cannot make the client keep more than was asked for. An answer has a deadline, however
@@ -11,7 +11,7 @@ use crate::nbd::contexts::CONTEXTS;
 use crate::nbd::request::Request;
 use crate::nbd::wire::{self, Fields, Headers, chunk, command, flag, transmission};
 use filled::Filled;
-use head::{Head, PendingRequest};
+use head::{Head, Input, PendingRequest};
 use std::io;
 use timed::Timed;
 use trueline_geom::base::error::Errno;
@@ -22,6 +22,7 @@ use trueline_geom::base::topology::{Grain, round_down};
 mod filled;
 mod handshake;
 mod head;
+pub mod pipeline;
 mod timed;
 
 pub(super) use handshake::Wanted;
@@ -80,31 +81,16 @@ impl Session {
         payload: &[u8],
     ) -> io::Result<()> {
         self.asked = PendingRequest { cookie: self.asked.cookie + 1, offset };
-        let extended = self.headers == Headers::Extended;
-        let announced = if extended && !payload.is_empty() { flag::PAYLOAD_LEN } else { 0 };
-        let request = Request {
-            flags: flags | announced,
-            command,
-            cookie: self.asked.cookie,
-            offset,
-            length,
-        };
+        let request = Request { flags, command, cookie: self.asked.cookie, offset, length };
         let carries = if command == command::READ {
             usize::try_from(length).unwrap_or(usize::MAX)
         } else {
             payload.len()
         };
         self.line.restart(self.patience.carries(carries));
-        let compact = request.compact().filter(|_| !extended);
-        if compact.is_none() && !extended {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let wide = request.extended();
-        let head = compact.as_ref().map_or(&wide[..], |head| &head[..]);
-        if payload.is_empty() {
-            return self.line.send(head);
-        }
-        self.line.send(&[head, payload].concat())
+        let mut bytes = Vec::new();
+        put_request(request, self.headers, payload, &mut bytes)?;
+        self.line.send(&bytes)
     }
 
     /// Sends a request without data in its answer, and waits for the answer.
@@ -140,7 +126,7 @@ impl Session {
         let mut filled = Filled::default();
         let done = self.settle(asked, |session| {
             session.chunks(&mut |line, kind, length| {
-                fill(line, kind, length, buffer, offset, &mut filled)
+                fill(&mut &*line, kind, length, buffer, offset, &mut filled)
             })
         });
         if done.is_ok() && !filled.is_all_of(buffer.len()) {
@@ -266,7 +252,7 @@ impl Session {
                 }
             };
             if kind & 1 << 15 != 0 {
-                error = self.error(length)?;
+                error = error_number(&mut &self.line, length)?;
             } else if kind != chunk::NONE {
                 take(&self.line, kind, length)?;
             } else if length != 0 {
@@ -278,16 +264,35 @@ impl Session {
         }
         Err(io::ErrorKind::InvalidData.into())
     }
+}
 
-    /// Reads an error chunk, and returns its number. The message is ignored.
-    fn error(&self, length: u32) -> io::Result<u32> {
-        if length > LONGEST {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
-        self.line.receive(&mut data)?;
-        Fields(&data).u32().filter(|&error| error != 0).ok_or(io::ErrorKind::InvalidData.into())
+/// Reads an error chunk, and returns its number. The message is ignored.
+fn error_number(input: &mut impl Input, length: u32) -> io::Result<u32> {
+    if length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
     }
+    let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
+    input.fill(&mut data)?;
+    Fields(&data).u32().filter(|&error| error != 0).ok_or(io::ErrorKind::InvalidData.into())
+}
+
+/// Appends the bytes of a request and its payload to `to`. It is an error if its length needs
+/// extended headers, and there are none.
+fn put_request(
+    mut request: Request,
+    headers: Headers,
+    payload: &[u8],
+    to: &mut Vec<u8>,
+) -> io::Result<()> {
+    if headers == Headers::Extended {
+        request.flags |= if payload.is_empty() { 0 } else { flag::PAYLOAD_LEN };
+        to.extend_from_slice(&request.extended());
+    } else {
+        let head = request.compact().ok_or(io::ErrorKind::InvalidInput)?;
+        to.extend_from_slice(&head);
+    }
+    to.extend_from_slice(payload);
+    Ok(())
 }
 
 /// A reader of a chunk: connection, chunk type, bytes that follow.
@@ -295,7 +300,7 @@ type Take<'a> = dyn FnMut(&Timed, u16, u32) -> io::Result<()> + 'a;
 
 /// Stores a chunk of a read from `offset` in `buffer`, if none of its bytes came before.
 fn fill(
-    line: &Timed,
+    input: &mut impl Input,
     kind: u16,
     length: u32,
     buffer: &mut [u8],
@@ -305,15 +310,15 @@ fn fill(
     let unexpected = || io::Error::from(io::ErrorKind::InvalidData);
     if kind == chunk::NONE {
         filled.add(0, buffer.len()).ok_or_else(unexpected)?;
-        return line.receive(buffer);
+        return input.fill(buffer);
     }
-    let at = u64::from_be_bytes(line.fixed()?)
+    let at = u64::from_be_bytes(input.fixed()?)
         .checked_sub(offset)
         .and_then(|at| usize::try_from(at).ok())
         .ok_or_else(unexpected)?;
     let bytes = match kind {
         chunk::OFFSET_DATA => length.checked_sub(8).ok_or_else(unexpected)?,
-        chunk::OFFSET_HOLE if length == 12 => u32::from_be_bytes(line.fixed()?),
+        chunk::OFFSET_HOLE if length == 12 => u32::from_be_bytes(input.fixed()?),
         _ => return Err(unexpected()),
     };
     let end = usize::try_from(bytes)
@@ -327,7 +332,7 @@ fn fill(
         part.fill(0);
         return Ok(());
     }
-    line.receive(part)
+    input.fill(part)
 }
 
 /// The context and descriptors of a status chunk; [`None`] if it is none. With extended headers,

@@ -125,7 +125,8 @@ fn outcomes(noise: Noise, runs: usize, truth: f64, draws: usize, resamples: usiz
     let mut of = Outcomes { draws, ..Outcomes::default() };
     for seed in 0..draws {
         let [first, last] = times(noise, runs, truth, &mut random);
-        let found = Comparison::resampled(&first, &last, resamples, seed as u64).expect("finite");
+        let found =
+            Comparison::resampled(&first, &last, resamples, seed as u64, 1).expect("finite");
         // Of a coarse clock an end may be the truth itself, to the last bit.
         let (low, high) = (found.ratio.low * (1.0 - 1e-9), found.ratio.high * (1.0 + 1e-9));
         of.held += usize::from(low <= truth && truth <= high);

@@ -32,43 +32,84 @@ pub(super) enum Head {
     },
 }
 
+/// A source of the bytes of a connection, in order.
+pub(super) trait Input {
+    /// Fills all of `into` with the next bytes.
+    fn fill(&mut self, into: &mut [u8]) -> io::Result<()>;
+
+    /// The next bytes, of a known number.
+    fn fixed<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Input for &Timed {
+    fn fill(&mut self, into: &mut [u8]) -> io::Result<()> {
+        self.receive(into)
+    }
+}
+
+/// The request that a header answers: its cookie, and its offset if the header repeats it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) cookie: u64,
+    pub(super) offset: Option<u64>,
+}
+
+impl Answered {
+    /// True if the header may be of that request.
+    pub(super) fn is_of(self, asked: PendingRequest) -> bool {
+        self.cookie == asked.cookie && self.offset.is_none_or(|offset| offset == asked.offset)
+    }
+}
+
 impl Timed {
     /// The header of the next reply or chunk. It is an error if that does not belong to `asked`.
     pub(super) fn head(&self, headers: Headers, asked: PendingRequest) -> io::Result<Head> {
-        let read = if headers == Headers::Extended {
-            self.extended_head(asked)
-        } else {
-            self.compact_head(headers, asked)
-        };
-        read?.ok_or(io::ErrorKind::InvalidData.into())
+        let (answered, head) = next_head(&mut &*self, headers)?;
+        if answered.is_of(asked) { Ok(head) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
+}
 
-    fn extended_head(&self, asked: PendingRequest) -> io::Result<Option<Head>> {
-        let head = self.fixed::<EXTENDED>()?;
+/// The header of the next reply or chunk, and the request that it answers.
+pub(super) fn next_head(input: &mut impl Input, headers: Headers) -> io::Result<(Answered, Head)> {
+    let read = if headers == Headers::Extended {
+        extended_head(input)
+    } else {
+        compact_head(input, headers)
+    };
+    read?.ok_or(io::ErrorKind::InvalidData.into())
+}
+
+fn extended_head(input: &mut impl Input) -> io::Result<Option<(Answered, Head)>> {
+    let head = input.fixed::<EXTENDED>()?;
+    let mut fields = Fields(&head);
+    let (magic, flags, kind) = (fields.u32(), fields.u16(), fields.u16());
+    let (cookie, offset) = (fields.u64(), fields.u64());
+    // The payload of a reply is bounded as without extended headers.
+    let length = fields.u64().and_then(|length| u32::try_from(length).ok());
+    let head = chunk_of(flags, kind, length).filter(|_| magic == Some(EXTENDED_REPLY_MAGIC));
+    Ok(cookie.zip(head).map(|(cookie, head)| (Answered { cookie, offset }, head)))
+}
+
+fn compact_head(input: &mut impl Input, headers: Headers) -> io::Result<Option<(Answered, Head)>> {
+    let magic = u32::from_be_bytes(input.fixed()?);
+    let (cookie, head) = if magic == SIMPLE_REPLY_MAGIC {
+        let head = input.fixed::<12>()?;
         let mut fields = Fields(&head);
-        let (magic, flags, kind) = (fields.u32(), fields.u16(), fields.u16());
-        let same = (fields.u64(), fields.u64()) == (Some(asked.cookie), Some(asked.offset));
-        // The payload of a reply is bounded as without extended headers.
-        let length = fields.u64().and_then(|length| u32::try_from(length).ok());
-        Ok(chunk_of(flags, kind, length).filter(|_| magic == Some(EXTENDED_REPLY_MAGIC) && same))
-    }
-
-    fn compact_head(&self, headers: Headers, asked: PendingRequest) -> io::Result<Option<Head>> {
-        let magic = u32::from_be_bytes(self.fixed()?);
-        if magic == SIMPLE_REPLY_MAGIC {
-            let head = self.fixed::<12>()?;
-            let mut fields = Fields(&head);
-            let (error, cookie) = (fields.u32(), fields.u64());
-            return Ok(error.filter(|_| cookie == Some(asked.cookie)).map(Head::Simple));
-        }
-        let head = self.fixed::<16>()?;
+        let (error, cookie) = (fields.u32(), fields.u64());
+        (cookie, error.map(Head::Simple))
+    } else {
+        let head = input.fixed::<16>()?;
         let mut fields = Fields(&head);
         let (flags, kind, cookie, length) =
             (fields.u16(), fields.u16(), fields.u64(), fields.u32());
-        let expected =
-            magic == STRUCTURED_REPLY_MAGIC && headers.are_chunks() && cookie == Some(asked.cookie);
-        Ok(chunk_of(flags, kind, length).filter(|_| expected))
-    }
+        let expected = magic == STRUCTURED_REPLY_MAGIC && headers.are_chunks();
+        (cookie, chunk_of(flags, kind, length).filter(|_| expected))
+    };
+    Ok(cookie.zip(head).map(|(cookie, head)| (Answered { cookie, offset: None }, head)))
 }
 
 fn chunk_of(flags: Option<u16>, kind: Option<u16>, length: Option<u32>) -> Option<Head> {

@@ -68,6 +68,15 @@ impl Timed {
         Ok(())
     }
 
+    /// Receives what there is, at least one byte.
+    pub(super) fn receive_some(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.is_in_time()?;
+        match self.stream.receive(into)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            got => Ok(got),
+        }
+    }
+
     pub(super) fn fixed<const N: usize>(&self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.receive(&mut bytes)?;
