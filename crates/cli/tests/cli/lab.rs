@@ -454,8 +454,8 @@ fn rows_and_labs_are_found_by_name() {
     );
     // What only reports is run where it is named, and not among those that promise something.
     assert!(listed.contains("seen-after  Published"), "{listed}");
-    let one = run(scratch.path(), "lab run --sweep 0 --row sa04g-8k seen-after").ended(0);
-    assert!(one.stdout.contains("sa04g-8k"), "{}", one.stdout);
+    let named = run(scratch.path(), "lab run --sweep 0 --row sa04g-8k seen-after");
+    assert!(named.ended(0).stdout.contains("sa04g-8k"), "{}", named.stdout);
     let all = run(scratch.path(), "lab run --row sa04g-8k --all");
     assert!(all.refused().contains("no such row"), "{}", all.stderr);
 }
