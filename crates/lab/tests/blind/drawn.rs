@@ -134,6 +134,8 @@ impl Drawn {
             ("read_ns", between(random, 25_000, 125_000)),
             ("program_ns", program),
             ("buffer_bytes", buffer),
+            // What is drawn here are units, and not how full a drive is.
+            ("spare_percent", 0),
         ];
         let protected = ("power_loss_protection", (kind == "ssd protected").to_string());
         numbers

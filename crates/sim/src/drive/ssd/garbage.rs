@@ -32,10 +32,10 @@ use std::collections::VecDeque;
 /// The most units that are mapped.
 const MOST_MAPPED: u64 = 1 << 16;
 
-/// Superblocks of the spare area at least, so that those are many of which one is emptied.
+/// The fewest superblocks of a spare area, so that one of many is emptied.
 const LEAST_SPARE: u32 = 16;
 
-/// Superblocks at least.
+/// The fewest superblocks of a drive.
 const LEAST: u32 = 256;
 
 /// No slot, or no unit.
@@ -52,7 +52,7 @@ enum State {
 /// The cost of one unit of the host's writes, on average, with the victim of the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pace {
-    /// Units copied.
+    /// Units that are copied.
     pub(super) copies: f64,
     /// Pages read for them where a page holds several units, else units.
     pub(super) reads: f64,
@@ -182,7 +182,7 @@ impl Garbage {
         self.frontiers[frontier] = (block * self.slots, self.slots);
     }
 
-    /// Empties a superblock.
+    /// Empties the superblock that is chosen.
     fn collect(&mut self) {
         let victim = self.choose();
         self.pace = self.cost(victim);

@@ -55,7 +55,8 @@ fn the_closed_form_is_that_of_the_paper() {
 
 /// The write amplification of cleaning the least recently written under hot and cold traffic:
 /// `hot` of the units get `share` of the writes. In the `w` writes between two collections of a
-/// superblock, of a class of `U` units that gets `r` of the writes `U exp(-r w / U)` are copied.
+/// superblock; a class of `U` units that gets `r` of the writes has `r / (exp(r w / U) - 1)` copies
+/// for each.
 fn oldest_hot_and_cold(spare: f64, hot: f64, share: f64) -> f64 {
     let slots = 1.0 + spare / 100.0;
     let amplified = |w: f64| {
