@@ -182,7 +182,7 @@ impl Garbage {
         self.frontiers[frontier] = (block * self.slots, self.slots);
     }
 
-    /// Empties a superblock.
+    /// Empties the superblock that is chosen.
     fn collect(&mut self) {
         let victim = self.choose();
         self.pace = self.cost(victim);
