@@ -152,7 +152,10 @@ fn killed(here: &Scratch, model: &mut Vec<u8>, seed: u64) -> (usize, bool) {
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("a client");
-    std::thread::sleep(Duration::from_millis(300 + seed * 37 % 400));
+    // A client starts late where much else runs.
+    let log_path = directory.join("log");
+    wait_while_runs(&mut client, || fs::metadata(&log_path).is_ok_and(|log| log.len() > 0));
+    std::thread::sleep(Duration::from_millis(seed * 37 % 400));
     assert!(kill("-KILL", server.id()));
     server.wait().expect("its end");
     client.wait().expect("its end");
