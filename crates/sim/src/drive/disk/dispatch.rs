@@ -231,15 +231,26 @@ impl Disk {
         self.begin(now, Work::Through { command, seq }, spans);
     }
 
+    /// True if more than half of the slots hold data that the firmware holds back. Destaging the
+    /// others would never come down to the low mark, and be left with the newest write alone.
+    fn waiting_fill_the_slots(&self) -> bool {
+        let most = self.limits.slots / 2;
+        let waits = |&(start, extent): &(u64, &Extent)| self.firmware.waits(start, extent);
+        self.writes.len() > most
+            && self.writes.within(0, u64::MAX).filter(waits).nth(most).is_some()
+    }
+
     /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none
-    /// is held back. False if there is none.
+    /// is held back. Otherwise those held back go first once they fill the slots. False if there is
+    /// none.
     fn destage(&mut self, now: Ps, forced: bool, idle: bool) -> bool {
         let covered =
             self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
         let firmware = &self.firmware;
+        let give_up = !forced && self.waiting_fill_the_slots();
         let accept = |start: u64, extent: &Extent| {
             covered.is_none_or(|seq| extent.seq <= seq)
-                && (forced || !firmware.waits(start, extent))
+                && (forced || firmware.waits(start, extent) == give_up)
         };
         let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept)
         else {

@@ -110,6 +110,35 @@ fn a_stream_closed_every_so_often_loses_a_revolution_there() {
     assert!((0.80..0.88).contains(&(closed / aligned)), "{closed} of {aligned} MB/s");
 }
 
+#[test]
+fn tails_that_wait_for_their_other_half_leave_room_for_other_writes() {
+    // Streams of two writes that end within a sector, and after them a write of a whole sector.
+    let model = model("wd10ears", &[("personality", t("stream"))]);
+    let destaged_first = |streams: u64| {
+        let mut disk = Disk::new(&model, model.disk.as_ref().unwrap(), 1);
+        let mut write = |start: u64, end: u64| {
+            disk.arrivals += 1;
+            disk.ledger.written += end - start;
+            disk.writes.insert(start, end, disk.arrivals, &|_| true, &disk.mechanism.geometry);
+        };
+        for start in (0..streams).map(|stream| stream << 31) {
+            write(start, start + 1024);
+            write(start + 1024, start + 2048);
+        }
+        let newest = streams << 31;
+        write(newest, newest + 4096);
+        disk.urgent = true;
+        disk.dispatch(0);
+        match disk.running {
+            Some(Running { work: Work::Destage { taken, .. }, .. }) => taken[0].start == newest,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Half of the 24 slots are theirs.
+    assert!(destaged_first(12), "twelve wait");
+    assert!(!destaged_first(13) && !destaged_first(22), "the newest goes before more than twelve");
+}
+
 /// A drive with a log of `bytes` that remembers nothing it read.
 fn logging(bytes: i64) -> Model {
     let remembers =
