@@ -45,8 +45,8 @@ pub(super) struct Job<'a, 'b> {
     pub(super) seed: u64,
     /// First byte of a simulated file system on the target.
     pub(super) place: u64,
-    /// Rest before it in ns, after a flush, where it writes to files and devices. Simulated drives
-    /// are new for every run, and memory collects no garbage.
+    /// Rest before it in ns, after a flush, where it writes to files, devices and exports.
+    /// Simulated drives are new for every run, and memory collects no garbage.
     pub(super) rest_ns: u64,
     pub(super) watch: &'a mut Watch<'b>,
 }

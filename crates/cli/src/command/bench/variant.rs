@@ -122,7 +122,7 @@ impl Variant {
     /// True if a run leaves dirty caches and garbage to the next: it writes, in real time.
     pub(super) fn leaves_dirty(&self) -> bool {
         match *self.backend.borrow() {
-            Backend::Real(_) => self.task.writes(),
+            Backend::Real(_) | Backend::Exported(_) => self.task.writes(),
             Backend::Directory(_) => true,
             Backend::Simulated(_) | Backend::Memory(_) => false,
         }

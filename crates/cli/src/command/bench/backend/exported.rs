@@ -16,8 +16,11 @@ use trueline_geom::graph::Provider;
 use trueline_host::disk::file::Access;
 use trueline_host::engine::Choice;
 use trueline_host::nbd::client::pipeline::Pipeline;
+use trueline_host::process::signal;
 use trueline_lab::error::Error;
-use trueline_lab::rig::real::{Real, RigSetup};
+use trueline_lab::rig::real::{Real, RigSetup, rest};
+use trueline_lab::rig::{Request, Rig};
+use trueline_sim::drive::Op;
 
 /// A provider on the export of a server.
 pub(in super::super) struct Exported {
@@ -96,7 +99,7 @@ impl Exported {
         self.holes.iter().cloned().chain(self.held_back.then(waited)).collect()
     }
 
-    /// Runs a job once.
+    /// Runs a job once. What was written before a job that writes is flushed, and the server rests.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
         let Task::Blocks(workload) = job.task else {
             return Err(Error::new("it needs a file system".into()));
@@ -106,9 +109,22 @@ impl Exported {
         let sector = self.provider.topology.sector;
         let route = self.provider.route().clone();
         let mut rig = Real::of_export(route, sector, &self.uri, self.writes, shape)?;
+        if self.writes {
+            flush(&mut rig)?;
+            rest(job.rest_ns, &mut || !signal::happened());
+        }
         let engine = Some(rig.engine());
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
         self.held_back |= rig.is_held_back();
         Ok(RunOutput { engine, ..RunOutput::from_run(run) })
     }
+}
+
+/// Flushes the export, and waits for it.
+fn flush(rig: &mut Real) -> Result<(), Error> {
+    let request = Request { tag: 0, op: Op::Flush, offset: 0, length: 0, fua: false };
+    let mut done = Vec::new();
+    let sent = rig.push(request).and_then(|()| rig.wait(1, &mut done));
+    let failed = sent.err().or_else(|| done.iter().find_map(|finished| finished.error));
+    failed.map_or(Ok(()), |errno| Err(Error::io("flush", 0, errno)))
 }
