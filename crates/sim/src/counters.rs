@@ -23,8 +23,8 @@ pub struct Counters {
     pub media_read: u64,
     /// Bytes the medium wrote; over `bytes_written`, the write amplification.
     pub media_written: u64,
-    /// Bytes of `media_written` that hold nothing: pages of flash that could not wait until they were
-    /// full.
+    /// Bytes of `media_written` that hold nothing: pages of flash that could not wait until
+    /// they were full.
     pub padded: u64,
     /// Bytes of `media_written` that garbage collection copied.
     pub copied: u64,

@@ -82,7 +82,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
 }
 
 /// The labs that `command` names; those of the program that promise something for `--all`, but for
-/// those that measure this machine. Errors: a lab that cannot be read, or ids of rows that are in none.
+/// those that measure this machine. Errors: a lab that cannot be read, or ids of rows in none.
 fn named(choice: &RowChoice, command: &str) -> Result<Vec<Lab>, Failure> {
     let labs: Vec<Lab> = if choice.all {
         parsed(BUILT_IN.iter(), command)?.into_iter().filter(|lab| !lab.measures_here()).collect()

@@ -4,7 +4,7 @@
 //!
 //! | drives | factor of the time of writes | origin |
 //! |---|---|---|
-//! | hard disks whose physical blocks are larger than their logical ones | 2.8 | fitted to the labs of 2010 |
+//! | hard disks with physical blocks larger than logical ones | 2.8 | fitted to the labs of 2010 |
 //! | SSDs and cards | 2 | assumed: a write touches two indirection units in place of one |
 //! | any other | 1 | |
 //!

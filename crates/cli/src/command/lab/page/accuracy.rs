@@ -43,8 +43,8 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
         "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a \
             greater ratio, on the left a lesser one. The grey band is what is promised of a row, \
             and of a hollow dot nothing is; the whisker is what the ranges of the drive's \
-            parameters make of it. The bar is the null model: a constant for the class of the drive, \
-            which a prediction must be nearer than.</p>"
+            parameters make of it. The bar is the null model, a constant for the class of the \
+            drive: a prediction must be nearer.</p>"
     )?;
     writeln!(out, "{}<table class=\"accuracy\">", grid(&axis))?;
     writeln!(
