@@ -451,7 +451,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
             "dd .",
             "it is a directory: name an image file or a block device; the workloads for directories are tree, copy, bonnie",
         ),
-        ("mkfs md:64k", "mke2fs: 65536 bytes are too few"),
+        ("mkfs md:64k --offset 0", "mke2fs: 65536 bytes are too few"),
         (
             "mkfs --bs 4k drive:md",
             "bench mkfs: --bs is for workloads that choose the size of their requests",

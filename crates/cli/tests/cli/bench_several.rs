@@ -12,7 +12,7 @@ fn bench(arguments: &str) -> Value {
 #[test]
 fn every_variant_is_compared_with_the_first() {
     let arguments = "random-write drive:wd10ears --count 100 --offset 0,8,1";
-    let document = bench(&format!("{arguments} --runs 6"));
+    let document = bench(&format!("{arguments} --runs 8"));
     let all = list(&document, "comparisons");
     let told: Vec<_> = all.iter().map(|c| (&c["variant"], &c["against"])).collect();
     let text = Value::from;
@@ -29,7 +29,7 @@ fn every_variant_is_compared_with_the_first() {
     );
     assert_eq!(document["correction"]["comparisons"], 2);
     let few = run(scratch().path(), &format!("bench {arguments} --runs 3"));
-    let said = "3 runs each are too few for an interval: it needs";
+    let said = "3 runs each are too few for 95 %, which needs 7";
     assert_eq!(few.ended(0).stdout.matches(said).count(), 2, "{}", few.stdout);
     assert!(
         few.stdout
@@ -37,6 +37,6 @@ fn every_variant_is_compared_with_the_first() {
         "{}",
         few.stdout
     );
-    let pair = bench("random-write drive:wd10ears --count 100 --runs 6");
+    let pair = bench("random-write drive:wd10ears --count 100 --runs 8");
     assert!(pair["correction"].is_null() && pair["comparisons"][0]["ratio"] == pair["ratio"]);
 }

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(nearer(2.0, 0.49), Some(Nearer::Null));
         assert_eq!(nearer(1.005, 1.0), Some(Nearer::Same));
         assert_eq!(compared(2.0, 1.0, None).nearer, None);
-        assert_eq!(compared(2.0, 1.0, Some(2.5)).error, Some(-0.2));
+        assert_eq!(compared(2.0, 1.0, Some(4.0)).error, Some(-0.5));
     }
 
     #[test]

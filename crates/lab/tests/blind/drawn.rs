@@ -134,8 +134,12 @@ impl Drawn {
             ("read_ns", between(random, 25_000, 125_000)),
             ("program_ns", program),
             ("buffer_bytes", buffer),
-            // What is drawn here are units, and not how full a drive is.
+            // What is drawn here are units, and not how full a drive is; and the same drives
+            // whatever becomes of the model.
             ("spare_percent", 0),
+            ("size", 15_360_950_534_144),
+            ("link_rate_bytes", 7_400_000_000),
+            ("controller_ns", 1075),
         ];
         let protected = ("power_loss_protection", (kind == "ssd protected").to_string());
         numbers

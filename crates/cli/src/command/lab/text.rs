@@ -199,12 +199,12 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     let nulls = document.nearer();
     if !nulls.is_empty() {
         let count = |nearer| nulls.iter().filter(|&&other| other == nearer).count();
-        parts.push(format!(
-            "{} of {} nearer than the null model, {} as near",
-            count(Nearer::Ours),
-            words::count(nulls.len(), "ratio"),
-            count(Nearer::Same)
-        ));
+        let same = match count(Nearer::Same) {
+            0 => String::new(),
+            same => format!(", {same} as near"),
+        };
+        let all = words::count(nulls.len(), "ratio");
+        parts.push(format!("{} of {all} nearer than the null model{same}", count(Nearer::Ours)));
     }
     let ranges: Vec<bool> =
         rows().filter(|row| row.predicted).filter_map(Row::range_holds).collect();
@@ -307,11 +307,13 @@ mod tests {
     #[test]
     fn what_is_calibrated_is_no_prediction_that_is_kept() {
         let text = samples::text(|out| summary(&sample::document(), out, Style::default()));
+        let nulls =
+            "4 of 4 ratios nearer than the null model; 3 of 4 ranges hold the published ratio";
         let rest = "2 without a published value or a bound; 1 that cannot honestly be predicted";
         assert_eq!(
             text,
             format!(
-                "4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"
+                "4 of 4 predictions within their bounds; {nulls}; 4 calibrated to the document; {rest}\n"
             )
         );
     }
