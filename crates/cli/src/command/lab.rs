@@ -81,7 +81,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// The labs that `command` names; those of the program that promise something for `--all`, but for
+/// The labs that `command` names; those of [`BUILT_IN`] for `--all`, but for
 /// those that measure this machine. Errors: a lab that cannot be read, or ids of rows in none.
 fn named(choice: &RowChoice, command: &str) -> Result<Vec<Lab>, Failure> {
     let labs: Vec<Lab> = if choice.all {

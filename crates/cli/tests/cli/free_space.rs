@@ -276,7 +276,11 @@ pub(super) fn mounted(directory: &Path, kind: &str, command: &str) -> bool {
         return false;
     }
     let ran = Command::new("sh").args(["-ec", command]).current_dir(&out).output();
-    shell(directory, "umount out");
+    // A mount namespace that another test made meanwhile keeps the file system, and its loop
+    // device, until it ends.
+    let released = "umount out
+        for n in $(seq 3000); do losetup -j fs.img | grep -q . || exit 0; sleep 0.01; done; exit 1";
+    shell(directory, released);
     let ran = ran.expect("a shell");
     assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
     true

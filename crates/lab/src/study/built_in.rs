@@ -5,7 +5,7 @@ use super::{Lab, LabError, Texts};
 use crate::error::Error;
 use std::borrow::Cow;
 
-/// The built-in labs that promise something, in the order in which they are listed.
+/// The built-in labs of `--all`, in the order in which they are listed.
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
     BuiltIn {

@@ -64,8 +64,8 @@ pub(crate) struct Bench {
     /// Runs of every variant that are done first and not counted [default: 1; in virtual time 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub warmup: Option<u32>,
-    /// Seconds of rest before a run that writes to files and devices, after a flush [default: as
-    /// long as the run before, at most 1]
+    /// Seconds of rest before a run that writes to files, devices or exports, after a flush
+    /// [default: as long as the run before, at most 1]
     #[arg(long, value_name = "S", value_parser = parse_rest)]
     pub rest: Option<Duration>,
     /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of

@@ -46,7 +46,7 @@ pub(crate) struct RowChoice {
     /// Lab files, or names that trueline lab list shows
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Run every simulated lab that comes with the program
+    /// Run every simulated lab that comes with the program but seen-after
     #[arg(long)]
     pub all: bool,
     /// Run only the rows with these ids
