@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     };
     let mut variants = variant::list(args, kind, &own)?;
     if args.rest.is_some() && !variants.iter().any(Variant::leaves_dirty) {
-        let what = "--rest is for runs that write to files and devices of this machine";
+        let what = "--rest is for runs that write to files, devices and exports";
         return Err(Failure::Message(format!("bench {}: {what}", kind.name)));
     }
     signal::remember_first();

@@ -467,7 +467,10 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
             "read missing: no such file or directory: check the name",
         ),
         ("dd drive:md --runs 0", "--runs"),
-        ("dd drive:md --rest 1", "bench dd: --rest is for runs that write to files and devices"),
+        (
+            "dd drive:md --rest 1",
+            "bench dd: --rest is for runs that write to files, devices and exports",
+        ),
         ("dd md:1m --rest=-1", "not seconds from 0 to 3600"),
     ] {
         let ran = run(scratch().path(), &format!("bench {arguments}"));

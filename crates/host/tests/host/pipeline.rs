@@ -82,7 +82,7 @@ fn to_server<T: Send + 'static>(
     let listener = UnixListener::bind(&socket).unwrap();
     let served = thread::spawn(move || serve(Server::greet(listener.accept().unwrap().0, flags)));
     let uri = format!("nbd+unix:///?socket={}", socket.display());
-    (Pipeline::open(&uri, true, 8, BLOCK).unwrap(), served)
+    (Pipeline::open(&uri, true, 8, BLOCK, LENGTH).unwrap(), served)
 }
 
 fn ask(command: u16, block: u64) -> Request {
@@ -195,4 +195,72 @@ fn a_write_reaches_the_medium_as_the_server_has_it() {
         assert_eq!(all(&mut pipeline), [(1, None)]);
         assert_eq!(served.join().unwrap(), commands);
     }
+}
+
+#[test]
+fn an_answer_of_which_a_part_has_come_keeps_no_other_back() {
+    let (taken, is_taken) = std::sync::mpsc::channel();
+    let (mut pipeline, served) = to_server(0, move |mut server| {
+        let (one, two) = (server.next(), server.next());
+        server.answer(one, 0);
+        let mut bytes = [SIMPLE_REPLY_MAGIC, 0].map(u32::to_be_bytes).concat();
+        bytes.extend(two.cookie.to_be_bytes());
+        bytes.extend(vec![7; usize::try_from(BLOCK).unwrap()]);
+        server.0.write_all(&bytes[..100]).unwrap();
+        // The first is taken while the second waits for its rest.
+        let first = is_taken.recv_timeout(std::time::Duration::from_secs(20));
+        server.0.write_all(&bytes[100..]).unwrap();
+        first
+    });
+    for block in 0..2 {
+        pipeline.push(block, ask(command::READ, block)).unwrap();
+    }
+    let mut found = Vec::new();
+    pipeline.wait(1).unwrap();
+    pipeline.take(|tag, _| found.push(tag));
+    assert_eq!(found, [0]);
+    taken.send(()).unwrap();
+    assert_eq!(all(&mut pipeline), [(1, None)]);
+    served.join().unwrap().expect("taken before the rest was sent");
+}
+
+#[test]
+fn a_wait_for_none_takes_what_has_arrived() {
+    let (mut pipeline, served) = to_server(0, |mut server| {
+        for _ in 0..2 {
+            let asked = server.next();
+            server.answer(asked, 0);
+        }
+        // Held open until the client hangs up.
+        server.0.read(&mut [0; 64])
+    });
+    for block in 0..2 {
+        pipeline.push(block, ask(command::READ, block)).unwrap();
+        let mut found = Vec::new();
+        let begun = std::time::Instant::now();
+        while found.is_empty() && begun.elapsed().as_secs() < 20 {
+            pipeline.wait(0).unwrap();
+            pipeline.take(|tag, error| found.push((tag, error)));
+            thread::yield_now();
+        }
+        assert_eq!(found, [(block, None)]);
+    }
+    drop(pipeline);
+    served.join().unwrap().unwrap();
+}
+
+#[test]
+fn an_export_of_another_length_is_another_disk() {
+    let scratch = Scratch::new();
+    let socket = scratch.0.join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let served = thread::spawn(move || Server::greet(listener.accept().unwrap().0, 0));
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let refused = Pipeline::<u64>::open(&uri, true, 8, BLOCK, LENGTH / 2).err();
+    let said = refused.expect("another disk").to_string();
+    assert!(
+        said.contains("it has 1048576 bytes now, and had 524288: it is another disk"),
+        "{said}"
+    );
+    served.join().unwrap();
 }

@@ -108,18 +108,20 @@ impl Real {
     }
 
     /// The provider that `route` leads from on the export of the NBD server at `uri`, in sectors of
-    /// `sector` bytes. `writes`: it will be written.
+    /// `sector` bytes. `writes`: it will be written. `length`: the length of the export when it was
+    /// looked at; one of another length is refused.
     pub fn of_export(
         route: Route,
         sector: u64,
         uri: &str,
         writes: bool,
+        length: u64,
         shape: RigSetup,
     ) -> Result<Real, Error> {
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let largest = shape.largest.clamp(sector, LONGEST.max(sector));
-        let export =
-            Pipeline::open(uri, writes, depth, largest).map_err(|e| Error::new(e.to_string()))?;
+        let export = Pipeline::open(uri, writes, depth, largest, length)
+            .map_err(|e| Error::new(e.to_string()))?;
         let longest = export.longest();
         Ok(Real::over(Engine::Export(Box::new(export)), route, sector, longest, depth))
     }

@@ -1,7 +1,9 @@
 //! Exports of NBD servers.
 //!
 //! The provider is found by one connection, which ends before the first run: a server may take a
-//! single client. Each run makes a connection of its own.
+//! single client. Each run makes a connection of its own, and refuses an export of another length
+//! than the one that was looked at. A server that shows another disk of that length meanwhile is
+//! not noticed.
 
 use super::{Job, RunOutput};
 use crate::command::bench::args::Bench;
@@ -27,6 +29,7 @@ pub(in super::super) struct Exported {
     provider: Provider,
     uri: String,
     writes: bool,
+    length: u64,
     /// A warning about unwritten bytes, in words.
     holes: Option<String>,
     held_back: bool,
@@ -73,14 +76,15 @@ impl Exported {
         let holes = target.graph.stores().first().and_then(|export| {
             holes(&escape::plain(source.typed()), sought(&**export, RUNS)?, export.length())
         });
+        let length = target.graph.stores().first().map_or(0, |export| export.length());
         let provider = target.graph.providers.swap_remove(target.id);
         // Its connection ends.
         drop(target);
         let uri = source.typed().to_owned();
         if writes {
-            Pipeline::<u64>::open(&uri, true, 1, 0).map_err(Reason::from)?;
+            Pipeline::<u64>::open(&uri, true, 1, 0, length).map_err(Reason::from)?;
         }
-        Ok(Exported { provider, uri, writes, holes, held_back: false })
+        Ok(Exported { provider, uri, writes, length, holes, held_back: false })
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -108,7 +112,7 @@ impl Exported {
         let shape = RigSetup { depth, largest: workload.largest(), engine: Choice::Best };
         let sector = self.provider.topology.sector;
         let route = self.provider.route().clone();
-        let mut rig = Real::of_export(route, sector, &self.uri, self.writes, shape)?;
+        let mut rig = Real::of_export(route, sector, &self.uri, self.writes, self.length, shape)?;
         if self.writes {
             flush(&mut rig)?;
             rest(job.rest_ns, &mut || !signal::happened());

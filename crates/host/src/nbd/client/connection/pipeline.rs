@@ -9,15 +9,16 @@
 
 use super::super::Door;
 use super::filled::Filled;
-use super::head::{Head, Input, PendingRequest, next_head};
+use super::head::{Answered, Head, Input, PendingRequest, next_head};
 use super::timed::Timed;
-use super::{CHUNKS, ExportInfo, Session, error_number, fill, put_request};
+use super::{ExportInfo, Session, error_number, fill, put_request};
 use crate::error::Error;
 use crate::nbd::client::exported_read_only;
 use crate::nbd::client::patience::Patience;
 use crate::nbd::request::Request;
-use crate::nbd::wire::{self, chunk, command, flag, transmission};
+use crate::nbd::wire::{self, Headers, chunk, command, flag, transmission};
 use std::io;
+use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
 
@@ -26,6 +27,9 @@ const AHEAD: usize = 256 << 10;
 
 /// The bytes of requests from which on they are sent before the caller waits.
 const UNSENT: usize = 256 << 10;
+
+/// The time within which a remembered signal ends a wait.
+const HEEDED: Duration = Duration::from_secs(1);
 
 /// The most requests in flight.
 pub const DEEPEST: usize = 4096;
@@ -47,8 +51,9 @@ pub struct Pipeline<Tag> {
     pattern: Vec<u8>,
     /// Completions that were not taken yet.
     done: Vec<(Tag, Option<Errno>)>,
-    /// The number of reads in flight.
+    /// The number of reads in flight, and the bytes of everything in flight.
     reads: usize,
+    carried: usize,
     held_back: bool,
 }
 
@@ -102,21 +107,31 @@ impl Input for Buffered<'_> {
 impl<Tag: Copy + Default> Pipeline<Tag> {
     /// Connects to the export of the URI `text`, for as many requests as `depth` in flight, each of
     /// up to `largest` bytes, or what the server takes at once. `writes`: it will be written.
+    /// `length`: the length of the export when it was looked at; an export of another length is
+    /// another disk, even under the same name, and is refused.
     pub fn open(
         text: &str,
         writes: bool,
         depth: usize,
         largest: u64,
+        length: u64,
     ) -> Result<Pipeline<Tag>, Error> {
-        let (_, session) = Door::open(text, Patience::default())?;
+        let (_, mut session) = Door::open(text, Patience::default())?;
         let told = session.told();
+        if told.length != length {
+            let found =
+                format!("it has {} bytes now, and had {length}: it is another disk", told.length);
+            return Err(Error::not("open", text, found, ""));
+        }
+        let heeded = session.line.interrupt(HEEDED);
+        heeded.map_err(|e| Error::not("open", text, e.to_string(), ""))?;
         if writes && told.has(transmission::READ_ONLY) {
             return Err(exported_read_only(text));
         }
         let depth = depth.clamp(1, DEEPEST);
         let largest = largest.clamp(told.unit(), told.most());
         let largest = usize::try_from(largest).unwrap_or(usize::MAX);
-        let length = if writes { largest } else { 0 };
+        let pattern = if writes { largest } else { 0 };
         Ok(Pipeline {
             session,
             writes,
@@ -127,9 +142,10 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
             ahead: Ahead { bytes: vec![0; AHEAD], from: 0, to: 0 },
             sink: vec![0; largest],
             // Writes of zeros may be cheaper.
-            pattern: (0..length).map(|n| n.to_le_bytes()[0] | 1).collect(),
+            pattern: (0..pattern).map(|n| n.to_le_bytes()[0] | 1).collect(),
             done: Vec::new(),
             reads: 0,
+            carried: 0,
             held_back: false,
         })
     }
@@ -229,6 +245,7 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
         let own = &mut self.slots[slot];
         own.asked = Some(PendingRequest { cookie, offset: request.offset });
         own.command = request.command;
+        self.carried = self.carried.saturating_add(own.length);
         let payload =
             if request.command == command::WRITE { &self.pattern[..own.length] } else { &[] };
         let request = Request { cookie, ..request };
@@ -242,8 +259,7 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
 
     /// Begins the time that the server has for everything in flight.
     fn restart(&mut self) {
-        let bytes = self.slots.iter().filter(|slot| slot.asked.is_some()).map(|slot| slot.length);
-        let within = self.session.patience.carries(bytes.fold(0, usize::saturating_add));
+        let within = self.session.patience.carries(self.carried);
         self.session.line.restart(within);
     }
 
@@ -257,13 +273,55 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
 
     /// Reads answers until there are `least` completions, and those that have arrived besides.
     fn answers(&mut self, least: usize) -> io::Result<()> {
-        self.restart();
+        if self.done.len() < least || !self.unsent.is_empty() {
+            self.restart();
+        }
         self.send()?;
-        while self.done.len() < least || (self.in_flight() > 0 && self.ahead.has_a_head()) {
+        while self.done.len() < least || self.has_an_answer(least == 0)? {
             self.answer()?;
             self.send()?;
         }
         Ok(())
+    }
+
+    /// True if another answer, or chunk of one, can be read without waiting for its bytes.
+    /// `looks`: those that arrived since the last wait count too, which takes a system call.
+    fn has_an_answer(&mut self, looks: bool) -> io::Result<bool> {
+        if self.in_flight() == 0 {
+            return Ok(false);
+        }
+        if looks && !self.is_whole() && self.session.line.waiting() > 0 {
+            self.restart();
+            self.ahead.extend(&self.session.line)?;
+        }
+        Ok(self.is_whole())
+    }
+
+    /// True if all bytes of the next answer, or chunk, have arrived. A header that is wrong counts
+    /// as one: it is refused when it is read.
+    fn is_whole(&self) -> bool {
+        let mut peek = Peek(&self.ahead.bytes[self.ahead.from..self.ahead.to]);
+        let (answered, head) = match next_head(&mut peek, self.session.headers) {
+            Ok(read) => read,
+            Err(e) => return e.kind() != io::ErrorKind::WouldBlock,
+        };
+        let payload = self.payload(answered, &head);
+        let missing = payload.saturating_sub(peek.0.len());
+        // What is longer than can be received ahead waits in the socket.
+        missing == 0 || (payload > AHEAD / 2 && self.session.line.waiting() >= missing)
+    }
+
+    /// The bytes behind a header.
+    fn payload(&self, answered: Answered, head: &Head) -> usize {
+        match *head {
+            Head::Chunk { length, .. } => usize::try_from(length).unwrap_or(usize::MAX),
+            Head::Simple(0) if self.session.headers == Headers::Simple => {
+                let slot = usize::try_from(answered.cookie % self.slots.len() as u64);
+                let own = slot.ok().and_then(|slot| self.slots.get(slot));
+                own.filter(|own| own.command == command::READ).map_or(0, |own| own.length)
+            }
+            Head::Simple(_) => 0,
+        }
     }
 
     fn finish_reads(&mut self) -> io::Result<()> {
@@ -303,7 +361,8 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
                 } else if kind != chunk::NONE || length != 0 {
                     return Err(unexpected());
                 }
-                if own.chunks > CHUNKS {
+                // A chunk for every sector, and those that end it.
+                if own.chunks as usize > own.length / 512 + 2 {
                     return Err(unexpected());
                 }
                 if !last {
@@ -320,6 +379,7 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
     /// Completes the request of `slot`, or goes on with the flush after it.
     fn finish(&mut self, slot: usize) -> io::Result<()> {
         let own = &mut self.slots[slot];
+        self.carried = self.carried.saturating_sub(own.length);
         if own.error == 0 && std::mem::take(&mut own.flushes) {
             (own.chunks, own.asked) = (0, None);
             let flush =
@@ -336,9 +396,26 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
 }
 
 impl Ahead {
-    /// True if the header of another answer has arrived, of any kind.
-    fn has_a_head(&self) -> bool {
-        self.to - self.from >= wire::EXTENDED
+    /// Receives what has arrived, as far as there is room.
+    fn extend(&mut self, line: &Timed) -> io::Result<()> {
+        self.bytes.copy_within(self.from..self.to, 0);
+        (self.from, self.to) = (0, self.to - self.from);
+        if self.to < self.bytes.len() {
+            self.to += line.receive_some(&mut self.bytes[self.to..])?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that have arrived, read without taking them.
+struct Peek<'a>(&'a [u8]);
+
+impl Input for Peek<'_> {
+    fn fill(&mut self, into: &mut [u8]) -> io::Result<()> {
+        let (now, rest) = self.0.split_at_checked(into.len()).ok_or(io::ErrorKind::WouldBlock)?;
+        into.copy_from_slice(now);
+        self.0 = rest;
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A connection with a deadline for a whole message, however it arrives in pieces.
 
 use crate::nbd::stream::Stream;
+use crate::process::signal;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,13 @@ const PIECE: usize = 256 << 10;
 pub(super) struct Timed {
     stream: Box<dyn Stream>,
     end: Instant,
+    /// True if a remembered signal ends a wait.
+    is_interruptible: bool,
 }
 
 impl Timed {
     pub(super) fn new(stream: Box<dyn Stream>, end: Instant) -> Timed {
-        Timed { stream, end }
+        Timed { stream, end, is_interruptible: false }
     }
 
     /// The connection over the stream that `wrap` makes of this one.
@@ -25,7 +28,8 @@ impl Timed {
         self,
         wrap: impl FnOnce(Box<dyn Stream>) -> io::Result<S>,
     ) -> io::Result<Timed> {
-        Ok(Timed { stream: Box::new(wrap(self.stream)?), end: self.end })
+        let Timed { stream, end, is_interruptible } = self;
+        Ok(Timed { stream: Box::new(wrap(stream)?), end, is_interruptible })
     }
 
     /// Sets the deadline of the next operation to `within` from now.
@@ -36,6 +40,17 @@ impl Timed {
     /// Sets the timeout of a single piece.
     pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
         self.stream.set_patience(Some(patience))
+    }
+
+    /// Lets a remembered signal end a wait, within `every` of it.
+    pub(super) fn interrupt(&mut self, every: Duration) -> io::Result<()> {
+        self.is_interruptible = true;
+        self.set_patience(every)
+    }
+
+    /// Bytes that have arrived and were not received, as far as known.
+    pub(super) fn waiting(&self) -> usize {
+        self.stream.waiting()
     }
 
     /// Says goodbye, if the stream has one.
@@ -59,7 +74,7 @@ impl Timed {
     pub(super) fn receive(&self, into: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < into.len() {
-            match self.stream.receive(&mut into[done..])? {
+            match self.piece(&mut into[done..])? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 got => done += got,
             }
@@ -71,9 +86,24 @@ impl Timed {
     /// Receives what there is, at least one byte.
     pub(super) fn receive_some(&self, into: &mut [u8]) -> io::Result<usize> {
         self.is_in_time()?;
-        match self.stream.receive(into)? {
+        match self.piece(into)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             got => Ok(got),
+        }
+    }
+
+    /// Receives at least one byte; 0 at the end of the stream.
+    fn piece(&self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.receive(into) {
+                Err(e) if self.is_interruptible && is_timeout(&e) => {
+                    if signal::happened() {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
+                    self.is_in_time()?;
+                }
+                got => return got,
+            }
         }
     }
 
@@ -82,4 +112,9 @@ impl Timed {
         self.receive(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// True for the timeout of a piece.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
