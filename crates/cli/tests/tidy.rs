@@ -29,8 +29,8 @@ const FLOORS: [(&str, &[&str]); 8] = [
     (
         "host",
         &[
-            "error", "errno", "random", "clock", "lock", "process", "device", "disk", "nbd",
-            "engine", "ublk", "tracefs",
+            "error", "errno", "random", "clock", "lock", "device", "disk", "nbd", "engine",
+            "process", "ublk", "tracefs",
         ],
     ),
     ("cloud", &["error", "runtime", "ranges", "choice", "known", "location", "object", "listing"]),

@@ -265,23 +265,17 @@ pub(super) fn mounted(directory: &Path, kind: &str, command: &str) -> bool {
     let out = directory.join("out");
     fs::create_dir_all(&out).expect("a directory");
     let mount = format!("mount -t {kind} -o loop fs.img out");
-    let ran = Command::new("sh")
-        .args(["-c", &mount])
-        .env("PATH", path())
-        .current_dir(directory)
-        .output()
-        .expect("a shell");
+    let mut sh = Command::new("sh");
+    let ran = sh.args(["-c", &mount]).env("PATH", path()).current_dir(directory).output();
+    let ran = ran.expect("a shell");
     if !ran.status.success() {
         skip(&format!("{mount}: {}", String::from_utf8_lossy(&ran.stderr)));
         return false;
     }
-    let ran = Command::new("sh").args(["-ec", command]).current_dir(&out).output();
-    // A mount namespace that another test made meanwhile keeps the file system, and its loop
-    // device, until it ends.
-    let released = "umount out
-        for n in $(seq 3000); do losetup -j fs.img | grep -q . || exit 0; sleep 0.01; done; exit 1";
-    shell(directory, released);
-    let ran = ran.expect("a shell");
+    let ran =
+        Command::new("sh").args(["-ec", command]).current_dir(&out).output().expect("a shell");
+    // A mount namespace that another test made meanwhile keeps it, and its loop device, for a time.
+    shell(directory, "umount out; timeout 60 sh -c 'while losetup -j fs.img | grep .; do :; done'");
     assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
     true
 }

@@ -82,7 +82,7 @@ fn to_server<T: Send + 'static>(
     let listener = UnixListener::bind(&socket).unwrap();
     let served = thread::spawn(move || serve(Server::greet(listener.accept().unwrap().0, flags)));
     let uri = format!("nbd+unix:///?socket={}", socket.display());
-    (Pipeline::open(&uri, true, 8, BLOCK, LENGTH).unwrap(), served)
+    (Pipeline::open(&uri, true, 8, BLOCK, LENGTH, || false).unwrap(), served)
 }
 
 fn ask(command: u16, block: u64) -> Request {
@@ -256,7 +256,7 @@ fn an_export_of_another_length_is_another_disk() {
     let listener = UnixListener::bind(&socket).unwrap();
     let served = thread::spawn(move || Server::greet(listener.accept().unwrap().0, 0));
     let uri = format!("nbd+unix:///?socket={}", socket.display());
-    let refused = Pipeline::<u64>::open(&uri, true, 8, BLOCK, LENGTH / 2).err();
+    let refused = Pipeline::<u64>::open(&uri, true, 8, BLOCK, LENGTH / 2, || false).err();
     let said = refused.expect("another disk").to_string();
     assert!(
         said.contains("it has 1048576 bytes now, and had 524288: it is another disk"),

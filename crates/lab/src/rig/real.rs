@@ -22,6 +22,7 @@ use trueline_host::engine::open_file::OpenFile;
 use trueline_host::engine::ring::DEEPEST;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 use trueline_host::nbd::client::pipeline::Pipeline;
+use trueline_host::process::signal;
 
 /// The setup of a rig: depth, longest request, engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ impl Real {
     ) -> Result<Real, Error> {
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let largest = shape.largest.clamp(sector, LONGEST.max(sector));
-        let export = Pipeline::open(uri, writes, depth, largest, length)
+        let export = Pipeline::open(uri, writes, depth, largest, length, signal::happened)
             .map_err(|e| Error::new(e.to_string()))?;
         let longest = export.longest();
         Ok(Real::over(Engine::Export(Box::new(export)), route, sector, longest, depth))

@@ -82,7 +82,8 @@ impl Exported {
         drop(target);
         let uri = source.typed().to_owned();
         if writes {
-            Pipeline::<u64>::open(&uri, true, 1, 0, length).map_err(Reason::from)?;
+            Pipeline::<u64>::open(&uri, true, 1, 0, length, signal::happened)
+                .map_err(Reason::from)?;
         }
         Ok(Exported { provider, uri, writes, length, holes, held_back: false })
     }

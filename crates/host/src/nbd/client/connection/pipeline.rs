@@ -28,7 +28,7 @@ const AHEAD: usize = 256 << 10;
 /// The bytes of requests from which on they are sent before the caller waits.
 const UNSENT: usize = 256 << 10;
 
-/// The time within which a remembered signal ends a wait.
+/// The time between two questions whether a wait is to end.
 const HEEDED: Duration = Duration::from_secs(1);
 
 /// The most requests in flight.
@@ -108,13 +108,15 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
     /// Connects to the export of the URI `text`, for as many requests as `depth` in flight, each of
     /// up to `largest` bytes, or what the server takes at once. `writes`: it will be written.
     /// `length`: the length of the export when it was looked at; an export of another length is
-    /// another disk, even under the same name, and is refused.
+    /// another disk, even under the same name, and is refused. `ended` ends a wait for the server
+    /// once it is true.
     pub fn open(
         text: &str,
         writes: bool,
         depth: usize,
         largest: u64,
         length: u64,
+        ended: fn() -> bool,
     ) -> Result<Pipeline<Tag>, Error> {
         let (_, mut session) = Door::open(text, Patience::default())?;
         let told = session.told();
@@ -123,7 +125,7 @@ impl<Tag: Copy + Default> Pipeline<Tag> {
                 format!("it has {} bytes now, and had {length}: it is another disk", told.length);
             return Err(Error::not("open", text, found, ""));
         }
-        let heeded = session.line.interrupt(HEEDED);
+        let heeded = session.line.heed(HEEDED, ended);
         heeded.map_err(|e| Error::not("open", text, e.to_string(), ""))?;
         if writes && told.has(transmission::READ_ONLY) {
             return Err(exported_read_only(text));

@@ -1,7 +1,6 @@
 //! A connection with a deadline for a whole message, however it arrives in pieces.
 
 use crate::nbd::stream::Stream;
-use crate::process::signal;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -14,13 +13,13 @@ const PIECE: usize = 256 << 10;
 pub(super) struct Timed {
     stream: Box<dyn Stream>,
     end: Instant,
-    /// True if a remembered signal ends a wait.
-    is_interruptible: bool,
+    /// A question whose yes ends a wait.
+    ended: Option<fn() -> bool>,
 }
 
 impl Timed {
     pub(super) fn new(stream: Box<dyn Stream>, end: Instant) -> Timed {
-        Timed { stream, end, is_interruptible: false }
+        Timed { stream, end, ended: None }
     }
 
     /// The connection over the stream that `wrap` makes of this one.
@@ -28,8 +27,8 @@ impl Timed {
         self,
         wrap: impl FnOnce(Box<dyn Stream>) -> io::Result<S>,
     ) -> io::Result<Timed> {
-        let Timed { stream, end, is_interruptible } = self;
-        Ok(Timed { stream: Box::new(wrap(stream)?), end, is_interruptible })
+        let Timed { stream, end, ended } = self;
+        Ok(Timed { stream: Box::new(wrap(stream)?), end, ended })
     }
 
     /// Sets the deadline of the next operation to `within` from now.
@@ -42,9 +41,9 @@ impl Timed {
         self.stream.set_patience(Some(patience))
     }
 
-    /// Lets a remembered signal end a wait, within `every` of it.
-    pub(super) fn interrupt(&mut self, every: Duration) -> io::Result<()> {
-        self.is_interruptible = true;
+    /// Ends a wait once `ended` is true, which is asked after each `every`.
+    pub(super) fn heed(&mut self, every: Duration, ended: fn() -> bool) -> io::Result<()> {
+        self.ended = Some(ended);
         self.set_patience(every)
     }
 
@@ -96,12 +95,11 @@ impl Timed {
     fn piece(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.stream.receive(into) {
-                Err(e) if self.is_interruptible && is_timeout(&e) => {
-                    if signal::happened() {
-                        return Err(io::ErrorKind::Interrupted.into());
-                    }
-                    self.is_in_time()?;
-                }
+                Err(e) if is_timeout(&e) => match self.ended {
+                    Some(ended) if ended() => return Err(io::ErrorKind::Interrupted.into()),
+                    Some(_) => self.is_in_time()?,
+                    None => return Err(e),
+                },
                 got => return got,
             }
         }
