@@ -37,9 +37,8 @@ docs:
 	@echo "docs: all crates, warnings are errors"
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES) --locked --quiet
 
-# Many tests wait: for a tool that sleeps, for a flush, for a kill. Twice as many at a time as processors keep those at work.
 unit:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(getconf _NPROCESSORS_ONLN)))} $(CARGO) test --workspace $(FEATURES) --locked
+	$(CARGO) test --workspace $(FEATURES) --locked
 
 python:
 	sh tests/python.sh
