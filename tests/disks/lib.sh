@@ -198,7 +198,8 @@ loop() {
 }
 unloop() {
     sync -f "$1" 2>/dev/null || :
-    losetup --detach "$1"
+    # That it is gone already is as good.
+    losetup --detach "$1" || ! losetup "$1" >/dev/null 2>&1
 }
 
 # guest OPTION... DISK...: a Debian kernel under QEMU, for what the kernel here cannot do: see tests/kernel/boot.sh.
