@@ -433,6 +433,25 @@ fn a_row_that_fails_does_not_take_the_others_with_it() {
 }
 
 #[test]
+fn a_line_ends_with_the_errors_of_both_values_and_the_null_model() {
+    let arguments = "lab run --row raidtest-n1 --sweep 0 2009-gstripe";
+    let csv = run(scratch().path(), &format!("{arguments} --csv")).ended(0).stdout.clone();
+    let last = |line: &str| -> Vec<String> {
+        let mut fields: Vec<String> = line.rsplitn(5, ',').take(4).map(str::to_owned).collect();
+        fields.reverse();
+        fields
+    };
+    let lines: Vec<Vec<String>> = csv.lines().map(last).collect();
+    assert_eq!(lines[0], ["error_aligned", "error_unaligned", "null_ratio", "null_error"]);
+    let document = run(scratch().path(), &format!("{arguments} --json")).ended(0).json();
+    let row = &list(&list(&document, "labs")[0], "rows")[0];
+    let (levels, null) = (&row["level_errors"], &row["null_model"]);
+    let said: Vec<f64> = lines[1].iter().map(|field| field.parse().expect("a number")).collect();
+    let want = [&levels["aligned"], &levels["unaligned"], &null["ratio"], &null["error"]];
+    assert_eq!(said, want.map(|number| number.as_f64().expect("a number")));
+}
+
+#[test]
 fn rows_and_labs_are_found_by_name() {
     let scratch = scratch();
     let one = run(scratch.path(), "lab run --row md,zero 2002-geom --csv").ended(0).stdout.clone();

@@ -318,6 +318,23 @@ mod tests {
     }
 
     #[test]
+    fn bars_of_the_null_model_stand_where_it_is() {
+        let mut document = sample::document();
+        let rows = document.labs.iter_mut().flat_map(|lab| &mut lab.rows);
+        // Far beyond every dot, and each farther than the one before.
+        let nulls = rows.filter(|row| row.predicted).filter_map(|row| row.null_model.as_mut());
+        nulls.zip([0.8, 1.2, 1.8, 2.4]).for_each(|(null, error)| null.error = Some(error));
+        let page = page(&document);
+        let bars = page.split("<rect ").filter(|rect| rect.contains("class=\"null\""));
+        let places: Vec<f64> = bars
+            .filter_map(|rect| rect.strip_prefix("x=\"")?.split('%').next()?.parse().ok())
+            .collect();
+        assert_eq!(places.len(), 4, "{places:?}");
+        assert!(places.windows(2).all(|two| two[0] + 2.0 < two[1]), "{places:?}");
+        assert!(places.iter().all(|at| (0.0..=100.0).contains(at)), "{places:?}");
+    }
+
+    #[test]
     fn every_row_is_there_and_can_be_linked_to() {
         let document = sample::document();
         let empty = page(&LabDocument { format: "", labs: vec![] });
