@@ -45,6 +45,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "files",
             "os",
             "streams",
+            "layer",
             "probe",
             "trace",
             "sweep",

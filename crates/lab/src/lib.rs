@@ -44,6 +44,7 @@ pub mod ab;
 pub mod error;
 pub mod files;
 pub mod latency;
+pub mod layer;
 pub mod os;
 pub mod probe;
 pub mod result;

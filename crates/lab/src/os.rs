@@ -3,7 +3,6 @@
 mod buffers;
 mod extents;
 pub mod freebsd_ufs;
-pub mod linux_bdev;
 pub mod linux_writeback;
 mod names;
 mod numbered;

@@ -2,8 +2,8 @@
 
 use super::workload::Workload;
 use crate::error::Error;
+use crate::layer::page_cache::{PageCache, Sync};
 use crate::os::freebsd_ufs::{FreebsdUfs, UfsLayout};
-use crate::os::linux_bdev::{Buffered, Sync};
 use crate::os::linux_writeback::{self, LinuxWriteback};
 use crate::os::openbsd_ffs::{self, OpenbsdFfs};
 use crate::rig::Rig;
@@ -78,9 +78,9 @@ impl Host {
             Host::Direct {} => Ok((workload.on_blocks(rig, random)?, 0)),
             Host::LinuxBdevBuffered { memory_bytes, flush } => {
                 let sync = if *flush { Sync::Medium } else { Sync::Drive };
-                let mut buffered = Buffered::new(rig, sync, *memory_bytes);
+                let mut buffered = PageCache::alone(sync, *memory_bytes, rig)?;
                 let run = workload.on_blocks(&mut buffered, random)?;
-                Ok((run, buffered.added_reads()))
+                Ok((run, buffered.caused_reads()))
             }
             Host::FreebsdUfs(shape) => {
                 Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0))

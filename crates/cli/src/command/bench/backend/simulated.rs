@@ -12,8 +12,8 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
 use trueline_lab::error::Error;
+use trueline_lab::layer::page_cache::{PageCache, Sync};
 use trueline_lab::os::freebsd_ufs::{FreebsdUfs, UfsLayout};
-use trueline_lab::os::linux_bdev::{Buffered, Sync};
 use trueline_lab::os::linux_writeback::{self, LinuxWriteback};
 use trueline_lab::os::openbsd_ffs::{self, OpenbsdFfs};
 use trueline_lab::rig;
@@ -92,9 +92,9 @@ impl Simulated {
         let mut rig = rig::simulated::Simulated::new(world, route, sector, cost);
         let mut done = match job.task {
             Task::Blocks(_) if self.buffered => {
-                let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
+                let mut buffered = PageCache::alone(Sync::Medium, MEMORY, &mut rig)?;
                 let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
-                RunOutput { host_reads: Some(buffered.added_reads()), ..RunOutput::from_run(run) }
+                RunOutput { host_reads: Some(buffered.caused_reads()), ..RunOutput::from_run(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
                 let shape = UfsLayout::newfs(self.file, rig::Rig::length(&rig))?;

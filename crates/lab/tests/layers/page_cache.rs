@@ -3,7 +3,7 @@
 //!
 //! It takes root and a loop device; without them it is skipped, and that is said.
 
-use skip::skip;
+use crate::skip::skip;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,16 +13,13 @@ use trueline_host::device::stat::{self, IoCounts};
 use trueline_host::disk::file::{self, Access};
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
-use trueline_lab::os::linux_bdev::{Buffered, Sync};
+use trueline_lab::layer::page_cache::{PageCache, Sync};
 use trueline_lab::rig::Rig;
 use trueline_lab::rig::real::{Real, RigSetup};
 use trueline_lab::rig::simulated::Simulated;
 use trueline_lab::workload::{self, Needs, Parameters};
 use trueline_sim::model::Model;
 use trueline_sim::world::{Schedule, World};
-
-#[path = "../../../tests/skip.rs"]
-mod skip;
 
 /// Bytes of the device: many more blocks than are written.
 const SIZE: u64 = 1 << 30;
@@ -96,9 +93,9 @@ fn modelled(size: u64, offset: u64) -> IoCounts {
     let model = Model::parse(Model::named("md").expect("a model")).expect("a model");
     let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
     let mut inner = Simulated::new(world, Route::store(0, size), 512, 0);
-    let mut rig = Buffered::new(&mut inner, Sync::Medium, 1 << 30);
+    let mut rig = PageCache::alone(Sync::Medium, 1 << 30, &mut inner).expect("a cache");
     writes(&mut rig, offset);
-    let added = rig.added_reads();
+    let added = rig.caused_reads();
     let drive = inner.counters()[0];
     assert_eq!(drive.reads, added);
     IoCounts {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::rig::Request;
 use crate::workload::recorder::{Recorder, ran};
 use crate::workload::{Parameters, random};
 
@@ -6,14 +7,14 @@ use crate::workload::{Parameters, random};
 const SIZE: u64 = 4 << 30;
 
 fn writes(inner: &mut Recorder, offset: u64, sync: Sync) -> u64 {
-    let mut rig = Buffered::new(inner, sync, 1 << 30);
+    let mut rig = PageCache::alone(sync, 1 << 30, inner).unwrap();
     let writes = crate::workload::recorder::made(
         &random::WRITE,
         &Parameters { offset, count: Some(200), ..Parameters::default() },
     );
     let run = writes.run(&mut rig, 1, &mut |_| true).unwrap();
     assert_eq!((run.ops, run.errors), (200, 0));
-    rig.added_reads()
+    rig.caused_reads()
 }
 
 /// Reads, and bytes read and written.
@@ -53,7 +54,7 @@ fn on_a_device_of_an_odd_size_the_drive_sees_what_was_asked() {
 #[test]
 fn pages_are_read_one_by_one_and_then_written_together() {
     let mut inner = Recorder::new(1 << 20);
-    let mut rig = Buffered::new(&mut inner, Sync::Medium, 1 << 20);
+    let mut rig = PageCache::alone(Sync::Medium, 1 << 20, &mut inner).unwrap();
     let mut done = Vec::new();
     let write = |tag, offset, length| Request { tag, op: Op::Write, offset, length, fua: false };
     rig.push(write(7, 512, 8192)).unwrap();
@@ -77,7 +78,7 @@ fn pages_are_read_one_by_one_and_then_written_together() {
 #[test]
 fn reads_ask_for_whole_blocks_that_are_not_there() {
     let mut inner = Recorder::new(1 << 20);
-    let mut rig = Buffered::new(&mut inner, Sync::Drive, 1 << 20);
+    let mut rig = PageCache::alone(Sync::Drive, 1 << 20, &mut inner).unwrap();
     let mut done = Vec::new();
     let read = |tag, offset, length| Request { tag, op: Op::Read, offset, length, fua: false };
     for (tag, offset, length) in [(1, 512, 4096), (2, 0, 8192), (3, 4096, 8192)] {
@@ -85,26 +86,26 @@ fn reads_ask_for_whole_blocks_that_are_not_there() {
         rig.wait(1, &mut done).unwrap();
     }
     assert_eq!(rig.push(read(4, 1 << 20, 512)), Err(Errno::Range));
-    assert_eq!((done.len(), rig.added_reads()), (3, 0));
+    assert_eq!((done.len(), rig.caused_reads()), (3, 0));
     assert_eq!(inner.asked, [(Op::Read, 0, 8192), (Op::Read, 8192, 4096)]);
 }
 
 #[test]
 fn a_small_cache_forgets() {
     let mut inner = Recorder::new(1 << 20);
-    let mut rig = Buffered::new(&mut inner, Sync::Drive, 8192);
+    let mut rig = PageCache::alone(Sync::Drive, 8192, &mut inner).unwrap();
     let mut done = Vec::new();
     for at in [512, 4096 + 512, 8192 + 512, 512] {
         rig.push(Request { tag: at, op: Op::Write, offset: at, length: 512, fua: false }).unwrap();
         rig.wait(1, &mut done).unwrap();
     }
-    assert_eq!(rig.added_reads(), 4);
+    assert_eq!(rig.caused_reads(), 4);
 }
 
 #[test]
 fn several_at_a_time_are_each_done_once() {
     let mut inner = Recorder::new(SIZE);
-    let mut rig = Buffered::new(&mut inner, Sync::Medium, 1 << 30);
+    let mut rig = PageCache::alone(Sync::Medium, 1 << 30, &mut inner).unwrap();
     let deep = Parameters { offset: 512, count: Some(500), qd: Some(8), ..Parameters::default() };
     let run = crate::workload::recorder::made(&random::WRITE, &deep)
         .run(&mut rig, 3, &mut |_| true)

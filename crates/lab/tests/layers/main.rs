@@ -1,0 +1,7 @@
+//! Models of layers held to the real ones: the same requests, and what is beneath has seen of them.
+
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
+mod modelled;
+mod page_cache;
