@@ -20,13 +20,14 @@ use trueline_geom::base::error::Errno;
 pub mod counts;
 pub mod loop_device;
 pub mod page_cache;
+pub mod postgresql;
 pub mod stack;
 pub mod steps;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND];
+pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND, postgresql::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]

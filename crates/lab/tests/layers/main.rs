@@ -5,3 +5,4 @@ mod skip;
 
 mod modelled;
 mod page_cache;
+mod postgresql;
