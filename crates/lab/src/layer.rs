@@ -18,6 +18,7 @@ use toml::{Table, Value};
 use trueline_geom::base::error::Errno;
 
 pub mod counts;
+pub mod innodb;
 pub mod loop_device;
 pub mod page_cache;
 pub mod postgresql;
@@ -27,7 +28,8 @@ pub mod steps;
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND, postgresql::KIND];
+pub const LAYERS: &[LayerKind] =
+    &[page_cache::KIND, loop_device::KIND, postgresql::KIND, innodb::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]

@@ -111,8 +111,8 @@ pub struct Keys {
     pub position: u64,
     /// True if the first change of a page after a checkpoint has its image in the log.
     pub full_page_writes: bool,
-    /// True if marks are logged (`wal_log_hints`, or checksums of data): the first of a page after a
-    /// checkpoint has the page's image in the log.
+    /// True if marks are logged (`wal_log_hints`, or checksums of data): the first of a page after
+    /// a checkpoint has the page's image in the log.
     pub wal_log_hints: bool,
     /// The level of detail of the log.
     pub wal_level: WalLevel,

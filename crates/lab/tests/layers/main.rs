@@ -3,6 +3,7 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod innodb;
 mod modelled;
 mod page_cache;
 mod postgresql;

@@ -31,7 +31,7 @@ pub(super) struct Wal {
 /// The server's own counts of its log (`pg_stat_wal`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalCounts {
-    /// Records (`wal_records`).
+    /// Records in the log (`wal_records`).
     pub records: u64,
     /// Images of pages in them (`wal_fpi`).
     pub images: u64,
@@ -39,9 +39,9 @@ pub struct WalCounts {
     pub bytes: u64,
     /// Records that found the ring full (`wal_buffers_full`).
     pub ring_full: u64,
-    /// Writes (`wal_write`).
+    /// Writes of the log (`wal_write`).
     pub writes: u64,
-    /// Flushes (`wal_sync`).
+    /// Flushes of the log (`wal_sync`).
     pub syncs: u64,
 }
 
