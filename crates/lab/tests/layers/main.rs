@@ -3,5 +3,7 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod device;
+mod loop_device;
 mod modelled;
 mod page_cache;

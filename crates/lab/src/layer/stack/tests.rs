@@ -148,7 +148,7 @@ fn a_stack_is_checked_as_it_is_typed() {
     let message = stack("[page-cache]\nblok = 3").unwrap_err();
     assert!(message.starts_with("layer page-cache: unknown field `blok`"), "{message}");
     let message = stack("[loop]\nblock = 3000").unwrap_err();
-    assert_eq!(message, "layer loop: block = 3000: a power of two from 512 to 65536 bytes");
+    assert_eq!(message, "layer loop: block = 3000: a power of two from 512 to 4096 bytes");
     let many = vec![("loop".to_owned(), Table::new()); 17];
     assert_eq!(LayerStack::new(many).unwrap_err().message, "17 layers: at most 16");
     let mut small = Recorder::new(1000);
