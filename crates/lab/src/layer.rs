@@ -18,15 +18,17 @@ use toml::{Table, Value};
 use trueline_geom::base::error::Errno;
 
 pub mod counts;
+pub mod crypt;
 pub mod loop_device;
 pub mod page_cache;
 pub mod stack;
 pub mod steps;
+pub mod thin;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND];
+pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND, thin::KIND, crypt::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]

@@ -3,7 +3,10 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod crypt;
 mod device;
 mod loop_device;
 mod modelled;
 mod page_cache;
+mod recorded;
+mod thin;
