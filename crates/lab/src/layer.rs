@@ -92,5 +92,5 @@ pub fn ask(op: Op, offset: u64, length: u64) -> Ask {
     Ask { op, offset, length, fua: false }
 }
 
-/// A flush.
+/// The request of a flush.
 pub const FLUSH: Ask = Ask { op: Op::Flush, offset: 0, length: 0, fua: false };

@@ -8,11 +8,11 @@ use std::ops::AddAssign;
 /// Requests and their bytes, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
-    /// Reads.
+    /// The number of reads.
     pub reads: u64,
-    /// Writes.
+    /// The number of writes.
     pub writes: u64,
-    /// Flushes.
+    /// The number of flushes.
     pub flushes: u64,
     /// Bytes of the reads.
     pub bytes_read: u64,

@@ -10,11 +10,13 @@
 //!   loop device's sectors are those of the device beneath.
 //!
 //! # Measured
-//! Linux 6.18 over a file on ext4: every request of hundreds at random, against what its device got.
+//! Linux 6.18 over a file on ext4: every one of hundreds of requests at random, against what the
+//! device of the file system got.
 //!
 //! # Limits
-//! Those of `page-cache`; measured with blocks of 4096 bytes. The file is in one piece: where it is not, a request that crosses two
-//! pieces becomes two. The file system's own writes (times, its journal) are not in it.
+//! Those of `page-cache`; measured with blocks of 4096 bytes. The file is in one piece: where it is
+//! not, a request that crosses two pieces becomes two. The file system's own writes (times, its
+//! journal) are not in it.
 
 use super::page_cache::{Keys as CacheKeys, PageCache, Sync};
 use super::steps::Steps;

@@ -6,8 +6,8 @@
 //!   at the most (`set_init_blocksize` in block/bdev.c; `blockdev --getbsz`). A file's are those of
 //!   its file system.
 //! - **A write** of a part of a block first reads the block, one after another
-//!   (`__block_write_begin` in fs/buffer.c): what the device sees is aligned, and slow. A block that
-//!   is in the cache is not read again.
+//!   (`__block_write_begin` in fs/buffer.c): what the device sees is aligned, and slow. A block
+//!   that is in the cache is not read again.
 //! - **With `O_SYNC`** (`sync = "medium"`) a write is written at once, in whole blocks, and a flush
 //!   of the drive follows; `"drive"` is without the flush, as Linux before 2.6.33 and drives
 //!   without a cache are.

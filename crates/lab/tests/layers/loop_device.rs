@@ -25,7 +25,7 @@ fn a_loop_device_over_a_file_asks_what_the_model_says() {
     let Some(mounted) = Mounted::new(&device) else { return };
     let image = mounted.directory.join("image");
     for (direct, seed) in [(false, 1), (false, 2), (true, 3)] {
-        std::fs::write(&image, vec![1; FILE as usize]).expect("there is room");
+        std::fs::write(&image, vec![1; usize::try_from(FILE).expect("it is small")]).expect("there is room");
         let file = File::open(&image).expect("it is there");
         file.sync_all().expect("it is written");
         fadvise(&file, 0, None, Advice::DontNeed).expect("it is a hint");
@@ -33,8 +33,8 @@ fn a_loop_device_over_a_file_asks_what_the_model_says() {
         let Some(above) = LoopDevice::over(&image, direct) else { return };
         let opened =
             OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(&above.path);
-        // Reads of a file are read ahead, which the model does not do: those of random pages far apart
-        // are not.
+        // Reads of a file are read ahead, which the model does not do: those of random pages far
+        // apart are not.
         let mut asks = mixed(seed, 1 << 20);
         asks.retain(|ask| direct || ask.op != Op::Read);
         asks.extend((0..40).map(|nth| ask(Op::Read, ((nth * 13 % 40 + 20) << 16) + 32768, 4096)));
