@@ -18,18 +18,20 @@ use toml::{Table, Value};
 use trueline_geom::base::error::Errno;
 
 pub mod counts;
+pub mod crypt;
 pub mod innodb;
 pub mod loop_device;
 pub mod page_cache;
 pub mod postgresql;
 pub mod stack;
 pub mod steps;
+pub mod thin;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
 pub const LAYERS: &[LayerKind] =
-    &[page_cache::KIND, loop_device::KIND, postgresql::KIND, innodb::KIND];
+    &[page_cache::KIND, loop_device::KIND, thin::KIND, crypt::KIND, postgresql::KIND, innodb::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]
@@ -93,5 +95,5 @@ pub fn ask(op: Op, offset: u64, length: u64) -> Ask {
     Ask { op, offset, length, fua: false }
 }
 
-/// A flush.
+/// The request of a flush.
 pub const FLUSH: Ask = Ask { op: Op::Flush, offset: 0, length: 0, fua: false };

@@ -9,9 +9,14 @@
 //! - **Around it** (`losetup --direct-io=on`) requests go to the file's blocks as they are; the
 //!   loop device's sectors are those of the device beneath.
 //!
+//! # Measured
+//! Linux 6.18 over a file on ext4: every one of hundreds of requests at random, against what the
+//! device of the file system got.
+//!
 //! # Limits
-//! Those of `page-cache`. The file is in one piece: where it is not, a request that crosses two
-//! pieces becomes two. The file system's own writes (times, its journal) are not in it.
+//! Those of `page-cache`; measured with blocks of 4096 bytes. The file is in one piece: where it is
+//! not, a request that crosses two pieces becomes two. The file system's own writes (times, its
+//! journal) are not in it.
 
 use super::page_cache::{Keys as CacheKeys, PageCache, Sync};
 use super::steps::Steps;
@@ -58,7 +63,12 @@ struct LoopDevice {
 
 impl LoopDevice {
     fn new(Keys { direct, memory, block }: Keys) -> Result<LoopDevice, Error> {
-        let cache = PageCache::new(CacheKeys { memory, block: Some(block), sync: Sync::Later })?;
+        let cache = PageCache::new(CacheKeys {
+            memory,
+            block: Some(block),
+            sync: Sync::Later,
+            ..CacheKeys::default()
+        })?;
         Ok(LoopDevice { cache: (!direct).then_some(cache) })
     }
 }

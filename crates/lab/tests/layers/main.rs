@@ -3,7 +3,12 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod crypt;
+mod device;
 mod innodb;
+mod loop_device;
 mod modelled;
 mod page_cache;
 mod postgresql;
+mod recorded;
+mod thin;

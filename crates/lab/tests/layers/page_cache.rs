@@ -3,10 +3,10 @@
 //!
 //! It takes root and a loop device; without them it is skipped, and that is said.
 
-use crate::skip::skip;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use crate::device::{LoopDevice, issued};
+use crate::modelled::{memory, mixed, plans, sorted};
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
 use trueline_geom::base::store::Store;
 use trueline_geom::mapping::route::Route;
 use trueline_host::device::stat::{self, IoCounts};
@@ -14,12 +14,9 @@ use trueline_host::disk::file::{self, Access};
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::layer::page_cache::{PageCache, Sync};
-use trueline_lab::rig::Rig;
 use trueline_lab::rig::real::{Real, RigSetup};
-use trueline_lab::rig::simulated::Simulated;
+use trueline_lab::rig::{Op, Rig};
 use trueline_lab::workload::{self, Needs, Parameters};
-use trueline_sim::model::Model;
-use trueline_sim::world::{Schedule, World};
 
 /// Bytes of the device: many more blocks than are written.
 const SIZE: u64 = 1 << 30;
@@ -90,9 +87,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> IoCounts {
 
 /// What a memory disk sees of them behind the model.
 fn modelled(size: u64, offset: u64) -> IoCounts {
-    let model = Model::parse(Model::named("md").expect("a model")).expect("a model");
-    let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
-    let mut inner = Simulated::new(world, Route::store(0, size), 512, 0);
+    let mut inner = memory(size);
     let mut rig = PageCache::alone(Sync::Medium, 1 << 30, &mut inner).expect("a cache");
     writes(&mut rig, offset);
     let added = rig.caused_reads();
@@ -106,68 +101,30 @@ fn modelled(size: u64, offset: u64) -> IoCounts {
     }
 }
 
-/// A loop device over a sparse file, taken away when it is dropped. No other program looks at it
-/// meanwhile.
-struct LoopDevice {
-    path: PathBuf,
-    file: PathBuf,
-    held: Option<Child>,
-}
-
-impl LoopDevice {
-    /// One of `size` bytes; `None`, with a word, where none can be had.
-    fn new(size: u64) -> Option<LoopDevice> {
-        let skipped = |why: &str| skip(&format!("the page cache of this kernel: {why}"));
-        let name =
-            format!("trueline-page-cache-{}-{:?}", std::process::id(), std::thread::current().id());
-        let file = std::env::temp_dir().join(name.replace(['(', ')'], ""));
-        std::fs::File::create(&file).and_then(|made| made.set_len(size)).expect("a sparse file");
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
-        let path = match made {
-            Ok(ran) if ran.status.success() => {
-                PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim())
+#[test]
+fn each_request_becomes_the_requests_of_this_kernel() {
+    const NEAR: u64 = 1 << 20;
+    let devices = [(SIZE, 1), (SIZE, 2), (SIZE + 512, 3), (SIZE + 1024, 4), (SIZE + 2048, 5)];
+    for (size, seed) in devices {
+        let mut asks = mixed(seed, NEAR);
+        // Where blocks are smaller than pages, a read fetches what a folio of several pages lacks,
+        // and folios are not modelled.
+        asks.retain(|ask| size == SIZE || ask.op != Op::Read);
+        let planned = sorted(plans("page-cache", "", size, &asks));
+        // Another program's sync(2) writes what is dirty before its time, so a sequence is repeated
+        // that differs; a model that is wrong differs each time.
+        let mut differs = Vec::new();
+        for _ in 0..3 {
+            let Some(device) = LoopDevice::new(size) else { return };
+            let file = File::options().read(true).write(true).open(&device.path).expect("our own");
+            fadvise(&file, 0, None, Advice::Random).expect("a file has advice");
+            let Some(found) = issued(&device.path, &file, &asks) else { return };
+            differs = asks.iter().zip(found.into_iter().zip(&planned)).collect();
+            differs.retain(|(_, (found, planned))| found != *planned);
+            if differs.is_empty() {
+                break;
             }
-            Ok(ran) => {
-                skipped(&format!("losetup: {}", String::from_utf8_lossy(&ran.stderr).trim()));
-                let _ = std::fs::remove_file(&file);
-                return None;
-            }
-            Err(error) => {
-                skipped(&format!("losetup: {error}"));
-                let _ = std::fs::remove_file(&file);
-                return None;
-            }
-        };
-        let mut device = LoopDevice { path, file, held: None };
-        device.held = device.hold();
-        if device.held.is_none() {
-            skipped("flock(1) does not lock the device");
-            return None;
         }
-        Some(device)
-    }
-
-    /// Keeps udev from it, which looks at a device when it appears, under a shared lock, and waits
-    /// where another has it alone (systemd's "Locking Block Device Access"). That the lock was
-    /// given says that no program is looking.
-    fn hold(&self) -> Option<Child> {
-        let mut flock = Command::new("flock");
-        flock.arg("--exclusive").arg(&self.path).args(["sh", "-c", "echo held; exec cat"]);
-        let mut held = flock.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
-        let mut said = String::new();
-        let read = BufReader::new(held.stdout.take()?).read_line(&mut said);
-        (read.is_ok() && said == "held\n").then_some(held)
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        if let Some(mut held) = self.held.take() {
-            // cat ends with its input.
-            drop(held.stdin.take());
-            let _ = held.wait();
-        }
-        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
-        let _ = std::fs::remove_file(Path::new(&self.file));
+        assert!(differs.is_empty(), "{size} bytes, seed {seed}: {:?}", differs[0]);
     }
 }

@@ -8,8 +8,9 @@
 //! | of the record's own data | 2 | `XLogRecordDataHeaderShort` |
 //!
 //! Their data in access/heapam_xlog.h, access/xact.h, storage/standbydefs.h and
-//! catalog/pg_control.h: `xl_heap_update` has 14 bytes, `xl_heap_header` 5 (and one of padding before the columns),
-//! `xl_heap_prune` 8, `xl_xact_commit` 8, `xl_running_xacts` 24, `CheckPoint` 88.
+//! catalog/pg_control.h: `xl_heap_update` has 14 bytes, `xl_heap_header` 5 (and one of padding
+//! before the columns), `xl_heap_prune` 8, `xl_xact_commit` 8, `xl_running_xacts` 24, `CheckPoint`
+//! 88.
 
 use super::heap::Heap;
 

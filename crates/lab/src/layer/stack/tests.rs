@@ -99,6 +99,20 @@ fn a_request_that_asks_nothing_is_done_at_once() {
 }
 
 #[test]
+fn a_run_ends_with_what_caches_hold() {
+    let mut inner = Recorder::new(1 << 20);
+    let stack = LayerStack::new(vec![("page-cache".into(), Table::new())]).unwrap();
+    let mut rig = stack.over(&mut inner).unwrap();
+    let mut done = Vec::new();
+    rig.push(request(1, ask(Op::Write, 0, 8192))).unwrap();
+    rig.wait(1, &mut done).unwrap();
+    let mut run = Run::new();
+    rig.finish(&mut run).unwrap();
+    assert_eq!(run.ns, 2000);
+    assert_eq!(inner.asked, [(Op::Write, 0, 8192), (Op::Flush, 0, 0)]);
+}
+
+#[test]
 fn no_more_are_in_flight_than_the_rig_beneath_takes() {
     struct Narrow(Recorder);
     impl Rig for Narrow {
@@ -148,7 +162,7 @@ fn a_stack_is_checked_as_it_is_typed() {
     let message = stack("[page-cache]\nblok = 3").unwrap_err();
     assert!(message.starts_with("layer page-cache: unknown field `blok`"), "{message}");
     let message = stack("[loop]\nblock = 3000").unwrap_err();
-    assert_eq!(message, "layer loop: block = 3000: a power of two from 512 to 65536 bytes");
+    assert_eq!(message, "layer loop: block = 3000: a power of two from 512 to 4096 bytes");
     let many = vec![("loop".to_owned(), Table::new()); 17];
     assert_eq!(LayerStack::new(many).unwrap_err().message, "17 layers: at most 16");
     let mut small = Recorder::new(1000);
