@@ -22,11 +22,12 @@ pub mod loop_device;
 pub mod page_cache;
 pub mod stack;
 pub mod steps;
+pub mod zfs;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND];
+pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND, zfs::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]
