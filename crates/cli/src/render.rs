@@ -18,6 +18,7 @@
 pub(crate) mod charts;
 pub(crate) mod draw;
 pub(crate) mod gpart;
+pub(crate) mod layers;
 pub(crate) mod made;
 pub(crate) mod report;
 pub(crate) mod spent;

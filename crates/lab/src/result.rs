@@ -2,6 +2,7 @@
 //!
 //! The keys are the contract of `trueline/bench/1` and `trueline/lab/1`; keys may be added.
 
+use crate::layer::counts::LayerCounts;
 use serde::Serialize;
 
 pub mod bench;
@@ -225,8 +226,44 @@ pub struct VariantResult {
     pub latency: Vec<(f64, u64)>,
     /// The sums over all simulated drives; `None` for real drives.
     pub drives: Option<Spent>,
+    /// The layers above the drives with their counts, the outermost first; empty if there are none.
+    pub layers: Vec<LayerResult>,
     /// The layout on the first medium.
     pub layout: Option<Layout>,
+}
+
+/// A layer between a workload and simulated drives, with what passed it in all runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LayerResult {
+    /// The name of the layer, as labs and `--through` spell it.
+    pub layer: &'static str,
+    /// The requests that came to it, and those that it made.
+    #[serde(flatten)]
+    pub counts: LayerCounts,
+    /// Bytes written beneath for one that was written above; `None` if nothing was.
+    pub write_amplification: Option<f64>,
+}
+
+impl LayerResult {
+    /// The sums of several runs' counts: those of a run are its layers with their names, the
+    /// outermost first.
+    pub fn sum(
+        runs: impl IntoIterator<Item = Vec<(&'static str, LayerCounts)>>,
+    ) -> Vec<LayerResult> {
+        let mut all: Vec<(&'static str, LayerCounts)> = Vec::new();
+        for run in runs {
+            match all.is_empty() {
+                true => all = run,
+                false => all.iter_mut().zip(run).for_each(|(all, one)| all.1 += one.1),
+            }
+        }
+        let result = |(layer, counts): (&'static str, LayerCounts)| LayerResult {
+            layer,
+            counts,
+            write_amplification: counts.write_amplification(),
+        };
+        all.into_iter().map(result).collect()
+    }
 }
 
 /// Use of time and media operations, summed over simulated drives.

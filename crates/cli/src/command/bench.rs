@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::ab::{self, Measure, Measurement, MeasurementPlan};
 use trueline_lab::error::Error;
-use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{
     BenchDocument, BenchRun, Correction, Judged, Variant as ShownVariant, VariantComparison,
 };
+use trueline_lab::result::{LayerResult, Spent};
 use trueline_lab::run::Run;
 use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Needs, Parameters, WORKLOADS, WorkloadKind, latency};
@@ -222,6 +222,7 @@ fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement
         engine: *engine,
         runs,
         drives,
+        layers: LayerResult::sum(variant.layers.iter().cloned()),
         table,
     }
 }

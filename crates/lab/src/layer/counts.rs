@@ -54,7 +54,7 @@ impl AddAssign for RequestCounts {
     }
 }
 
-/// What a layer was asked, and what it asked.
+/// Requests that came to a layer, and those that it made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LayerCounts {
     /// The requests that came to the layer.
@@ -65,6 +65,15 @@ pub struct LayerCounts {
     pub caused_reads: u64,
     /// The bytes of these reads.
     pub caused_bytes_read: u64,
+}
+
+impl AddAssign for LayerCounts {
+    fn add_assign(&mut self, other: LayerCounts) {
+        self.asked += other.asked;
+        self.made += other.made;
+        self.caused_reads += other.caused_reads;
+        self.caused_bytes_read += other.caused_bytes_read;
+    }
 }
 
 impl LayerCounts {

@@ -5,9 +5,11 @@ use super::steps::Steps;
 use super::{Layer, LayerKind};
 use crate::error::Error;
 use crate::rig::{FinishedRequest, Op, Request, Rig};
+use crate::run::Run;
 use crate::streams::Ask;
+use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
-use toml::Table;
+use toml::{Table, Value};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
 
@@ -15,9 +17,23 @@ use trueline_geom::base::topology::is_whole;
 const DEEPEST: usize = 16;
 
 /// The layers of a stack as they were typed, the outermost first: what [`LayerRig`]s are made of.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "Vec<Table>")]
 pub struct LayerStack {
     layers: Vec<(&'static str, Table)>,
+}
+
+impl TryFrom<Vec<Table>> for LayerStack {
+    type Error = Error;
+
+    /// `kind` of a layer is its name; the other keys are its own.
+    fn try_from(layers: Vec<Table>) -> Result<LayerStack, Error> {
+        let named = layers.into_iter().map(|mut keys| match keys.remove("kind") {
+            Some(Value::String(name)) => Ok((name, keys)),
+            _ => Err(Error::new("a layer needs a kind: { kind = \"page-cache\" }".into())),
+        });
+        LayerStack::new(named.collect::<Result<_, Error>>()?)
+    }
 }
 
 impl LayerStack {
@@ -139,6 +155,21 @@ impl<'a> LayerRig<'a> {
     /// The number of reads that writes and flushes have caused in all layers.
     pub fn caused_reads(&self) -> u64 {
         self.levels.iter().map(|level| level.counts.caused_reads).sum()
+    }
+
+    /// Ends a run with a flush, whose time is the run's too: what caches still hold is written and
+    /// counted. The error is that of the flush, or of the rig beneath.
+    pub fn finish(&mut self, run: &mut Run) -> Result<(), Error> {
+        let begin = self.now();
+        let failed = |errno| Error::new(format!("the flush at the end of the run: {errno}"));
+        self.push(Request { tag: 0, op: Op::Flush, offset: 0, length: 0, fua: false })
+            .map_err(failed)?;
+        let mut done = Vec::new();
+        while done.is_empty() {
+            self.wait(1, &mut done).map_err(failed)?;
+        }
+        run.ns += self.now().saturating_sub(begin);
+        done.into_iter().find_map(|end| end.error).map_or(Ok(()), |errno| Err(failed(errno)))
     }
 
     /// Takes a request in at `level`: it is planned, and its first phase is sent.

@@ -1,6 +1,6 @@
 //! `trueline/bench/1`: the runs of one workload on its variants, and the ratio.
 
-use super::Spent;
+use super::{LayerResult, Spent};
 use crate::run::Run;
 use crate::statistics::several::confidence_of;
 use crate::statistics::{CONFIDENCE, Comparison, Ratio, Slope};
@@ -105,6 +105,8 @@ pub struct Variant {
     pub runs: Vec<BenchRun>,
     /// The sums over the simulated drives of all runs; `None` for real drives.
     pub drives: Option<Spent>,
+    /// The layers of `--through` with their counts in all runs, the outermost first.
+    pub layers: Vec<LayerResult>,
     /// The bonnie table of the run with the median time.
     #[serde(skip)]
     pub table: Option<String>,

@@ -5,6 +5,7 @@ use super::host::Host;
 use super::real::Real;
 use super::workload::Workload;
 use crate::error::Error;
+use crate::layer::stack::LayerStack;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
@@ -64,6 +65,9 @@ pub(super) struct RowForm {
     #[serde(default)]
     pub drives: Vec<DriveForm>,
     pub processor: Option<Processor>,
+    /// The layers between the host and the drives, the outermost first.
+    #[serde(default)]
+    pub layers: LayerStack,
     pub aligned: Option<VariantForm>,
     pub unaligned: Option<VariantForm>,
     /// True if the values are predicted, rather than calibrated to the row itself.
@@ -182,6 +186,10 @@ impl RowForm {
             ("starts", self.starts != once()),
             ("set", variants().any(|variant| !variant.set.is_empty())),
             ("through", variants().any(|variant| !variant.through.is_empty())),
+            (
+                "layers",
+                !self.layers.is_empty() || variants().any(|variant| variant.layers.is_some()),
+            ),
             ("by", variants().any(|variant| variant.by > 0)),
             ("swept", self.swept.is_some()),
         ];
@@ -294,6 +302,8 @@ pub(super) struct VariantForm {
     /// Bytes added to every request of the workload: above the host, while `offset` is below it.
     #[serde(default)]
     pub by: u64,
+    /// The layers in the place of the row's.
+    pub layers: Option<LayerStack>,
     /// Keys to override in the model of every drive, with their values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,

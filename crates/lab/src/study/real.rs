@@ -412,6 +412,7 @@ fn told(place: &VariantSite, nth: usize, found: &ab::Measurement) -> VariantResu
         bytes: first.map_or(0, |run| run.bytes),
         latency: curve(&found.latency(nth)),
         drives: None,
+        layers: Vec::new(),
         layout: None,
     }
 }

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::error::Remedy::FewerRowsOrPoints;
 use crate::latency::curve;
 use crate::result::{
-    LabDocument, LabResult, Layout, LevelErrors, Ours, Published, Row, Spent, VariantResult,
+    LabDocument, LabResult, LayerResult, Layout, LevelErrors, Ours, Published, Row, Spent,
+    VariantResult,
 };
 use crate::rig::filter::Filter;
 use crate::run::Run;
@@ -259,8 +260,8 @@ impl Lab {
         scene: &Scene,
         set: &[(String, Value)],
     ) -> Result<Measured, Error> {
-        let (mut all, mut counters, mut host_reads, mut requests) =
-            (Run::new(), Vec::new(), 0, Vec::new());
+        let (mut all, mut counters, mut layers, mut host_reads, mut requests) =
+            (Run::new(), Vec::new(), Vec::new(), 0, Vec::new());
         let mut workload = workload.moved(scene.by).times(form.starts.into());
         if !self.unbounded {
             workload = workload.counted_in(&self.by_time);
@@ -268,7 +269,16 @@ impl Lab {
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
-            let (run, reads) = form.host(&self.form).run(&workload, &mut rig, random)?;
+            let host = form.host(&self.form);
+            let (run, reads) = if scene.layers.is_empty() {
+                host.run(&workload, &mut rig, random)?
+            } else {
+                let mut layered = scene.layers.over(&mut rig)?;
+                let mut done = host.run(&workload, &mut layered, random)?;
+                layered.finish(&mut done.0)?;
+                layers.push(layered.counts().collect());
+                done
+            };
             if let Some(first) = &run.first_error {
                 return Err(Error::new(format!(
                     "{} requests failed, the first: {first}",
@@ -292,6 +302,7 @@ impl Lab {
             bytes: all.bytes,
             latency: curve(&all.latency),
             drives: Some(drives),
+            layers: LayerResult::sum(layers),
             layout: Some(Layout { requests, ..scene.layout.clone() }),
         };
         Ok(Measured { value: value(form, &all), variant })

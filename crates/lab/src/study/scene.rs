@@ -4,6 +4,7 @@ use super::error::in_model;
 use super::file::{DriveForm, Processor, RowForm, VariantForm};
 use super::{Lab, LabError};
 use crate::error::Error;
+use crate::layer::stack::LayerStack;
 use crate::result::Layout;
 use crate::rig::observed::Observed;
 use crate::rig::simulated::Simulated;
@@ -35,6 +36,8 @@ pub(super) struct Scene {
     pub layout: Layout,
     /// Bytes that the workload adds to every request.
     pub by: u64,
+    /// The layers between the host and the provider.
+    pub layers: LayerStack,
     /// A hash of the texts that the variant is made of: models, and the dump of its disks.
     pub texts: u64,
 }
@@ -96,6 +99,7 @@ impl Scene {
                 .chain(dump.as_deref())
                 .fold(0, |hash, text| hash.rotate_left(1) ^ text_hash(text)),
             drives,
+            layers: variant.layers.as_ref().unwrap_or(&row.layers).clone(),
             by: variant.by,
         })
     }

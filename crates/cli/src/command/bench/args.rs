@@ -7,7 +7,9 @@ use crate::target::Target;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
+use toml::{Table, Value};
 use trueline_host::engine::Choice;
+use trueline_lab::layer::LAYERS;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
 const EXAMPLES: &str = "Examples:
@@ -84,6 +86,10 @@ pub(crate) struct Bench {
     /// linux-writeback]
     #[arg(long, value_enum)]
     pub host: Option<Host>,
+    /// On a simulated drive: a layer that requests go through, with its keys:
+    /// qcow2:cluster=64k,backing=1g; of several the outermost first
+    #[arg(long, value_name = "LAYER[:KEY=VALUE,...]", value_parser = parse_layer)]
+    pub through: Vec<(String, Table)>,
     /// Simulated drives: ns of the processor for a request at every layer below its provider
     #[arg(long, value_name = "NS", default_value = "0")]
     pub layer_ns: u32,
@@ -153,6 +159,24 @@ fn parse_rest(text: &str) -> Result<Duration, Reason> {
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| format!("not seconds from 0 to {LONGEST_REST}: 0.5").into())
+}
+
+/// Parses a layer and its keys: sizes, `true`, `false` and words.
+fn parse_layer(text: &str) -> Result<(String, Table), Reason> {
+    let (name, keys) = text.split_once(':').unwrap_or((text, ""));
+    let keys = keys.split(',').filter(|key| !key.is_empty()).map(|key| {
+        let (key, value) = key
+            .split_once('=')
+            .ok_or_else(|| Reason::from(format!("{key}: not a key and its value: cluster=64k")))?;
+        let size = parse_size(value).ok().and_then(|size| i64::try_from(size).ok());
+        let value = match (size, value) {
+            (Some(size), _) => Value::Integer(size),
+            (None, "true" | "false") => Value::Boolean(value == "true"),
+            (None, word) => Value::String(word.to_owned()),
+        };
+        Ok((key.to_owned(), value))
+    });
+    Ok((name.to_owned(), keys.collect::<Result<_, Reason>>()?))
 }
 
 impl Bench {
@@ -249,7 +273,8 @@ impl From<Phase> for tree::Phase {
 /// Examples, and every workload with its title.
 fn help() -> String {
     format!(
-        "{EXAMPLES}\n\n{}",
-        listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title)))
+        "{EXAMPLES}\n\n{}\n\n{}",
+        listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title))),
+        listed("Layers of --through", LAYERS.iter().map(|kind| (kind.name, kind.title)))
     )
 }

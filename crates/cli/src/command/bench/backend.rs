@@ -13,6 +13,7 @@ use simulated::Simulated;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::graph::Provider;
 use trueline_lab::error::Error;
+use trueline_lab::layer::counts::LayerCounts;
 use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
@@ -58,6 +59,8 @@ pub(super) struct RunOutput {
     pub(super) spent: Vec<Counters>,
     /// Reads that the page cache added in a simulation, or real reads of the device.
     pub(super) host_reads: Option<u64>,
+    /// Counts of the layers of `--through`, the outermost first.
+    pub(super) layers: Vec<(&'static str, LayerCounts)>,
     /// Name of the engine, where bytes were really moved.
     pub(super) engine: Option<&'static str>,
     /// Phases of a bonnie run.
@@ -67,7 +70,14 @@ pub(super) struct RunOutput {
 impl RunOutput {
     /// A run without counters.
     fn from_run(run: Run) -> RunOutput {
-        RunOutput { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
+        RunOutput {
+            run,
+            spent: Vec::new(),
+            host_reads: None,
+            layers: Vec::new(),
+            engine: None,
+            phases: None,
+        }
     }
 }
 
@@ -90,6 +100,7 @@ pub(super) fn open(
         ("--set", !args.disk.set.is_empty()),
         ("--layer-ns", args.layer_ns > 0),
         ("--host", args.host.is_some()),
+        ("--through", !args.through.is_empty()),
     ];
     if let Some((option, _)) = options.iter().find(|(_, given)| *given) {
         return Err(format!("bench {target}: {option} is for simulated drives").into());

@@ -1,7 +1,7 @@
 //! `bench` for people: the medians of every variant, the ratio in words, and the time of simulated
 //! drives by its causes.
 
-use crate::render::spent;
+use crate::render::{layers, spent};
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};
 use crate::words::quantity::{three, time};
@@ -56,7 +56,8 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     for warning in &document.warnings {
         columns::wrap("warning: ", 9, &escape::plain(warning), 2, style.width, out)?;
     }
-    spent(document, style, out)
+    spent(document, style, out)?;
+    through(document, style, out)
 }
 
 /// A row for one variant: medians of its runs.
@@ -142,6 +143,17 @@ fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Res
     }
     writeln!(out)?;
     spent::write(&rows, style, out)
+}
+
+/// Writes what the layers of `--through` made of the requests.
+fn through(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let rows: Vec<_> =
+        document.variants.iter().map(|v| (v.name.as_str(), v.layers.as_slice())).collect();
+    if rows.iter().all(|(_, layers)| layers.is_empty()) {
+        return Ok(());
+    }
+    writeln!(out)?;
+    layers::write(&rows, style, out)
 }
 
 /// The median of the runs; `None` without runs.

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;
 use trueline_lab::error::Error;
+use trueline_lab::layer::counts::LayerCounts;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
 use trueline_lab::workload::{Needs, Parameters, Watch, WorkloadKind, mkfs};
@@ -35,6 +36,8 @@ pub(super) struct Variant {
     /// Phases of bonnie's runs that count.
     pub(super) phases: Vec<Phases>,
     pub(super) engine: Option<&'static str>,
+    /// Counts of the layers of `--through` in all runs that count.
+    pub(super) layers: Vec<Vec<(&'static str, LayerCounts)>>,
     /// Counters of each drive, summed over all runs that count.
     pub(super) spent: Vec<Counters>,
 }
@@ -101,6 +104,7 @@ pub(super) fn list(
                 host_reads,
                 phases,
                 engine,
+                layers: Vec::new(),
                 spent,
             });
         }
@@ -158,6 +162,7 @@ impl Variant {
             self.engine = done.engine;
             self.host_reads.push(done.host_reads);
             self.phases.extend(done.phases);
+            self.layers.push(done.layers);
             self.spent.resize(done.spent.len().max(self.spent.len()), Counters::default());
             for (all, one) in self.spent.iter_mut().zip(done.spent) {
                 *all += one;

@@ -1,12 +1,13 @@
 //! `lab`: published values beside ours, a table for each lab.
 
+use crate::render::layers;
 use crate::style::Style;
 use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
 use crate::words::width::columns_of;
 use crate::words::{self, escape};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
-use trueline_lab::result::{LabDocument, LabResult, LevelErrors, Nearer, Row};
+use trueline_lab::result::{LabDocument, LabResult, LayerResult, LevelErrors, Nearer, Row};
 use trueline_lab::study::Lab;
 
 /// Width of notes where no terminal gives one: they are paragraphs, not lines for a program.
@@ -68,7 +69,23 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
             out,
         )?;
     }
+    through(lab, out, style)?;
     writeln!(out)
+}
+
+/// Writes what the layers of the rows made of their requests.
+fn through(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let variants = lab.rows.iter().flat_map(|row| row.variants.iter().map(move |v| (row, v)));
+    let named: Vec<(String, &[LayerResult])> = variants
+        .filter(|(_, variant)| !variant.layers.is_empty())
+        .map(|(row, variant)| (format!("{} {}", row.row, variant.name), &*variant.layers))
+        .collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let named: Vec<_> = named.iter().map(|(name, layers)| (name.as_str(), *layers)).collect();
+    layers::write(&named, style, out)
 }
 
 /// The notes, each text once, with the names of its rows.

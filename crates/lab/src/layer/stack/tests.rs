@@ -99,6 +99,20 @@ fn a_request_that_asks_nothing_is_done_at_once() {
 }
 
 #[test]
+fn a_run_ends_with_what_caches_hold() {
+    let mut inner = Recorder::new(1 << 20);
+    let stack = LayerStack::new(vec![("page-cache".into(), Table::new())]).unwrap();
+    let mut rig = stack.over(&mut inner).unwrap();
+    let mut done = Vec::new();
+    rig.push(request(1, ask(Op::Write, 0, 8192))).unwrap();
+    rig.wait(1, &mut done).unwrap();
+    let mut run = Run::new();
+    rig.finish(&mut run).unwrap();
+    assert_eq!(run.ns, 2000);
+    assert_eq!(inner.asked, [(Op::Write, 0, 8192), (Op::Flush, 0, 0)]);
+}
+
+#[test]
 fn no_more_are_in_flight_than_the_rig_beneath_takes() {
     struct Narrow(Recorder);
     impl Rig for Narrow {

@@ -76,6 +76,7 @@ impl Lab {
             bytes: first.bytes,
             latency: curve(&found.latency(0)),
             drives: None,
+            layers: Vec::new(),
             layout: None,
         }];
         found.warnings.iter().for_each(|warning| add(&mut row.note, warning));

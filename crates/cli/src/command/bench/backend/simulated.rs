@@ -13,10 +13,11 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Slices;
 use trueline_lab::error::Error;
 use trueline_lab::layer::page_cache::{PageCache, Sync};
+use trueline_lab::layer::stack::LayerStack;
 use trueline_lab::os::freebsd_ufs::{FreebsdUfs, UfsLayout};
 use trueline_lab::os::linux_writeback::{self, LinuxWriteback};
 use trueline_lab::os::openbsd_ffs::{self, OpenbsdFfs};
-use trueline_lab::rig;
+use trueline_lab::rig::{self, Rig};
 use trueline_sim::model::Model;
 use trueline_sim::random::Random;
 use trueline_sim::time::{NS, Ps};
@@ -28,6 +29,8 @@ pub(in super::super) struct Simulated {
     id: Id,
     buffered: bool,
     host: Host,
+    /// The layers between the host and the provider.
+    through: LayerStack,
     /// Size in bytes of the single file that the host `freebsd-ufs` has.
     file: Option<u64>,
     /// Processor time of a request at each layer.
@@ -58,6 +61,8 @@ impl Simulated {
             id,
             buffered: args.buffered,
             host: args.host.unwrap_or_default(),
+            through: LayerStack::new(args.through.clone())
+                .map_err(|error| format!("bench {target}: --through: {}", error.message))?,
             file: args.size,
             layer,
         })
@@ -90,33 +95,44 @@ impl Simulated {
         let sector = self.provider().topology.sector;
         let cost = self.layer.saturating_mul(self.provider().depth as u64);
         let mut rig = rig::simulated::Simulated::new(world, route, sector, cost);
-        let mut done = match job.task {
+        let mut done = if self.through.is_empty() {
+            self.run_on(&mut rig, job)?
+        } else {
+            let mut layered = self.through.over(&mut rig)?;
+            let mut done = self.run_on(&mut layered, job)?;
+            layered.finish(&mut done.run)?;
+            RunOutput { layers: layered.counts().collect(), ..done }
+        };
+        done.spent = rig.counters();
+        Ok(done)
+    }
+
+    /// Runs a job once on a rig, through the host.
+    fn run_on(&self, rig: &mut dyn Rig, job: &mut Job<'_, '_>) -> Result<RunOutput, Error> {
+        Ok(match job.task {
             Task::Blocks(_) if self.buffered => {
-                let mut buffered = PageCache::alone(Sync::Medium, MEMORY, &mut rig)?;
+                let mut buffered = PageCache::alone(Sync::Medium, MEMORY, rig)?;
                 let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
                 RunOutput { host_reads: Some(buffered.caused_reads()), ..RunOutput::from_run(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
-                let shape = UfsLayout::newfs(self.file, rig::Rig::length(&rig))?;
+                let shape = UfsLayout::newfs(self.file, rig.length())?;
                 RunOutput::from_run(job.task.on_blocks(
-                    &mut FreebsdUfs::new(&mut rig, shape)?,
+                    &mut FreebsdUfs::new(rig, shape)?,
                     job.seed,
                     job.watch,
                 )?)
             }
-            Task::Blocks(_) => {
-                RunOutput::from_run(job.task.on_blocks(&mut rig, job.seed, job.watch)?)
-            }
+            Task::Blocks(_) => RunOutput::from_run(job.task.on_blocks(rig, job.seed, job.watch)?),
             Task::Files(_) | Task::Bonnie(_) => {
                 let (run, phases) = match self.host {
                     Host::LinuxWriteback => {
                         let mut files =
-                            LinuxWriteback::new(&mut rig, linux_writeback::Parameters::default())?;
+                            LinuxWriteback::new(rig, linux_writeback::Parameters::default())?;
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
                     Host::OpenbsdFfs => {
-                        let mut files =
-                            OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default())?;
+                        let mut files = OpenbsdFfs::new(rig, openbsd_ffs::Parameters::default())?;
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
                     Host::FreebsdUfs => {
@@ -128,9 +144,7 @@ impl Simulated {
                 };
                 RunOutput { phases, ..RunOutput::from_run(run) }
             }
-        };
-        done.spent = rig.counters();
-        Ok(done)
+        })
     }
 
     /// The route of the provider from byte `place` on.

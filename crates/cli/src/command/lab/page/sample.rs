@@ -88,6 +88,7 @@ fn variant(
         bytes: 4_096_000,
         latency,
         drives: Some(drives),
+        layers: Vec::new(),
         layout: Some(layout),
     }
 }
