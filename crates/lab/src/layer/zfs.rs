@@ -58,7 +58,7 @@ use super::{FLUSH, Layer, LayerKind, ask, parameters};
 use crate::error::Error;
 use crate::rig::Op;
 use crate::streams::Ask;
-use log::{Block, Entry, Log};
+use log::{Block, Log, LoggedWrite};
 use places::Places;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -97,9 +97,9 @@ const INDIRECT: u64 = 32 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Object {
-    /// A file.
+    /// A file of a file system.
     File,
-    /// A volume (zvol).
+    /// A volume, which is a block device (zvol).
     Volume,
 }
 
@@ -264,9 +264,9 @@ impl Zfs {
                 Object::Volume => length >= record && record > INDIRECT,
             };
             if indirect {
-                (first..last).for_each(|own| self.log.add(Entry::of_record(own)));
+                (first..last).for_each(|own| self.log.add(LoggedWrite::of_record(own)));
             } else {
-                self.log.add(Entry::of_data(length, fua).ok_or(Errno::Range)?);
+                self.log.add(LoggedWrite::of_data(length, fua).ok_or(Errno::Range)?);
             }
             // Twice the dirty data (`zfs_wrlog_data_max`).
             full = full.max(self.log.pending() / 2);

@@ -24,9 +24,9 @@ const WASTE: u64 = MOST / 16;
 /// The number of commits that a prediction looks back at (`ZIL_BURSTS`).
 const BURSTS: usize = 8;
 
-/// A log record that is not committed.
+/// A write that is in no block yet: an entry of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LoggedWrite {
     /// Bytes that go into one block.
     head: u64,
     /// Bytes of data that follow it, and may be parted between blocks.
@@ -35,21 +35,21 @@ pub(super) struct Entry {
     indirect: Option<u64>,
 }
 
-impl Entry {
+impl LoggedWrite {
     /// The entry of a write of `length` bytes with its data. A synchronous one has them in its
     /// head, as long as they are few.
-    pub(super) fn of_data(length: u64, synchronous: bool) -> Option<Entry> {
+    pub(super) fn of_data(length: u64, synchronous: bool) -> Option<LoggedWrite> {
         let data = round_up(length, 8)?;
         Some(if synchronous && length <= COPIED {
-            Entry { head: RECORD + data, data: 0, indirect: None }
+            LoggedWrite { head: RECORD + data, data: 0, indirect: None }
         } else {
-            Entry { head: RECORD, data, indirect: None }
+            LoggedWrite { head: RECORD, data, indirect: None }
         })
     }
 
     /// The entry of a write to one record of the file, which goes to its place at once.
-    pub(super) fn of_record(record: u64) -> Entry {
-        Entry { head: RECORD, data: 0, indirect: Some(record) }
+    pub(super) fn of_record(record: u64) -> LoggedWrite {
+        LoggedWrite { head: RECORD, data: 0, indirect: Some(record) }
     }
 }
 
@@ -82,12 +82,12 @@ impl Filled {
     }
 }
 
-/// The log.
+/// The log of one file system or volume.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     /// The size of the next block; `None` before the log is made.
     next: Option<u64>,
-    entries: Vec<Entry>,
+    entries: Vec<LoggedWrite>,
     /// The bytes of the entries.
     pending: u64,
     /// Of the latest commits: the best size of blocks, and the least of the first one.
@@ -139,8 +139,8 @@ impl Log {
         self.next.is_none()
     }
 
-    /// Adds an entry.
-    pub(super) fn add(&mut self, entry: Entry) {
+    /// Adds an entry for the next commit.
+    pub(super) fn add(&mut self, entry: LoggedWrite) {
         self.pending += entry.head + entry.data;
         self.entries.push(entry);
     }
@@ -169,7 +169,7 @@ impl Log {
         let mut blocks = Vec::new();
         let mut block = Filled::of(self.next.unwrap_or(UNIT));
         let logged = if self.next.is_some() { entries } else { Vec::new() };
-        for Entry { head, mut data, indirect } in logged {
+        for LoggedWrite { head, mut data, indirect } in logged {
             loop {
                 let room = block.size - block.used;
                 let parted = room < WASTE && (is_whole(data, MOST) || room < head + data % MOST);
