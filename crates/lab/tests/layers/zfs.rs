@@ -3,6 +3,7 @@
 //!
 //! `zfs.txt` was written by `tests/kernel/zfs.sh`, whose head says how, and what its words mean.
 
+use crate::modelled::{counted, plans, sum};
 use trueline_lab::layer::steps::Steps;
 use trueline_lab::layer::zfs::Zfs;
 use trueline_lab::layer::{FLUSH, Layer, ask};
@@ -45,6 +46,19 @@ fn every_request_asks_for_what_zfs_asked() {
         }
     }
     assert!(parts == 11 && requests > 1000 && asked > 2000, "{parts}, {requests}, {asked}");
+}
+
+#[test]
+fn a_rig_counts_what_the_layer_plans() {
+    let keys = "record = 16384\nsize = 8388608\nflush = \"group\"";
+    let write = |n: u64| ask(Op::Write, n * 37 % 500 * 16384 + 512, 20000 / 512 * 512);
+    let asks: Vec<Ask> = (0..100).map(|n| if n % 10 == 9 { FLUSH } else { write(n) }).collect();
+    let counts = counted(&[("zfs", keys)], 1 << 30, &asks);
+    assert_eq!(counts[0].made, sum(&plans("zfs", keys, 1 << 30, &asks)));
+    // Each write covers two records in part; a group has a flush on each side of its uberblocks.
+    assert_eq!((counts[0].asked.writes, counts[0].asked.flushes), (90, 10));
+    assert_eq!((counts[0].caused_reads, counts[0].made.flushes), (counts[0].made.reads, 20));
+    assert!(counts[0].made.reads > 0 && counts[0].made.writes > 2 * 90);
 }
 
 /// A layer of these keys over a disk of `size` bytes.
