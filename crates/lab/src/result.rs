@@ -282,6 +282,12 @@ pub struct Spent {
     /// Write amplification: bytes written to the medium over bytes written by the host. `None` if
     /// the host wrote none.
     pub write_amplification: Option<f64>,
+    /// Bytes that garbage collection of flash copied, counted as written to the medium.
+    pub copied: u64,
+    /// Bytes of flash pages that were written and hold nothing, counted likewise.
+    pub padded: u64,
+    /// Erase blocks of flash that were erased.
+    pub erasures: u64,
     /// Reads caused by the host's page cache alone.
     pub host_reads: u64,
     /// Seconds of command overhead.

@@ -8,6 +8,7 @@ mod bench_exports;
 mod bench_files;
 mod bench_safety;
 mod bench_several;
+mod bench_through;
 mod browser;
 mod container_files;
 mod containers;

@@ -70,6 +70,7 @@ const COMMANDS: &[&str] = &[
     "bench random-write drive:wd10ears --count 50 --runs 5 --offset 0,1,2,8",
     "bench tree --files 50 --host openbsd-ffs drive:wd10ears --runs 2",
     "bench latency --layer-ns 100 drive:md drive:md --count 100 --runs 2",
+    "bench random-write --through page-cache --through loop drive:wd10ears --count 50 --runs 2",
     "demo --short --html demo.html @60",
     "drives",
     "drives wd10ears",
@@ -94,6 +95,7 @@ published = { aligned = 1234.5, unaligned = 321.25 }
 bound = 0.1
 workload = { kind = "random-write", bs = 4096, count = 50 }
 personalities = ["command"]
+layers = [{ kind = "page-cache" }]
 aligned = {}
 unaligned = { offset = 512 }
 note = "some words about it that go on for longer than a line of a terminal has columns, as notes do"
