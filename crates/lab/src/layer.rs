@@ -26,12 +26,20 @@ pub mod postgresql;
 pub mod stack;
 pub mod steps;
 pub mod thin;
+pub mod zfs;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] =
-    &[page_cache::KIND, loop_device::KIND, thin::KIND, crypt::KIND, postgresql::KIND, innodb::KIND];
+pub const LAYERS: &[LayerKind] = &[
+    page_cache::KIND,
+    loop_device::KIND,
+    thin::KIND,
+    crypt::KIND,
+    zfs::KIND,
+    postgresql::KIND,
+    innodb::KIND,
+];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]

@@ -25,7 +25,8 @@ fn a_loop_device_over_a_file_asks_what_the_model_says() {
     let Some(mounted) = Mounted::new(&device) else { return };
     let image = mounted.directory.join("image");
     for (direct, seed) in [(false, 1), (false, 2), (true, 3)] {
-        std::fs::write(&image, vec![1; usize::try_from(FILE).expect("it is small")]).expect("there is room");
+        std::fs::write(&image, vec![1; usize::try_from(FILE).expect("it is small")])
+            .expect("there is room");
         let file = File::open(&image).expect("it is there");
         file.sync_all().expect("it is written");
         fadvise(&file, 0, None, Advice::DontNeed).expect("it is a hint");

@@ -12,3 +12,4 @@ mod page_cache;
 mod postgresql;
 mod recorded;
 mod thin;
+mod zfs;
