@@ -20,13 +20,14 @@ use trueline_geom::base::error::Errno;
 pub mod counts;
 pub mod loop_device;
 pub mod page_cache;
+pub mod qcow2;
 pub mod stack;
 pub mod steps;
 
 use steps::Steps;
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND];
+pub const LAYERS: &[LayerKind] = &[page_cache::KIND, loop_device::KIND, qcow2::KIND];
 
 /// The definition of a layer, without parameters.
 #[derive(Clone, Copy)]

@@ -7,3 +7,4 @@ mod device;
 mod loop_device;
 mod modelled;
 mod page_cache;
+mod qcow2;
