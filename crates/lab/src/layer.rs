@@ -23,6 +23,7 @@ pub mod innodb;
 pub mod loop_device;
 pub mod page_cache;
 pub mod postgresql;
+pub mod qcow2;
 pub mod stack;
 pub mod steps;
 pub mod thin;
@@ -34,6 +35,7 @@ use steps::Steps;
 pub const LAYERS: &[LayerKind] = &[
     page_cache::KIND,
     loop_device::KIND,
+    qcow2::KIND,
     thin::KIND,
     crypt::KIND,
     zfs::KIND,

@@ -10,6 +10,7 @@ mod loop_device;
 mod modelled;
 mod page_cache;
 mod postgresql;
+mod qcow2;
 mod recorded;
 mod thin;
 mod zfs;
