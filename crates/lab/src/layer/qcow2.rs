@@ -178,7 +178,7 @@ impl Geometry {
     }
 }
 
-/// An image.
+/// An image with its backing file, as QEMU has it open.
 pub struct Qcow2 {
     keys: Keys,
     /// `None` before the layer stands on a device.

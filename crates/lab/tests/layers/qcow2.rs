@@ -311,8 +311,8 @@ fn modelled(keys: Keys, asks: &[Ask]) -> Vec<Made> {
     asks.iter().map(one).collect()
 }
 
-/// What QEMU asks of the kernel for each of the requests; `None`, with a word, where it cannot be
-/// had.
+/// Calls that QEMU makes of the kernel for each of the requests; `None`, with a word, where strace
+/// cannot see them.
 fn real(keys: Keys, asks: &[Ask]) -> Option<Vec<Made>> {
     if missing() {
         return None;
@@ -455,7 +455,7 @@ impl Files {
         self.folder.join(name)
     }
 
-    /// How the image is opened: with files that are read and written in units of the alignment.
+    /// Options with which the image is opened: its files have the units of the alignment.
     fn options(&self, keys: Keys) -> String {
         let Keys { alignment, backing, zero_range, .. } = keys;
         let file = |name: &str, within: &str| {

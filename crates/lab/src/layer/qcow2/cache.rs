@@ -24,7 +24,7 @@ impl Which {
 
 /// A place of a cache.
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct Cached {
     /// The offset in the file of the table that is in it; the header is at 0, so none is there.
     offset: u64,
     dirty: bool,
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 struct Cache {
-    entries: Vec<Entry>,
+    entries: Vec<Cached>,
     /// The bytes of an entry.
     size: u64,
     uses: u64,
@@ -44,7 +44,7 @@ struct Cache {
 
 impl Cache {
     fn new(entries: usize, size: u64) -> Cache {
-        Cache { entries: vec![Entry::default(); entries], size, uses: 0, dirty: 0, depends: false }
+        Cache { entries: vec![Cached::default(); entries], size, uses: 0, dirty: 0, depends: false }
     }
 
     /// The entry of a table, or the one that was used least lately. The search begins at an entry
@@ -142,7 +142,7 @@ impl Caches {
     /// Writes an entry if it is dirty, after what must be on the medium before it is.
     fn write_entry(&mut self, which: Which, at: usize) -> Result<(), Errno> {
         let cache = self.cache(which);
-        let Entry { offset, dirty: true, .. } = cache.entries[at] else { return Ok(()) };
+        let Cached { offset, dirty: true, .. } = cache.entries[at] else { return Ok(()) };
         let size = cache.size;
         if cache.depends {
             self.settle(which)?;

@@ -50,7 +50,7 @@ impl Image {
         }
     }
 
-    /// Writes for the guest, and copies what is not his of the clusters that are made.
+    /// Writes for the guest, and copies the rest of the clusters that are made.
     pub(super) fn write(&mut self, at: u64, length: u64, steps: &mut Steps) -> Result<(), Errno> {
         let mut extents = Vec::new();
         let (mut at, end) = (at, at + length);

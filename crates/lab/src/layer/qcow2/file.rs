@@ -15,7 +15,7 @@ const SECTOR: u64 = 512;
 pub struct Zeroed {
     /// Requests (`fallocate` of a file, `BLKZEROOUT` of a device).
     pub ranges: u64,
-    /// Bytes of these.
+    /// Bytes of all these ranges.
     pub bytes: u64,
 }
 

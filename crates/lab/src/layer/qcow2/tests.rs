@@ -4,7 +4,7 @@ use crate::layer::{FLUSH, ask};
 const BACKING: u64 = 1 << 40;
 const DISK: u64 = 64 << 20;
 
-/// What a new image of 64 MiB asks for each request, through the page cache.
+/// Requests that a new image of 64 MiB makes for each of `asks`, through the page cache.
 fn planned(keys: Keys, asks: &[Ask]) -> (Vec<Vec<Ask>>, Zeroed) {
     let mut layer = Qcow2::new(Keys { size: Some(DISK), alignment: Some(1), ..keys }).unwrap();
     layer.attach(2 * BACKING, 1).unwrap();
