@@ -28,7 +28,7 @@ impl RequestCounts {
         counts
     }
 
-    /// Counts a request.
+    /// Adds a request to the counts.
     pub fn count(&mut self, ask: Ask) {
         match ask.op {
             Op::Read => {

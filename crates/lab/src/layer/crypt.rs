@@ -60,7 +60,7 @@ impl Default for Keys {
     }
 }
 
-/// An encrypted device.
+/// An encrypted device over another.
 struct Crypt {
     keys: Keys,
     /// The device's sector size in bytes.

@@ -6,16 +6,16 @@
 //! 16 KiB. The layer shows the table.
 //!
 //! # Rules
-//! - **A write** is an `UPDATE` of a row in each page that it covers in part or whole, in place, and
-//!   a commit. A page is read at its first touch. The undo page and the header page of the
-//!   transaction's rollback segment become dirty too; segments take turns (`trx_assign_rseg_low` in
-//!   trx/trx0trx.cc).
+//! - **A write** is an `UPDATE` of a row in each page that it covers in part or whole, in place,
+//!   and a commit. A page is read at its first touch. The undo page and the header page of the
+//!   transaction's rollback segment become dirty too; segments take turns (`trx_assign_rseg_low`
+//!   in trx/trx0trx.cc).
 //! - **The commit** writes the blocks of the log from the one in which the last write ended, whole,
 //!   in one request, and flushes (`log_t::write_buf` in log/log0log.cc).
 //! - **A read** is a `SELECT … FOR UPDATE` for each page. It reads those that were not touched yet.
 //!   Each is a transaction that takes its turn of a rollback segment and leaves it as it is.
-//! - **A flush** is what the page cleaner does with `innodb_max_dirty_pages_pct = 0`. Dirty pages go
-//!   in the order in which they became dirty, 128 at a time: in one request to the doublewrite
+//! - **A flush** is what the page cleaner does with `innodb_max_dirty_pages_pct = 0`. Dirty pages
+//!   go in the order in which they became dirty, 128 at a time: in one request to the doublewrite
 //!   buffer, a flush, each to its place, several in flight, a flush of both files
 //!   (`buf_dblwr_t::flush_buffered_writes` in buf/buf0dblwr.cc). A checkpoint (`log_checkpoint` in
 //!   buf/buf0flu.cc) is a record in the log, a flush, one of the two blocks of its header in turn,
@@ -36,7 +36,7 @@
 //! # Measured
 //! MariaDB 10.11.19 (`innodb_force_recovery = 2`, `innodb_flush_neighbors = 0`, a log opened around
 //! the page cache in blocks of 4096 bytes), 300 transactions, 73 reads and 5 checkpoints
-//! (`tests/layers/innodb.rs`, whose recording `innodb/record.py` made; a second seed was equal too):
+//! (`tests/layers/innodb.rs`, whose recording `innodb/record.py` made; a second seed was equal):
 //!
 //! | of | equal |
 //! |---|---|

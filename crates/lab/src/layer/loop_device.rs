@@ -55,7 +55,7 @@ impl Default for Keys {
     }
 }
 
-/// A loop device.
+/// A loop device over a file.
 struct LoopDevice {
     /// `None` around the page cache.
     cache: Option<PageCache>,

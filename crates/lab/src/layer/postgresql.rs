@@ -90,9 +90,9 @@ const FILE: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WalLevel {
-    /// What a recovery needs.
+    /// All that a recovery needs.
     Minimal,
-    /// What a standby needs too: a checkpoint lists the transactions that run.
+    /// All that a standby needs too: a checkpoint lists the transactions that run.
     Replica,
 }
 

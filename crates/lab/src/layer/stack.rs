@@ -72,7 +72,7 @@ impl LayerStack {
 
 /// A rig behind a stack of layers.
 pub struct LayerRig<'a> {
-    /// The outermost first.
+    /// The layers, the outermost first.
     levels: Vec<Level>,
     beneath: &'a mut dyn Rig,
     /// Requests of all levels that are not done, by number.

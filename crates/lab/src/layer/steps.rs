@@ -1,4 +1,4 @@
-//! What a layer asks of the device for one request, in phases.
+//! Requests that a layer makes of the device for one of its own, in phases.
 
 use crate::streams::Ask;
 use std::collections::VecDeque;

@@ -110,7 +110,7 @@ impl Default for Keys {
     }
 }
 
-/// A thin volume.
+/// A thin volume of a pool.
 struct Thin {
     keys: Keys,
     /// The most bytes of a piece within a chunk.
@@ -136,7 +136,7 @@ enum ChunkPlace {
 /// The requests of one write, by what they wait for.
 #[derive(Default)]
 struct Write {
-    /// What waits for nothing: reads of copies, zeros, and pieces in chunks that have their place.
+    /// Requests that wait for nothing: reads of copies, zeros, and pieces in chunks that have their place.
     first: Vec<Ask>,
     /// The writes of copies.
     copies: Vec<Ask>,
