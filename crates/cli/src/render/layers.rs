@@ -1,4 +1,5 @@
-//! Requests that layers made of those that came to them: a table with a row for the client and one for every layer.
+//! Requests that layers made of those that came to them: a table with a row for the client and one
+//! for every layer.
 
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};

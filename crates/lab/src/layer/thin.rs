@@ -136,7 +136,7 @@ enum ChunkPlace {
 /// The requests of one write, by what they wait for.
 #[derive(Default)]
 struct Write {
-    /// Requests that wait for nothing: reads of copies, zeros, and pieces in chunks that have their place.
+    /// Requests that wait for nothing: reads of copies, zeros, pieces in chunks with a place.
     first: Vec<Ask>,
     /// The writes of copies.
     copies: Vec<Ask>,
