@@ -1,6 +1,6 @@
-//! Layers between a client and a device, in the order in which they are listed. Each makes other
-//! requests of those that it is asked for, and counts of real ones are its measure: requests, bytes
-//! and the reads that writes cause.
+//! Layers between a client and a device, in the order in which they are listed. Each turns the
+//! requests that it gets into others, and is measured by the counts of the real one: requests,
+//! bytes and the reads that writes cause.
 //!
 //! A layer decides and does nothing: [`Layer::plan`] changes its state and says what is asked of
 //! the device, [`stack::LayerRig`] asks and counts. It has no clock, so nothing happens in it
@@ -22,6 +22,7 @@ pub mod crypt;
 pub mod innodb;
 pub mod loop_device;
 pub mod page_cache;
+pub mod partition;
 pub mod postgresql;
 pub mod qcow2;
 pub mod stack;
@@ -35,6 +36,7 @@ use steps::Steps;
 pub const LAYERS: &[LayerKind] = &[
     page_cache::KIND,
     loop_device::KIND,
+    partition::KIND,
     qcow2::KIND,
     thin::KIND,
     crypt::KIND,

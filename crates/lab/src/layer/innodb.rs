@@ -45,7 +45,7 @@
 //! | doublewrite buffer | all writes (10), and their lengths (845 pages) |
 //! | rollback segments' pages | the number of writes (430) |
 //! | flushes | the number (350) |
-//! | redo of a row | not modelled: 153 to 160 bytes, behind a checkpoint 175 to 177 |
+//! | redo of a row | not modelled: 154 to 160 bytes, behind a checkpoint 175 to 177 |
 //!
 //! The recording does not reach the log's end.
 

@@ -5,7 +5,7 @@
 //! - **Blocks** are the largest power of two that divides the device's size, a page of 4096 bytes
 //!   at the most (`set_init_blocksize` in block/bdev.c; `blockdev --getbsz`). A file's are those of
 //!   its file system.
-//! - **A write** of a part of a block first reads the block, one after another
+//! - **A write** of a part of a block first reads the block, one after another here
 //!   (`__block_write_begin` in fs/buffer.c): what the device sees is aligned, and slow. A block
 //!   that is in the cache is not read again.
 //! - **With `O_SYNC`** (`sync = "medium"`) a write is written at once, in whole blocks, and a flush
@@ -35,7 +35,9 @@
 //! | of a whole number of pages | 400 | 3200 |
 //! | of an odd number of sectors | 0 | 1600 |
 //!
-//! And every one of 300 reads, writes and flushes at random, against what the device got.
+//! And request by request, against what the device got: two sequences of 300 reads, writes and
+//! flushes on a device of whole pages, read at random (`POSIX_FADV_RANDOM`), and the writes and
+//! flushes of one on devices of 512, 1024 and 2048 bytes more each.
 
 use super::stack::LayerRig;
 use super::steps::Steps;

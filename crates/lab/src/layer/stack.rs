@@ -1,4 +1,4 @@
-//! A rig behind a stack of layers: what each of them plans is sent in its phases, and counted.
+//! A stack of layers over a rig: what each of them plans is sent in its phases, and counted.
 
 use super::counts::{LayerCounts, RequestCounts};
 use super::steps::Steps;

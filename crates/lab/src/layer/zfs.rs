@@ -71,7 +71,7 @@ mod places;
 /// The layer `zfs` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "zfs",
-    title: "A file or a volume of ZFS, in records",
+    title: "a file or a volume of ZFS, in records",
     make: |keys| Ok(Box::new(Zfs::new(parameters(keys)?)?)),
 };
 

@@ -24,6 +24,10 @@ pub const BUILT_IN: &[BuiltIn] = &[
         file: "labs/2013-gpart.toml",
         text: include_str!("../../../../labs/2013-gpart.toml"),
     },
+    BuiltIn {
+        file: "labs/2026-layers.toml",
+        text: include_str!("../../../../labs/2026-layers.toml"),
+    },
     BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../../../labs/2026-qlc.toml") },
     BuiltIn { file: "labs/here.toml", text: include_str!("../../../../labs/here.toml") },
 ];

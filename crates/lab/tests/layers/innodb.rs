@@ -48,7 +48,7 @@ fn innodb_makes_the_requests_that_the_model_makes() {
         asked += 1;
         pages += seen.iter().filter(|(.., length)| *length == PAGE).count();
     }
-    assert!(asked > 350 && pages > 1000, "{asked} requests, {pages} pages");
+    assert!(asked == 378 && pages > 1000, "{asked} requests, {pages} pages");
 }
 
 /// The numbers of a line.

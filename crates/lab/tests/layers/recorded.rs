@@ -25,6 +25,13 @@ pub(crate) struct Line {
     pub(crate) made: Vec<Ask>,
 }
 
+impl Line {
+    /// The number of requests that came: a commit by a timer did not.
+    pub(crate) fn came(&self) -> usize {
+        if self.text.starts_with('c') { 0 } else { self.asked.len() }
+    }
+}
+
 /// The devices of a recording of the layer `name`.
 pub(crate) fn devices(name: &str, recording: &str) -> Vec<Device> {
     let kind = LayerKind::named(name).expect("a layer");

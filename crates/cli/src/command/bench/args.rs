@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::{Table, Value};
+use trueline_geom::base::size;
 use trueline_host::engine::Choice;
 use trueline_lab::layer::LAYERS;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
@@ -168,7 +169,8 @@ fn parse_layer(text: &str) -> Result<(String, Table), Reason> {
         let (key, value) = key
             .split_once('=')
             .ok_or_else(|| Reason::from(format!("{key}: not a key and its value: cluster=64k")))?;
-        let size = parse_size(value).ok().and_then(|size| i64::try_from(size).ok());
+        // Unlike a size, a place may be 0.
+        let size = size::bytes(value).and_then(|size| i64::try_from(size).ok());
         let value = match (size, value) {
             (Some(size), _) => Value::Integer(size),
             (None, "true" | "false") => Value::Boolean(value == "true"),
