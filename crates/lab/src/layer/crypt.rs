@@ -109,6 +109,9 @@ impl Layer for Crypt {
                 "offset = {offset}: a multiple of the {sector} bytes of a sector beneath"
             )));
         }
+        if offset >= length {
+            return Err(Error::new(format!("offset = {offset}: {length} bytes are beneath")));
+        }
         if !is_whole(length, own) {
             return Err(Error::new(format!(
                 "sector = {own}: the {length} bytes beneath are no whole number of these"

@@ -79,6 +79,10 @@ impl Layer for LoopDevice {
         self.cache.as_mut().map_or(Ok(()), |cache| cache.attach(length, sector))
     }
 
+    fn length(&self, beneath: u64) -> u64 {
+        self.cache.as_ref().map_or(beneath, |cache| cache.length(beneath))
+    }
+
     fn sector(&self, beneath: u64) -> u64 {
         if self.cache.is_some() { SECTOR } else { beneath }
     }

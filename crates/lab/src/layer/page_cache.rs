@@ -101,7 +101,7 @@ impl Default for Keys {
 pub struct PageCache {
     keys: Keys,
     block: u64,
-    /// The length of the device in bytes.
+    /// The end of the device in bytes, in whole blocks.
     end: u64,
     /// The capacity of the cache in pages.
     room: usize,
@@ -298,7 +298,7 @@ impl Layer for PageCache {
                 "block = {block}: sectors beneath of {sector} bytes, and pages of {PAGE}"
             )));
         }
-        (self.block, self.end) = (block, length);
+        (self.block, self.end) = (block, round_down(length, block));
         Ok(())
     }
 

@@ -12,9 +12,15 @@ use std::collections::{BTreeMap, VecDeque};
 use toml::{Table, Value};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
+use trueline_host::process::signal;
 
 /// The most layers of a stack.
 const DEEPEST: usize = 16;
+
+/// The most requests that all layers of a stack make together: so many at first, and so many more
+/// for each request of the client. Each of several databases over one another makes five of one,
+/// and the first write to a thin chunk of 1 GiB 2048.
+const REQUESTS_MOST: (u64, u64) = (1 << 22, 1 << 13);
 
 /// The layers of a stack as they were typed, the outermost first: what [`LayerRig`]s are made of.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -83,6 +89,10 @@ pub struct LayerRig<'a> {
     in_flight: usize,
     ready: VecDeque<FinishedRequest>,
     finished: Vec<FinishedRequest>,
+    /// Requests that layers may still make.
+    budget: u64,
+    /// The reason why nothing more is taken, if there is one.
+    refused: Option<Error>,
 }
 
 /// A layer, what it shows, and what has passed it.
@@ -144,6 +154,8 @@ impl<'a> LayerRig<'a> {
             in_flight: 0,
             ready: VecDeque::new(),
             finished: Vec::new(),
+            budget: REQUESTS_MOST.0,
+            refused: None,
         })
     }
 
@@ -162,18 +174,56 @@ impl<'a> LayerRig<'a> {
     pub fn finish(&mut self, run: &mut Run) -> Result<(), Error> {
         let begin = self.now();
         let failed = |errno| Error::new(format!("the flush at the end of the run: {errno}"));
-        self.push(Request { tag: 0, op: Op::Flush, offset: 0, length: 0, fua: false })
-            .map_err(failed)?;
         let mut done = Vec::new();
-        while done.is_empty() {
-            self.wait(1, &mut done).map_err(failed)?;
+        let mut flushed =
+            self.push(Request { tag: 0, op: Op::Flush, offset: 0, length: 0, fua: false });
+        while flushed.is_ok() && !self.open.is_empty() {
+            let before = done.len();
+            flushed = self.wait(1, &mut done);
+            if done.len() == before {
+                break;
+            }
         }
         run.ns += self.now().saturating_sub(begin);
-        done.into_iter().find_map(|end| end.error).map_or(Ok(()), |errno| Err(failed(errno)))
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
+        let errors = flushed.err().into_iter().chain(done.into_iter().filter_map(|end| end.error));
+        errors.map(failed).next().map_or(Ok(()), Err)
+    }
+
+    /// The reason why the layers took no more requests, if they did not: they made too many of
+    /// those that came, or there was an interrupt.
+    pub fn refusal(&mut self) -> Option<Error> {
+        self.refused.take()
+    }
+
+    /// Pays for a request of a layer.
+    fn pay(&mut self, level: usize) -> Result<(), Errno> {
+        let name = self.levels.get(level.saturating_sub(1)).map_or("", |above| above.name);
+        match self.budget.checked_sub(1) {
+            None => {
+                let (first, each) = REQUESTS_MOST;
+                let why = format!(
+                    "layer {name}: the layers make more than {first} requests, and {each} of each"
+                );
+                self.refused.get_or_insert(Error::new(why));
+                Err(Errno::Unsupported)
+            }
+            Some(left) if left % 1024 == 0 && signal::happened() => {
+                self.refused.get_or_insert(Error::new("interrupted".into()));
+                Err(Errno::Io)
+            }
+            Some(left) => {
+                self.budget = left;
+                Ok(())
+            }
+        }
     }
 
     /// Takes a request in at `level`: it is planned, and its first phase is sent.
     fn enter(&mut self, level: usize, ask: Ask, from: From, now: u64) -> Result<(), Errno> {
+        self.pay(level)?;
         let Some(own) = self.levels.get_mut(level) else {
             let tag =
                 self.number(Open { from, level, steps: Steps::default(), left: 1, error: None });
@@ -288,6 +338,10 @@ impl Rig for LayerRig<'_> {
 
     fn push(&mut self, request: Request) -> Result<(), Errno> {
         let Request { tag, op, offset, length, fua } = request;
+        if self.refused.is_some() {
+            return Err(Errno::Unsupported);
+        }
+        self.budget = self.budget.saturating_add(REQUESTS_MOST.1);
         let now = self.beneath.now();
         self.enter(0, Ask { op, offset, length, fua }, From::Client(tag), now)?;
         self.send();
@@ -296,9 +350,13 @@ impl Rig for LayerRig<'_> {
 
     fn wait(&mut self, least: usize, done: &mut Vec<FinishedRequest>) -> Result<(), Errno> {
         self.send();
-        while self.ready.len() < least && self.in_flight > 0 {
+        let mut looked = false;
+        while self.in_flight > 0 && (self.ready.len() < least || !looked) {
+            // A client that only looks has what is done by now.
+            let short = self.ready.len() < least;
+            looked = true;
             let mut finished = std::mem::take(&mut self.finished);
-            self.beneath.wait(1, &mut finished)?;
+            self.beneath.wait(usize::from(short), &mut finished)?;
             if finished.is_empty() {
                 break;
             }

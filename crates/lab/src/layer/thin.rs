@@ -150,14 +150,19 @@ struct Write {
 
 impl Thin {
     fn new(keys: Keys) -> Result<Thin, Error> {
-        let Keys { chunk, max_request, .. } = keys;
+        let Keys { chunk, max_request, length, .. } = keys;
         if !is_whole(chunk, CHUNK_UNIT) || !(CHUNK_UNIT..=LARGEST_CHUNK).contains(&chunk) {
             return Err(Error::new(format!(
                 "chunk = {chunk}: a multiple of {CHUNK_UNIT} bytes, at most {LARGEST_CHUNK}"
             )));
         }
         if let Some(most) = max_request.filter(|most| *most == 0 || !is_whole(*most, PAGE)) {
-            return Err(Error::new(format!("max-request = {most}: a multiple of {PAGE} bytes")));
+            return Err(Error::new(format!(
+                "max-request = {most}: a multiple of {PAGE} bytes, from {PAGE}"
+            )));
+        }
+        if length == Some(0) {
+            return Err(Error::new("length = 0: a volume has at least a sector".into()));
         }
         Ok(Thin {
             keys,
@@ -317,6 +322,12 @@ impl Layer for Thin {
         if data > length || !is_whole(data, sector) {
             return Err(Error::new(format!(
                 "origin = {data}: an address in whole sectors of {sector} bytes beneath {length}"
+            )));
+        }
+        if data < self.keys.chunk {
+            return Err(Error::new(format!(
+                "a data device of {data} bytes: a chunk has {}",
+                self.keys.chunk
             )));
         }
         self.origin_length = length - data;

@@ -31,7 +31,7 @@
 //!
 //! Assumed, and no rule of ZFS: a full ARC forgets records in the order of their arrival; places
 //! are given out in turn, those of the log in a room of its own before them; `group` ends a group
-//! at the very write that reaches it.
+//! at the very write that reaches it. A write for which there may be too few places ends one too.
 //!
 //! # Measured
 //! OpenZFS 2.3.2 (Debian 2.3.2-2~bpo12+2) on Linux 6.1.0-56-amd64 in QEMU, `ashift` 12, a disk for
@@ -172,7 +172,7 @@ pub struct Zfs {
 }
 
 impl Zfs {
-    /// One of which nothing was asked yet. It is an error if it cannot be.
+    /// A new one, before its first request. It is an error if it cannot be.
     pub fn new(keys: Keys) -> Result<Zfs, Error> {
         let Keys { record, size, memory, .. } = keys;
         if !(record.is_power_of_two() && (4096..=16 << 20).contains(&record)) {
@@ -248,6 +248,12 @@ impl Zfs {
         let Ask { offset, length, fua, .. } = asked;
         let (first, last) = self.covered(offset, length)?;
         let record = self.keys.record;
+        // What is dirty needs a place at the end of the group, and may have had one in the log's
+        // commit.
+        let dirty = u64::try_from(self.dirty.len()).unwrap_or(u64::MAX);
+        if self.places.available() < dirty.saturating_add(2 * (last - first)) {
+            self.end_group(steps)?;
+        }
         for part in [offset, offset + length] {
             if !is_whole(part, record) {
                 self.fetch(part / record, steps);

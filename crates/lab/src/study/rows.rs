@@ -274,7 +274,11 @@ impl Lab {
                 host.run(&workload, &mut rig, random)?
             } else {
                 let mut layered = scene.layers.over(&mut rig)?;
-                let mut done = host.run(&workload, &mut layered, random)?;
+                let done = host.run(&workload, &mut layered, random);
+                if let Some(refusal) = layered.refusal() {
+                    return Err(refusal);
+                }
+                let mut done = done?;
                 layered.finish(&mut done.0)?;
                 layers.push(layered.counts().collect());
                 done

@@ -34,6 +34,7 @@ fn a_device_that_cannot_be_is_refused() {
         ("sector = 1024\noffset = 100", 1 << 30, 512, "offset = 100: a multiple of 512"),
         ("sector = 8192", 1 << 30, 512, "sector = 8192: a power of two from 512 to 4096"),
         ("offset = 512", 1 << 30, 4096, "offset = 512: a multiple of the 4096 bytes"),
+        ("offset = 1073741824", 1 << 30, 512, "offset = 1073741824: 1073741824 bytes are beneath"),
         ("sector = 4096", (1 << 30) + 512, 512, "the 1073742336 bytes beneath"),
     ] {
         let said = refused("crypt", keys, length, sector);

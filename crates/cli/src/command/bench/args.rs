@@ -165,7 +165,8 @@ fn parse_rest(text: &str) -> Result<Duration, Reason> {
 /// Parses a layer and its keys: sizes, `true`, `false` and words.
 fn parse_layer(text: &str) -> Result<(String, Table), Reason> {
     let (name, keys) = text.split_once(':').unwrap_or((text, ""));
-    let keys = keys.split(',').filter(|key| !key.is_empty()).map(|key| {
+    let mut table = Table::new();
+    for key in keys.split(',').filter(|key| !key.is_empty()) {
         let (key, value) = key
             .split_once('=')
             .ok_or_else(|| Reason::from(format!("{key}: not a key and its value: cluster=64k")))?;
@@ -176,9 +177,11 @@ fn parse_layer(text: &str) -> Result<(String, Table), Reason> {
             (None, "true" | "false") => Value::Boolean(value == "true"),
             (None, word) => Value::String(word.to_owned()),
         };
-        Ok((key.to_owned(), value))
-    });
-    Ok((name.to_owned(), keys.collect::<Result<_, Reason>>()?))
+        if table.insert(key.to_owned(), value).is_some() {
+            return Err(Reason(format!("{key}: given twice")));
+        }
+    }
+    Ok((name.to_owned(), table))
 }
 
 impl Bench {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::layer::stack::LayerStack;
 use crate::rig::Request;
 use crate::workload::recorder::{Recorder, ran};
 use crate::workload::{Parameters, random};
@@ -114,4 +115,24 @@ fn several_at_a_time_are_each_done_once() {
     let mut plain = Recorder::new(SIZE);
     ran(&random::WRITE, &deep, &mut plain);
     assert_eq!(plain.asked.len(), 500);
+}
+
+#[test]
+fn the_end_of_a_device_that_fills_no_block_is_not_touched() {
+    for (kind, keys) in [("page-cache", "block = 1024"), ("loop", "")] {
+        let length = 65536 - 512;
+        let mut inner = Recorder::new(length);
+        let stack = LayerStack::new(vec![(kind.into(), keys.parse().unwrap())]).unwrap();
+        let mut rig = stack.over(&mut inner).unwrap();
+        let shown = rig.length();
+        let mut done = Vec::new();
+        for (op, offset, length) in
+            [(Op::Write, shown - 512, 512), (Op::Read, shown - 1024, 1024), (Op::Flush, 0, 0)]
+        {
+            rig.push(Request { tag: 1, op, offset, length, fua: false }).unwrap();
+            rig.wait(1, &mut done).unwrap();
+        }
+        assert!(done.iter().all(|end| end.error.is_none()), "{kind}: {done:?}");
+        assert!(shown < length && inner.asked.iter().all(|&(_, at, bytes)| at + bytes <= shown));
+    }
 }

@@ -1,6 +1,7 @@
 //! The caches of L2 tables and of refcount blocks: `block/qcow2-cache.c`.
 
 use super::file::ImageFile;
+use std::collections::{BTreeSet, HashMap};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::round_down;
 
@@ -34,6 +35,10 @@ struct Cached {
 
 struct Cache {
     entries: Vec<Cached>,
+    /// The entries by the offsets of their tables, by their last use, and those without a table.
+    places: HashMap<u64, usize>,
+    order: BTreeSet<(u64, usize)>,
+    empty: BTreeSet<usize>,
     /// The bytes of an entry.
     size: u64,
     uses: u64,
@@ -44,26 +49,45 @@ struct Cache {
 
 impl Cache {
     fn new(entries: usize, size: u64) -> Cache {
-        Cache { entries: vec![Cached::default(); entries], size, uses: 0, dirty: 0, depends: false }
+        Cache {
+            entries: vec![Cached::default(); entries],
+            places: HashMap::new(),
+            order: BTreeSet::new(),
+            empty: (0..entries).collect(),
+            size,
+            uses: 0,
+            dirty: 0,
+            depends: false,
+        }
     }
 
-    /// The entry of a table, or the one that was used least lately. The search begins at an entry
-    /// that the table's offset gives, and the first of several is taken.
+    /// The entry of a table, or the one that it takes: the one that was used least lately. Of those
+    /// that were never used it is the first from an entry on that the table's offset gives.
     fn find(&self, offset: u64) -> Result<usize, usize> {
-        let many = self.entries.len();
-        let spread = offset.div_ceil(self.size).saturating_mul(4);
-        let begin = usize::try_from(spread - round_down(spread, many as u64)).unwrap_or(0);
-        let mut victim = (u64::MAX, begin);
-        for at in (begin..many).chain(0..begin) {
-            let entry = self.entries[at];
-            if entry.offset == offset {
-                return Ok(at);
-            }
-            if entry.used < victim.0 {
-                victim = (entry.used, at);
-            }
+        if let Some(&at) = self.places.get(&offset) {
+            return Ok(at);
         }
-        Err(victim.1)
+        let many = self.entries.len() as u64;
+        let spread = offset.div_ceil(self.size).saturating_mul(4);
+        let begin = usize::try_from(spread - round_down(spread, many)).unwrap_or(0);
+        let unused = self.empty.range(begin..).next().or_else(|| self.empty.first()).copied();
+        Err(unused.or_else(|| self.order.first().map(|(_, at)| *at)).unwrap_or(begin))
+    }
+
+    /// Puts a table into an entry.
+    fn put(&mut self, at: usize, offset: u64) {
+        let entry = &mut self.entries[at];
+        self.places.remove(&std::mem::replace(&mut entry.offset, offset));
+        self.places.insert(offset, at);
+        self.empty.remove(&at);
+    }
+
+    /// Notes a use of an entry.
+    fn use_again(&mut self, at: usize) {
+        self.uses += 1;
+        let used = std::mem::replace(&mut self.entries[at].used, self.uses);
+        self.order.remove(&(used, at));
+        self.order.insert((self.uses, at));
     }
 
     fn set_dirty(&mut self, at: usize, dirty: bool) {
@@ -129,13 +153,11 @@ impl Caches {
                 if read {
                     self.file.read(offset, size);
                 }
-                self.cache(which).entries[at].offset = offset;
+                self.cache(which).put(at, offset);
                 at
             }
         };
-        let cache = self.cache(which);
-        cache.uses += 1;
-        cache.entries[at].used = cache.uses;
+        self.cache(which).use_again(at);
         Ok(at)
     }
 

@@ -127,3 +127,31 @@ fn what_the_format_has_not_is_refused() {
     }
     assert!(refused(plain, 65536).starts_with("a file of 65536 bytes: too small"));
 }
+
+#[test]
+fn the_largest_disk_can_be_filled() {
+    // The refcount table of clusters of 512 bytes grows at 8 MiB, that of 1 KiB at 64 MiB.
+    for (cluster, beneath) in [(512, 41 << 20), (1024, 100 << 20)] {
+        let keys = Keys { cluster, ..Keys::default() };
+        let mut layer = Qcow2::new(keys).unwrap();
+        layer.attach(beneath, 512).unwrap();
+        let size = layer.length(beneath);
+        assert!(size > beneath / 100 * 95, "{cluster}: {size} of {beneath}");
+        let mut at = 0;
+        while at < size {
+            let length = (1 << 20).min(size - at);
+            let planned = layer.plan(ask(Op::Write, at, length), &mut Steps::default());
+            assert_eq!(planned, Ok(()), "{cluster}: at {at} of {size}");
+            at += length;
+        }
+    }
+}
+
+#[test]
+fn an_image_that_cannot_be_preallocated_in_time_is_refused() {
+    let refused = |keys: Keys| Qcow2::new(keys).unwrap().attach(1 << 50, 512).unwrap_err().message;
+    let message = refused(Keys { preallocated: true, ..Keys::default() });
+    assert!(message.contains("more than 4194304 clusters of 65536"), "{message}");
+    let message = refused(Keys { size: Some(0), ..Keys::default() });
+    assert_eq!(message, "size = 0: a disk has at least a sector");
+}

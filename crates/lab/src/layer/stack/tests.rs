@@ -169,3 +169,60 @@ fn a_stack_is_checked_as_it_is_typed() {
     let refused = stack("[page-cache]\nblock = 4096").unwrap().over(&mut small).err().unwrap();
     assert_eq!(refused.message, "layer page-cache: 1000 bytes beneath are too few");
 }
+
+/// A layer that makes two writes of one.
+struct Doubling;
+
+impl Layer for Doubling {
+    fn plan(&mut self, asked: Ask, steps: &mut Steps) -> Result<(), Errno> {
+        steps.add(asked);
+        steps.then();
+        steps.add(asked);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_stack_that_makes_too_much_of_a_request_is_refused() {
+    let mut inner = Recorder::new(1 << 20);
+    let layers: Vec<(&'static str, Box<dyn Layer>)> =
+        (0..40).map(|_| ("doubling", Box::new(Doubling) as Box<dyn Layer>)).collect();
+    let mut rig = LayerRig::new(layers, &mut inner).unwrap();
+    let mut done = Vec::new();
+    rig.push(request(1, ask(Op::Write, 0, 512))).unwrap();
+    while done.is_empty() {
+        rig.wait(1, &mut done).unwrap();
+    }
+    assert_eq!((done.len(), done[0].error), (1, Some(Errno::Unsupported)));
+    // Nothing more is taken, and the reason is there once.
+    assert_eq!(rig.push(request(2, ask(Op::Write, 0, 512))), Err(Errno::Unsupported));
+    let message = rig.refusal().unwrap().message;
+    assert!(message.starts_with("layer doubling: the layers make more than "), "{message}");
+    assert!(rig.refusal().is_none());
+}
+
+#[test]
+fn a_client_that_only_looks_has_what_is_done() {
+    let mut inner = Recorder::new(1 << 20);
+    let mut rig = LayerRig::new(vec![("doubling", Box::new(Doubling))], &mut inner).unwrap();
+    let mut done = Vec::new();
+    rig.push(request(1, ask(Op::Write, 0, 512))).unwrap();
+    rig.wait(0, &mut done).unwrap();
+    assert_eq!(done, []);
+    rig.think(1000);
+    rig.wait(0, &mut done).unwrap();
+    rig.think(1000);
+    rig.wait(0, &mut done).unwrap();
+    assert_eq!(done.iter().map(|end| end.tag).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_run_ends_when_all_of_its_requests_have() {
+    let mut inner = Recorder::new(1 << 20);
+    let mut rig = LayerRig::new(vec![("doubling", Box::new(Doubling))], &mut inner).unwrap();
+    rig.push(request(0, ask(Op::Write, 0, 512))).unwrap();
+    let mut run = Run::new();
+    rig.finish(&mut run).unwrap();
+    // Two writes and two flushes, a microsecond each.
+    assert_eq!((run.ns, inner.asked.len()), (4000, 4));
+}

@@ -1,6 +1,6 @@
 //! The places of records on the device: each write of one goes to a new place.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use trueline_geom::base::error::Errno;
 
 /// Places of one record each, given out in turn.
@@ -12,11 +12,12 @@ pub(super) struct Places {
     filled: u64,
     /// Places of records that have been written since.
     moved: HashMap<u64, u64>,
-    /// The places that these have, and those that they have left.
-    taken: HashSet<u64>,
-    left: HashSet<u64>,
+    /// Places that were given up in groups that have ended.
+    free: BTreeSet<u64>,
     /// Places that are given up and stay as they are until the group has ended.
     freed: Vec<u64>,
+    /// The first place that no record ever had, and all behind it.
+    fresh: u64,
     next: u64,
 }
 
@@ -27,9 +28,9 @@ impl Places {
             count,
             filled,
             moved: HashMap::new(),
-            taken: HashSet::new(),
-            left: HashSet::new(),
+            free: BTreeSet::new(),
             freed: Vec::new(),
+            fresh: filled,
             next: filled,
         }
     }
@@ -40,28 +41,30 @@ impl Places {
         self.moved.get(&record).copied().or(before)
     }
 
+    /// The number of places that can be given out in this group.
+    pub(super) fn available(&self) -> u64 {
+        self.count - self.fresh + u64::try_from(self.free.len()).unwrap_or(u64::MAX)
+    }
+
     /// A new place for a record, the next one that is free.
     pub(super) fn renew(&mut self, record: u64) -> Result<u64, Errno> {
-        let free = |place: &u64| {
-            !self.taken.contains(place) && (*place >= self.filled || self.left.contains(place))
-        };
-        let next = self.next;
-        let place = (next..self.count).chain(0..next).find(free).ok_or(Errno::NoSpace)?;
+        // None is fresh before `next`.
+        let behind = self.free.range(self.next..).next().copied();
+        let fresh = (self.fresh < self.count).then_some(self.fresh);
+        let again = || self.free.first().copied();
+        let place = behind.or(fresh).or_else(again).ok_or(Errno::NoSpace)?;
+        if !self.free.remove(&place) {
+            self.fresh += 1;
+        }
         self.freed.extend(self.of(record));
         self.moved.insert(record, place);
-        self.taken.insert(place);
         self.next = place + 1;
         Ok(place)
     }
 
     /// Ends the group: places that were given up can be given out.
     pub(super) fn group_ended(&mut self) {
-        for place in self.freed.drain(..) {
-            self.taken.remove(&place);
-            if place < self.filled {
-                self.left.insert(place);
-            }
-        }
+        self.free.extend(self.freed.drain(..));
     }
 }
 

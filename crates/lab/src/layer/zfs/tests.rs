@@ -84,3 +84,15 @@ fn keys_that_cannot_be_are_refused() {
     assert_eq!(zfs(good).length(DEVICE) % RECORD, 0);
     assert_eq!(zfs(good).length(1 << 20), 0);
 }
+
+#[test]
+fn commits_on_a_small_device_end_groups_before_there_is_no_place() {
+    let mut layer = Zfs::new(Keys::default()).unwrap();
+    layer.attach(64 << 20, 512).unwrap();
+    let records = layer.length(64 << 20) / (128 << 10);
+    for nth in 0..3000 {
+        let write = ask(Op::Write, nth * 7 % records * (128 << 10), 128 << 10);
+        let planned = layer.plan(Ask { fua: true, ..write }, &mut Steps::default());
+        assert_eq!(planned, Ok(()), "write {nth} of {records} records");
+    }
+}

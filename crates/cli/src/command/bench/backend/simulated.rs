@@ -99,7 +99,11 @@ impl Simulated {
             self.run_on(&mut rig, job)?
         } else {
             let mut layered = self.through.over(&mut rig)?;
-            let mut done = self.run_on(&mut layered, job)?;
+            let done = self.run_on(&mut layered, job);
+            if let Some(refusal) = layered.refusal() {
+                return Err(refusal);
+            }
+            let mut done = done?;
             layered.finish(&mut done.run)?;
             RunOutput { layers: layered.counts().collect(), ..done }
         };
