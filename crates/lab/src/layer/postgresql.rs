@@ -54,8 +54,9 @@
 //! | rows of 8 bytes, no images | 233 | 790 | 0 | 47874 | 0 | 162 | 161 |
 //!
 //! By hand, and in no test: the first row on a server of many processes. All 1117 requests that
-//! became of its 405 were equal with the WAL writer stopped. With it running records, images and bytes are the same; it and the session made
-//! 330 writes and 281 flushes of the log instead of 283 and 280.
+//! became of its 405 were equal with the WAL writer stopped. With it running records, images and
+//! bytes are the same; it and the session made 330 writes and 281 flushes of the log instead of 283
+//! and 280.
 
 use super::steps::Steps;
 use super::{FLUSH, Layer, LayerKind, ask, parameters};
