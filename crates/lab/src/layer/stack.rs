@@ -20,7 +20,7 @@ const DEEPEST: usize = 16;
 /// The most requests that all layers of a stack make together: so many at first, and so many more
 /// for each request of the client. Each of several databases over one another makes five of one,
 /// and the first write to a thin chunk of 1 GiB 2048.
-const REQUESTS_MOST: (u64, u64) = (1 << 22, 1 << 13);
+const REQUESTS_MOST: (u64, u64) = (1 << 20, 1 << 13);
 
 /// The layers of a stack as they were typed, the outermost first: what [`LayerRig`]s are made of.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -203,10 +203,8 @@ impl<'a> LayerRig<'a> {
         let name = self.levels.get(level.saturating_sub(1)).map_or("", |above| above.name);
         match self.budget.checked_sub(1) {
             None => {
-                let (first, each) = REQUESTS_MOST;
-                let why = format!(
-                    "layer {name}: the layers make more than {first} requests, and {each} of each"
-                );
+                let each = REQUESTS_MOST.1;
+                let why = format!("layer {name}: more than {each} requests for each that came");
                 self.refused.get_or_insert(Error::new(why));
                 Err(Errno::Unsupported)
             }
