@@ -25,28 +25,41 @@ fn a_loop_device_over_a_file_asks_what_the_model_says() {
     let Some(mounted) = Mounted::new(&device) else { return };
     let image = mounted.directory.join("image");
     for (direct, seed) in [(false, 1), (false, 2), (true, 3)] {
-        std::fs::write(&image, vec![1; usize::try_from(FILE).expect("it is small")])
-            .expect("there is room");
-        let file = File::open(&image).expect("it is there");
-        file.sync_all().expect("it is written");
-        fadvise(&file, 0, None, Advice::DontNeed).expect("it is a hint");
-        let place = place(&image);
-        let Some(above) = LoopDevice::over(&image, direct) else { return };
-        let opened =
-            OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(&above.path);
         // Reads of a file are read ahead, which the model does not do: those of random pages far
         // apart are not.
         let mut asks = mixed(seed, 1 << 20);
         asks.retain(|ask| direct || ask.op != Op::Read);
         asks.extend((0..40).map(|nth| ask(Op::Read, ((nth * 13 % 40 + 20) << 16) + 32768, 4096)));
-        let Some(found) = issued(&device.path, &opened.expect("our own"), &asks) else { return };
         let keys = if direct { "direct = true" } else { "" };
-        let plans = sorted(plans("loop", keys, FILE, &asks));
-        for ((ask, found), planned) in asks.iter().zip(found).zip(plans) {
-            let found: Vec<Ask> = found.into_iter().filter_map(|ask| inside(ask, place)).collect();
-            assert_eq!(found, planned, "direct {direct}, {ask:?}: this kernel, and the model");
+        let planned = sorted(plans("loop", keys, FILE, &asks));
+        // As in `page_cache`: what is dirty may be written before its time.
+        let mut differs = Vec::new();
+        for _ in 0..3 {
+            let Some(found) = made(&device, &image, direct, &asks) else { return };
+            differs = asks.iter().zip(found.into_iter().zip(&planned)).collect();
+            differs.retain(|(_, (found, planned))| found != *planned);
+            if differs.is_empty() {
+                break;
+            }
         }
+        assert!(differs.is_empty(), "direct {direct}, seed {seed}: {:?}", differs[0]);
     }
+}
+
+/// The requests of the file's own that this kernel makes for each of `asks` to a loop device over
+/// it, anew.
+fn made(device: &LoopDevice, image: &Path, direct: bool, asks: &[Ask]) -> Option<Vec<Vec<Ask>>> {
+    std::fs::write(image, vec![1; usize::try_from(FILE).expect("it is small")])
+        .expect("there is room");
+    let file = File::open(image).expect("it is there");
+    file.sync_all().expect("it is written");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("it is a hint");
+    let place = place(image);
+    let above = LoopDevice::over(image, direct)?;
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(&above.path);
+    let found = issued(&device.path, &opened.expect("our own"), asks)?;
+    let own = |asks: Vec<Ask>| asks.into_iter().filter_map(|ask| inside(ask, place)).collect();
+    Some(found.into_iter().map(own).collect())
 }
 
 /// A request as one of the file at `place` of the device; `None` outside it.
