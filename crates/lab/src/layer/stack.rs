@@ -61,9 +61,25 @@ impl LayerStack {
         self.layers.is_empty()
     }
 
-    /// The names, the outermost first.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.layers.iter().map(|(name, _)| *name)
+    /// Does `work` on `beneath` through the layers, if there are any, and ends its run with what
+    /// they still hold. The counts of every layer come with its result. Errors: the work's own, or
+    /// the layers' refusal.
+    pub fn run<T: AsMut<Run>>(
+        &self,
+        beneath: &mut dyn Rig,
+        work: impl FnOnce(&mut dyn Rig) -> Result<T, Error>,
+    ) -> Result<(T, Vec<(&'static str, LayerCounts)>), Error> {
+        if self.is_empty() {
+            return Ok((work(beneath)?, Vec::new()));
+        }
+        let mut layers = self.over(beneath)?;
+        let done = work(&mut layers);
+        if let Some(refusal) = layers.refused.take() {
+            return Err(refusal);
+        }
+        let mut done = done?;
+        layers.finish(done.as_mut())?;
+        Ok((done, layers.counts().collect()))
     }
 
     /// The layers over `beneath`, as nothing has been asked of them.
@@ -171,7 +187,7 @@ impl<'a> LayerRig<'a> {
 
     /// Ends a run with a flush, whose time is the run's too: what caches still hold is written and
     /// counted. The error is that of the flush, or of the rig beneath.
-    pub fn finish(&mut self, run: &mut Run) -> Result<(), Error> {
+    fn finish(&mut self, run: &mut Run) -> Result<(), Error> {
         let begin = self.now();
         let failed = |errno| Error::new(format!("the flush at the end of the run: {errno}"));
         let mut done = Vec::new();
@@ -190,12 +206,6 @@ impl<'a> LayerRig<'a> {
         }
         let errors = flushed.err().into_iter().chain(done.into_iter().filter_map(|end| end.error));
         errors.map(failed).next().map_or(Ok(()), Err)
-    }
-
-    /// The reason why the layers took no more requests, if they did not: they made too many of
-    /// those that came, or there was an interrupt.
-    pub fn refusal(&mut self) -> Option<Error> {
-        self.refused.take()
     }
 
     /// Pays for a request of a layer.

@@ -66,38 +66,49 @@ impl Host {
         }
     }
 
-    /// Runs `workload` on `rig` through the host. Returns the number of reads its page cache added,
-    /// too.
+    /// Runs `workload` on `rig` through the host.
     pub(super) fn run(
         &self,
         workload: &Workload,
         rig: &mut dyn Rig,
         random: u64,
-    ) -> Result<(Run, u64), Error> {
+    ) -> Result<HostRun, Error> {
         match self {
-            Host::Direct {} => Ok((workload.on_blocks(rig, random)?, 0)),
+            Host::Direct {} => Ok(workload.on_blocks(rig, random)?.into()),
             Host::LinuxBdevBuffered { memory_bytes, flush } => {
                 let sync = if *flush { Sync::Medium } else { Sync::Drive };
                 let mut buffered = PageCache::alone(sync, *memory_bytes, rig)?;
                 let run = workload.on_blocks(&mut buffered, random)?;
-                Ok((run, buffered.caused_reads()))
+                Ok(HostRun { run, reads: buffered.caused_reads() })
             }
             Host::FreebsdUfs(shape) => {
-                Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0))
+                Ok(workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?.into())
             }
-            Host::LinuxWriteback(parameters) => Ok((
-                workload.on_files(
-                    &mut LinuxWriteback::new(rig, *parameters)?,
-                    random,
-                    &mut |_| true,
-                )?,
-                0,
-            )),
-            Host::OpenbsdFfs(parameters) => Ok((
-                workload
-                    .on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random, &mut |_| true)?,
-                0,
-            )),
+            Host::LinuxWriteback(parameters) => Ok(workload
+                .on_files(&mut LinuxWriteback::new(rig, *parameters)?, random, &mut |_| true)?
+                .into()),
+            Host::OpenbsdFfs(parameters) => Ok(workload
+                .on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random, &mut |_| true)?
+                .into()),
         }
+    }
+}
+
+/// A run through a host.
+pub(super) struct HostRun {
+    pub(super) run: Run,
+    /// The number of reads that the host's page cache added.
+    pub(super) reads: u64,
+}
+
+impl From<Run> for HostRun {
+    fn from(run: Run) -> HostRun {
+        HostRun { run, reads: 0 }
+    }
+}
+
+impl AsMut<Run> for HostRun {
+    fn as_mut(&mut self) -> &mut Run {
+        &mut self.run
     }
 }

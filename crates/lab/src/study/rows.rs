@@ -1,6 +1,7 @@
 //! Running rows: several runs in parallel, with the same result whatever the number of threads.
 
 use super::file::{PublishedForm, RowForm, Unit};
+use super::host::HostRun;
 use super::ready::{Job, Ready, run_jobs};
 use super::scene::Scene;
 use super::workload::Workload;
@@ -270,19 +271,9 @@ impl Lab {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
             let host = form.host(&self.form);
-            let (run, reads) = if scene.layers.is_empty() {
-                host.run(&workload, &mut rig, random)?
-            } else {
-                let mut layered = scene.layers.over(&mut rig)?;
-                let done = host.run(&workload, &mut layered, random);
-                if let Some(refusal) = layered.refusal() {
-                    return Err(refusal);
-                }
-                let mut done = done?;
-                layered.finish(&mut done.0)?;
-                layers.push(layered.counts().collect());
-                done
-            };
+            let (HostRun { run, reads }, counts) =
+                scene.layers.run(&mut rig, |rig| host.run(&workload, rig, random))?;
+            layers.push(counts);
             if let Some(first) = &run.first_error {
                 return Err(Error::new(format!(
                     "{} requests failed, the first: {first}",

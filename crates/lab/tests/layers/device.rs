@@ -1,6 +1,7 @@
 //! Loop devices, and what this kernel asks of them.
 
 use crate::skip::skip;
+use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -26,10 +27,15 @@ pub(crate) fn issued(traced: &Path, file: &File, asks: &[Ask]) -> Option<Vec<Vec
     let mut buffer = vec![0; 2 << 20];
     let from = buffer.as_ptr().align_offset(4096);
     let mut all = Vec::with_capacity(asks.len());
-    for Ask { op, offset, length, .. } in asks {
+    for Ask { op, offset, length, fua } in asks {
         let part = &mut buffer[from..][..usize::try_from(*length).expect("it is small")];
         match op {
             Op::Read => file.read_exact_at(part, *offset),
+            Op::Write if *fua => {
+                let parts = [std::io::IoSlice::new(part)];
+                let wrote = pwritev2(file, &parts, *offset, ReadWriteFlags::DSYNC);
+                wrote.map(|wrote| assert_eq!(wrote, part.len())).map_err(std::io::Error::from)
+            }
             Op::Write => file.write_all_at(part, *offset),
             Op::Flush => file.sync_data(),
         }

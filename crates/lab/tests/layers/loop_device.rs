@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use trueline_lab::layer::ask;
+use trueline_lab::layer::{FLUSH, ask};
 use trueline_lab::rig::Op;
 use trueline_lab::streams::Ask;
 
@@ -31,7 +31,15 @@ fn a_loop_device_over_a_file_asks_what_the_model_says() {
         asks.retain(|ask| direct || ask.op != Op::Read);
         asks.extend((0..40).map(|nth| ask(Op::Read, ((nth * 13 % 40 + 20) << 16) + 32768, 4096)));
         let keys = if direct { "direct = true" } else { "" };
-        let planned = sorted(plans("loop", keys, FILE, &asks));
+        // A synchronous write around the page cache is one with FUA, and a flush.
+        let sent = asks.iter().flat_map(|&ask| [ask].into_iter().chain(ask.fua.then_some(FLUSH)));
+        let mut plans = plans("loop", keys, FILE, &sent.collect::<Vec<_>>()).into_iter();
+        let mut planned = Vec::new();
+        for ask in &asks {
+            let taken = 1 + usize::from(ask.fua);
+            planned.push(plans.by_ref().take(taken).flatten().collect());
+        }
+        let planned = sorted(planned);
         // As in `page_cache`: what is dirty may be written before its time.
         let mut differs = Vec::new();
         for _ in 0..3 {

@@ -67,7 +67,7 @@ pub(crate) fn sum(plans: &[Vec<Ask>]) -> RequestCounts {
 }
 
 /// 300 requests in the first `room` bytes, in sectors of 512 bytes: reads, writes of up to 64 KiB,
-/// and a flush now and then.
+/// some of which wait for the medium, and a flush now and then.
 pub(crate) fn mixed(seed: u64, room: u64) -> Vec<Ask> {
     const LONGEST: u64 = 128;
     let mut random = Random::new(seed);
@@ -82,7 +82,7 @@ pub(crate) fn mixed(seed: u64, room: u64) -> Vec<Ask> {
         // One in three on whole pages, so that neighbours meet.
         match random.below(3) {
             0 => ask(op, round_down(offset, PAGE), round_up(length, PAGE).unwrap_or(PAGE)),
-            _ => ask(op, offset, length),
+            _ => Ask { fua: op == Op::Write && length % 5 == 0, ..ask(op, offset, length) },
         }
     };
     (0..300).map(|_| next()).collect()

@@ -105,11 +105,14 @@ fn modelled(size: u64, offset: u64) -> IoCounts {
 fn each_request_becomes_the_requests_of_this_kernel() {
     const NEAR: u64 = 1 << 20;
     let devices = [(SIZE, 1), (SIZE, 2), (SIZE + 512, 3), (SIZE + 1024, 4), (SIZE + 2048, 5)];
-    for (size, seed) in devices {
+    let all = devices.map(|(size, seed)| (size, seed, false)).into_iter().chain([(SIZE, 6, true)]);
+    for (size, seed, waits) in all {
         let mut asks = mixed(seed, NEAR);
         // Where blocks are smaller than pages, a read fetches what a folio of several pages lacks,
         // and folios are not modelled.
         asks.retain(|ask| size == SIZE || ask.op != Op::Read);
+        // A write that waits writes what else is dirty of its folios, so all wait or none does.
+        asks.iter_mut().for_each(|ask| ask.fua = waits && ask.op == Op::Write);
         let planned = sorted(plans("page-cache", "", size, &asks));
         // Another program's sync(2) writes what is dirty before its time, so a sequence is repeated
         // that differs; a model that is wrong differs each time.

@@ -67,6 +67,12 @@ pub(super) struct RunOutput {
     pub(super) phases: Option<Phases>,
 }
 
+impl AsMut<Run> for RunOutput {
+    fn as_mut(&mut self) -> &mut Run {
+        &mut self.run
+    }
+}
+
 impl RunOutput {
     /// A run without counters.
     fn from_run(run: Run) -> RunOutput {

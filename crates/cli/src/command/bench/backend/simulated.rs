@@ -95,20 +95,8 @@ impl Simulated {
         let sector = self.provider().topology.sector;
         let cost = self.layer.saturating_mul(self.provider().depth as u64);
         let mut rig = rig::simulated::Simulated::new(world, route, sector, cost);
-        let mut done = if self.through.is_empty() {
-            self.run_on(&mut rig, job)?
-        } else {
-            let mut layered = self.through.over(&mut rig)?;
-            let done = self.run_on(&mut layered, job);
-            if let Some(refusal) = layered.refusal() {
-                return Err(refusal);
-            }
-            let mut done = done?;
-            layered.finish(&mut done.run)?;
-            RunOutput { layers: layered.counts().collect(), ..done }
-        };
-        done.spent = rig.counters();
-        Ok(done)
+        let (done, layers) = self.through.run(&mut rig, |rig| self.run_on(rig, job))?;
+        Ok(RunOutput { layers, spent: rig.counters(), ..done })
     }
 
     /// Runs a job once on a rig, through the host.
