@@ -2,7 +2,7 @@
 //!
 //! The keys are the contract of `trueline/bench/1` and `trueline/lab/1`; keys may be added.
 
-use crate::layer::counts::LayerCounts;
+use crate::layer::counts::{LayerCounts, NamedCounts};
 use serde::Serialize;
 
 pub mod bench;
@@ -247,17 +247,15 @@ pub struct LayerResult {
 impl LayerResult {
     /// The sums of several runs' counts: those of a run are its layers with their names, the
     /// outermost first.
-    pub fn sum(
-        runs: impl IntoIterator<Item = Vec<(&'static str, LayerCounts)>>,
-    ) -> Vec<LayerResult> {
-        let mut all: Vec<(&'static str, LayerCounts)> = Vec::new();
+    pub fn sum(runs: impl IntoIterator<Item = Vec<NamedCounts>>) -> Vec<LayerResult> {
+        let mut all: Vec<NamedCounts> = Vec::new();
         for run in runs {
             match all.is_empty() {
                 true => all = run,
                 false => all.iter_mut().zip(run).for_each(|(all, one)| all.1 += one.1),
             }
         }
-        let result = |(layer, counts): (&'static str, LayerCounts)| LayerResult {
+        let result = |(layer, counts): NamedCounts| LayerResult {
             layer,
             counts,
             write_amplification: counts.write_amplification(),

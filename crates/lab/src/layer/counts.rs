@@ -54,6 +54,9 @@ impl AddAssign for RequestCounts {
     }
 }
 
+/// Counts of a layer with its name.
+pub type NamedCounts = (&'static str, LayerCounts);
+
 /// Requests that came to a layer, and those that it made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LayerCounts {

@@ -1,6 +1,6 @@
 //! A stack of layers over a rig: what each of them plans is sent in its phases, and counted.
 
-use super::counts::{LayerCounts, RequestCounts};
+use super::counts::{LayerCounts, NamedCounts, RequestCounts};
 use super::steps::Steps;
 use super::{Layer, LayerKind};
 use crate::error::Error;
@@ -68,7 +68,7 @@ impl LayerStack {
         &self,
         beneath: &mut dyn Rig,
         work: impl FnOnce(&mut dyn Rig) -> Result<T, Error>,
-    ) -> Result<(T, Vec<(&'static str, LayerCounts)>), Error> {
+    ) -> Result<(T, Vec<NamedCounts>), Error> {
         if self.is_empty() {
             return Ok((work(beneath)?, Vec::new()));
         }
@@ -176,7 +176,7 @@ impl<'a> LayerRig<'a> {
     }
 
     /// The counts of every layer with its name, the outermost first.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, LayerCounts)> + '_ {
+    pub fn counts(&self) -> impl Iterator<Item = NamedCounts> + '_ {
         self.levels.iter().map(|level| (level.name, level.counts))
     }
 

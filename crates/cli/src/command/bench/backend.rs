@@ -13,7 +13,7 @@ use simulated::Simulated;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::graph::Provider;
 use trueline_lab::error::Error;
-use trueline_lab::layer::counts::LayerCounts;
+use trueline_lab::layer::counts::NamedCounts;
 use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
@@ -60,7 +60,7 @@ pub(super) struct RunOutput {
     /// Reads that the page cache added in a simulation, or real reads of the device.
     pub(super) host_reads: Option<u64>,
     /// Counts of the layers of `--through`, the outermost first.
-    pub(super) layers: Vec<(&'static str, LayerCounts)>,
+    pub(super) layers: Vec<NamedCounts>,
     /// Name of the engine, where bytes were really moved.
     pub(super) engine: Option<&'static str>,
     /// Phases of a bonnie run.

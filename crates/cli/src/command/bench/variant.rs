@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;
 use trueline_lab::error::Error;
-use trueline_lab::layer::counts::LayerCounts;
+use trueline_lab::layer::counts::NamedCounts;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
 use trueline_lab::workload::{Needs, Parameters, Watch, WorkloadKind, mkfs};
@@ -37,7 +37,7 @@ pub(super) struct Variant {
     pub(super) phases: Vec<Phases>,
     pub(super) engine: Option<&'static str>,
     /// Counts of the layers of `--through` in all runs that count.
-    pub(super) layers: Vec<Vec<(&'static str, LayerCounts)>>,
+    pub(super) layers: Vec<Vec<NamedCounts>>,
     /// Counters of each drive, summed over all runs that count.
     pub(super) spent: Vec<Counters>,
 }
