@@ -82,7 +82,9 @@ pub(crate) fn mixed(seed: u64, room: u64) -> Vec<Ask> {
         // One in three on whole pages, so that neighbours meet.
         match random.below(3) {
             0 => ask(op, round_down(offset, PAGE), round_up(length, PAGE).unwrap_or(PAGE)),
-            _ => Ask { fua: op == Op::Write && length % 5 == 0, ..ask(op, offset, length) },
+            _ => {
+                Ask { fua: op == Op::Write && length.is_multiple_of(5), ..ask(op, offset, length) }
+            }
         }
     };
     (0..300).map(|_| next()).collect()
