@@ -2,10 +2,12 @@
 
 use crate::counters::Counters;
 use crate::time::Ps;
+use zones::Zones;
 
 pub mod disk;
 pub mod memory;
 pub mod ssd;
+pub mod zones;
 
 /// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,12 @@ pub trait Drive: Send {
 
     /// The most commands in flight: 32 with NCQ, 1 without.
     fn tags(&self) -> usize;
+
+    /// The empty zones of a host-managed drive; `None` if any write is accepted. The host judges
+    /// commands by them before it submits them.
+    fn zones(&self) -> Option<Zones> {
+        None
+    }
 
     /// The counters up to `now`. [`Drive::advance`] must have simulated all events by then.
     fn counters(&self, now: Ps) -> Counters;

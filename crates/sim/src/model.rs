@@ -14,6 +14,7 @@ use crate::drive::Drive;
 use crate::drive::disk::Disk;
 use crate::drive::memory::Memory;
 use crate::drive::ssd::Ssd;
+use crate::drive::zones::Zones;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,6 +40,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("512n", include_str!("../models/512n.toml")),
     ("4kn", include_str!("../models/4kn.toml")),
     ("smr-8tb", include_str!("../models/smr-8tb.toml")),
+    ("smr-hm-14tb", include_str!("../models/smr-hm-14tb.toml")),
     ("qlc-16k", include_str!("../models/qlc-16k.toml")),
     ("qlc-64k", include_str!("../models/qlc-64k.toml")),
     ("tlc-4k", include_str!("../models/tlc-4k.toml")),
@@ -79,6 +81,12 @@ pub struct Model {
     /// The optimal size of a write of an NVMe drive, in bytes (NOWS); 0: none.
     #[serde(default)]
     pub optimal_write_size_bytes: u64,
+    /// The size of a zone of a host-managed drive, in bytes (ZBC); 0: any write is accepted.
+    #[serde(default)]
+    pub zone_bytes: u64,
+    /// The number of conventional zones, which are the first; they take writes anywhere.
+    #[serde(default)]
+    pub conventional_zones: u64,
     /// Parameters of a hard disk.
     pub disk: Option<disk::Parameters>,
     /// Parameters of an SSD or card.
@@ -195,6 +203,12 @@ impl Model {
         }
     }
 
+    /// The empty zones of a host-managed drive of this model.
+    pub fn zones(&self) -> Option<Zones> {
+        let (bytes, block) = (self.zone_bytes, self.physical_block_size);
+        (bytes > 0).then(|| Zones::new(bytes, self.conventional_zones, self.size, block))
+    }
+
     /// A drive of this model, switched on at time 0. `seed` determines the angle of its platters
     /// and their actual speed.
     pub fn drive(&self, seed: u64) -> Box<dyn Drive> {
@@ -305,6 +319,7 @@ impl Model {
             ));
         }
         self.check_preferred()?;
+        self.check_zones()?;
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {
             return Err((

@@ -9,6 +9,7 @@
 //! wait for it.
 
 use crate::counters::Counters;
+use crate::drive::zones::Zones;
 use crate::drive::{Command, Completion, Drive, Op};
 use crate::time::Ps;
 use elevator::Elevator;
@@ -20,6 +21,7 @@ use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, RangeOfSet, Route};
 
 mod elevator;
+mod host_managed;
 mod stripes;
 
 pub use elevator::Schedule;
@@ -31,6 +33,8 @@ struct Port {
     sector: u64,
     queue: Elevator,
     in_flight: usize,
+    /// The zones of a host-managed drive.
+    zones: Option<Zones>,
 }
 
 /// The origin of a request in progress.
@@ -112,8 +116,10 @@ pub struct World {
 impl World {
     /// A world with these drives, each with its logical sector size in bytes, at time 0.
     pub fn new(drives: Vec<(Box<dyn Drive>, u64)>, schedule: Schedule) -> World {
-        let port =
-            |(drive, sector)| Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0 };
+        let port = |(drive, sector): (Box<dyn Drive>, u64)| {
+            let zones = drive.zones();
+            Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0, zones }
+        };
         World {
             now: 0,
             ports: drives.into_iter().map(port).collect(),
@@ -154,9 +160,15 @@ impl World {
 
     /// Sends a request down `route`, after `cost` of processor time. Sectors of which a container
     /// has a part are read whole. [`Errno::Range`] if it is outside the provider or not whole
-    /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
+    /// sectors of a drive; [`Errno::Zone`] if a zone of a host-managed drive does not take it, and
+    /// then no drive gets any of it; [`Errno::Unsupported`] for a write to a set with parity that
+    /// has such a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         match self.stripes_of(route).filter(|_| request.op == Op::Write) {
+            // The pages of stripes are written anywhere. Linux's md takes no such member either.
+            Some(_) if self.ports.iter().any(|port| port.zones.is_some()) => {
+                Err(Errno::Unsupported)
+            }
             Some((set, base)) => self.write_rows(set, base, route, request, cost),
             None => self.submit_for(Owner::Host(request.tag), route, request, cost),
         }
@@ -270,7 +282,9 @@ impl World {
             *piece = whole;
         }
         let through = self.processor.max(self.now).checked_add(cost);
-        self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
+        let through = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
+        self.pass_zones(op, pieces)?;
+        self.processor = through;
         match tables.pop_front() {
             None => self.issue(owner, (op, fua), pieces),
             Some(first) => {

@@ -28,11 +28,48 @@ pub enum Errno {
     Unfetched,
     /// Operation that the provider lacks, or lacks in the form asked for (EOPNOTSUPP).
     Unsupported,
+    /// Request that a zone of a host-managed drive does not take (EIO).
+    Zone(ZoneRule),
+}
+
+/// Rule of a host-managed drive's zones that a request breaks, with the additional sense code of
+/// the drive's answer (ZBC; SPC, additional sense codes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneRule {
+    /// Write that does not begin at the write pointer of its zone (UNALIGNED WRITE COMMAND).
+    WritePointer,
+    /// Write that does not end with a physical block (UNALIGNED WRITE COMMAND).
+    PhysicalBlock,
+    /// Write to a zone that is full (INVALID FIELD IN CDB).
+    Full,
+    /// Write past the end of its zone, or of the conventional ones (WRITE BOUNDARY VIOLATION).
+    WriteBoundary,
+    /// Read from the conventional zones into the others (ATTEMPT TO READ INVALID DATA).
+    ReadBoundary,
+}
+
+impl fmt::Display for ZoneRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ZoneRule::WritePointer => {
+                "not at the write pointer of its zone (UNALIGNED WRITE COMMAND)"
+            }
+            ZoneRule::PhysicalBlock => {
+                "it does not end with a physical block (UNALIGNED WRITE COMMAND)"
+            }
+            ZoneRule::Full => "its zone is full (INVALID FIELD IN CDB)",
+            ZoneRule::WriteBoundary => "past the end of its zone (WRITE BOUNDARY VIOLATION)",
+            ZoneRule::ReadBoundary => {
+                "from conventional zones into others (ATTEMPT TO READ INVALID DATA)"
+            }
+        })
+    }
 }
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Errno::Zone(rule) => return rule.fmt(f),
             Errno::Io => "input/output error",
             Errno::Range => "outside the device",
             Errno::NoDevice => "no such device",

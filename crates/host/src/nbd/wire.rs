@@ -241,7 +241,8 @@ pub fn errno(from: Errno) -> u32 {
         | Errno::Range
         | Errno::Packed
         | Errno::Awaited
-        | Errno::Unfetched => error::EIO,
+        | Errno::Unfetched
+        | Errno::Zone(_) => error::EIO,
         Errno::Unaligned => error::EINVAL,
         Errno::ReadOnly => error::EPERM,
         Errno::NoSpace => error::ENOSPC,

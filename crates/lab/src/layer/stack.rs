@@ -200,6 +200,10 @@ impl<'a> LayerRig<'a> {
                 break;
             }
         }
+        // A flush that is refused beneath at once is done without a wait.
+        if flushed.is_ok() {
+            flushed = self.wait(0, &mut done);
+        }
         run.ns += self.now().saturating_sub(begin);
         if let Some(refused) = self.refused.take() {
             return Err(refused);

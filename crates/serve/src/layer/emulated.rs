@@ -12,8 +12,9 @@
 //!
 //! # Limits
 //! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take
-//! no time. The drives are given whole sectors: a partial write counts as a read and a write of
-//! whole sectors, as a host would make.
+//! no time; one resets the zones of a host-managed drive that lie wholly within it. The drives are
+//! given whole sectors: a partial write counts as a read and a write of whole sectors, as a host
+//! would make.
 
 use pace::Pace;
 use std::collections::BTreeMap;
@@ -123,6 +124,10 @@ impl Drives {
         let mut state = self.state();
         state.advance(self.clock.now());
         state.pace.kinds()
+    }
+
+    fn reset_zones(&self, route: &Route, offset: u64, length: u64) -> Result<(), Errno> {
+        self.state().timeline.reset_zones(self.clock.now(), route, offset, length)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -287,8 +292,11 @@ impl Filter for Emulated {
             Action::Read => Op::Read,
             Action::Write | Action::Zero => Op::Write,
             Action::Flush => Op::Flush,
-            // The drives have no command for it.
-            Action::Discard => return run(),
+            // Zones have no other way to be reset; a drive without them has no command for it.
+            Action::Discard => {
+                self.drives.reset_zones(&self.route, request.offset, request.length)?;
+                return run();
+            }
         };
         self.timed(op, (request.offset, request.length), request.durable, run)
     }

@@ -7,6 +7,7 @@
 //! places inside are bytes of the medium: those of the host, moved by `alignment_offset` and the
 //! jumper.
 
+use super::zones::Zones;
 use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
 use crate::model::Model;
@@ -72,6 +73,7 @@ pub struct Disk {
     /// Bytes by which the host's addresses are moved on the medium.
     shift: u64,
     tags: usize,
+    zones: Option<Zones>,
     mechanism: Mechanism,
     running: Option<Running>,
     /// The time at which the mechanism last became free.
@@ -199,6 +201,7 @@ impl Disk {
             sector,
             shift: first + Grain::new(sector, model.phase()).map_or(0, |grain| grain.remainder(0)),
             tags: parameters.tags as usize,
+            zones: model.zones(),
             mechanism: Mechanism::new(geometry, times, random.below(rev)),
             running: None,
             free: 0,
@@ -433,6 +436,10 @@ impl Drive for Disk {
 
     fn tags(&self) -> usize {
         self.tags
+    }
+
+    fn zones(&self) -> Option<Zones> {
+        self.zones.clone()
     }
 
     fn counters(&self, now: Ps) -> Counters {

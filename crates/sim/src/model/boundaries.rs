@@ -1,7 +1,11 @@
 //! The boundaries of a drive that its model knows, as `check` reads them of a real one.
 
+use super::disk::Personality;
 use super::{Impossible, Model};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole};
+
+/// The most zones of a host-managed drive.
+const MOST_ZONES: u64 = 1 << 24;
 
 impl Model {
     /// The true boundaries of the drive, as a disk of `length` bytes.
@@ -48,6 +52,33 @@ impl Model {
         };
         Grain::new(self.physical_block_size, self.alignment_offset)
             .map_or(0, |grain| grain.shift(moved).phase())
+    }
+
+    /// Checks the zones of a host-managed drive.
+    pub(super) fn check_zones(&self) -> Result<(), Impossible> {
+        let (zone, block) = (self.zone_bytes, self.physical_block_size);
+        let refuse = |key, what: String| Err((key, what));
+        if zone == 0 && self.conventional_zones > 0 {
+            let count = self.conventional_zones;
+            let what = format!("conventional_zones = {count}: zone_bytes says how large they are");
+            return refuse("conventional_zones", what);
+        }
+        if zone == 0 {
+            return Ok(());
+        }
+        if !is_whole(zone, block) || self.size.div_ceil(zone) > MOST_ZONES {
+            let most = format!("and {MOST_ZONES} zones at most");
+            let what = format!("zone_bytes = {zone}: whole physical blocks of {block}, {most}");
+            return refuse("zone_bytes", what);
+        }
+        let Some(disk) = &self.disk else {
+            return refuse("zone_bytes", format!("zone_bytes = {zone}: of a [disk]"));
+        };
+        if disk.personality == Personality::Shingled || self.phase() != 0 {
+            let what = "of a drive whose first physical block is at byte 0, and not of shingled";
+            return refuse("zone_bytes", format!("zone_bytes = {zone}: {what}"));
+        }
+        Ok(())
     }
 
     /// The sizes by which an NVMe drive asks for its writes, in bytes: granularity, alignment and

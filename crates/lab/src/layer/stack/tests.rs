@@ -1,6 +1,10 @@
 use super::super::{FLUSH, ask};
 use super::*;
+use crate::rig::simulated::Simulated;
 use crate::workload::recorder::Recorder;
+use trueline_geom::mapping::route::Route;
+use trueline_sim::model::Model;
+use trueline_sim::world::{Schedule, World};
 
 /// A layer that reads each request's first sector before it passes it on, and shows half.
 struct Twice;
@@ -110,6 +114,23 @@ fn a_run_ends_with_what_caches_hold() {
     rig.finish(&mut run).unwrap();
     assert_eq!(run.ns, 2000);
     assert_eq!(inner.asked, [(Op::Write, 0, 8192), (Op::Flush, 0, 0)]);
+}
+
+#[test]
+fn a_write_that_a_cache_holds_and_the_drive_refuses_fails_the_run() {
+    let text = Model::named("smr-hm-14tb").unwrap();
+    let model = Model::parse(text).unwrap();
+    let (zone, length) = (model.conventional_zones * model.zone_bytes, model.size);
+    let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
+    let mut drive = Simulated::new(world, Route::store(0, length), 512, 0);
+    let stack = LayerStack::new(vec![("page-cache".into(), Table::new())]).unwrap();
+    let mut rig = stack.over(&mut drive).unwrap();
+    let mut done = Vec::new();
+    for (offset, is_taken) in [(zone, true), (zone + 8192, false)] {
+        rig.push(request(1, ask(Op::Write, offset, 4096))).unwrap();
+        rig.wait(1, &mut done).unwrap();
+        assert_eq!(rig.finish(&mut Run::new()).is_ok(), is_taken, "{offset}");
+    }
 }
 
 #[test]

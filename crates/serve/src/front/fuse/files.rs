@@ -65,7 +65,8 @@ fn errno(from: error::Errno) -> Errno {
         | error::Errno::Range
         | error::Errno::Packed
         | error::Errno::Awaited
-        | error::Errno::Unfetched => Errno::EIO,
+        | error::Errno::Unfetched
+        | error::Errno::Zone(_) => Errno::EIO,
         error::Errno::Unaligned => Errno::EINVAL,
         error::Errno::ReadOnly => Errno::EROFS,
         error::Errno::NoSpace => Errno::ENOSPC,

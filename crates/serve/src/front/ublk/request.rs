@@ -123,9 +123,12 @@ impl Request {
 
 fn errno_number(from: Errno) -> io::Errno {
     match from {
-        Errno::Io | Errno::NoDevice | Errno::Packed | Errno::Awaited | Errno::Unfetched => {
-            io::Errno::IO
-        }
+        Errno::Io
+        | Errno::NoDevice
+        | Errno::Packed
+        | Errno::Awaited
+        | Errno::Unfetched
+        | Errno::Zone(_) => io::Errno::IO,
         Errno::Range | Errno::Unaligned => io::Errno::INVAL,
         Errno::ReadOnly => io::Errno::ROFS,
         Errno::NoSpace => io::Errno::NOSPC,

@@ -189,3 +189,31 @@ fn the_machines_part_is_told() {
     let [tenth, one, ten] = [("0.1", 10), ("1", 100), ("10", 1000)].map(told);
     assert!(tenth.1 && !ten.1 && tenth.0 < one.0 && one.0 < ten.0, "{tenth:?} {one:?} {ten:?}");
 }
+
+#[test]
+fn a_host_managed_drive_keeps_its_bytes_from_a_write_it_refuses() {
+    const ZONE: u64 = 256 << 20;
+    let text = Model::named("smr-hm-14tb").unwrap();
+    let text = text.replace("conventional_zones = 524", "conventional_zones = 1");
+    let model = Model::parse(&text).unwrap();
+    let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
+    let clock = Box::new(Arc::new(Jumping::default()));
+    let drives = Arc::new(Drives::new(world, 32, Speed::parse("1").unwrap(), clock));
+    let below = Arc::new(trueline_host::disk::memory::Memory::new(SIZE).unwrap());
+    let store = Emulated::new(below, Route::store(0, SIZE), Grain::new(512, 0), drives);
+    let byte = |at| {
+        let mut read = [0];
+        store.inner().read_at(&mut read, at).unwrap();
+        read[0]
+    };
+    assert_eq!(store.write_at(&[1; 4096], ZONE), Ok(()));
+    for at in [ZONE, ZONE + 8192] {
+        let before = byte(at);
+        assert!(matches!(store.write_at(&[2; 4096], at), Err(Errno::Zone(_))), "{at}");
+        assert_eq!(byte(at), before);
+    }
+    assert_eq!(store.write_at(&[3; 4096], ZONE + 4096), Ok(()));
+    assert_eq!(store.write_at(&[4; 512], 63 * 512), Ok(()), "the first zone is conventional");
+    store.discard(ZONE, ZONE).unwrap();
+    assert_eq!((store.write_at(&[5; 4096], ZONE), byte(ZONE)), (Ok(()), 5));
+}

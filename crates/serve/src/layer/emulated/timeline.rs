@@ -37,6 +37,18 @@ impl Timeline {
         Ok(self.world.now())
     }
 
+    /// Resets the zones of host-managed drives that lie wholly within a range.
+    pub(super) fn reset_zones(
+        &mut self,
+        now: u64,
+        route: &Route,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
+        self.world.pass(self.world_time(now));
+        self.world.reset_zones(route, offset, length)
+    }
+
     /// Advances the world to `now`. Returns the completions by then.
     pub(super) fn advance(&mut self, now: u64) -> impl Iterator<Item = Completion> + '_ {
         self.world.pass(self.world_time(now));

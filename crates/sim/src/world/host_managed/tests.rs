@@ -1,0 +1,51 @@
+use super::*;
+use crate::model::Model;
+use crate::world::{Request, Schedule};
+use trueline_geom::base::error::ZoneRule;
+
+const ZONE: u64 = 256 << 20;
+
+/// Two host-managed drives of 32 zones, the first four conventional.
+fn world() -> World {
+    let set = |key: &str, value: u64| (key.to_owned(), toml::Value::Integer(value as i64));
+    let set = [set("size", 32 * ZONE), set("conventional_zones", 4)];
+    let model = Model::parse_with(Model::named("smr-hm-14tb").unwrap(), &set).unwrap();
+    World::new(vec![(model.drive(1), 512), (model.drive(2), 512)], Schedule::Fifo)
+}
+
+fn write(offset: u64, length: u64) -> Request {
+    Request { tag: 1, op: Op::Write, offset, length, fua: false }
+}
+
+#[test]
+fn a_refused_request_reaches_no_drive() {
+    let mut world = world();
+    let route = Route::store(0, 32 * ZONE);
+    let refused = |rule| Err(Errno::Zone(rule));
+    let first = 4 * ZONE;
+    assert_eq!(
+        world.submit(&route, write(first + 63 * 512, 4096), 0),
+        refused(ZoneRule::WritePointer)
+    );
+    assert_eq!(world.submit(&route, write(first, 512), 0), refused(ZoneRule::PhysicalBlock));
+    assert_eq!(world.in_flight(), 0);
+    for nth in 0..3 {
+        assert_eq!(world.submit(&route, write(first + nth * 4096, 4096), 0), Ok(()));
+    }
+    let mut done = Vec::new();
+    world.wait(3, &mut done);
+    assert_eq!((done.len(), world.counters()[0].writes), (3, 3));
+    // Another drive has pointers of its own.
+    assert_eq!(world.submit(&Route::store(1, 32 * ZONE), write(first, 4096), 0), Ok(()));
+}
+
+#[test]
+fn a_reset_begins_a_zone_again() {
+    let mut world = world();
+    let route = Route::store(0, 32 * ZONE);
+    world.submit(&route, write(4 * ZONE, 4096), 0).unwrap();
+    assert!(world.submit(&route, write(4 * ZONE, 4096), 0).is_err());
+    world.reset_zones(&route, 4 * ZONE, ZONE).unwrap();
+    assert_eq!(world.submit(&route, write(4 * ZONE, 4096), 0), Ok(()));
+    assert_eq!(world.reset_zones(&route, 32 * ZONE, ZONE), Err(Errno::Range));
+}
