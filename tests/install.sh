@@ -68,6 +68,7 @@ lz4                 lz4
 7zip                7zz
 android-sdk-libsparse-utils img2simg
 ewf-tools           ewfacquire ewfexport
+pre-commit          pre-commit
 chromium            chromium
 '
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.
