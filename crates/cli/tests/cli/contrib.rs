@@ -2,6 +2,7 @@
 //! are for.
 
 mod pipelines;
+mod recipes;
 mod watched;
 
 use crate::program;
