@@ -68,6 +68,12 @@ lz4                 lz4
 7zip                7zz
 android-sdk-libsparse-utils img2simg
 ewf-tools           ewfacquire ewfexport
+genimage            genimage
+cloud-guest-utils   growpart
+ansible-core        ansible-playbook
+kiwi                kiwi-ng
+pre-commit          pre-commit
+jq                  jq
 chromium            chromium
 '
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.

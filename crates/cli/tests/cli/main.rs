@@ -12,6 +12,7 @@ mod bench_through;
 mod browser;
 mod container_files;
 mod containers;
+mod contrib;
 mod converting;
 mod converting_within;
 mod counters;

@@ -1,0 +1,22 @@
+#!/bin/sh
+# check.sh: the step of action.yml, which gives it its inputs as variables. Leaves SARIF in the file
+# $SARIF, whatever was found, and the text for people in the log of the step.
+set -u
+set --
+[ -z "$FOR" ] || set -- "$@" --for "$FOR"
+[ "$STRICT" != true ] || set -- "$@" --strict
+set -- "$@" --fail-on "$FAIL_ON"
+# A name of a line is an argument, with blanks and all.
+while IFS= read -r name; do
+    case $name in -*) name=./$name ;; esac
+    if [ -d "$name" ]; then set -- "$@" -r "$name"; elif [ -n "$name" ]; then set -- "$@" "$name"; fi
+done <<END
+$IMAGES
+END
+trueline check --sarif "$@" >"$SARIF" 2>/dev/null
+status=$?
+trueline check "$@"
+# Without a report there is no SARIF, and a file that holds none cannot be uploaded.
+[ -s "$SARIF" ] || rm -f "$SARIF"
+printf 'sarif=%s\nstatus=%s\n' "$SARIF" "$status" >>"$GITHUB_OUTPUT"
+exit "$status"
