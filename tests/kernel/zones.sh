@@ -44,6 +44,8 @@ BEGIN {
         else lba = nth >= conventional ? pointer[nth] : start + below(zone)
         if (kind > 90 && nth >= conventional && pointer[nth] < end) blocks = end - pointer[nth]
         if (kind > 96) blocks += 8
+        # Parts of a physical block, for which this disk does not ask.
+        if (kind == 50 || kind == 51) blocks = 1 + below(7)
         if (lba < 0) lba = 0
         if (lba + blocks > zones * zone) blocks = zones * zone - lba
         if (blocks < 1 || blocks > 2048) continue

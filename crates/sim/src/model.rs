@@ -453,6 +453,8 @@ fn is_common(key: &str) -> bool {
         "preferred_write_granularity_bytes",
         "preferred_write_alignment_bytes",
         "optimal_write_size_bytes",
+        "zone_bytes",
+        "conventional_zones",
     ]
     .contains(&key)
 }

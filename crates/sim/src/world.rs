@@ -165,10 +165,8 @@ impl World {
     /// has such a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         match self.stripes_of(route).filter(|_| request.op == Op::Write) {
-            // The pages of stripes are written anywhere. Linux's md takes no such member either.
-            Some(_) if self.ports.iter().any(|port| port.zones.is_some()) => {
-                Err(Errno::Unsupported)
-            }
+            // The pages of stripes are written anywhere.
+            Some((set, _)) if self.has_zones(&self.stripes[set].below) => Err(Errno::Unsupported),
             Some((set, base)) => self.write_rows(set, base, route, request, cost),
             None => self.submit_for(Owner::Host(request.tag), route, request, cost),
         }
@@ -252,11 +250,7 @@ impl World {
                 route.extents(offset, length, way, &mut |_, piece| {
                     match piece {
                         Piece::Store { store, offset, length } => {
-                            // One that continues the last one on the same drive joins its command.
-                            match pieces.iter_mut().rev().find(|(own, ..)| *own == store) {
-                                Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
-                                _ => pieces.push((store, offset, length)),
-                            }
+                            join(pieces, (store, offset, length));
                         }
                         Piece::Table { store, offset, length } => {
                             let sector = ports.get(store).ok_or(Errno::NoDevice)?.sector;
@@ -437,6 +431,14 @@ impl World {
                 debug_assert_eq!(sent, Ok(()), "a member refuses a page of a stripe");
             }
         }
+    }
+}
+
+/// Appends a run. One that continues the last one on the same drive is a part of that.
+fn join(runs: &mut Vec<Run>, (store, offset, length): Run) {
+    match runs.iter_mut().rev().find(|(own, ..)| *own == store) {
+        Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
+        _ => runs.push((store, offset, length)),
     }
 }
 

@@ -12,9 +12,10 @@
 //!
 //! # Limits
 //! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take
-//! no time; one resets the zones of a host-managed drive that lie wholly within it. The drives are
-//! given whole sectors: a partial write counts as a read and a write of whole sectors, as a host
-//! would make.
+//! no time; one resets the zones of a host-managed drive that lie wholly within it. A write that
+//! such a drive takes and the store below does not has moved its write pointer. The drives are given
+//! whole sectors: a partial write counts as a read and a write of whole sectors, as a host would
+//! make.
 
 use pace::Pace;
 use std::collections::BTreeMap;
@@ -294,8 +295,8 @@ impl Filter for Emulated {
             Action::Flush => Op::Flush,
             // Zones have no other way to be reset; a drive without them has no command for it.
             Action::Discard => {
-                self.drives.reset_zones(&self.route, request.offset, request.length)?;
-                return run();
+                run()?;
+                return self.drives.reset_zones(&self.route, request.offset, request.length);
             }
         };
         self.timed(op, (request.offset, request.length), request.durable, run)

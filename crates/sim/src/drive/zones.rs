@@ -83,9 +83,12 @@ impl Zones {
     /// Resets the write pointers of the zones that lie wholly within a range (RESET WRITE POINTER).
     pub fn reset(&mut self, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
-        let (bytes, last) = (self.bytes, self.end);
-        let is_within = |zone: u64| offset <= zone && zone.saturating_add(bytes).min(last) <= end;
-        self.pointers.retain(|&zone, _| !is_within(zone));
+        let is_within = |zone: &u64| self.zone_end(*zone) <= end;
+        let begin = self.pointers.range(offset..end).map(|(&zone, _)| zone);
+        let within: Vec<u64> = begin.take_while(is_within).collect();
+        for zone in within {
+            self.pointers.remove(&zone);
+        }
     }
 
     fn zone_end(&self, zone: u64) -> u64 {

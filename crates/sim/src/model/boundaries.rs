@@ -66,13 +66,20 @@ impl Model {
         if zone == 0 {
             return Ok(());
         }
-        if !is_whole(zone, block) || self.size.div_ceil(zone) > MOST_ZONES {
-            let most = format!("and {MOST_ZONES} zones at most");
-            let what = format!("zone_bytes = {zone}: whole physical blocks of {block}, {most}");
+        if !is_whole(zone, block) {
+            let what = format!("zone_bytes = {zone}: whole physical blocks of {block}");
+            return refuse("zone_bytes", what);
+        }
+        let zones = self.size.div_ceil(zone);
+        if zones > MOST_ZONES {
+            let what = format!("zone_bytes = {zone}: {zones} zones, {MOST_ZONES} at most");
             return refuse("zone_bytes", what);
         }
         let Some(disk) = &self.disk else {
-            return refuse("zone_bytes", format!("zone_bytes = {zone}: of a [disk]"));
+            return refuse(
+                "zone_bytes",
+                format!("zone_bytes = {zone}: hard disks alone have zones"),
+            );
         };
         if disk.personality == Personality::Shingled || self.phase() != 0 {
             let what = "of a drive whose first physical block is at byte 0, and not of shingled";

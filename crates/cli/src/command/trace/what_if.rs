@@ -115,6 +115,12 @@ fn run(
     if signal::happened() {
         return Err(Reason(format!("trace --drive {model}: interrupted")).into());
     }
+    // A time with failed requests is no time of the recording.
+    if let Some(first) = &done.first_error {
+        let (errors, all) = (done.errors, done.ops + done.errors);
+        let what = format!("{errors} of {all} requests failed, the first: {first}");
+        return Err(Reason(format!("trace --drive {model}: {what}")).into());
+    }
     let duration_ns = rig.now().saturating_sub(began);
     Ok(DriveRun {
         drive: model.to_owned(),

@@ -1,7 +1,9 @@
 use super::*;
 use crate::model::Model;
 use crate::world::{Request, Schedule};
+use std::sync::Arc;
 use trueline_geom::base::error::ZoneRule;
+use trueline_geom::class::stripe::Raid0;
 
 const ZONE: u64 = 256 << 20;
 
@@ -37,6 +39,22 @@ fn a_refused_request_reaches_no_drive() {
     assert_eq!((done.len(), world.counters()[0].writes), (3, 3));
     // Another drive has pointers of its own.
     assert_eq!(world.submit(&Route::store(1, 32 * ZONE), write(first, 4096), 0), Ok(()));
+}
+
+#[test]
+fn a_reset_of_a_stripe_resets_the_zones_of_its_members() {
+    let mut world = world();
+    let members = [Route::store(0, 32 * ZONE), Route::store(1, 32 * ZONE)];
+    let set = Raid0::new("stripe/data".into(), 64 << 10, 2, 32 * ZONE).unwrap();
+    let geom: Arc<dyn geom::Geom> = Arc::new(set);
+    let route = Route::new(&geom, 0, 64 * ZONE, &members);
+    let twice = |world: &mut World| {
+        let first = world.submit(&route, write(8 * ZONE, 128 << 10), 0);
+        (first, world.submit(&route, write(8 * ZONE, 128 << 10), 0).is_err())
+    };
+    assert_eq!(twice(&mut world), (Ok(()), true));
+    world.reset_zones(&route, 8 * ZONE, 2 * ZONE).unwrap();
+    assert_eq!(twice(&mut world), (Ok(()), true));
 }
 
 #[test]
