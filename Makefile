@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH):/usr/sbin:/sbin
 FEATURES := --features trueline/cloud
 SKIPPED := $(CURDIR)/target/skipped.txt
 
-.PHONY: demo test fmt lint docs unit python packaging fuzz bench goldens dist
+.PHONY: demo test fmt lint docs unit python packaging fuzz bench goldens dist dist-test
 
 # The main job on the disks of the five documents: no arguments, no root, no network but for crates.
 demo:
@@ -58,6 +58,11 @@ bench:
 dist:
 	sh tests/install.sh dist
 	sh packaging/dist.sh
+
+# Each package in a clean root, and all of them built again in another directory: two release builds.
+dist-test: dist
+	sh tests/dist.sh
+	sh packaging/reproduce.sh
 
 # Makes every golden disk anew with the real tools, then its expected output. Look at the difference before committing.
 goldens:
