@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH):/usr/sbin:/sbin
 FEATURES := --features trueline/cloud
 SKIPPED := $(CURDIR)/target/skipped.txt
 
-.PHONY: demo test fmt lint docs unit python fuzz bench goldens
+.PHONY: demo test fmt lint docs unit python packaging fuzz bench goldens dist dist-test
 
 # The main job on the disks of the five documents: no arguments, no root, no network but for crates.
 demo:
@@ -22,7 +22,7 @@ demo:
 test:
 	sh tests/install.sh
 	@mkdir -p target && : > "$(SKIPPED)"
-	TRUELINE_SKIPPED="$(SKIPPED)" $(MAKE) fmt lint docs unit python fuzz
+	TRUELINE_SKIPPED="$(SKIPPED)" $(MAKE) fmt lint docs unit python packaging fuzz
 	@sh tests/skipped.sh "$(SKIPPED)"
 
 fmt:
@@ -43,6 +43,9 @@ unit:
 python:
 	sh tests/python.sh
 
+packaging:
+	sh tests/packaging.sh
+
 fuzz:
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
@@ -50,6 +53,16 @@ fuzz:
 bench:
 	$(CARGO) build --release --locked
 	sh benches/run.sh
+
+# The packages of this version, in target/dist.
+dist:
+	sh tests/install.sh dist
+	sh packaging/dist.sh
+
+# Each package in a clean root, and all of them built again in another directory: two release builds.
+dist-test: dist
+	sh tests/dist.sh
+	sh packaging/reproduce.sh
 
 # Makes every golden disk anew with the real tools, then its expected output. Look at the difference before committing.
 goldens:

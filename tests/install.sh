@@ -1,5 +1,6 @@
 #!/bin/sh
-# install.sh: installs the programs the tests use beyond Rust, where that may be done; else says what will be skipped.
+# install.sh [dist]: installs the programs the tests use beyond Rust, where that may be done; else says what will be
+# skipped. With `dist`, those that make packages and try them.
 #
 # Each line below is a Debian package and the programs of it that are used. Nothing is done where all of them are here.
 # Some of them are a kernel or have hooks that make the initial ramdisk anew (nbd-client, mdadm, lvm2), so packages
@@ -76,6 +77,21 @@ pre-commit          pre-commit
 jq                  jq
 chromium            chromium
 '
+wanted_dist='
+musl-tools          musl-gcc
+binutils            strip
+jq                  jq
+zstd                zstd
+rpm                 rpm rpmbuild
+rpm2cpio            rpm2cpio
+cpio                cpio
+lintian             lintian
+mandoc              mandoc
+file                file
+skopeo              skopeo
+umoci               umoci
+debootstrap         debootstrap
+'
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.
 may_install() {
     case ${TRUELINE_INSTALL:-} in
@@ -85,18 +101,21 @@ may_install() {
     [ "${CI:-}" = true ] || [ -e /.dockerenv ] || [ -e /run/.containerenv ] || [ -n "${container:-}" ]
 }
 
+[ "${1:-}" != dist ] || wanted=$wanted_dist
 missing=$(echo "$wanted" | while read -r package programs; do
     for program in $programs; do
         command -v "$program" >/dev/null || { echo "$package"; break; }
     done
 done)
-# The guest's kernel is a file, not a program.
-ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
-# So are boot loaders.
-[ -e /usr/lib/grub/i386-pc/boot.img ] || missing="$missing grub-pc-bin"
-[ -e /usr/lib/grub/x86_64-efi/linux.mod ] || missing="$missing grub-efi-amd64-bin"
-[ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing="$missing ovmf"
-[ -e /usr/lib/syslinux/mbr/mbr.bin ] || missing="$missing syslinux-common"
+if [ "${1:-}" != dist ]; then
+    # The guest's kernel is a file, not a program.
+    ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
+    # So are boot loaders.
+    [ -e /usr/lib/grub/i386-pc/boot.img ] || missing="$missing grub-pc-bin"
+    [ -e /usr/lib/grub/x86_64-efi/linux.mod ] || missing="$missing grub-efi-amd64-bin"
+    [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing="$missing ovmf"
+    [ -e /usr/lib/syslinux/mbr/mbr.bin ] || missing="$missing syslinux-common"
+fi
 missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 
 if [ -z "$missing" ]; then
@@ -115,6 +134,15 @@ elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     done
 else
     echo "install.sh: not root, or no apt-get: the tests that need these packages are skipped: $missing"
+fi
+
+if [ "${1:-}" = dist ]; then
+    target=x86_64-unknown-linux-musl
+    if [ ! -d "$(rustc --print target-libdir --target "$target")" ] && may_install; then
+        echo "install.sh: rustup target add $target"
+        rustup target add "$target" || echo "install.sh: Rust for $target cannot be installed; no packages are made"
+    fi
+    exit 0
 fi
 
 # Programs of cargo's go into the build directory: a checkout leaves nothing in a home directory.
