@@ -118,7 +118,14 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         .filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let paragraphs: Vec<String> =
         paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let convention = Some(std::env::args_os().skip(1))
+        .filter(|_| path == "check")
+        .and_then(command::check::conventions::Convention::meant);
     let path = if path.is_empty() { path } else { path + " " };
-    complain(&format!("{}; see trueline {path}--help", paragraphs.join("; ")));
+    let why = format!("{}; see trueline {path}--help", paragraphs.join("; "));
+    if let Some(convention) = convention {
+        return convention.fail(&why);
+    }
+    complain(&why);
     ExitCode::from(2)
 }

@@ -48,6 +48,7 @@ mod moving_nested;
 mod moving_sets;
 mod moving_sparse;
 mod moving_whole;
+mod nagios;
 #[cfg(feature = "cloud")]
 #[path = "../../../cloud/tests/cloud/server.rs"]
 #[allow(dead_code, reason = "the tests of the crate itself serve memory too")]

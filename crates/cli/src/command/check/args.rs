@@ -27,13 +27,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check -r /vm --shard 0/8 --rows > part-0.jsonl
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
   trueline check --alignment -r /vm
+  trueline check --nagios /dev/sda /dev/sdb
 
 Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
   3  with --strict, and else 0: a target is `unknown`: contents that are not read, not recognised \
-    or not understood inside, or none at all";
+    or not understood inside, or none at all
+
+Exit status with --nagios, and with it alone:
+  0  OK
+  1  WARNING: findings at or above --fail-on, and no error among them
+  2  CRITICAL: an error
+  3  UNKNOWN: usage, or a target could not be read; with --strict also a target that is `unknown`";
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -56,7 +63,11 @@ pub(crate) struct Check {
     pub shard: Option<Shard>,
     /// Write the lines of --jsonl or --rows to a file, behind those that it has: targets that have
     /// not changed since are not checked again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "sarif", "prometheus"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["json", "sarif", "prometheus", "nagios"],
+    )]
     pub into: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
@@ -72,7 +83,8 @@ pub(crate) struct Check {
     #[arg(
         long,
         short,
-        conflicts_with_all = ["json", "sarif", "prometheus", "columns", "no_header", "bytes"],
+        conflicts_with_all =
+            ["json", "sarif", "prometheus", "nagios", "columns", "no_header", "bytes"],
     )]
     pub quiet: bool,
     #[command(flatten)]
@@ -81,9 +93,13 @@ pub(crate) struct Check {
     #[arg(
         long,
         conflicts_with_all =
-            ["json", "jsonl", "rows", "sarif", "prometheus", "columns", "bytes", "quiet"],
+            ["json", "jsonl", "rows", "sarif", "prometheus", "nagios", "columns", "bytes",
+            "quiet"],
     )]
     pub alignment: bool,
+    /// Print one line for Nagios, Icinga and their like, and exit with their statuses
+    #[arg(long, group = "form")]
+    pub nagios: bool,
     #[command(flatten)]
     pub output: Output,
 }
