@@ -39,9 +39,14 @@ use crate::failure::{Failure, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 
-/// The command, with the words of this process's command line. Its status is that of `--help`.
+/// The command, with the words of this process's command line. Its status is that of `--help`, or
+/// of the program by whose name it is called.
 pub fn main() -> ExitCode {
-    let options = match args::help::parse(std::env::args_os()) {
+    let words = match command::check::alignment_scan::translated(std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(status) => return status,
+    };
+    let options = match args::help::parse(words) {
         Ok(options) => options,
         Err(answer) => return refuse(&answer),
     };

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
+pub(crate) mod alignment_scan;
 pub(crate) mod args;
 pub(crate) mod checker;
 pub(crate) mod conventions;
@@ -58,6 +59,11 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
         return Err(Failure::Message(why.to_owned()));
     }
     let is_host = args.targets.is_empty() && args.recursive.is_empty() && lists.is_empty();
+    if is_host && args.compat.is_some() {
+        return Err("--compat virt-alignment-scan: name the disk images of a guest"
+            .to_owned()
+            .into());
+    }
     if is_host {
         overrides.refuse_model_keys("check")?;
     }

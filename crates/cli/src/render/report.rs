@@ -1,6 +1,7 @@
 //! A report in each of its forms: text, JSON, SARIF, Prometheus, a line, a page, a list.
 
 pub(crate) mod alignment;
+pub(crate) mod alignment_scan;
 pub(crate) mod group;
 pub(crate) mod json;
 pub(crate) mod list;

@@ -28,6 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
   trueline check --alignment -r /vm
   trueline check --nagios /dev/sda /dev/sdb
+  trueline check --compat virt-alignment-scan disk.img
 
 Exit status:
   0  nothing at or above --fail-on
@@ -40,7 +41,13 @@ Exit status with --nagios, and with it alone:
   0  OK
   1  WARNING: findings at or above --fail-on, and no error among them
   2  CRITICAL: an error
-  3  UNKNOWN: usage, or a target could not be read; with --strict also a target that is `unknown`";
+  3  UNKNOWN: usage, or a target could not be read; with --strict also a target that is `unknown`
+
+Exit status with --compat virt-alignment-scan, and by that name:
+  0  every partition begins on 64 KiB, or there is none
+  1  usage, or a target could not be read
+  2  one does not
+  3  one does not even on 4 KiB";
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -66,7 +73,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["json", "sarif", "prometheus", "nagios"],
+        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "compat"],
     )]
     pub into: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
@@ -93,15 +100,25 @@ pub(crate) struct Check {
     #[arg(
         long,
         conflicts_with_all =
-            ["json", "jsonl", "rows", "sarif", "prometheus", "nagios", "columns", "bytes",
+            ["json", "jsonl", "rows", "sarif", "prometheus", "nagios", "compat", "columns", "bytes",
             "quiet"],
     )]
     pub alignment: bool,
     /// Print one line for Nagios, Icinga and their like, and exit with their statuses
     #[arg(long, group = "form")]
     pub nagios: bool,
+    /// Print what another program prints, and exit with its statuses
+    #[arg(long, value_name = "PROGRAM", value_enum, group = "form")]
+    pub compat: Option<OtherProgram>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Program whose output and exit statuses `--compat` has.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OtherProgram {
+    /// The partitions of a guest, of guestfs-tools
+    VirtAlignmentScan,
 }
 
 impl Check {

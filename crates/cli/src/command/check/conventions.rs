@@ -1,9 +1,10 @@
-//! Conventions of other programs for output and exit status: `--nagios`. Whatever goes
+//! Conventions of other programs for output and exit status: `--nagios`, `--compat`. Whatever goes
 //! wrong under one of them, usage too, ends as it says.
 
-use super::args::Check;
+use super::args::{Check, OtherProgram};
 use super::{announce, write_page};
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
+use crate::render::report::alignment_scan;
 use crate::render::report::nagios::{self, ServiceState};
 use crate::report::Report;
 use std::ffi::OsString;
@@ -14,20 +15,26 @@ use trueline_geom::base::finding::Severity;
 /// Convention that a run follows in place of `check`'s own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Convention {
-    /// That of the Monitoring Plugins.
+    /// The convention of the Monitoring Plugins.
     Service,
+    /// The convention of virt-alignment-scan.
+    Scan,
 }
 
 impl Convention {
     /// The convention that the options name.
     pub(super) fn chosen(args: &Check) -> Option<Convention> {
-        args.nagios.then_some(Convention::Service)
+        match args.compat {
+            Some(OtherProgram::VirtAlignmentScan) => Some(Convention::Scan),
+            None => args.nagios.then_some(Convention::Service),
+        }
     }
 
     /// The convention that words name, which are no command line of `check`.
     pub(crate) fn meant(words: impl Iterator<Item = OsString>) -> Option<Convention> {
         words.take_while(|word| word != "--").find_map(|word| match word.to_str()? {
             "--nagios" => Some(Convention::Service),
+            word if word == "--compat" || word.starts_with("--compat=") => Some(Convention::Scan),
             _ => None,
         })
     }
@@ -39,6 +46,10 @@ impl Convention {
                 // A reader that has gone still gets the status.
                 let _ = nagios::write_failed(why, &mut anstream::stdout().lock());
                 ExitCode::from(ServiceState::Unknown.status())
+            }
+            Convention::Scan => {
+                complain(why);
+                ExitCode::from(alignment_scan::FAILED)
             }
         }
     }
@@ -54,6 +65,14 @@ impl Convention {
                 let state = ServiceState::new(report, least, args.strict);
                 nagios::write(report, state, least, &mut text)?;
                 state.status()
+            }
+            // Of a guest whose disks are not all there nothing is said.
+            Convention::Scan if !report.errors.is_empty() => alignment_scan::FAILED,
+            Convention::Scan => {
+                if !args.quiet {
+                    alignment_scan::write(report, &mut text)?;
+                }
+                alignment_scan::status(report)
             }
         };
         match anstream::stdout().lock().write_all(&text).map_err(Failure::from) {
