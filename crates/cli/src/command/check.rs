@@ -394,7 +394,7 @@ fn print_as(
         }
     } else if list.is_wanted() {
         announce(report);
-        list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
+        list::write(report, &list.columns(), list.manner(), &mut stdout)?;
     } else {
         text::write(report, &mut stdout, Style::of_stdout())?;
     }

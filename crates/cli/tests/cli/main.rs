@@ -38,6 +38,7 @@ mod lab_page;
 mod lab_sweep;
 #[path = "../disks/lay.rs"]
 mod lay;
+mod listed;
 mod live_page;
 mod load;
 mod loaders;
