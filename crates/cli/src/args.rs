@@ -66,7 +66,7 @@ pub(crate) enum Color {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Check hosts, devices and images: is every layer on its grain?
-    #[command(after_help = check::args::EXAMPLES)]
+    #[command(after_help = check::args::after_help())]
     Check(OnDemand<check::args::Check>),
     /// Print what is known of a disk or provider: sizes, sectors, and every grain with its source
     #[command(
@@ -74,10 +74,7 @@ pub(crate) enum Command {
     )]
     Info(OnDemand<info::args::Info>),
     /// Show the stack on a disk: tables, partitions, file systems, free space
-    #[command(
-        after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  \
-            trueline show --svg stack.svg ada1.img,ada2.img"
-    )]
+    #[command(after_help = show::args::after_help())]
     Show(OnDemand<show::args::Show>),
     /// Show and edit partition tables, on the grain
     #[command(after_help = part::args::EXAMPLES)]

@@ -39,9 +39,14 @@ use crate::failure::{Failure, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 
-/// The command, with the words of this process's command line. Its status is that of `--help`.
+/// The command, with the words of this process's command line. Its status is that of `--help`, or
+/// of the program by whose name it is called.
 pub fn main() -> ExitCode {
-    let options = match args::help::parse(std::env::args_os()) {
+    let words = match command::check::alignment_scan::translated(std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(status) => return status,
+    };
+    let options = match args::help::parse(words) {
         Ok(options) => options,
         Err(answer) => return refuse(&answer),
     };
@@ -118,7 +123,14 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         .filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let paragraphs: Vec<String> =
         paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let convention = Some(std::env::args_os().skip(1))
+        .filter(|_| path == "check")
+        .and_then(command::check::conventions::Convention::meant);
     let path = if path.is_empty() { path } else { path + " " };
-    complain(&format!("{}; see trueline {path}--help", paragraphs.join("; ")));
+    let why = format!("{}; see trueline {path}--help", paragraphs.join("; "));
+    if let Some(convention) = convention {
+        return convention.fail(&why);
+    }
+    complain(&why);
     ExitCode::from(2)
 }

@@ -259,8 +259,11 @@ pub(crate) fn errors(target: &Target) -> Option<String> {
 }
 
 /// The number of findings of each severity, without zeros: `2 errors, 1 note`; empty for none.
-pub(crate) fn severities(findings: &[Finding]) -> String {
-    let of = |s| findings.iter().filter(|f| f.severity == s).count();
+pub(crate) fn severities<'a>(
+    findings: impl IntoIterator<Item = &'a Finding, IntoIter: Clone>,
+) -> String {
+    let findings = findings.into_iter();
+    let of = |s| findings.clone().filter(|f| f.severity == s).count();
     let counts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (of(s), s.name()));
     let parts: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();

@@ -24,8 +24,10 @@ use std::process::ExitCode;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
+pub(crate) mod alignment_scan;
 pub(crate) mod args;
 pub(crate) mod checker;
+pub(crate) mod conventions;
 mod fleet;
 mod into;
 mod names;
@@ -34,6 +36,16 @@ mod single;
 mod walk;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
+    match run_checks(args) {
+        Err(Failure::Message(why)) => match conventions::Convention::chosen(args) {
+            Some(convention) => Ok(convention.fail(&why)),
+            None => Err(Failure::Message(why)),
+        },
+        done => done,
+    }
+}
+
+fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
     let mut overrides = DiskOverrides::new(&args.disk)?;
     let (mut lists, mut devices) = (Vec::new(), Vec::new());
     for path in &args.from {
@@ -47,6 +59,11 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         return Err(Failure::Message(why.to_owned()));
     }
     let is_host = args.targets.is_empty() && args.recursive.is_empty() && lists.is_empty();
+    if is_host && args.compat.is_some() {
+        return Err("--compat virt-alignment-scan: name the disk images of a guest"
+            .to_owned()
+            .into());
+    }
     if is_host {
         overrides.refuse_model_keys("check")?;
     }
@@ -74,6 +91,9 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     };
     failures.iter().for_each(|failure| complain(failure));
     let report = Report::new(report::CHECK, targets, failures);
+    if let Some(convention) = conventions::Convention::chosen(args) {
+        return convention.print(&report, args);
+    }
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
     let status = status((!report.errors.is_empty(), worst, unknown(&report) > 0), args);
     if args.quiet {
@@ -330,6 +350,16 @@ pub(crate) fn announce(report: &Report) {
     .for_each(|sentence| complain(&format!("note: {sentence}")));
 }
 
+/// Writes the page of `--html`, if it is wanted.
+fn write_page(report: &Report, output: &Output) -> Result<(), Failure> {
+    output.html.as_ref().map_or(Ok(()), |path| {
+        write_file(path, |file| match report.targets.len() {
+            ..=fleet::PAGE => page::write(report, &Made::now(), file),
+            _ => page::fleet::write(&tally(report), &Made::now(), file),
+        })
+    })
+}
+
 /// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, output, &List::default(), None)
@@ -343,12 +373,7 @@ fn print_as(
     list: &List,
     heading: Option<bool>,
 ) -> Result<(), Failure> {
-    if let Some(path) = &output.html {
-        write_file(path, |file| match report.targets.len() {
-            ..=fleet::PAGE => page::write(report, &Made::now(), file),
-            _ => page::fleet::write(&tally(report), &Made::now(), file),
-        })?;
-    }
+    write_page(report, output)?;
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if output.json {
         json::write(report, &mut stdout)?;
@@ -369,7 +394,7 @@ fn print_as(
         }
     } else if list.is_wanted() {
         announce(report);
-        list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
+        list::write(report, &list.columns(), list.manner(), &mut stdout)?;
     } else {
         text::write(report, &mut stdout, Style::of_stdout())?;
     }

@@ -7,6 +7,7 @@
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
+use crate::render::report::list::column::COLUMNS;
 use crate::target::open::open;
 use crate::target::{DiskOverrides, Target};
 use clap::{Arg, Command, CommandFactory};
@@ -168,6 +169,14 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
         (_, "grain") if !current.contains('=') => {
             Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect()
         }
+        (["check" | "show"], "columns") => {
+            // The columns typed so far stay.
+            let typed = current.rfind([',', '+']).map_or("", |at| &current[..=at]);
+            COLUMNS
+                .iter()
+                .map(|column| (format!("{typed}{}", column.name), column.help.to_owned()))
+                .collect()
+        }
         (["plan"], "wanted") => {
             // The layers typed so far stay.
             let typed = current.rfind('+').map_or("", |at| &current[..=at]);
@@ -294,6 +303,9 @@ mod tests {
         offers("bench dd drive:wd", &["drive:wd10ears"]);
         offers("drives --template ql", &["qlc-16k"]);
         offers("check --fail-on ", &["error", "warning", "note"]);
+        offers("check -o NAME,GR", &["NAME,GRAIN"]);
+        offers("show --output=+PHY", &["--output=+PHY-SEC"]);
+        offers("check --compat ", &["virt-alignment-scan"]);
         offers("check disk.img --js", &["--json", "--jsonl"]);
         offers("help ", &["targets", "grain", "profiles", "check"]);
         offers("mkfs ex", &["ext4", "exfat"]);

@@ -35,13 +35,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
         json::write(&report, &mut stdout)?;
     } else if args.list.is_wanted() {
         announce(&report);
-        list::write(
-            &report,
-            &args.list.columns(),
-            !args.list.no_header,
-            args.list.bytes,
-            &mut stdout,
-        )?;
+        list::write(&report, &args.list.columns(), args.list.manner(), &mut stdout)?;
     } else if args.picture {
         picture::write(&report, &mut stdout, Style::of_stdout())?;
     } else {

@@ -1,9 +1,11 @@
-//! A report in each of its forms: text, JSON, SARIF, Prometheus, a page, a list.
+//! A report in each of its forms: text, JSON, SARIF, Prometheus, a line, a page, a list.
 
 pub(crate) mod alignment;
+pub(crate) mod alignment_scan;
 pub(crate) mod group;
 pub(crate) mod json;
 pub(crate) mod list;
+pub(crate) mod nagios;
 pub(crate) mod page;
 pub(crate) mod prometheus;
 pub(crate) mod rows;

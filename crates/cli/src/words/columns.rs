@@ -109,6 +109,14 @@ pub(crate) fn write(
     if gone.is_empty() { Ok(()) } else { write_gone(&rows[0], &gone, elsewhere, width, out) }
 }
 
+/// Writes `rows`, which have no heading, two spaces apart, however wide.
+pub(crate) fn write_bare(rows: &[Vec<Cell>], out: &mut dyn io::Write) -> io::Result<()> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> =
+        (0..columns).map(|i| rows.iter().map(|r| r[i].width()).max().unwrap_or(0)).collect();
+    write_table(rows, &widths, None, out)
+}
+
 /// Writes the line beneath a table that names the columns left out and the way to see them.
 fn write_gone(
     heading: &[Cell],
@@ -226,9 +234,18 @@ fn write_paragraphs(
                 (None, Some(_)) => write!(out, ",\n{:indent$}", "")?,
                 (None, None) => write!(out, "\n{:indent$}", "")?,
             }
-            write!(out, "{name}{}", cell.colour)?;
+            let mut from = begins + columns_of(&name);
+            let first = words(&cell.text).first().map_or(0, |word| columns_of(word));
+            if before.is_none() && width.is_some_and(|width| from + first >= width) {
+                // A long word stands beneath its heading.
+                write!(out, "{}\n{:2$}", name.trim_end(), "", indent + 2)?;
+                from = indent + 2;
+            } else {
+                write!(out, "{name}")?;
+            }
+            write!(out, "{}", cell.colour)?;
             at = Some(flow(
-                begins + columns_of(&name),
+                from,
                 &cell.text,
                 indent + 2,
                 width.map(|width| width.saturating_sub(1)),

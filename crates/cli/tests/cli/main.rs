@@ -1,5 +1,6 @@
 //! The command line as scripts outside rely on it: what it takes, what it prints, how it ends.
 
+mod alignment_scan;
 mod apply;
 mod asked;
 mod bench;
@@ -38,6 +39,7 @@ mod lab_page;
 mod lab_sweep;
 #[path = "../disks/lay.rs"]
 mod lay;
+mod listed;
 mod live_page;
 mod load;
 mod loaders;
@@ -49,6 +51,7 @@ mod moving_nested;
 mod moving_sets;
 mod moving_sparse;
 mod moving_whole;
+mod nagios;
 #[cfg(feature = "cloud")]
 #[path = "../../../cloud/tests/cloud/server.rs"]
 #[allow(dead_code, reason = "the tests of the crate itself serve memory too")]

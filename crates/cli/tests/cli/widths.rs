@@ -20,6 +20,8 @@ const COMMANDS: &[&str] = &[
     "check a.img a1.img @80",
     "check openbsd.img gpart.img empty.img @80",
     "check --for raid64kx4 gpart.img @80",
+    "check -o +GRAIN,COST,RULES openbsd.img",
+    "show --output-all a.img,a1.img",
     "info openbsd.img @80",
     "info openbsd.img#s4a @80",
     "show openbsd.img",

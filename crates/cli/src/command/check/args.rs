@@ -1,14 +1,16 @@
 //! The options of `check`, and those that it shares with `show`.
 
 use crate::disk_options::DiskOptions;
-use crate::render::report::list::{self, Column};
+use crate::render::report::list;
+use crate::render::report::list::column::{self, Column, NamedColumn};
 use crate::shard::Shard;
+use crate::style::Style;
 use crate::target::{Named, named};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_geom::base::finding::Severity;
 
-pub(crate) const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Examples:
   trueline check
   trueline check /dev/sda disk.img
   trueline check 'disk.img#s1a'
@@ -26,14 +28,35 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline check -r s3://images/ --rows --into images.jsonl
   trueline check -r /vm --shard 0/8 --rows > part-0.jsonl
   trueline check -n -o NAME,ALIGN,VERDICT disk.img
+  trueline check -o +GRAIN,RULES disk.img
+  trueline check -P -o NAME,FSTYPE,START disk.img
   trueline check --alignment -r /vm
+  trueline check --nagios /dev/sda /dev/sdb
+  trueline check --compat virt-alignment-scan disk.img
 
 Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
   3  with --strict, and else 0: a target is `unknown`: contents that are not read, not recognised \
-    or not understood inside, or none at all";
+    or not understood inside, or none at all
+
+Exit status with --nagios, and with it alone:
+  0  OK
+  1  WARNING: findings at or above --fail-on, and no error among them
+  2  CRITICAL: an error
+  3  UNKNOWN: usage, or a target could not be read; with --strict also a target that is `unknown`
+
+Exit status with --compat virt-alignment-scan, and by that name:
+  0  every partition begins on 64 KiB, or there is none
+  1  usage, or a target could not be read
+  2  one does not
+  3  one does not even on 4 KiB";
+
+/// The text behind the options of `check`.
+pub(crate) fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{}", column::help())
+}
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -56,7 +79,11 @@ pub(crate) struct Check {
     pub shard: Option<Shard>,
     /// Write the lines of --jsonl or --rows to a file, behind those that it has: targets that have
     /// not changed since are not checked again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "sarif", "prometheus"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "compat"],
+    )]
     pub into: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
@@ -72,7 +99,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         short,
-        conflicts_with_all = ["json", "sarif", "prometheus", "columns", "no_header", "bytes"],
+        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "list"],
     )]
     pub quiet: bool,
     #[command(flatten)]
@@ -80,12 +107,24 @@ pub(crate) struct Check {
     /// Print 1 or 0 for each VHD and VHDX, as Get-VHD's Alignment is
     #[arg(
         long,
-        conflicts_with_all =
-            ["json", "jsonl", "rows", "sarif", "prometheus", "columns", "bytes", "quiet"],
+        conflicts_with_all = ["form", "columns", "all_columns", "bytes", "pairs", "quiet"],
     )]
     pub alignment: bool,
+    /// Print one line for Nagios, Icinga and their like, and exit with their statuses
+    #[arg(long, group = "form")]
+    pub nagios: bool,
+    /// Print what another program prints, and exit with its statuses
+    #[arg(long, value_name = "PROGRAM", value_enum, group = "form")]
+    pub compat: Option<OtherProgram>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Program whose output and exit statuses `--compat` has.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OtherProgram {
+    /// The partitions of a guest, of guestfs-tools
+    VirtAlignmentScan,
 }
 
 impl Check {
@@ -148,40 +187,57 @@ pub(crate) enum Form {
 
 /// A list in place of text: a line a provider.
 #[derive(Args, Default)]
+#[group(id = "list", multiple = true)]
 pub(crate) struct List {
-    /// Print a list with these columns
+    /// Print a list with these columns; +COLUMNS adds them to the usual ones
     #[arg(
         long = "output",
         short = 'o',
         value_name = "COLUMNS",
         value_delimiter = ',',
-        value_parser = Column::parse,
-        help = columns_help(),
+        value_parser = NamedColumn::parse,
     )]
-    pub columns: Vec<Column>,
+    pub columns: Vec<NamedColumn>,
+    /// Print a list with all columns
+    #[arg(long = "output-all", short = 'O', conflicts_with = "columns")]
+    pub all_columns: bool,
     /// Print a list without its heading
     #[arg(long = "noheadings", short = 'n')]
     pub no_header: bool,
     /// Print a list with sizes in bytes
     #[arg(long, short)]
     pub bytes: bool,
+    /// Print a list as KEY="value" words, which a shell can evaluate
+    #[arg(long, short = 'P')]
+    pub pairs: bool,
 }
 
 impl List {
     /// True if a list is asked for.
     pub(crate) fn is_wanted(&self) -> bool {
-        !self.columns.is_empty() || self.no_header || self.bytes
+        let is_chosen = !self.columns.is_empty() || self.all_columns || self.pairs;
+        is_chosen || self.no_header || self.bytes
     }
 
     /// The columns of the list.
     pub(crate) fn columns(&self) -> Vec<Column> {
-        if self.columns.is_empty() { list::usual() } else { self.columns.clone() }
+        if self.all_columns {
+            return column::COLUMNS.to_vec();
+        }
+        let is_own = !self.columns.is_empty() && !self.columns.iter().any(|named| named.is_added);
+        let usual = if is_own { Vec::new() } else { column::usual() };
+        usual.into_iter().chain(self.columns.iter().map(|named| named.column)).collect()
     }
-}
 
-fn columns_help() -> String {
-    let names: Vec<&str> = list::COLUMNS.iter().map(|column| column.name).collect();
-    format!("Print a list with these columns: {}", names.join(", "))
+    /// The manner in which it is written on standard output.
+    pub(crate) fn manner(&self) -> list::Manner {
+        list::Manner {
+            pairs: self.pairs,
+            header: !self.no_header,
+            bytes: self.bytes,
+            width: Style::of_stdout().width,
+        }
+    }
 }
 
 /// A severity on the command line.

@@ -2,9 +2,21 @@
 
 use crate::command::check::args::List;
 use crate::disk_options::DiskOptions;
+use crate::render::report::list::column;
 use crate::target::{Named, named};
 use clap::Args;
 use std::path::PathBuf;
+
+const EXAMPLES: &str = "Examples:
+  trueline show disk.img
+  trueline show --picture /dev/sda
+  trueline show --svg stack.svg ada1.img,ada2.img
+  trueline show -b -o NAME,TYPE,START,SIZE disk.img";
+
+/// The text behind the options of `show`.
+pub(crate) fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{}", column::help())
+}
 
 #[derive(Args)]
 pub(crate) struct Show {

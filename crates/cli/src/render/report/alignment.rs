@@ -6,7 +6,7 @@
 //! with both of its examples; of a fixed VHD, whose blocks all lie from byte 0 on, and of a VHDX,
 //! whose blocks are whole mebibytes, it is 1.
 
-use super::list;
+use super::list::column;
 use crate::report::{Provider, Report, Target};
 use crate::words::escape;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) fn write(report: &Report, header: bool, out: &mut dyn io::Write) -> i
     for target in &report.targets {
         for file in &target.providers {
             let Some(aligned) = alignment(target, file) else { continue };
-            let name = escape::plain(&list::named(target, file));
+            let name = escape::plain(&column::named(target, &file.provider));
             writeln!(out, "{:<width$}{name}", u8::from(aligned))?;
             count += 1;
         }

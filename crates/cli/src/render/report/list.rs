@@ -1,139 +1,129 @@
-//! The list of `-o`, `-n` and `-b`: a line for each provider, in the columns asked for, as users of
+//! The list of `-o` and its like: a line for each provider, in the columns asked for, as users of
 //! lsblk expect it.
 
-use crate::failure::Reason;
 use crate::report::{Provider, Report, Target};
-use crate::words::width::columns_of;
-use crate::words::{self, escape, size};
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::escape;
+use column::Column;
 use std::io;
-use trueline_geom::base::finding::Severity;
 
-/// A column of the list.
-#[derive(Clone, Copy)]
-pub(crate) struct Column {
-    /// Its heading, as typed.
-    pub(crate) name: &'static str,
-    right: bool,
-    value: fn(&Target, &Provider, bool) -> String,
+pub(crate) mod column;
+
+/// Manner in which a list is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// True if a line has words for a shell in place of columns.
+    pub(crate) pairs: bool,
+    /// True if the columns have a heading.
+    pub(crate) header: bool,
+    /// True if sizes are whole numbers of bytes.
+    pub(crate) bytes: bool,
+    /// Columns of the terminal, for a list with a heading.
+    pub(crate) width: Option<usize>,
 }
 
-/// All columns that there are.
-pub(crate) const COLUMNS: [Column; 16] = [
-    left("NAME", |t, p, _| named(t, p)),
-    left("TARGET", |t, _, _| t.target.clone()),
-    left("PROVIDER", |_, p, _| words::name(&p.provider)),
-    left("CONTENT", |t, p, _| words::content(t, p)),
-    left("TYPE", |_, p, _| p.kind.clone().unwrap_or_default()),
-    right("START", |_, p, _| words::start(p).to_string()),
-    right("LBA", |_, p, _| words::lba(p).map_or(String::new(), |lba| lba.to_string())),
-    right("SIZE", |_, p, bytes| {
-        if bytes { p.length.to_string() } else { size::human(p.length).replace(' ', "") }
-    }),
-    right("ALIGN", |_, p, bytes| {
-        p.largest_grain
-            .map_or(String::new(), |a| if bytes { a.to_string() } else { size::short(a) })
-    }),
-    right("BLOCK", |_, p, _| p.block_size.map_or(String::new(), |block| block.to_string())),
-    right("SECTOR", |_, p, _| p.sector_size.to_string()),
-    left("VERDICT", |_, p, _| words::shown(p).map_or("", words::verdict).to_owned()),
-    right("COST", |t, p, _| cost(t, p)),
-    left("LABEL", |_, p, _| p.label.clone().unwrap_or_default()),
-    left("UUID", |_, p, _| p.uuid.clone().unwrap_or_default()),
-    left("MOUNTPOINT", |_, p, _| p.mountpoint.clone().unwrap_or_default()),
-];
-
-const fn left(name: &'static str, value: fn(&Target, &Provider, bool) -> String) -> Column {
-    Column { name, right: false, value }
-}
-
-const fn right(name: &'static str, value: fn(&Target, &Provider, bool) -> String) -> Column {
-    Column { name, right: true, value }
-}
-
-/// The columns of a list without `-o`.
-pub(crate) fn usual() -> Vec<Column> {
-    let names = ["NAME", "CONTENT", "START", "SIZE", "ALIGN", "VERDICT", "LABEL"];
-    COLUMNS.into_iter().filter(|column| names.contains(&column.name)).collect()
-}
-
-impl Column {
-    /// The column called `name`, in any case. Errors: no such column.
-    pub(crate) fn parse(name: &str) -> Result<Column, Reason> {
-        let names = || COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(", ");
-        COLUMNS
-            .into_iter()
-            .find(|column| column.name.eq_ignore_ascii_case(name))
-            .ok_or_else(|| Reason(format!("there are {}", names())))
-    }
-}
-
-/// The provider as a command line takes it.
-pub(super) fn named(target: &Target, p: &Provider) -> String {
-    let disks = target.target.split_once('#').map_or(target.target.as_str(), |(disks, _)| disks);
-    if p.provider.is_empty() { disks.to_owned() } else { format!("{disks}#{}", p.provider) }
-}
-
-/// Device operations of the dearest finding on it, relative to the same I/O on the grain.
-fn cost(target: &Target, p: &Provider) -> String {
-    let found =
-        target.findings.iter().filter(|f| f.provider == p.provider && f.severity != Severity::Note);
-    let worst = found.map(|f| f.rmw_factor).fold(1.0, f64::max);
-    if p.data_bearing { format!("{worst:.2}") } else { String::new() }
-}
-
-/// Writes the list; `bytes`: sizes as whole numbers of bytes. A missing value is `-`.
+/// Writes the list. In columns a missing value is `-`.
 pub(crate) fn write(
     report: &Report,
-    columns: &[Column],
-    header: bool,
-    bytes: bool,
+    chosen: &[Column],
+    manner: Manner,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let value = |column: &Column, t: &Target, p: &Provider| {
-        let value = escape::plain(&(column.value)(t, p, bytes));
-        if value.is_empty() { "-".to_owned() } else { value }
-    };
-    let heads =
-        header.then(|| columns.iter().map(|column| column.name.to_owned()).collect::<Vec<_>>());
-    let providers =
+    let mut providers =
         report.targets.iter().flat_map(|target| target.providers.iter().map(move |p| (target, p)));
-    let rows: Vec<Vec<String>> = heads
-        .into_iter()
-        .chain(providers.map(|(t, p)| columns.iter().map(|column| value(column, t, p)).collect()))
-        .collect();
-    let wide: Vec<usize> = (0..columns.len())
-        .map(|nth| rows.iter().map(|row| columns_of(&row[nth])).max().unwrap_or(0))
-        .collect();
-    for row in &rows {
-        let cells = row.iter().zip(columns).zip(&wide).map(|((cell, column), &wide)| {
-            let room = " ".repeat(wide.saturating_sub(columns_of(cell)));
-            if column.right { room + cell } else { cell.clone() + &room }
-        });
-        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    if manner.pairs {
+        return providers.try_for_each(|(t, p)| write_pairs(chosen, (t, p), out));
     }
-    Ok(())
+    let cell = |column: &Column, text: String| {
+        if column.right { Cell::right(text) } else { Cell::left(text) }
+    };
+    let value = |column: &Column, t: &Target, p: &Provider| {
+        let value = escape::plain(&(column.value)(t, p, manner.bytes));
+        cell(column, if value.is_empty() { "-".to_owned() } else { value })
+    };
+    let heading =
+        manner.header.then(|| chosen.iter().map(|c| cell(c, c.name.to_owned())).collect());
+    let rows: Vec<Vec<Cell>> = heading
+        .into_iter()
+        .chain(providers.map(|(t, p)| chosen.iter().map(|column| value(column, t, p)).collect()))
+        .collect();
+    if manner.header {
+        columns::write(&rows, &Spare::NONE, manner.width, out)
+    } else {
+        columns::write_bare(&rows, out)
+    }
+}
+
+/// Writes the columns of one provider as words that a shell can evaluate, as `lsblk -P -y` does:
+/// names with `_` for `-`, and as `\xNN` what is not printable ASCII, or not plain between double
+/// quotes.
+fn write_pairs(
+    chosen: &[Column],
+    (target, p): (&Target, &Provider),
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let mut words = Vec::new();
+    for column in chosen {
+        let mut quoted = String::new();
+        for byte in (column.value)(target, p, true).bytes() {
+            match byte {
+                b'"' | b'\\' | b'`' | b'$' => quoted += &format!("\\x{byte:02x}"),
+                b' '..=b'~' => quoted.push(char::from(byte)),
+                _ => quoted += &format!("\\x{byte:02x}"),
+            }
+        }
+        words.push(format!("{}=\"{quoted}\"", column.name.replace('-', "_")));
+    }
+    writeln!(out, "{}", words.join(" "))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::column::{COLUMNS, NamedColumn, usual};
     use super::*;
     use crate::render::samples;
+
+    const BARE: Manner = Manner { pairs: false, header: false, bytes: true, width: None };
+
+    fn columns(names: &str) -> Vec<Column> {
+        names.split(',').map(|name| NamedColumn::parse(name).ok().unwrap().column).collect()
+    }
 
     #[test]
     fn a_line_a_provider_and_nothing_else() {
         let report = samples::report(vec![samples::openbsd()]);
-        let columns: Vec<Column> = ["name", "START", "align", "verdict"]
-            .map(|name| Column::parse(name).ok().unwrap())
-            .to_vec();
-        let text = samples::text(|out| write(&report, &columns, false, true, out));
+        let chosen = columns("name,START,align,verdict");
+        let text = samples::text(|out| write(&report, &chosen, BARE, out));
         assert_eq!(text.lines().count(), report.targets[0].providers.len());
         let wanted = ["openbsd.img#s4a", "32256", "512", "misaligned"];
         assert!(text.lines().any(|line| line.split_whitespace().eq(wanted)), "{text}");
-        let text = samples::text(|out| write(&report, &usual(), true, false, out));
+        let headed = Manner { header: true, bytes: false, ..BARE };
+        let text = samples::text(|out| write(&report, &usual(), headed, out));
         assert!(
             text.starts_with("NAME ") && text.lines().next().unwrap().ends_with("LABEL"),
             "{text}"
         );
-        assert!(Column::parse("nonsense").err().unwrap().0.contains("NAME, TARGET"));
+        assert!(NamedColumn::parse("nonsense").err().unwrap().0.contains("NAME, TARGET"));
+        assert!(NamedColumn::parse("+rules").ok().unwrap().is_added);
+    }
+
+    #[test]
+    fn what_is_exported_is_inert_in_a_shell() {
+        let mut target = samples::openbsd();
+        target.providers.truncate(1);
+        target.providers[0].label = Some("a\"b$(c)`d`\\e é\n".into());
+        let report = samples::report(vec![target]);
+        let manner = Manner { pairs: true, ..BARE };
+        let text = samples::text(|out| write(&report, &columns("LABEL,LOG-SEC"), manner, out));
+        let wanted = r#"LABEL="a\x22b\x24(c)\x60d\x60\x5ce \xc3\xa9\x0a" LOG_SEC="512""#;
+        assert_eq!(text, format!("{wanted}\n"));
+    }
+
+    #[test]
+    fn the_manual_lists_the_columns() {
+        let manual = include_str!("../../../../../docs/manual/check.md");
+        let table: String =
+            COLUMNS.iter().map(|c| format!("| `{}` | {} |\n", c.name, c.help)).collect();
+        assert!(manual.contains(&table), "docs/manual/check.md has not these rows:\n{table}");
     }
 }
