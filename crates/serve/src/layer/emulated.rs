@@ -13,9 +13,9 @@
 //! # Limits
 //! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take
 //! no time; one resets the zones of a host-managed drive that lie wholly within it. A write that
-//! such a drive takes and the store below does not has moved its write pointer. The drives are given
-//! whole sectors: a partial write counts as a read and a write of whole sectors, as a host would
-//! make.
+//! such a drive takes and the store below does not has moved its write pointer. The drives are
+//! given whole sectors: a partial write counts as a read and a write of whole sectors, as a host
+//! would make.
 
 use pace::Pace;
 use std::collections::BTreeMap;
