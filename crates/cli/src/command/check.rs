@@ -64,6 +64,12 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
             .to_owned()
             .into());
     }
+    // Of a provider, or of a set, it would list nothing, which says that all is well.
+    let is_image = |target: &Target| target.provider().is_none() && target.sources().len() == 1;
+    if args.compat.is_some() && !args.targets.iter().flatten().all(is_image) {
+        let why = "--compat virt-alignment-scan: name whole images, no provider and no set";
+        return Err(why.to_owned().into());
+    }
     if is_host {
         overrides.refuse_model_keys("check")?;
     }

@@ -29,6 +29,15 @@ fn by_name(directory: &Path, arguments: &str) -> Ran {
     Ran::of(&command.output().expect("the program can be run"))
 }
 
+#[test]
+fn a_provider_and_a_set_are_refused_and_not_called_aligned() {
+    let scratch = disks(&[("seed-001-sdd-63", "winxp"), ("gpt-sfdisk", "good")]);
+    for target in ["winxp#s1", "winxp,good"] {
+        let ran = run(scratch.path(), &format!("{COMPAT} {target}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{target}");
+    }
+}
+
 /// The lines of the program's own manual page, for disks that begin where it says.
 #[test]
 fn lines_and_statuses_are_those_of_the_other_manual() {
