@@ -1,7 +1,13 @@
 #!/bin/sh
 # check.sh: the step of action.yml, which gives it its inputs as variables. Leaves SARIF in the file
-# $SARIF, whatever was found, and the text for people in the log of the step.
+# $SARIF, whatever was found, and the text for people in the log of the step. The variables are IMAGES,
+# FOR, FAIL_ON, STRICT, SARIF, and GITHUB_OUTPUT of the runner.
 set -u
+# Without a name, check looks at the disks of the machine that it runs on.
+[ -n "$(printf '%s' "$IMAGES" | tr -d '[:space:]')" ] || {
+    echo "check.sh: no images are named" >&2
+    exit 2
+}
 set --
 [ -z "$FOR" ] || set -- "$@" --for "$FOR"
 [ "$STRICT" != true ] || set -- "$@" --strict

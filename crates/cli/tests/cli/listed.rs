@@ -24,6 +24,9 @@ fn columns_are_chosen_added_or_all() {
     assert_eq!(heading("-b"), usual);
     assert_eq!(heading("-o +GRAIN,rules"), format!("{usual} GRAIN RULES"));
     assert_eq!(heading("-o TYPE -o FSTYPE"), "TYPE FSTYPE");
+    // The first one says it of all, and none is there twice.
+    assert_eq!(heading("-o TYPE,+FSTYPE,type"), "TYPE FSTYPE");
+    assert_eq!(heading("-o +NAME,RULES"), format!("{usual} RULES"));
     let all = heading("--output-all");
     assert_eq!(all, heading("-O"));
     let offered = run(scratch.path(), "complete check -o x").stdout.clone();
@@ -58,6 +61,8 @@ fn types_are_those_of_lsblk() {
         all
     };
     assert_eq!(types("disk", "qcow2-63"), ["disk", "part"]);
+    // Two of its providers have one name.
+    assert_eq!(types("disk", "image-ova"), ["disk", "part"]);
     assert_eq!(types("disk,disk1,disk2,disk3", "md-raid5-degraded"), ["disk", "raid5", "data"]);
     assert_eq!(types("disk", "fat-fat32"), ["disk", "data"]);
 }

@@ -67,6 +67,8 @@ fn what_cannot_be_done_is_unknown() {
     for (arguments, says) in [
         ("check --nagios --nonsense disk", "UNKNOWN - unexpected argument '--nonsense'"),
         ("check --nagios --json disk", "UNKNOWN - the argument '--nagios' cannot be used with"),
+        ("check --nagios=1 disk", "UNKNOWN - unexpected value"),
+        ("check --nagios -n disk", "UNKNOWN - the argument '--nagios' cannot be used with"),
         ("check --nagios --drive wd10ears disk", "UNKNOWN - "),
         ("check --nagios --together --from list disk", "UNKNOWN - "),
     ] {
@@ -74,6 +76,13 @@ fn what_cannot_be_done_is_unknown() {
         assert_eq!((ran.code, line(&ran).1), (Some(3), None), "{}{}", ran.stdout, ran.stderr);
         assert!(ran.stdout.starts_with(says), "{}", ran.stdout);
     }
+    // Of two shares of one target one has none, and that is no OK.
+    let shares = ["0/2", "1/2"].map(|share| {
+        let ran = run(scratch.path(), &format!("check --nagios --shard {share} disk"));
+        (ran.code, line(&ran).0.to_owned())
+    });
+    assert!(shares.contains(&(Some(3), "UNKNOWN - no target".into())), "{shares:?}");
+    assert!(shares.iter().any(|share| share.0 == Some(0)), "{shares:?}");
     // A bar in a name does not end the text.
     zeroes(scratch.path(), "a|b", 1 << 20);
     let ran = run_with(scratch.path(), &["check", "--nagios", "a|b"]);

@@ -413,4 +413,16 @@ fn drives_take_the_requests_as_they_were_and_on_the_grain() {
     assert!(large.refused().ends_with(": write qlc-16k@SIZE"), "{}", large.stderr);
     let refused = run("trace --replay requests --drive nothing disk");
     assert!(refused.refused().contains("no model 'nothing'"), "{}", refused.stderr);
+    // The first zone with a write pointer, and 63 sectors behind its beginning.
+    for (offset, is_taken) in [(140_660_178_944_u64, true), (140_660_211_200, false)] {
+        let requests = format!("trueline trace 1\n0 W {offset} 4096\n");
+        fs::write(scratch.path().join("zoned"), requests).expect("a file");
+        let ran = run("trace --replay zoned --drive smr-hm-14tb");
+        if is_taken {
+            ran.ended(0);
+        } else {
+            let told = "1 of 1 requests failed, the first: write at 140660211200";
+            assert!(ran.refused().contains(told), "{}", ran.stderr);
+        }
+    }
 }

@@ -180,3 +180,28 @@ fn what_is_no_number_is_said_in_words_and_in_its_table() {
     assert_eq!(origin.message, "in [origin]: rpm: invalid type: integer `0`, expected a string");
     assert_eq!(origin.line, Some(line("rpm = \"")));
 }
+
+#[test]
+fn any_hard_disk_may_have_zones_and_nothing_else() {
+    let zoned = |name: &str, more: &[(&str, i64)]| {
+        let set = [("zone_bytes", 1 << 28), ("conventional_zones", 2)];
+        let set: Vec<(String, Value)> = set
+            .iter()
+            .chain(more)
+            .map(|&(key, value)| (key.to_owned(), Value::Integer(value)))
+            .collect();
+        let model = Model::parse_with(Model::named(name).unwrap(), &set);
+        model.map(|model| model.zones().is_some()).map_err(|refused| refused.message)
+    };
+    assert_eq!(zoned("wd10ears", &[]), Ok(true));
+    for (name, more, why) in [
+        ("smr-8tb", [].as_slice(), "not of shingled"),
+        ("qlc-16k", &[], "hard disks alone"),
+        ("wd10ears", &[("zone_bytes", 4095)], "whole physical blocks of 4096"),
+        ("wd10ears", &[("zone_bytes", 4096)], "zones, 16777216 at most"),
+        ("wd10ears", &[("zone_bytes", 0)], "zone_bytes says how large they are"),
+        ("wd10ears", &[("alignment_offset", 3584)], "first physical block is at byte 0"),
+    ] {
+        assert!(zoned(name, more).is_err_and(|message| message.contains(why)), "{name} {why}");
+    }
+}

@@ -111,10 +111,10 @@ pub(crate) struct Check {
     )]
     pub alignment: bool,
     /// Print one line for Nagios, Icinga and their like, and exit with their statuses
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub nagios: bool,
     /// Print what another program prints, and exit with its statuses
-    #[arg(long, value_name = "PROGRAM", value_enum, group = "form")]
+    #[arg(long, value_name = "PROGRAM", value_enum, group = "form", conflicts_with = "list")]
     pub compat: Option<OtherProgram>,
     #[command(flatten)]
     pub output: Output,
@@ -219,14 +219,21 @@ impl List {
         is_chosen || self.no_header || self.bytes
     }
 
-    /// The columns of the list.
+    /// The columns of the list, each once. A `+` before the first one adds them to the usual ones.
     pub(crate) fn columns(&self) -> Vec<Column> {
-        if self.all_columns {
-            return column::COLUMNS.to_vec();
+        let is_own = self.columns.first().is_some_and(|named| !named.is_added);
+        let begin = match (self.all_columns, is_own) {
+            (true, _) => column::COLUMNS.to_vec(),
+            (_, true) => Vec::new(),
+            _ => column::usual(),
+        };
+        let mut columns: Vec<Column> = Vec::new();
+        for column in begin.into_iter().chain(self.columns.iter().map(|named| named.column)) {
+            if columns.iter().all(|own| own.name != column.name) {
+                columns.push(column);
+            }
         }
-        let is_own = !self.columns.is_empty() && !self.columns.iter().any(|named| named.is_added);
-        let usual = if is_own { Vec::new() } else { column::usual() };
-        usual.into_iter().chain(self.columns.iter().map(|named| named.column)).collect()
+        columns
     }
 
     /// The manner in which it is written on standard output.

@@ -33,9 +33,11 @@ impl Convention {
     /// The convention that words name, which are no command line of `check`.
     pub(crate) fn meant(words: impl Iterator<Item = OsString>) -> Option<Convention> {
         words.take_while(|word| word != "--").find_map(|word| match word.to_str()? {
-            "--nagios" => Some(Convention::Service),
-            word if word == "--compat" || word.starts_with("--compat=") => Some(Convention::Scan),
-            _ => None,
+            word => match word.split_once('=').map_or(word, |(option, _)| option) {
+                "--nagios" => Some(Convention::Service),
+                "--compat" => Some(Convention::Scan),
+                _ => None,
+            },
         })
     }
 
@@ -43,8 +45,10 @@ impl Convention {
     pub(crate) fn fail(self, why: &str) -> ExitCode {
         match self {
             Convention::Service => {
-                // A reader that has gone still gets the status.
-                let _ = nagios::write_failed(why, &mut anstream::stdout().lock());
+                // Where the line cannot be written, its status is what is left of it.
+                if nagios::write_failed(why, &mut anstream::stdout().lock()).is_err() {
+                    complain(why);
+                }
                 ExitCode::from(ServiceState::Unknown.status())
             }
             Convention::Scan => {

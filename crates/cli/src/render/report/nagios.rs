@@ -5,6 +5,7 @@
 //! Monitoring Plugins Development Guidelines: return codes, performance data, ranges; where several
 //! things are watched, CRITICAL is worse than WARNING, that than UNKNOWN (`max_state_alt`).
 
+use super::list::column::named;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::words::{self, escape};
 use std::io;
@@ -33,6 +34,8 @@ impl ServiceState {
             Some(Severity::Error) => ServiceState::Critical,
             Some(_) => ServiceState::Warning,
             None if open || !report.errors.is_empty() => ServiceState::Unknown,
+            // That nothing was looked at is no good news.
+            None if report.targets.is_empty() => ServiceState::Unknown,
             None => ServiceState::Ok,
         }
     }
@@ -87,8 +90,12 @@ fn of(report: &Report, verdict: Verdict) -> usize {
 /// The targets by their verdicts; the verdict of the only one.
 fn targets(report: &Report) -> Option<String> {
     match &report.targets[..] {
+        [] if report.errors.is_empty() => Some("no target".into()),
         [] => None,
-        [target] => Some(format!("{} {}", target.target, words::verdict(target.verdict))),
+        [target] => {
+            let name = escape::short(&target.target);
+            Some(format!("{name} {}", words::verdict(target.verdict)))
+        }
         targets => {
             let counts = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned]
                 .map(|verdict| (of(report, verdict), words::verdict(verdict)));
@@ -118,8 +125,7 @@ fn worst(report: &Report) -> Option<String> {
     let (target, f) = grave.reduce(|a, b| if rank(b.1, a.1).is_gt() { b } else { a })?;
     let place = match report.targets.len() {
         1 => words::name(&f.provider),
-        _ if f.provider.is_empty() => target.target.clone(),
-        _ => format!("{}#{}", target.target, f.provider),
+        _ => escape::short(&named(target, &f.provider)).into_owned(),
     };
     let cost = words::times(f).map_or(String::new(), |times| format!(", {times} the operations"));
     Some(format!("{} on {place}{cost}", f.rule))
@@ -163,12 +169,13 @@ mod tests {
     #[test]
     fn a_line_has_a_text_and_data_whatever_a_target_is_called() {
         let mut report = samples::report(vec![samples::openbsd(), samples::stripe()]);
-        report.targets[0].target = "a|b\nc".into();
+        report.targets[0].target = "a|b\nc#s4".into();
         let (state, text) = line(&report, Severity::Warning);
         assert_eq!(state, ServiceState::Critical);
         assert_eq!((text.matches('|').count(), text.lines().count()), (1, 1), "{text}");
         assert!(text.starts_with("CRITICAL - 2 targets: "), "{text}");
-        assert!(text.contains(" on a\\u{7c}b\\nc#s4"), "{text}");
+        // A target that names a provider of its own has not two.
+        assert!(text.contains(" on a\\u{7c}b\\nc#s4") && !text.contains("#s4#"), "{text}");
     }
 
     #[test]
@@ -190,6 +197,11 @@ mod tests {
         assert_eq!(state, ServiceState::Unknown);
         assert!(text.contains("; 1 not read: open x: no | "), "{text}");
         report.errors.clear();
+        let (state, text) = line(&samples::report(Vec::new()), Severity::Error);
+        assert!(
+            state == ServiceState::Unknown && text.starts_with("UNKNOWN - no target |"),
+            "{text}"
+        );
         report.targets[0].verdict = Verdict::Unknown;
         assert_eq!(ServiceState::new(&report, Severity::Error, false), ServiceState::Ok);
         assert_eq!(ServiceState::new(&report, Severity::Error, true), ServiceState::Unknown);

@@ -101,6 +101,13 @@ fn the_action_leaves_sarif_and_the_status_of_check() {
     assert_eq!(status(&[("images", "-blank.img"), ("fail-on", "note")]), Some(1));
     assert_eq!(status(&[("images", "disk"), ("for", "512n")]), Some(0));
 
+    // Without a name, check would look at the disks of the runner.
+    for images in ["", " \n\n"] {
+        let (ran, outputs) = act(&here, &[("images", images)]);
+        assert_eq!((ran.code, ran.stdout.as_str(), outputs.len()), (Some(2), "", 0), "{images:?}");
+        assert!(ran.stderr.contains("no images are named"), "{}", ran.stderr);
+    }
+
     // A name that is none: what was checked is in SARIF, the step fails. Without a report there is
     // no file.
     let (ran, _) = act(&here, &[("images", "missing\ndisk"), ("sarif", "part.sarif")]);

@@ -6,7 +6,7 @@ use crate::counters::here as installed;
 use crate::recipe::Scratch;
 use crate::serve_tls::shell;
 use crate::skip::skip;
-use crate::{Ran, lay_golden, scratch};
+use crate::{Ran, lay_golden, scratch, zeroes};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -178,6 +178,12 @@ fn terraforms_data_source_speaks_its_protocol() {
     assert_eq!((&bad["cost"], &bad["rules"]), (&json!("4"), &json!("TL0001")), "{bad}");
     let message = bad["message"].as_str().expect("a string");
     assert!(message.contains("LBA 34") && message.contains("trueline move"), "{message}");
+    assert!(message.contains("; or: "), "one fix or the other: {message}");
+    zeroes(here.path(), "blank", 1 << 20);
+    let blank = ask(&json!({"target": "blank"}));
+    assert_eq!((&blank["verdict"], &blank["rules"]), (&json!("unknown"), &json!("")));
+    let message = blank["message"].as_str().expect("a string");
+    assert!(message.starts_with("nothing is on it"), "why it is unknown: {blank}");
     let good = ask(&json!({"target": "disk", "for": "512n"}));
     assert_eq!(
         good,

@@ -56,6 +56,9 @@ fn value(text: &str, start: &str) -> f64 {
 #[test]
 fn the_textfile_is_replaced_whole_and_knows_its_last_success() {
     let here = golden("seed-001-sdd-63");
+    let bare = textfile(here.path(), "");
+    let usage = "usage: trueline-textfile NAME [ARGUMENT...]\n";
+    assert_eq!((bare.code, bare.stderr.as_str()), (Some(2), usage));
     let file = here.path().join("metrics/trueline-a.prom");
     let read = || fs::read_to_string(&file).expect("the file");
     let begun = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();

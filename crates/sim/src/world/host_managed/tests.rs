@@ -42,6 +42,16 @@ fn a_refused_request_reaches_no_drive() {
 }
 
 #[test]
+fn a_request_that_comes_too_late_moves_no_write_pointer() {
+    let mut world = world();
+    world.think(crate::time::Ps::MAX / 2);
+    let late = write(4 * ZONE, 4096);
+    assert_eq!(world.submit(&Route::store(0, 32 * ZONE), late, 1), Err(Errno::Io));
+    let zones = world.ports[0].zones.as_ref().unwrap();
+    assert_eq!(zones.judge(Op::Write, late.offset, late.length), Ok(()));
+}
+
+#[test]
 fn a_reset_of_a_stripe_resets_the_zones_of_its_members() {
     let mut world = world();
     let members = [Route::store(0, 32 * ZONE), Route::store(1, 32 * ZONE)];

@@ -1,4 +1,7 @@
 use super::*;
+use crate::model::Model;
+use crate::world::{Request, Schedule, World};
+use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{ParityRows, Topology};
 use trueline_geom::mapping::geom::{Extent, Op as Way, Slot};
 
@@ -172,5 +175,18 @@ fn full_stripes_off_their_place_take_what_the_topology_says() {
                 "{rows:?} {remainder}"
             );
         }
+    }
+}
+
+#[test]
+fn a_set_is_not_written_that_has_a_host_managed_member() {
+    let drive = |name| Model::parse(Model::named(name).unwrap()).unwrap().drive(1);
+    let drives = ["md", "md", "md", "smr-hm-14tb"].map(|name| (drive(name), 512));
+    let mut world = World::new(drives.into(), Schedule::Fifo);
+    let write = Request { tag: 1, op: Op::Write, offset: 0, length: PAGE, fua: false };
+    for (members, told) in [([0, 1, 2], Ok(())), ([0, 1, 3], Err(Errno::Unsupported))] {
+        let geom: Arc<dyn Geom> = Arc::new(Set { members: 3, parity: 1 });
+        let below = members.map(|member| Route::store(member, 1 << 30));
+        assert_eq!(world.submit(&Route::new(&geom, 0, 1 << 30, &below), write, 0), told);
     }
 }

@@ -140,9 +140,16 @@ pub(crate) fn named(target: &Target, provider: &str) -> String {
     if provider.is_empty() { disks.to_owned() } else { format!("{disks}#{provider}") }
 }
 
+/// The provider beneath another one. Two may have one name, as the disks of one OVA: it is the last
+/// before.
+fn beneath<'a>(target: &'a Target, p: &Provider) -> Option<&'a Provider> {
+    let before = target.providers.iter().take_while(|other| !std::ptr::eq(*other, p));
+    before.filter(|below| Some(&below.provider) == p.parent.as_ref()).last()
+}
+
 /// Type of a provider as lsblk calls it; `data` is the data area of a format.
 fn kind(target: &Target, p: &Provider) -> String {
-    let beneath = target.providers.iter().find(|below| Some(&below.provider) == p.parent.as_ref());
+    let beneath = beneath(target, p);
     let is_part =
         beneath.and_then(|below| below.table.as_ref()).is_some_and(|t| t.scheme == p.class);
     let is_contents = registry::containers().any(|container| container == p.class);
@@ -194,8 +201,8 @@ fn grain(p: &Provider, whole: bool) -> String {
 fn cost(target: &Target, p: &Provider) -> String {
     let found =
         target.findings.iter().filter(|f| f.provider == p.provider && f.severity != Severity::Note);
-    let worst = found.map(|f| f.rmw_factor).fold(1.0, f64::max);
-    if p.data_bearing { format!("{worst:.2}") } else { String::new() }
+    let worst = found.map(|f| f.rmw_factor).reduce(f64::max).or(p.data_bearing.then_some(1.0));
+    worst.map_or(String::new(), |worst| format!("{worst:.2}"))
 }
 
 /// Ids of the rules of its findings, each once.
