@@ -32,12 +32,13 @@ impl Convention {
 
     /// The convention that words name, which are no command line of `check`.
     pub(crate) fn meant(words: impl Iterator<Item = OsString>) -> Option<Convention> {
-        words.take_while(|word| word != "--").find_map(|word| match word.to_str()? {
-            word => match word.split_once('=').map_or(word, |(option, _)| option) {
+        words.take_while(|word| word != "--").find_map(|word| {
+            let word = word.to_str()?;
+            match word.split_once('=').map_or(word, |(option, _)| option) {
                 "--nagios" => Some(Convention::Service),
                 "--compat" => Some(Convention::Scan),
                 _ => None,
-            },
+            }
         })
     }
 
