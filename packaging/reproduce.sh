@@ -13,7 +13,7 @@ export SOURCE_DATE_EPOCH
 again=$PWD/target/again/in/another/directory
 rm -rf "$PWD/target/again"
 mkdir -p "$again"
-git ls-files -z | xargs -0 cp --parents -t "$again"
+git ls-files -z | xargs -0 cp --no-dereference --parents -t "$again"
 (cd "$again" && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 sh packaging/dist.sh)
 
 same=yes

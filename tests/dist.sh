@@ -106,7 +106,22 @@ if has rpm2cpio "the rpm" && has cpio "the rpm" && has rpm "the rpm"; then
     [ -z "$(comm -13 "$work/listed" "$work/files")" ] || fail "files of the rpm are not listed"
     [ "$(wc -l <"$work/files")" = "$(grep -vc '^#' packaging/files)" ] || fail "the rpm has another number of files"
     cmp "$work/rpm/usr/bin/trueline" "$work/local/bin/trueline"
+    # A system of rpm's alone: a database that is new, and no other file.
+    if root "the rpm in an empty root"; then
+        mkdir -p "$work/rpmroot"
+        rpm --root "$work/rpmroot" --initdb
+        rpm --root "$work/rpmroot" --install --nosignature "$rpm"
+        truncate -s 64M "$work/rpmroot/disk.img"
+        verdict chroot "$work/rpmroot" /usr/bin/trueline
+        rpm --root "$work/rpmroot" --verify trueline
+        rpm --root "$work/rpmroot" --erase trueline
+        [ -z "$(find "$work/rpmroot" -path "$work/rpmroot/var/lib/rpm" -prune -o -name '*trueline*' -print)" ] ||
+            fail "files of trueline are left by rpm"
+    fi
 fi
+
+echo "dist: the crates, each built of what is packed"
+cargo publish --workspace --exclude trueline-python --dry-run --allow-dirty --quiet 2>"$work/log" || fail "$(cat "$work/log")"
 
 if has lintian "the Debian package by lintian"; then
     echo "dist: lintian"

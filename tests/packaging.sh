@@ -42,3 +42,21 @@ while read -r package; do
     [ "$package" != ntfs-3g ] || package=ntfsprogs
     grep -qx "Recommends: $package" packaging/rpm/trueline.spec || fail "packaging/rpm/trueline.spec does not recommend $package"
 done <"$work/packages"
+
+# What the sources take in is packed with each crate; links in the crates lead to it (decision 0084).
+for manifest in crates/*/Cargo.toml; do
+    crate=$(dirname "$manifest")
+    grep -q '^publish = false' "$manifest" && continue
+    cargo package --list --allow-dirty --offline --quiet --manifest-path "$manifest" >"$work/packed" 2>"$work/said" ||
+        fail "$crate is not packed: $(cat "$work/said")"
+    printf '%s\n' README.md LICENSE-APACHE LICENSE-MIT src/lib.rs >"$work/wanted"
+    case $crate in
+    */geom) (cd docs && printf '%s\n' rules/*.md) ;;
+    */lab) printf '%s\n' labs/*.toml ;;
+    */cli) printf '%s\n' docs/manual/*.md docs/topics/*.md ;;
+    */sim) (cd crates/sim && printf '%s\n' models/*.toml) ;;
+    esac >>"$work/wanted"
+    while read -r file; do
+        grep -qx "$file" "$work/packed" || fail "$crate is packed without $file"
+    done <"$work/wanted"
+done

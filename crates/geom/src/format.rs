@@ -40,6 +40,7 @@ pub mod luks;
 pub mod lvm2;
 pub mod maker;
 pub mod md;
+pub mod minix;
 pub mod moving;
 pub mod nilfs2;
 pub mod ntfs;

@@ -114,6 +114,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::f2fs::F2fs,
     &format::apfs::Apfs,
     &format::erofs::Erofs,
+    &format::minix::Minix,
 ];
 
 /// Kinds that are known by their magic alone, for a provider on which nothing else was recognised.

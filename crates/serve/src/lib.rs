@@ -29,26 +29,31 @@
 //! use trueline_serve::server;
 //!
 //! let unit = Grain::new(4096, 0).expect("a power of two");
-//! let physical = Fact { grain: unit, why: Why::Physical, source: Source::User, trust:
-//! Trust::Trusted }; let topology = Topology { facts: vec![physical], ..Topology::new(512, 1 << 20)
-//! }; let graph = Graph::taste(vec![Disk::new("", Box::new(Memory::new(1 << 20)?), topology)],
-//! Limits::default());
+//! let (why, source, trust) = (Why::Physical, Source::User, Trust::Trusted);
+//! let physical = Fact { grain: unit, why, source, trust };
+//! let topology = Topology { facts: vec![physical], ..Topology::new(512, 1 << 20) };
+//! let disk = Disk::new("", Box::new(Memory::new(1 << 20)?), topology);
+//! let graph = Graph::taste(vec![disk], Limits::default());
 //!
 //! let tell: Arc<Tell> = Arc::new(|notice| eprintln!("{notice}"));
-//! let layers = LayerStack::new(&graph, 0, &LayerConfig { count: true, ..LayerConfig::default() },
-//! &tell)?; let exports = Arc::new(Selection::default().exports(&graph, 0, &layers, None)?); let
-//! socket = std::env::temp_dir().join(format!("trueline-serve-{}", std::process::id())); let fronts
-//! = FrontConfig { nbd: Some(Address::Unix(socket)), ..FrontConfig::default() }.open(&exports,
-//! &tell)?;
+//! let counted = LayerConfig { count: true, ..LayerConfig::default() };
+//! let layers = LayerStack::new(&graph, 0, &counted, &tell)?;
+//! let exports = Arc::new(Selection::default().exports(&graph, 0, &layers, None)?);
+//! let socket = std::env::temp_dir().join(format!("trueline-serve-{}", std::process::id()));
+//! let nbd = FrontConfig { nbd: Some(Address::Unix(socket)), ..FrontConfig::default() };
+//! let fronts = nbd.open(&exports, &tell)?;
 //!
 //! let counting = layers.counting().expect("it was asked for");
 //! let read = server::run(&fronts, Some(&**counting), |_ended| {
 //!     let client = Remote::open(&fronts[0].place(), false).expect("it is served");
 //!     let mut bytes = [0; 4096];
-//!     client.write_at(&[7; 4096], 4096).and_then(|()| client.read_at(&mut bytes, 512)).map(|()|
-//! bytes) })?; assert_eq!(read.map(|bytes| (bytes[0], bytes[4095])), Ok((0, 7))); let disk =
-//! &counting.counts().exports[0].layers[0]; assert_eq!((disk.requests(Placement::Aligned),
-//! disk.requests(Placement::Misaligned)), (1, 1));
+//!     client.write_at(&[7; 4096], 4096)?;
+//!     client.read_at(&mut bytes, 512).map(|()| bytes)
+//! })?;
+//! assert_eq!(read.map(|bytes| (bytes[0], bytes[4095])), Ok((0, 7)));
+//! let disk = &counting.counts().exports[0].layers[0];
+//! assert_eq!(disk.requests(Placement::Aligned), 1);
+//! assert_eq!(disk.requests(Placement::Misaligned), 1);
 //! # Ok::<(), trueline_serve::error::Error>(())
 //! ```
 //!

@@ -15,21 +15,21 @@ mod synopsis;
 
 /// The manual of each command.
 const MANUAL: [(&str, &str); 15] = [
-    ("bench", include_str!("../../../../docs/manual/bench.md")),
-    ("check", include_str!("../../../../docs/manual/check.md")),
-    ("convert", include_str!("../../../../docs/manual/convert.md")),
-    ("drives", include_str!("../../../../docs/manual/drives.md")),
-    ("lab", include_str!("../../../../docs/manual/lab.md")),
-    ("mkfs", include_str!("../../../../docs/manual/mkfs.md")),
-    ("move", include_str!("../../../../docs/manual/move.md")),
-    ("part", include_str!("../../../../docs/manual/part.md")),
-    ("part-apply", include_str!("../../../../docs/manual/apply.md")),
-    ("plan", include_str!("../../../../docs/manual/plan.md")),
-    ("probe", include_str!("../../../../docs/manual/probe.md")),
-    ("serve", include_str!("../../../../docs/manual/serve.md")),
-    ("show", include_str!("../../../../docs/manual/show.md")),
-    ("stripe", include_str!("../../../../docs/manual/sets.md")),
-    ("trace", include_str!("../../../../docs/manual/trace.md")),
+    ("bench", include_str!("../../docs/manual/bench.md")),
+    ("check", include_str!("../../docs/manual/check.md")),
+    ("convert", include_str!("../../docs/manual/convert.md")),
+    ("drives", include_str!("../../docs/manual/drives.md")),
+    ("lab", include_str!("../../docs/manual/lab.md")),
+    ("mkfs", include_str!("../../docs/manual/mkfs.md")),
+    ("move", include_str!("../../docs/manual/move.md")),
+    ("part", include_str!("../../docs/manual/part.md")),
+    ("part-apply", include_str!("../../docs/manual/apply.md")),
+    ("plan", include_str!("../../docs/manual/plan.md")),
+    ("probe", include_str!("../../docs/manual/probe.md")),
+    ("serve", include_str!("../../docs/manual/serve.md")),
+    ("show", include_str!("../../docs/manual/show.md")),
+    ("stripe", include_str!("../../docs/manual/sets.md")),
+    ("trace", include_str!("../../docs/manual/trace.md")),
 ];
 
 pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {

@@ -3,6 +3,7 @@
 
 use crate::containers::{CHAIN, made};
 use crate::recipe::Scratch;
+use crate::schemas::{fits, schema};
 use crate::{Ran, lay_golden, list, program, run, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,79 +43,17 @@ fn with_list(here: &Scratch, arguments: &str, names: &[u8]) -> Ran {
     Ran::of(&child.wait_with_output().expect("it ends"))
 }
 
-/// Schema of a file of `docs/schema`.
-pub(crate) fn schema(name: &str) -> Value {
-    let path = format!("{}/../../docs/schema/{name}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&fs::read_to_string(path).expect("a schema")).expect("JSON")
-}
-
-/// Checks a value against a schema, as far as those of `docs/schema` go.
-pub(crate) fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
-    let wrong = |why: &str| Err(format!("{why}: {value} by {schema}"));
-    if let Some(reference) = schema["$ref"].as_str() {
-        let name = reference.strip_prefix("#/$defs/").expect("a definition");
-        return fits(value, &root["$defs"][name], root);
-    }
-    if let Some(any) = schema["oneOf"].as_array() {
-        let fit = any.iter().filter(|one| fits(value, one, root).is_ok()).count();
-        return if fit == 1 { Ok(()) } else { wrong("fits several, or none") };
-    }
-    let is = |name: &str| match name {
-        "string" => value.is_string(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        "null" => value.is_null(),
-        _ => panic!("{name}"),
-    };
-    let types = match &schema["type"] {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).any(is),
-        Value::String(name) => is(name),
-        _ => true,
-    };
-    if !types || !has_itself(value, &schema["enum"]) {
-        return wrong("another type or word");
-    }
-    if schema.get("const").is_some_and(|constant| constant != value) {
-        return wrong("another constant");
-    }
-    for key in list(schema, "required") {
-        if value.get(key.as_str().expect("a key")).is_none() {
-            return wrong(&format!("no {key}"));
-        }
-    }
-    if let Some(object) = value.as_object() {
-        for (key, inner) in object {
-            match schema["properties"].get(key) {
-                Some(known) => fits(inner, known, root)?,
-                None if schema["additionalProperties"] == false => return wrong(key),
-                None => {}
-            }
-        }
-    }
-    value.as_array().into_iter().flatten().try_for_each(|item| match schema.get("items") {
-        Some(items) => fits(item, items, root),
-        None => Ok(()),
-    })
-}
-
-fn has_itself(value: &Value, list: &Value) -> bool {
-    list.as_array().is_none_or(|list| list.contains(value))
-}
-
 #[test]
 fn every_line_is_as_its_schema_says() {
     let here = fleet();
-    for (form, schema_name) in [("--jsonl", "jsonl.schema.json"), ("--rows", "rows.schema.json")] {
+    for (form, schema_name) in [("--jsonl", "jsonl"), ("--rows", "rows")] {
         let ran = run(here.path(), &format!("check {form} -r fleet absent.img"));
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         let schema = schema(schema_name);
         let lines = lines(&ran);
         assert!(lines.len() >= 7, "{}", ran.stdout);
         for line in &lines {
-            fits(line, &schema, &schema).unwrap_or_else(|why| panic!("{form}: {why}"));
+            fits(line, schema).unwrap_or_else(|why| panic!("{form}: {why}"));
         }
         let errors: Vec<&Value> =
             lines.iter().filter(|line| line["error_class"] == "not found").collect();

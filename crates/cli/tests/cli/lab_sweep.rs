@@ -1,8 +1,8 @@
 //! `lab sweep`: a line for every point, in shares that make the whole, gone on with where a run has
 //! ended, and with the interval that `lab run` prints.
 
-use crate::fleet::{fits, schema};
 use crate::recipe::Scratch;
+use crate::schemas::{fits, schema};
 use crate::{Ran, kill, list, program, run, scratch, wait_while_runs};
 use serde_json::Value;
 use std::fs;
@@ -80,9 +80,9 @@ fn every_line_is_as_its_schema_says() {
     let here = mine(10);
     let ran = run(here.path(), "lab sweep mine.toml 2010-wd10ears --row a,dd-read-64k --points 20");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let (lines, schema) = (lines(&ran.stdout), schema("sweep.schema.json"));
+    let (lines, schema) = (lines(&ran.stdout), schema("sweep"));
     for line in &lines {
-        fits(line, &schema, &schema).unwrap_or_else(|why| panic!("{why}"));
+        fits(line, schema).unwrap_or_else(|why| panic!("{why}"));
         let has = |key: &str| line.get(key).is_some();
         assert_eq!(
             line["error"] == "",

@@ -68,6 +68,7 @@ mod probing;
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
 mod remembered;
+mod schemas;
 mod serve_again;
 mod serve_bytes;
 mod serve_chain;
@@ -115,6 +116,7 @@ struct Ran {
 impl Ran {
     fn of(output: &Output) -> Ran {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the output is UTF-8");
+        schemas::hold(&output.stdout);
         Ran {
             code: output.status.code(),
             stdout: text(&output.stdout),

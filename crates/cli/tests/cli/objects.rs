@@ -3,7 +3,7 @@
 
 use crate::object_server::{Contents, Faults, Server};
 use crate::recipe::{Recipe, Scratch};
-use crate::{Ran, containers, fleet, lay, program, run, scratch};
+use crate::{Ran, containers, lay, program, run, schemas, scratch};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -280,11 +280,11 @@ fn what_a_store_refuses_is_a_line_and_the_rest_goes_on() {
     let stopped = served(&directory, Faults { written_after: Some(4), ..Faults::default() });
     let rows = with_bucket(here.path(), &server, "check -r s3://bucket/ s3://bucket/none --rows");
     let ran = with_bucket(here.path(), &stopped, "check -r s3://bucket/ --jsonl");
-    for (lines, name) in [(&ran.stdout, "jsonl.schema.json"), (&rows.stdout, "rows.schema.json")] {
-        let schema = fleet::schema(name);
+    for (lines, name) in [(&ran.stdout, "jsonl"), (&rows.stdout, "rows")] {
+        let schema = schemas::schema(name);
         for line in lines.lines() {
             let value = serde_json::from_str(line).expect("JSON");
-            fleet::fits(&value, &schema, &schema).unwrap_or_else(|e| panic!("{name}: {e}"));
+            schemas::fits(&value, schema).unwrap_or_else(|e| panic!("{name}: {e}"));
         }
     }
     assert!(ran.stdout.contains("\"error_class\":\"changed\""), "{}", ran.stdout);

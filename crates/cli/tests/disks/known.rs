@@ -14,9 +14,6 @@ const LENGTH: u64 = 64 << 20;
 /// Made by their own tools: the name, a program that is needed, and a line of sh that makes `disk`
 /// of what is a sparse file.
 const MADE: &[(&str, &str, &str)] = &[
-    ("minix", "mkfs.minix", "mkfs.minix -1 disk"),
-    ("minix", "mkfs.minix", "mkfs.minix -2 disk"),
-    ("minix", "mkfs.minix", "mkfs.minix -3 disk"),
     ("bfs", "mkfs.bfs", "mkfs.bfs disk"),
     (
         "cramfs",

@@ -121,7 +121,7 @@ macro_rules! rules {
     ($($name:ident = $id:literal, $title:literal;)*) => {
         $(
             #[doc = concat!("`", $id, "`: ", $title, ".")]
-            pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../../../docs/rules/", $id, ".md")) };
+            pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../rules/", $id, ".md")) };
         )*
         /// Every rule of `check`, in order of its id.
         pub static RULES: &[&Rule] = &[$(&$name),*];

@@ -212,12 +212,6 @@ static KNOWN: &[Known] = &[
     ], alone),
     known("romfs", FILES, &[(Byte(0), b"-rom1fs-")], alone),
     known("squashfs3", FILES, &[(Byte(0), b"sqsh"), (Byte(0), b"hsqs")], check::squashfs3),
-    known("minix", FILES, &[
-        (Byte(1040), b"\x7f\x13"), (Byte(1040), b"\x8f\x13"), (Byte(1040), b"\x13\x7f"),
-        (Byte(1040), b"\x13\x8f"), (Byte(1040), b"\x68\x24"), (Byte(1040), b"\x78\x24"),
-        (Byte(1040), b"\x24\x68"), (Byte(1040), b"\x24\x78"), (Byte(1048), b"\x5a\x4d"),
-        (Byte(1048), b"\x4d\x5a"),
-    ], check::minix),
     known("gfs2", FILES, &[(Byte(65536), GFS)], check::gfs2),
     known("gfs", FILES, &[(Byte(65536), GFS)], check::gfs),
     known("ocfs", FILES, &[(Byte(8), b"OracleCFS"), (Byte(8192), b"OracleCFS")], alone),

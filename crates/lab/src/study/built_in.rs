@@ -7,37 +7,23 @@ use std::borrow::Cow;
 
 /// The built-in labs of `--all`, in the order in which they are listed.
 pub const BUILT_IN: &[BuiltIn] = &[
-    BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
-    BuiltIn {
-        file: "labs/2009-gstripe.toml",
-        text: include_str!("../../../../labs/2009-gstripe.toml"),
-    },
-    BuiltIn {
-        file: "labs/2010-osnews.toml",
-        text: include_str!("../../../../labs/2010-osnews.toml"),
-    },
+    BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../labs/2002-geom.toml") },
+    BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../labs/2009-gstripe.toml") },
+    BuiltIn { file: "labs/2010-osnews.toml", text: include_str!("../../labs/2010-osnews.toml") },
     BuiltIn {
         file: "labs/2010-wd10ears.toml",
-        text: include_str!("../../../../labs/2010-wd10ears.toml"),
+        text: include_str!("../../labs/2010-wd10ears.toml"),
     },
-    BuiltIn {
-        file: "labs/2013-gpart.toml",
-        text: include_str!("../../../../labs/2013-gpart.toml"),
-    },
-    BuiltIn {
-        file: "labs/2026-layers.toml",
-        text: include_str!("../../../../labs/2026-layers.toml"),
-    },
-    BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../../../labs/2026-qlc.toml") },
-    BuiltIn { file: "labs/here.toml", text: include_str!("../../../../labs/here.toml") },
+    BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../labs/2013-gpart.toml") },
+    BuiltIn { file: "labs/2026-layers.toml", text: include_str!("../../labs/2026-layers.toml") },
+    BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../labs/2026-qlc.toml") },
+    BuiltIn { file: "labs/here.toml", text: include_str!("../../labs/here.toml") },
 ];
 
 /// The built-in labs that only report, and are run where they are named: what they hold is the
 /// world's, so no change of theirs is a mistake.
-const REPORTS: &[BuiltIn] = &[BuiltIn {
-    file: "labs/seen-after.toml",
-    text: include_str!("../../../../labs/seen-after.toml"),
-}];
+const REPORTS: &[BuiltIn] =
+    &[BuiltIn { file: "labs/seen-after.toml", text: include_str!("../../labs/seen-after.toml") }];
 
 /// Every lab that comes with the program, those that only report last.
 pub fn every() -> impl Iterator<Item = &'static BuiltIn> {

@@ -20,10 +20,10 @@ pub(crate) const TOPICS: [Topic; 3] = [
     Topic { name: "profiles", about: "the drives that --for knows" },
 ];
 
-const TARGETS: &str = include_str!("../../../../../docs/topics/targets.md");
-const GRAIN: &str = include_str!("../../../../../docs/topics/grain.md");
-const PROFILES_HEAD: &str = include_str!("../../../../../docs/topics/profiles.md");
-const WORDS: &str = include_str!("../../../../../docs/topics/words.md");
+const TARGETS: &str = include_str!("../../../docs/topics/targets.md");
+const GRAIN: &str = include_str!("../../../docs/topics/grain.md");
+const PROFILES_HEAD: &str = include_str!("../../../docs/topics/profiles.md");
+const WORDS: &str = include_str!("../../../docs/topics/words.md");
 
 /// The page of a topic as Markdown; `None` for any other name.
 pub(crate) fn page(name: &str) -> Option<String> {

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_manual_lists_the_columns() {
-        let manual = include_str!("../../../../../docs/manual/check.md");
+        let manual = include_str!("../../../docs/manual/check.md");
         let table: String =
             COLUMNS.iter().map(|c| format!("| `{}` | {} |\n", c.name, c.help)).collect();
         assert!(manual.contains(&table), "docs/manual/check.md has not these rows:\n{table}");

@@ -78,52 +78,6 @@ pub(super) fn squashfs3(probe: &Probe<'_>, at: u64) -> bool {
     (1..=3).contains(&major)
 }
 
-/// Minix: maps of inodes and zones that are large enough; not the middle of an ext superblock.
-pub(super) fn minix(probe: &Probe<'_>, at: u64) -> bool {
-    const SUPER: u64 = 1024;
-    if probe.has(SUPER + 56, b"\x53\xef") {
-        return false;
-    }
-    let magic: [u8; 2] = bytes(probe, at);
-    let version = match magic {
-        [0x7f | 0x8f, 0x13] | [0x13, 0x7f | 0x8f] => 1,
-        [0x68 | 0x78, 0x24] | [0x24, 0x68 | 0x78] => 2,
-        _ => 3,
-    };
-    let big = matches!(magic, [0x13 | 0x24 | 0x4d, _]);
-    let u16_at = |at| {
-        if big {
-            u16::from_be_bytes(bytes(probe, SUPER + at))
-        } else {
-            u16::from_le_bytes(bytes(probe, SUPER + at))
-        }
-    };
-    let u32_at = |at| {
-        if big {
-            u32::from_be_bytes(bytes(probe, SUPER + at))
-        } else {
-            u32::from_le_bytes(bytes(probe, SUPER + at))
-        }
-    };
-    if version == 3 {
-        // Its inodes are counted in 32 bits, and two bytes lie before its maps.
-        let block = u16_at(28);
-        return u16_at(6) > 0
-            && u16_at(8) > 0
-            && block.is_power_of_two()
-            && (1024..=4096).contains(&block);
-    }
-    let (inodes, maps) = (u64::from(u16_at(0)), (u64::from(u16_at(4)), u64::from(u16_at(6))));
-    let zones = if version == 1 { u64::from(u16_at(2)) } else { u64::from(u32_at(20)) };
-    let first = u64::from(u16_at(8));
-    let bits = |blocks: u64| blocks * 8 * 1024;
-    maps.0 > 0
-        && maps.1 > 0
-        && bits(maps.0) > inodes
-        && bits(maps.1) > zones.saturating_sub(first)
-        && zones > first
-}
-
 /// GFS2: the formats of the file system and of its locking.
 pub(super) fn gfs2(probe: &Probe<'_>, at: u64) -> bool {
     (1801..=1899).contains(&be32(probe, at + 24)) && be32(probe, at + 28) == 1900

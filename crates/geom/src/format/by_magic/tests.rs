@@ -15,7 +15,6 @@ fn alone() -> impl Iterator<Item = &'static Known> {
         "hfs",
         "hpfs",
         "squashfs3",
-        "minix",
         "gfs",
         "gfs2",
         "befs",
