@@ -3,7 +3,7 @@
 
 use crate::remembered::Remembered;
 use serde::{Deserialize, Serialize, Serializer};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Source, Trust, Why};
 use trueline_geom::graph::Incomplete;
@@ -256,6 +256,32 @@ pub(crate) struct Finding {
     pub fix: Vec<String>,
     /// Shell commands that mend it and lose nothing, in order: the first of `fix`, each by itself.
     pub commands: Vec<String>,
+}
+
+/// Place of a finding by which it is known again: two runs, or two branches, have the same finding
+/// if rule, provider and numbers are the same. Words and severity may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place<'a> {
+    pub(crate) rule: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) offset: u64,
+    pub(crate) unit: u64,
+    pub(crate) remainder: u64,
+}
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { rule, provider, offset, unit, remainder } = self;
+        write!(f, "{rule}:{provider}:{offset}:{unit}:{remainder}")
+    }
+}
+
+impl Finding {
+    /// The place by which it is known again.
+    pub(crate) fn place(&self) -> Place<'_> {
+        let Finding { rule, provider, offset, unit, remainder, .. } = self;
+        Place { rule, provider, offset: *offset, unit: *unit, remainder: *remainder }
+    }
 }
 
 /// An enum of `geom` as the word that JSON has for it.

@@ -2,6 +2,7 @@
 
 pub(crate) mod alignment;
 pub(crate) mod alignment_scan;
+pub(crate) mod changes;
 pub(crate) mod group;
 pub(crate) mod json;
 pub(crate) mod list;

@@ -31,6 +31,7 @@ const EXAMPLES: &str = "Examples:
   trueline check -o +GRAIN,RULES disk.img
   trueline check -P -o NAME,FSTYPE,START disk.img
   trueline check --alignment -r /vm
+  trueline check --changed /var/lib/trueline.json
   trueline check --nagios /dev/sda /dev/sdb
   trueline check --compat virt-alignment-scan disk.img
 
@@ -40,6 +41,8 @@ Exit status:
   2  usage, or a target could not be read
   3  with --strict, and else 0: a target is `unknown`: contents that are not read, not recognised \
     or not understood inside, or none at all
+
+With --changed 1 and 3 are of what is new.
 
 Exit status with --nagios, and with it alone:
   0  OK
@@ -85,6 +88,16 @@ pub(crate) struct Check {
         conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "compat"],
     )]
     pub into: Option<PathBuf>,
+    /// Print only what differs from the state that earlier runs have left in a file, and replace it;
+    /// for the exit status what is new counts
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "rows", "sarif", "prometheus", "nagios", "compat", "into", "list", "alignment",
+        ],
+    )]
+    pub changed: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,

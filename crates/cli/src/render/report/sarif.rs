@@ -71,7 +71,7 @@ fn result(target: &Target, f: &Finding) -> Value {
         "level": f.severity.name(),
         "message": {"text": message},
         "locations": [location(target, f, provider)],
-        "partialFingerprints": {"trueline/v1": format!("{}:{}:{}:{}:{}", f.rule, f.provider, f.offset, f.unit, f.remainder)},
+        "partialFingerprints": {"trueline/v1": f.place().to_string()},
         "properties": {
             "unit": f.unit,
             "remainder": f.remainder,
