@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use textfile::Textfile;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
@@ -35,6 +36,7 @@ mod into;
 mod names;
 mod permits;
 mod single;
+mod textfile;
 mod walk;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
@@ -87,8 +89,9 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
         let why = "--quiet prints no lines of --jsonl or --rows: give them a file with --into";
         return Err(Failure::Message(why.to_owned()));
     }
-    // Before the work: a state that cannot be read is known at once.
+    // Before the work: what cannot be read or replaced is known at once.
     let checked = args.changed.as_deref().map(Checked::open).transpose()?;
+    let textfile = args.textfile.as_deref().map(Textfile::open).transpose()?;
     if is_streamed {
         return streamed(args, &overrides, lists, checked);
     }
@@ -109,6 +112,12 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
     }
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
     let status = status((!report.errors.is_empty(), worst, unknown(&report) > 0), args);
+    if let Some(textfile) = textfile {
+        announce(&report);
+        write_page(&report, &args.output)?;
+        textfile.replace(&report)?;
+        return Ok(ExitCode::from(status));
+    }
     if args.quiet {
         return Ok(ExitCode::from(status));
     }

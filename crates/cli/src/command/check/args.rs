@@ -32,6 +32,7 @@ const EXAMPLES: &str = "Examples:
   trueline check -P -o NAME,FSTYPE,START disk.img
   trueline check --alignment -r /vm
   trueline check --changed /var/lib/trueline.json
+  trueline check --textfile /var/lib/prometheus/node-exporter/trueline-host.prom
   trueline check --nagios /dev/sda /dev/sdb
   trueline check --compat virt-alignment-scan disk.img
 
@@ -94,7 +95,8 @@ pub(crate) struct Check {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "rows", "sarif", "prometheus", "nagios", "compat", "into", "list", "alignment",
+            "rows", "sarif", "prometheus", "textfile", "nagios", "compat", "into", "list",
+            "alignment",
         ],
     )]
     pub changed: Option<PathBuf>,
@@ -129,6 +131,10 @@ pub(crate) struct Check {
     /// Print what another program prints, and exit with its statuses
     #[arg(long, value_name = "PROGRAM", value_enum, group = "form", conflicts_with = "list")]
     pub compat: Option<OtherProgram>,
+    /// Write Prometheus text to NAME.prom in place of printing, for node_exporter's textfile
+    /// collector: replaced whole, with the label check="NAME" and the time of the last success
+    #[arg(long, value_name = "FILE", group = "form", conflicts_with_all = ["list", "into"])]
+    pub textfile: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -163,7 +169,7 @@ pub(crate) struct Output {
     /// Print SARIF 2.1.0, for code scanning
     #[arg(long, group = "form")]
     pub sarif: bool,
-    /// Print Prometheus text, for node_exporter's textfile collector
+    /// Print Prometheus text
     #[arg(long, group = "form")]
     pub prometheus: bool,
     /// Also write one self-contained page
