@@ -7,6 +7,7 @@ use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
+use crate::render::report::gitlab::{self, Project};
 use crate::render::report::{alignment, json, list, page, prometheus, rows, sarif, text};
 use crate::report::{self, Report, Verdict};
 use crate::style::Style;
@@ -385,6 +386,13 @@ fn write_page(report: &Report, output: &Output) -> Result<(), Failure> {
     })
 }
 
+/// The project of a GitLab job; elsewhere the directory that this is run in.
+fn project() -> Project {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = std::env::var_os("CI_PROJECT_DIR").filter(|root| !root.is_empty());
+    Project { root: root.map_or_else(|| here.clone(), Into::into), here }
+}
+
 /// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, output, &List::default(), None)
@@ -409,6 +417,9 @@ fn print_as(
     } else if output.sarif {
         announce(report);
         sarif::write(report, &mut stdout)?;
+    } else if output.gitlab {
+        announce(report);
+        gitlab::write(report, &project(), &mut stdout)?;
     } else if output.prometheus {
         announce(report);
         prometheus::write(report, &mut stdout)?;

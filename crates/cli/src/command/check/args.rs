@@ -22,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   trueline check --from id-ns.json image.img
   lsblk -OJb | trueline check --from -
   trueline check --sarif *.img > images.sarif
+  trueline check --gitlab -r out > gl-code-quality-report.json
   trueline check --recursive images --strict
   find /vm -name '*.qcow2' -print0 | trueline check --from - --rows > vm.jsonl
   trueline check -r /vm --follow --jsonl --into vm.jsonl --html vm.html
@@ -86,7 +87,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "compat"],
+        conflicts_with_all = ["json", "sarif", "gitlab", "prometheus", "nagios", "compat"],
     )]
     pub into: Option<PathBuf>,
     /// Print only what differs from the state that earlier runs have left in a file, and replace it;
@@ -95,8 +96,8 @@ pub(crate) struct Check {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "rows", "sarif", "prometheus", "textfile", "nagios", "compat", "into", "list",
-            "alignment",
+            "rows", "sarif", "gitlab", "prometheus", "textfile", "nagios", "compat", "into",
+            "list", "alignment",
         ],
     )]
     pub changed: Option<PathBuf>,
@@ -114,7 +115,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         short,
-        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "list"],
+        conflicts_with_all = ["json", "sarif", "gitlab", "prometheus", "nagios", "list"],
     )]
     pub quiet: bool,
     #[command(flatten)]
@@ -169,6 +170,9 @@ pub(crate) struct Output {
     /// Print SARIF 2.1.0, for code scanning
     #[arg(long, group = "form")]
     pub sarif: bool,
+    /// Print a Code Quality report of GitLab, for artifacts:reports:codequality
+    #[arg(long, group = "form")]
+    pub gitlab: bool,
     /// Print Prometheus text
     #[arg(long, group = "form")]
     pub prometheus: bool,
@@ -180,7 +184,7 @@ pub(crate) struct Output {
 impl Output {
     /// True if a program reads the output: it gets a document whatever happened.
     pub(crate) fn is_for_programs(&self) -> bool {
-        self.json || self.sarif || self.prometheus || self.form() != Form::Whole
+        self.json || self.sarif || self.gitlab || self.prometheus || self.form() != Form::Whole
     }
 
     /// The form, by when it is written.

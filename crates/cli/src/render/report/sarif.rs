@@ -111,7 +111,7 @@ fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value 
 }
 
 /// The disk that holds the provider, of a target with several disks or a `#PROVIDER`.
-fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
+pub(super) fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
     // `#` may be part of a file's name as well, if no provider's name follows it.
     let chosen = target
         .target
