@@ -4,7 +4,7 @@
 //! findings are gone.
 
 use crate::failure::Reason;
-use crate::report::{Finding, Place, Target, Verdict};
+use crate::report::{Finding, FindingKey, Target, Verdict};
 use crate::{input_text, replaced, words};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
@@ -63,12 +63,12 @@ pub(crate) struct KnownFinding {
 #[derive(Serialize, Deserialize)]
 struct Document {
     format: String,
-    targets: Vec<Entry>,
+    targets: Vec<StoredTarget>,
 }
 
 /// A target in the text of a state.
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct StoredTarget {
     target: String,
     verdict: Verdict,
     findings: Vec<KnownFinding>,
@@ -80,7 +80,7 @@ struct Head {
     format: String,
 }
 
-/// What differs of one target.
+/// Difference of one target from its state before.
 pub(crate) struct Difference<'a> {
     pub(crate) target: &'a Target,
     /// Its verdict before; `None` for a target that was never read.
@@ -144,14 +144,14 @@ impl Checked {
         let was = known.map(|known| known.verdict);
         let before = known.map_or(&[][..], |known| &known.findings[..]);
         // Of several in one place the first is taken first.
-        let mut places: HashMap<Place<'_>, Vec<usize>> = HashMap::new();
+        let mut keys: HashMap<FindingKey<'_>, Vec<usize>> = HashMap::new();
         for (nth, finding) in before.iter().enumerate().rev() {
-            places.entry(finding.place()).or_default().push(nth);
+            keys.entry(finding.key()).or_default().push(nth);
         }
         let mut is_left = vec![true; before.len()];
         let (mut new, mut changed, mut same) = (Vec::new(), Vec::new(), 0);
         for finding in &target.findings {
-            let Some(nth) = places.get_mut(&finding.place()).and_then(Vec::pop) else {
+            let Some(nth) = keys.get_mut(&finding.key()).and_then(Vec::pop) else {
                 new.push(finding);
                 continue;
             };
@@ -190,7 +190,7 @@ impl Checked {
         if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
             return Err(failed(format_args!("another run has written it meanwhile")));
         }
-        let entry = |(target, known): (&String, &Known)| Entry {
+        let entry = |(target, known): (&String, &Known)| StoredTarget {
             target: target.clone(),
             verdict: known.verdict,
             findings: known.findings.clone(),
@@ -218,9 +218,15 @@ impl Checked {
 }
 
 impl KnownFinding {
-    fn place(&self) -> Place<'_> {
+    fn key(&self) -> FindingKey<'_> {
         let (rule, provider) = (self.rule.as_str(), self.provider.as_str());
-        Place { rule, provider, offset: self.offset, unit: self.unit, remainder: self.remainder }
+        FindingKey {
+            rule,
+            provider,
+            offset: self.offset,
+            unit: self.unit,
+            remainder: self.remainder,
+        }
     }
 }
 
@@ -255,7 +261,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Known>, Reason> {
     }
     let document: Document = serde_json::from_str(text).map_err(broken)?;
     let mut targets = BTreeMap::new();
-    for Entry { target, verdict, findings } in document.targets {
+    for StoredTarget { target, verdict, findings } in document.targets {
         let known = Known { verdict, findings };
         if targets.contains_key(&target) {
             return Err(Reason(format!("it has {target} twice")));

@@ -258,10 +258,21 @@ pub(crate) struct Finding {
     pub commands: Vec<String>,
 }
 
-/// Place of a finding by which it is known again: two runs, or two branches, have the same finding
+impl Target {
+    /// Its disks as typed, without `#PROVIDER`. A `#` may be part of a file's name: one that leads
+    /// to a provider is followed by the name of the first that is reported.
+    pub(crate) fn disks(&self) -> &str {
+        let first = self.providers.first().map(|p| p.provider.as_str());
+        let mut splits = self.target.match_indices('#').map(|(at, _)| self.target.split_at(at));
+        let chosen = splits.find(|(_, provider)| first == Some(&provider[1..]));
+        chosen.map_or(&self.target, |(disks, _)| disks)
+    }
+}
+
+/// Key of a finding by which it is known again: two runs, or two branches, have the same finding
 /// if rule, provider and numbers are the same. Words and severity may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place<'a> {
+pub(crate) struct FindingKey<'a> {
     pub(crate) rule: &'a str,
     pub(crate) provider: &'a str,
     pub(crate) offset: u64,
@@ -269,18 +280,18 @@ pub(crate) struct Place<'a> {
     pub(crate) remainder: u64,
 }
 
-impl Display for Place<'_> {
+impl Display for FindingKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { rule, provider, offset, unit, remainder } = self;
+        let FindingKey { rule, provider, offset, unit, remainder } = self;
         write!(f, "{rule}:{provider}:{offset}:{unit}:{remainder}")
     }
 }
 
 impl Finding {
-    /// The place by which it is known again.
-    pub(crate) fn place(&self) -> Place<'_> {
+    /// The key by which it is known again.
+    pub(crate) fn key(&self) -> FindingKey<'_> {
         let Finding { rule, provider, offset, unit, remainder, .. } = self;
-        Place { rule, provider, offset: *offset, unit: *unit, remainder: *remainder }
+        FindingKey { rule, provider, offset: *offset, unit: *unit, remainder: *remainder }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A report in each of its forms: text, JSON, SARIF, Code Quality, Prometheus, a line, a page, a list.
+//! A report in each of its forms: text, JSON, SARIF, Code Quality, Prometheus, a line, a page, a
+//! list.
 
 pub(crate) mod alignment;
 pub(crate) mod alignment_scan;

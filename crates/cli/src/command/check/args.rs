@@ -90,8 +90,8 @@ pub(crate) struct Check {
         conflicts_with_all = ["json", "sarif", "gitlab", "prometheus", "nagios", "compat"],
     )]
     pub into: Option<PathBuf>,
-    /// Print only what differs from the state that earlier runs have left in a file, and replace it;
-    /// for the exit status what is new counts
+    /// Print only what differs from the state that earlier runs have left in a file, and replace
+    /// it; for the exit status what is new counts
     #[arg(
         long,
         value_name = "FILE",
@@ -158,23 +158,23 @@ impl Check {
 #[derive(Args, Default)]
 pub(crate) struct Output {
     /// Print one JSON document
-    #[arg(long, short = 'J', group = "form")]
+    #[arg(long, short = 'J', group = "form", conflicts_with = "list")]
     pub json: bool,
     /// Print one JSON document per target, each on its own line
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub jsonl: bool,
     /// Print one flat JSON object per provider, each on its own line, with the same keys in all:
     /// for DuckDB, pandas and Spark
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub rows: bool,
     /// Print SARIF 2.1.0, for code scanning
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub sarif: bool,
     /// Print a Code Quality report of GitLab, for artifacts:reports:codequality
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub gitlab: bool,
-    /// Print Prometheus text
-    #[arg(long, group = "form")]
+    /// Print metrics in the text format of Prometheus
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub prometheus: bool,
     /// Also write one self-contained page
     #[arg(long, value_name = "FILE")]

@@ -17,7 +17,7 @@ pub(crate) const FORMAT: &str = "trueline/changes/1";
 /// Most new targets that are aligned and have lines of their own; more are counted.
 const LISTED: usize = 8;
 
-/// What differs between two runs.
+/// Changes from the runs before.
 pub(crate) struct Changes<'a> {
     /// True if there was no run before.
     pub(crate) is_first: bool,
@@ -35,7 +35,7 @@ struct Document<'a> {
     verdict: Verdict,
     /// Number of targets that were read.
     checked: usize,
-    targets: Vec<Entry<'a>>,
+    targets: Vec<ChangedTarget<'a>>,
     errors: &'a [String],
 }
 
@@ -44,12 +44,12 @@ struct Document<'a> {
 struct Line<'a> {
     format: &'static str,
     #[serde(flatten)]
-    entry: Entry<'a>,
+    entry: ChangedTarget<'a>,
 }
 
 /// A target that differs.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct ChangedTarget<'a> {
     target: &'a str,
     verdict: Verdict,
     was: Option<Verdict>,
@@ -67,10 +67,10 @@ struct Changed<'a> {
     finding: &'a Finding,
 }
 
-fn entry<'a>(difference: &'a Difference<'a>) -> Entry<'a> {
+fn entry<'a>(difference: &'a Difference<'a>) -> ChangedTarget<'a> {
     let Difference { target, was, new, changed, gone, same } = difference;
     let changed = changed.iter().map(|(finding, was)| Changed { was: was.name(), finding });
-    Entry {
+    ChangedTarget {
         target: &target.target,
         verdict: target.verdict,
         was: *was,

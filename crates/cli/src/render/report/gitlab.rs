@@ -77,7 +77,7 @@ fn issue(project: &Project, (target, f): (&Target, &Finding), given: &mut Given)
     Issue {
         description: format!("{}: {}{fix}", words::name(&f.provider), f.message),
         check_name: f.rule.into(),
-        fingerprint: fingerprint(&[&path, &f.place().to_string()], given),
+        fingerprint: fingerprint(&[&path, &f.key().to_string()], given),
         severity: match f.severity {
             Severity::Error => "major",
             Severity::Warning => "minor",
