@@ -40,7 +40,7 @@ program=$stage/bin/trueline
 share=$stage/share
 doc=$share/doc/trueline
 mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
-    "$share/fish/vendor_completions.d" "$stage/lib/systemd/system" "$stage/libexec" "$doc"
+    "$share/fish/vendor_completions.d" "$stage/lib/systemd/system" "$doc"
 "$program" man "$share/man/man1"
 "$program" completions bash >"$share/bash-completion/completions/trueline"
 "$program" completions zsh >"$share/zsh/site-functions/_trueline"
@@ -48,7 +48,6 @@ mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site
 for unit in contrib/systemd/*.service contrib/systemd/*.timer; do
     cp "$unit" "$stage/lib/systemd/system/"
 done
-cp contrib/prometheus/trueline-textfile "$stage/libexec/"
 cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$doc/"
 
 # What is linked in: its licences, and the bill of materials.
@@ -67,7 +66,7 @@ jq --arg root trueline --arg target "$target" --arg rustc "$(rustc -V | cut -d' 
 # Every file is in the list, and every file of the list is there.
 (cd "$stage" && find . -type f | sed 's,^\./,,' | sort) >"$scratch/files"
 grep -v '^#' packaging/files | diff - "$scratch/files" || lacks "the staged tree is not what packaging/files lists"
-find "$stage" -type f ! -path '*/bin/*' ! -path '*/libexec/*' -exec chmod 644 {} +
+find "$stage" -type f ! -path '*/bin/*' -exec chmod 644 {} +
 find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 # A tar whose bytes depend on nothing but what is in it.

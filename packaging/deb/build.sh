@@ -13,7 +13,7 @@ trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 
 mkdir -p "$root/usr" "$root/DEBIAN" "$root/usr/share/lintian/overrides"
-cp -R "$stage/bin" "$stage/lib" "$stage/libexec" "$stage/share" "$root/usr/"
+cp -R "$stage/bin" "$stage/lib" "$stage/share" "$root/usr/"
 sed -i 's,/usr/local/,/usr/,' "$root"/usr/lib/systemd/system/*.service
 # Debian's places, where they are not those of /usr/local.
 mkdir -p "$root/usr/share/zsh"
@@ -36,7 +36,7 @@ size=$(find "$root/usr" -type f -printf '%s\n' | awk '{ kib += int(($1 + 1023) /
 sed "s/@VERSION@/$version/; s/@SIZE@/$size/; s/@MAINTAINER@/$maintainer/" "$here/control" >"$root/DEBIAN/control"
 (cd "$root" && find usr -type f | sort | xargs md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -type d -exec chmod 755 {} +
-find "$root" -type f ! -path '*/bin/*' ! -path '*/libexec/*' -exec chmod 644 {} +
+find "$root" -type f ! -path '*/bin/*' -exec chmod 644 {} +
 find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 # xz, which dpkg of every release reads; one thread, as the bytes depend on how many there are.

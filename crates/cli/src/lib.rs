@@ -3,6 +3,7 @@
 
 mod appended;
 mod args;
+mod checked;
 pub mod checker;
 mod child;
 mod command;
@@ -20,6 +21,7 @@ mod placed;
 mod progress;
 mod remembered;
 mod render;
+mod replaced;
 mod report;
 mod screen;
 mod shard;

@@ -5,6 +5,7 @@
 //! The file at that path is inspected first, and the page takes its place only when it is complete.
 
 use crate::failure::Failure;
+use crate::replaced::replace;
 use crate::words;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -26,7 +27,7 @@ pub(crate) fn write_file(
         // A terminal, a pipe, /dev/null.
         return File::create(&to).and_then(|file| write_all(file, write)).map_err(failed(path));
     }
-    replace(&to, write).map_err(failed(path))
+    replace(&to, None, write).map_err(failed(path))
 }
 
 /// Refuses a path at which no page may stand, before there is one to write. Errors: a device, a
@@ -62,21 +63,6 @@ fn is_page(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?.take(16).read_to_end(&mut head)?;
     Ok(OURS.iter().any(|begin| head.starts_with(begin)))
-}
-
-/// Writes to a file beside `path`, then renames it: the old page stays until the new one is
-/// complete.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let file = File::options().write(true).create_new(true).open(&beside)?;
-    let done = write_all(file, write).and_then(|()| fs::rename(&beside, path));
-    if done.is_err() {
-        // Half a page is of no use. If it cannot be removed either, the first error is the one to
-        // report.
-        let _ = fs::remove_file(&beside);
-    }
-    done
 }
 
 fn write_all(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 
 use crate::remembered::Remembered;
 use serde::{Deserialize, Serialize, Serializer};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Source, Trust, Why};
 use trueline_geom::graph::Incomplete;
@@ -256,6 +256,43 @@ pub(crate) struct Finding {
     pub fix: Vec<String>,
     /// Shell commands that mend it and lose nothing, in order: the first of `fix`, each by itself.
     pub commands: Vec<String>,
+}
+
+impl Target {
+    /// Its disks as typed, without `#PROVIDER`. A `#` may be part of a file's name: one that leads
+    /// to a provider is followed by the name of the first that is reported.
+    pub(crate) fn disks(&self) -> &str {
+        let first = self.providers.first().map(|p| p.provider.as_str());
+        let mut splits = self.target.match_indices('#').map(|(at, _)| self.target.split_at(at));
+        let chosen = splits.find(|(_, provider)| first == Some(&provider[1..]));
+        chosen.map_or(&self.target, |(disks, _)| disks)
+    }
+}
+
+/// Key of a finding by which it is known again: two runs, or two branches, have the same finding
+/// if rule, provider and numbers are the same. Words and severity may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FindingKey<'a> {
+    pub(crate) rule: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) offset: u64,
+    pub(crate) unit: u64,
+    pub(crate) remainder: u64,
+}
+
+impl Display for FindingKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FindingKey { rule, provider, offset, unit, remainder } = self;
+        write!(f, "{rule}:{provider}:{offset}:{unit}:{remainder}")
+    }
+}
+
+impl Finding {
+    /// The key by which it is known again.
+    pub(crate) fn key(&self) -> FindingKey<'_> {
+        let Finding { rule, provider, offset, unit, remainder, .. } = self;
+        FindingKey { rule, provider, offset: *offset, unit: *unit, remainder: *remainder }
+    }
 }
 
 /// An enum of `geom` as the word that JSON has for it.

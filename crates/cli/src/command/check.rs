@@ -1,11 +1,13 @@
 //! `check`: the providers of a target, their verdicts, the cost of a miss and its cure.
 
+use crate::checked::Checked;
 use crate::command::check::args::{Check, Form, List, Output};
 use crate::failure::{Failure, Reason, complain};
 use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
+use crate::render::report::gitlab::{self, Project};
 use crate::render::report::{alignment, json, list, page, prometheus, rows, sarif, text};
 use crate::report::{self, Report, Verdict};
 use crate::style::Style;
@@ -15,17 +17,19 @@ use crate::target::open::open;
 use crate::target::{DiskOverrides, Named, Target};
 use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
-use fleet::IN_FLIGHT;
+use fleet::{Fleet, IN_FLIGHT};
 use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use textfile::Textfile;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::graph::Incomplete;
 
 pub(crate) mod alignment_scan;
 pub(crate) mod args;
+mod changed;
 pub(crate) mod checker;
 pub(crate) mod conventions;
 mod fleet;
@@ -33,6 +37,7 @@ mod into;
 mod names;
 mod permits;
 mod single;
+mod textfile;
 mod walk;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
@@ -85,8 +90,11 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
         let why = "--quiet prints no lines of --jsonl or --rows: give them a file with --into";
         return Err(Failure::Message(why.to_owned()));
     }
+    // Before the work: what cannot be read or replaced is known at once.
+    let checked = args.changed.as_deref().map(Checked::open).transpose()?;
+    let textfile = args.textfile.as_deref().map(Textfile::open).transpose()?;
     if is_streamed {
-        return streamed(args, &overrides, lists);
+        return streamed(args, &overrides, lists, checked);
     }
     let (targets, failures) = if is_host && !devices.is_empty() {
         this_host::from_files(&devices, &overrides)
@@ -100,8 +108,17 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
     if let Some(convention) = conventions::Convention::chosen(args) {
         return convention.print(&report, args);
     }
+    if let Some(checked) = checked {
+        return changed::print(&report, checked, args);
+    }
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
     let status = status((!report.errors.is_empty(), worst, unknown(&report) > 0), args);
+    if let Some(textfile) = textfile {
+        announce(&report);
+        write_page(&report, &args.output)?;
+        textfile.replace(&report)?;
+        return Ok(ExitCode::from(status));
+    }
     if args.quiet {
         return Ok(ExitCode::from(status));
     }
@@ -138,6 +155,7 @@ fn streamed(
     args: &Check,
     overrides: &DiskOverrides,
     lists: Vec<Box<dyn BufRead + Send>>,
+    checked: Option<Checked>,
 ) -> Result<ExitCode, Failure> {
     let is_far = args.recursive.iter().any(|directory| names::is_prefix(directory))
         || args.targets.iter().flatten().any(Target::is_remote);
@@ -154,7 +172,7 @@ fn streamed(
     } else {
         (Box::new(all), None)
     };
-    let tally = fleet::run(args, overrides, names, total, threads)?;
+    let Fleet { tally, new } = fleet::run(args, overrides, (names, total), threads, checked)?;
     let is_all = args.targets.is_empty() && is_counted && args.shard.is_none();
     if is_all && tally.counts.all() + tally.failed() == 0 {
         let names: Vec<String> =
@@ -162,7 +180,8 @@ fn streamed(
         let why = format!("check {}: no image in it or beneath it", names.join(" "));
         return Err(Failure::Message(why));
     }
-    let counts = (tally.failed() > 0, tally.severity, tally.counts.unknown > 0);
+    let (severity, unknown) = new.unwrap_or((tally.severity, tally.counts.unknown > 0));
+    let counts = (tally.failed() > 0, severity, unknown);
     Ok(ExitCode::from(status(counts, args)))
 }
 
@@ -196,7 +215,8 @@ fn named_and_found(
         if images.is_empty() && failures.is_empty() && args.shard.is_none() {
             failures.push(format!("check {}: no image in it or beneath it", directory.display()));
         }
-        if !others.is_empty() && !args.quiet {
+        // With a state nothing is said that was said before.
+        if !others.is_empty() && !args.quiet && args.changed.is_none() {
             let first: Vec<String> =
                 others.iter().take(walk::NAMED).map(|target| target.target.clone()).collect();
             complain(&walk::passed_over(Some(directory), others.len(), &first));
@@ -366,6 +386,13 @@ fn write_page(report: &Report, output: &Output) -> Result<(), Failure> {
     })
 }
 
+/// The project of a GitLab job; elsewhere the directory that this is run in.
+fn project() -> Project {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = std::env::var_os("CI_PROJECT_DIR").filter(|root| !root.is_empty());
+    Project { root: root.map_or_else(|| here.clone(), Into::into), here }
+}
+
 /// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, output, &List::default(), None)
@@ -390,6 +417,9 @@ fn print_as(
     } else if output.sarif {
         announce(report);
         sarif::write(report, &mut stdout)?;
+    } else if output.gitlab {
+        announce(report);
+        gitlab::write(report, &project(), &mut stdout)?;
     } else if output.prometheus {
         announce(report);
         prometheus::write(report, &mut stdout)?;

@@ -1,7 +1,10 @@
-//! A report in each of its forms: text, JSON, SARIF, Prometheus, a line, a page, a list.
+//! A report in each of its forms: text, JSON, SARIF, Code Quality, Prometheus, a line, a page, a
+//! list.
 
 pub(crate) mod alignment;
 pub(crate) mod alignment_scan;
+pub(crate) mod changes;
+pub(crate) mod gitlab;
 pub(crate) mod group;
 pub(crate) mod json;
 pub(crate) mod list;

@@ -237,9 +237,10 @@ fn write_paragraphs(
             let mut from = begins + columns_of(&name);
             let first = words(&cell.text).first().map_or(0, |word| columns_of(word));
             if before.is_none() && width.is_some_and(|width| from + first >= width) {
-                // A long word stands beneath its heading.
-                write!(out, "{}\n{:2$}", name.trim_end(), "", indent + 2)?;
-                from = indent + 2;
+                // A long word stands beneath its heading, further left if it has room only there.
+                let room = width.map_or(0, |width| width.saturating_sub(first + 1));
+                from = if room > 0 { room.min(indent + 2) } else { indent + 2 };
+                write!(out, "{}\n{:from$}", name.trim_end(), "")?;
             } else {
                 write!(out, "{name}")?;
             }

@@ -23,12 +23,22 @@ pub(crate) type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Metric<'_> {
     pub(crate) fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
+        self.write_with(&[], out)
+    }
+
+    /// Writes it with further labels, of all series, before their own.
+    pub(crate) fn write_with(
+        self,
+        shared: &[(&str, &str)],
+        out: &mut dyn io::Write,
+    ) -> io::Result<()> {
         let name = self.name;
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", self.help, self.kind)?;
         let mut seen = BTreeSet::new();
         for (labels, value) in self.series {
+            let all = shared.iter().copied().chain(labels);
             let labels: Vec<String> =
-                labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
+                all.map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
             let labels = labels.join(",");
             if !seen.contains(&labels) {
                 let braced =

@@ -11,6 +11,7 @@ mod bench_safety;
 mod bench_several;
 mod bench_through;
 mod browser;
+mod changed;
 mod container_files;
 mod containers;
 mod contrib;

@@ -22,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   trueline check --from id-ns.json image.img
   lsblk -OJb | trueline check --from -
   trueline check --sarif *.img > images.sarif
+  trueline check --gitlab -r out > gl-code-quality-report.json
   trueline check --recursive images --strict
   find /vm -name '*.qcow2' -print0 | trueline check --from - --rows > vm.jsonl
   trueline check -r /vm --follow --jsonl --into vm.jsonl --html vm.html
@@ -31,6 +32,8 @@ const EXAMPLES: &str = "Examples:
   trueline check -o +GRAIN,RULES disk.img
   trueline check -P -o NAME,FSTYPE,START disk.img
   trueline check --alignment -r /vm
+  trueline check --changed /var/lib/trueline.json
+  trueline check --textfile /var/lib/prometheus/node-exporter/trueline-host.prom
   trueline check --nagios /dev/sda /dev/sdb
   trueline check --compat virt-alignment-scan disk.img
 
@@ -40,6 +43,8 @@ Exit status:
   2  usage, or a target could not be read
   3  with --strict, and else 0: a target is `unknown`: contents that are not read, not recognised \
     or not understood inside, or none at all
+
+With --changed 1 and 3 are of what is new.
 
 Exit status with --nagios, and with it alone:
   0  OK
@@ -82,9 +87,20 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "compat"],
+        conflicts_with_all = ["json", "sarif", "gitlab", "prometheus", "nagios", "compat"],
     )]
     pub into: Option<PathBuf>,
+    /// Print only what differs from the state that earlier runs have left in a file, and replace
+    /// it; for the exit status what is new counts
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "rows", "sarif", "gitlab", "prometheus", "textfile", "nagios", "compat", "into",
+            "list", "alignment",
+        ],
+    )]
+    pub changed: Option<PathBuf>,
     /// Exit with 1 at findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,
@@ -99,7 +115,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         short,
-        conflicts_with_all = ["json", "sarif", "prometheus", "nagios", "list"],
+        conflicts_with_all = ["json", "sarif", "gitlab", "prometheus", "nagios", "list"],
     )]
     pub quiet: bool,
     #[command(flatten)]
@@ -116,6 +132,10 @@ pub(crate) struct Check {
     /// Print what another program prints, and exit with its statuses
     #[arg(long, value_name = "PROGRAM", value_enum, group = "form", conflicts_with = "list")]
     pub compat: Option<OtherProgram>,
+    /// Write Prometheus text to NAME.prom in place of printing, for node_exporter's textfile
+    /// collector: replaced whole, with the label check="NAME" and the time of the last success
+    #[arg(long, value_name = "FILE", group = "form", conflicts_with_all = ["list", "into"])]
+    pub textfile: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -138,20 +158,23 @@ impl Check {
 #[derive(Args, Default)]
 pub(crate) struct Output {
     /// Print one JSON document
-    #[arg(long, short = 'J', group = "form")]
+    #[arg(long, short = 'J', group = "form", conflicts_with = "list")]
     pub json: bool,
     /// Print one JSON document per target, each on its own line
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub jsonl: bool,
     /// Print one flat JSON object per provider, each on its own line, with the same keys in all:
     /// for DuckDB, pandas and Spark
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub rows: bool,
     /// Print SARIF 2.1.0, for code scanning
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub sarif: bool,
-    /// Print Prometheus text, for node_exporter's textfile collector
-    #[arg(long, group = "form")]
+    /// Print a Code Quality report of GitLab, for artifacts:reports:codequality
+    #[arg(long, group = "form", conflicts_with = "list")]
+    pub gitlab: bool,
+    /// Print metrics in the text format of Prometheus
+    #[arg(long, group = "form", conflicts_with = "list")]
     pub prometheus: bool,
     /// Also write one self-contained page
     #[arg(long, value_name = "FILE")]
@@ -161,7 +184,7 @@ pub(crate) struct Output {
 impl Output {
     /// True if a program reads the output: it gets a document whatever happened.
     pub(crate) fn is_for_programs(&self) -> bool {
-        self.json || self.sarif || self.prometheus || self.form() != Form::Whole
+        self.json || self.sarif || self.gitlab || self.prometheus || self.form() != Form::Whole
     }
 
     /// The form, by when it is written.

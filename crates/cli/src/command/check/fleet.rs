@@ -7,12 +7,13 @@ use super::names::Item;
 use super::permits::Permits;
 use super::single::{Manner, Outcome, judged, state, write_error};
 use super::walk;
+use crate::checked::Checked;
 use crate::failure::{Failure, complain};
 use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
-use crate::render::report::page;
+use crate::render::report::{changes, json, page};
 use crate::report::{CHECK, Report};
 use crate::tally::{Seen, Tally};
 use crate::target::object::{self, Requests};
@@ -21,6 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
+use trueline_geom::base::finding::Severity;
 
 /// Targets up to which a page has all of each; with more it is that of a fleet.
 pub(super) const PAGE: usize = 100;
@@ -28,14 +30,23 @@ pub(super) const PAGE: usize = 100;
 /// Targets that are waited for at one time, where servers have them.
 pub(super) const IN_FLIGHT: usize = 64;
 
-/// Checks what `names` has, and writes the lines of each in that order.
+/// Counts of a fleet.
+pub(super) struct Fleet {
+    pub(super) tally: Tally,
+    /// With `--changed`: the worst severity of what is new, and whether a target has become
+    /// `unknown`.
+    pub(super) new: Option<(Option<Severity>, bool)>,
+}
+
+/// Checks what `names` has, and writes the lines of each in that order, or those of what differs
+/// from `checked`, which is saved once they are out. `total`: number of the names, if it is known.
 pub(super) fn run(
     args: &Check,
     overrides: &DiskOverrides,
-    names: impl Iterator<Item = Item> + Send,
-    total: Option<u64>,
+    (names, total): (impl Iterator<Item = Item> + Send, Option<u64>),
     threads: usize,
-) -> Result<Tally, Failure> {
+    checked: Option<Checked>,
+) -> Result<Fleet, Failure> {
     let (out, mut done) = match &args.into {
         Some(path) => {
             let is_rows = args.output.form() == Form::Rows;
@@ -58,7 +69,7 @@ pub(super) fn run(
     // Lines on a terminal are a progress of their own, and a bar would stand among them.
     let is_shown = args.into.is_none() && io::stdout().is_terminal();
     let bar = progress::of_fleet(total, args.quiet || is_shown);
-    let mut sink = Sink::new(args, out, counted);
+    let mut sink = Sink::new(args, out, counted, checked);
     let mut failed = None;
     let permits = Permits::new(processors());
     let manner =
@@ -78,7 +89,7 @@ pub(super) fn run(
     bar.finish_and_clear();
     match failed {
         // The reader has read what it wanted; the status is of what was checked until then.
-        Some(Failure::Pipe) => Ok(sink.tally),
+        Some(Failure::Pipe) => Ok(sink.counts()),
         Some(failure) => Err(failure),
         None => sink.end(args),
     }
@@ -124,10 +135,12 @@ struct Sink {
     others: (usize, Vec<String>),
     /// Reports for a page of all of each, as long as they are few.
     kept: Option<Report>,
+    /// State of earlier runs, from which lines say what differs.
+    checked: Option<Checked>,
 }
 
 impl Sink {
-    fn new(args: &Check, file: Option<File>, tally: Tally) -> Sink {
+    fn new(args: &Check, file: Option<File>, tally: Tally, checked: Option<Checked>) -> Sink {
         // Of targets that are done there are counts alone.
         let is_new = tally.counts.all() == 0 && tally.failed() == 0;
         let out: Box<dyn Write> = match file {
@@ -142,6 +155,7 @@ impl Sink {
             others: (0, Vec::new()),
             kept: (args.output.html.is_some() && is_new)
                 .then(|| Report::new(CHECK, Vec::new(), Vec::new())),
+            checked,
         }
     }
 
@@ -158,13 +172,20 @@ impl Sink {
             Outcome::Checked(lines, target, requests) => {
                 self.requests += requests;
                 self.tally.add(&Seen::from(&*target));
+                match &mut self.checked {
+                    None => self.out.write_all(&lines)?,
+                    Some(checked) => {
+                        if let Some(difference) = checked.compare(&target) {
+                            changes::write_line(&difference, &mut self.out)?;
+                        }
+                    }
+                }
                 if let Some(kept) = &mut self.kept {
                     kept.targets.push(*target);
                     if kept.targets.len() > PAGE {
                         self.kept = None;
                     }
                 }
-                self.out.write_all(&lines)?;
             }
             Outcome::Unread(name, class, why) => {
                 complain(&why);
@@ -175,7 +196,11 @@ impl Sink {
                         self.kept = None;
                     }
                 }
-                write_error(self.form, (&name, class, &why), &mut self.out)?;
+                if self.checked.is_some() {
+                    json::write_error(changes::FORMAT, &name, class, &why, &mut self.out)?;
+                } else {
+                    write_error(self.form, (&name, class, &why), &mut self.out)?;
+                }
             }
         }
         Ok(())
@@ -188,18 +213,26 @@ impl Sink {
         format!("{bad} misaligned{errors}")
     }
 
-    fn end(mut self, args: &Check) -> Result<Tally, Failure> {
+    /// Counts of what was taken.
+    fn counts(self) -> Fleet {
+        let new = self.checked.map(|checked| (checked.worst, checked.unknown > 0));
+        Fleet { tally: self.tally, new }
+    }
+
+    fn end(mut self, args: &Check) -> Result<Fleet, Failure> {
         self.out.flush()?;
+        // With a state nothing is said that was said before.
+        let is_quiet = args.quiet || self.checked.is_some();
         let (count, first) = &self.others;
-        if *count > 0 && !args.quiet {
+        if *count > 0 && !is_quiet {
             complain(&walk::passed_over(None, *count, first));
         }
-        if let Some(sentence) = self.requests.sentence().filter(|_| !args.quiet) {
+        if let Some(sentence) = self.requests.sentence().filter(|_| !is_quiet) {
             complain(&sentence);
         }
         if let Some(path) = &args.output.html {
             let (tally, made) = (&self.tally, Made::now());
-            match self.kept {
+            match self.kept.take() {
                 Some(Report { targets, errors, .. }) => {
                     let report = Report::new(CHECK, targets, errors);
                     write_file(path, |file| page::write(&report, &made, file))?;
@@ -207,6 +240,9 @@ impl Sink {
                 None => write_file(path, |file| page::fleet::write(tally, &made, file))?,
             }
         }
-        Ok(self.tally)
+        if let Some(checked) = &self.checked {
+            checked.save()?;
+        }
+        Ok(self.counts())
     }
 }

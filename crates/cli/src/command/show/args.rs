@@ -26,13 +26,13 @@ pub(crate) struct Show {
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Draw it to scale
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "list"])]
     pub picture: bool,
     /// Draw it to scale into a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub svg: Option<PathBuf>,
     /// Print one JSON document
-    #[arg(long, short = 'J')]
+    #[arg(long, short = 'J', conflicts_with = "list")]
     pub json: bool,
     /// Say nothing of what could not be read; the exit status still tells
     #[arg(long, short)]

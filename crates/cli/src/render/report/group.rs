@@ -54,7 +54,8 @@ impl<'a> Group<'a> {
 }
 
 /// `findings` by kind, each kind at the place of its first finding.
-pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
+pub(crate) fn groups<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Group<'a>> {
+    let findings: Vec<&'a Finding> = findings.into_iter().collect();
     // Findings are of one kind if only the provider, the place, the distance past a boundary and
     // the fix differ.
     let kinds: Vec<_> =
@@ -67,10 +68,10 @@ pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
     for (i, kind) in kinds.iter().enumerate() {
         let all = &members[kind];
         if all.len() <= FEW {
-            groups.push(Group { findings: vec![&findings[i]], says: findings[i].message.clone() });
+            groups.push(Group { findings: vec![findings[i]], says: findings[i].message.clone() });
         } else if all[0] == i {
             let mut group = Group {
-                findings: all.iter().map(|&i| &findings[i]).collect(),
+                findings: all.iter().map(|&i| findings[i]).collect(),
                 says: kind.3.clone(),
             };
             if group.alike() {

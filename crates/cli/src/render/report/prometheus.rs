@@ -1,4 +1,5 @@
-//! `--prometheus`: the text exposition format, for node_exporter's textfile collector or a scrape.
+//! `--prometheus` and `--textfile`: the text exposition format, for a scrape and for node_exporter's
+//! textfile collector.
 
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use crate::words;
@@ -6,12 +7,38 @@ use crate::words::metric::{Labels, Metric};
 use std::io;
 use trueline_geom::base::finding::Severity;
 
+/// Name of the time of the last run that read every target.
+pub(crate) const LAST_SUCCESS: &str = "trueline_check_last_success_timestamp_seconds";
+
 /// Writes every metric of the report.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    errors(report).write(out)?;
-    target_verdicts(report).write(out)?;
-    target_findings(report).write(out)?;
-    aligned(report).write(out)?;
+    write_all(report, &[], out)
+}
+
+/// Writes every metric of the report with the name of the check, and the time in seconds since 1970
+/// of the last run that read every target.
+pub(crate) fn write_textfile(
+    report: &Report,
+    check: &str,
+    last_success: u64,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let shared = [("check", check)];
+    write_all(report, &shared, out)?;
+    Metric {
+        name: LAST_SUCCESS,
+        help: "Unix time of the last run that read every target; 0 if there was none.",
+        kind: "gauge",
+        series: vec![(Vec::new(), last_success.to_string())],
+    }
+    .write_with(&shared, out)
+}
+
+fn write_all(report: &Report, shared: &[(&str, &str)], out: &mut dyn io::Write) -> io::Result<()> {
+    errors(report).write_with(shared, out)?;
+    target_verdicts(report).write_with(shared, out)?;
+    target_findings(report).write_with(shared, out)?;
+    aligned(report).write_with(shared, out)?;
     for (name, help, value) in PROVIDER {
         let series = report.targets.iter().flat_map(|t| {
             t.providers.iter().filter_map(move |p| {
@@ -21,7 +48,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
                 ))
             })
         });
-        Metric { name, help, kind: "gauge", series: series.collect() }.write(out)?;
+        Metric { name, help, kind: "gauge", series: series.collect() }.write_with(shared, out)?;
     }
     // Label values borrow the numbers as text until the metrics are written.
     let findings: Vec<(&Target, &Finding, [String; 2])> = report
@@ -43,7 +70,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             ];
             (labels, value(f))
         });
-        Metric { name, help, kind: "gauge", series: series.collect() }.write(out)?;
+        Metric { name, help, kind: "gauge", series: series.collect() }.write_with(shared, out)?;
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ fn result(target: &Target, f: &Finding) -> Value {
         "level": f.severity.name(),
         "message": {"text": message},
         "locations": [location(target, f, provider)],
-        "partialFingerprints": {"trueline/v1": format!("{}:{}:{}:{}:{}", f.rule, f.provider, f.offset, f.unit, f.remainder)},
+        "partialFingerprints": {"trueline/v1": f.key().to_string()},
         "properties": {
             "unit": f.unit,
             "remainder": f.remainder,
@@ -111,13 +111,8 @@ fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value 
 }
 
 /// The disk that holds the provider, of a target with several disks or a `#PROVIDER`.
-fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
-    // `#` may be part of a file's name as well, if no provider's name follows it.
-    let chosen = target
-        .target
-        .rsplit_once('#')
-        .filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
-    let whole = chosen.map_or(target.target.as_str(), |(disks, _)| disks);
+pub(super) fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
+    let whole = target.disks();
     let disks: Vec<&Provider> = target.providers.iter().filter(|p| p.class == "disk").collect();
     // A comma may be part of a name: it separates disks only if their number fits.
     let names: Vec<&str> = whole.split(',').collect();

@@ -17,7 +17,7 @@ use std::io;
 use trueline_geom::base::finding::{Severity, rule};
 
 /// Least number of targets that are shown without trees, with a line for each kind of finding.
-const MANY: usize = 24;
+pub(super) const MANY: usize = 24;
 
 /// Most findings of one kind with lines of their own; the rest are named.
 const LISTED: usize = 8;
@@ -139,6 +139,15 @@ pub(crate) fn colour(verdict: Verdict) -> Colour {
     colour.on_default()
 }
 
+/// The colour of a severity.
+pub(super) fn severity_colour(severity: Severity) -> Colour {
+    match severity {
+        Severity::Error => AnsiColor::Red.on_default().bold(),
+        Severity::Warning => AnsiColor::Yellow.on_default().bold(),
+        Severity::Note => Colour::new().bold(),
+    }
+}
+
 /// The branches in front of each provider's name, and its index: depth first, by start.
 pub(super) fn branches(stack: &Stack<'_>, style: Style) -> Vec<(String, usize)> {
     let mut rows = Vec::new();
@@ -211,18 +220,14 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
 
 /// Writes the first line of a finding, or of several of one kind: severity, rule, providers,
 /// message.
-fn write_head(
+pub(super) fn write_head(
     group: &Group<'_>,
     indent: usize,
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
     let f = group.first();
-    let colour = match f.severity {
-        Severity::Error => AnsiColor::Red.on_default().bold(),
-        Severity::Warning => AnsiColor::Yellow.on_default().bold(),
-        Severity::Note => Colour::new().bold(),
-    };
+    let colour = severity_colour(f.severity);
     let whom = if group.several() {
         format!("on {}", words::count(group.findings.len(), "provider"))
     } else {
@@ -236,6 +241,15 @@ fn write_head(
 
 fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     write_head(group, 0, out, style)?;
+    write_body(group, out, style)
+}
+
+/// Writes the lines beneath the first one: the cost, the providers of several, the fixes.
+pub(super) fn write_body(
+    group: &Group<'_>,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     if let Some(cost) = words::cost(group.first()) {
         columns::wrap("  costs: ", 9, &cost, 9, style.width, out)?;
     }

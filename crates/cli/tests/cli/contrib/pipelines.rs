@@ -1,10 +1,10 @@
-//! Files that a pipeline runs: the action of GitHub, the hook of pre-commit.
+//! Files that a pipeline runs: the action of GitHub, the job of GitLab, the hook of pre-commit.
 
 use super::{beside_trueline, contrib, text};
 use crate::recipe::Scratch;
 use crate::serve_tls::{has, shell};
-use crate::{Ran, golden, lay_golden, list, run_with, scratch, texts, zeroes};
-use serde_json::Value;
+use crate::{Ran, golden, lay_golden, list, program, run_with, scratch, texts, zeroes};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -117,6 +117,80 @@ fn the_action_leaves_sarif_and_the_status_of_check() {
     let (ran, _) = act(&here, &[("images", "disk"), ("for", "none"), ("sarif", "no.sarif")]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(!here.path().join("no.sarif").exists());
+}
+
+/// Runs the script of GitLab's job in a project, as a runner does it; how it ended, and the report.
+fn gitlab(project: &Path, variables: &[(&str, &str)]) -> (Ran, Option<Value>) {
+    let job = text("gitlab/trueline.gitlab-ci.yml");
+    let script = job.split_once("\n  script:\n    - |\n").expect("a script").1;
+    let script: String =
+        script.split_inclusive('\n').map_while(|line| line.strip_prefix("      ")).collect();
+    let mut command = beside_trueline(project, "bash");
+    command.args(["-e", "-o", "pipefail", "-c", &script]).env("CI_PROJECT_DIR", project);
+    let defaults = job.split_once("\n  variables:\n").expect("variables").1;
+    for (key, value) in defaults
+        .lines()
+        .map_while(|line| Some(line.strip_prefix("    ")?.trim()))
+        .filter_map(|line| line.split_once(": "))
+    {
+        if !key.starts_with('#') {
+            command.env(key, value);
+        }
+    }
+    command.envs(variables.iter().copied());
+    let ran = Ran::of(&command.output().expect("bash"));
+    let name = job.lines().find_map(|line| line.strip_prefix("      codequality: "));
+    let report = fs::read_to_string(project.join(name.expect("a report"))).ok();
+    (ran, report.map(|text| serde_json::from_str(&text).expect("JSON")))
+}
+
+#[test]
+fn the_job_of_gitlab_leaves_a_report_of_paths_in_the_project() {
+    let here = scratch();
+    fs::create_dir_all(here.path().join("out/cards")).expect("a directory");
+    for (golden, name) in [("gpt-sfdisk", "out/good.img"), ("seed-001-sdd-63", "out/cards/a b.img")]
+    {
+        let laid = lay_golden(golden, here.path());
+        fs::rename(here.path().join(&laid[0]), here.path().join(name)).expect("a disk");
+    }
+    let (ran, report) = gitlab(here.path(), &[]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("error TL0001 s1"), "the log has the text: {}", ran.stdout);
+    let report = report.expect("a report");
+    let [issue] = report.as_array().expect("an array").as_slice() else { panic!("{report}") };
+    // The keys that GitLab's format has, all of them required.
+    for key in ["description", "check_name", "fingerprint", "severity"] {
+        assert!(issue[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {issue}");
+    }
+    assert_eq!((&issue["check_name"], &issue["severity"]), (&"TL0001".into(), &"major".into()));
+    let location = json!({"path": "out/cards/a b.img", "lines": {"begin": 1}});
+    assert_eq!(issue["location"], location);
+
+    // By whatever name, from whatever directory: the issue is the same.
+    let path = here.path().join("out/cards/a b.img");
+    let mut command = program(&here.path().join("out"));
+    command.args(["check", "--gitlab"]).arg(path).env("CI_PROJECT_DIR", here.path());
+    let again = Ran::of(&command.output().expect("it runs")).json();
+    assert_eq!(
+        (&again[0]["fingerprint"], &again[0]["location"]),
+        (&issue["fingerprint"], &issue["location"])
+    );
+    fs::remove_file(here.path().join("out/cards/a b.img")).expect("a disk");
+    let (ran, report) = gitlab(here.path(), &[]);
+    assert_eq!((ran.code, report), (Some(0), Some(json!([]))), "{}", ran.stderr);
+    zeroes(here.path(), "out/blank.img", 1 << 20);
+    let (ran, report) = gitlab(here.path(), &[]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert_eq!(report.expect("a report")[0]["severity"], "info");
+    assert_eq!(gitlab(here.path(), &[("TRUELINE_OPTIONS", "")]).0.code, Some(0));
+    // What could not be read is an issue too; without a report there is no file.
+    let (ran, report) = gitlab(here.path(), &[("TRUELINE_IMAGES", "none")]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert_eq!(report.expect("a report")[0]["severity"], "blocker");
+    for wrong in [("TRUELINE_OPTIONS", "--nonsense"), ("TRUELINE_IMAGES", "")] {
+        let (ran, report) = gitlab(here.path(), &[wrong]);
+        assert_eq!((ran.code, report), (Some(2), None), "{wrong:?}");
+    }
 }
 
 #[test]

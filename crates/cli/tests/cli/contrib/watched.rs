@@ -3,26 +3,21 @@
 use super::{beside_trueline, contrib, text};
 use crate::recipe::Scratch;
 use crate::serve_tls::has;
-use crate::{Ran, golden};
+use crate::{Ran, golden, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const STAMP: &str = "trueline_check_last_success_timestamp_seconds";
 
-/// Runs `trueline-textfile` into the directory `metrics`.
+/// Runs `check --textfile` of the words behind a name into the directory `metrics`.
 fn textfile(directory: &Path, arguments: &str) -> Ran {
-    let metrics = directory.join("metrics");
-    fs::create_dir_all(&metrics).expect("a directory");
-    let output = beside_trueline(directory, contrib("prometheus/trueline-textfile"))
-        .args(arguments.split_whitespace())
-        .env("TEXTFILE_DIRECTORY", metrics)
-        .output()
-        .expect("a shell");
-    Ran::of(&output)
+    fs::create_dir_all(directory.join("metrics")).expect("a directory");
+    let (name, words) = arguments.split_once(' ').unwrap_or((arguments, ""));
+    run(directory, &format!("check --textfile metrics/trueline-{name}.prom {words}"))
 }
 
 /// The files in `metrics`.
@@ -56,15 +51,16 @@ fn value(text: &str, start: &str) -> f64 {
 #[test]
 fn the_textfile_is_replaced_whole_and_knows_its_last_success() {
     let here = golden("seed-001-sdd-63");
-    let bare = textfile(here.path(), "");
-    let usage = "usage: trueline-textfile NAME [ARGUMENT...]\n";
-    assert_eq!((bare.code, bare.stderr.as_str()), (Some(2), usage));
     let file = here.path().join("metrics/trueline-a.prom");
     let read = || fs::read_to_string(&file).expect("the file");
     let begun = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
 
-    // A finding is no failure of the run.
-    textfile(here.path(), "a disk").ended(0);
+    // A finding is no failure of the run. The umask of a service may keep others out.
+    let metrics = here.path().join("metrics");
+    fs::create_dir_all(&metrics).expect("a directory");
+    let mut command = beside_trueline(here.path(), "sh");
+    let words = "umask 077; trueline check --textfile metrics/trueline-a.prom disk";
+    Ran::of(&command.args(["-c", words]).output().expect("a shell")).ended(1);
     assert_eq!(names(here.path()), ["trueline-a.prom"], "nothing is left beside it");
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o644, "another user reads it");
@@ -97,10 +93,60 @@ fn the_textfile_is_replaced_whole_and_knows_its_last_success() {
     let before = read();
     assert_eq!(textfile(here.path(), "a --nonsense").code, Some(2));
     assert_eq!(read(), before);
-    assert_eq!(textfile(here.path(), "../a disk").code, Some(2), "a name, not a path");
     assert_eq!(names(here.path()), ["trueline-a.prom", "trueline-b.prom"]);
-    textfile(here.path(), "a disk").ended(0);
+    textfile(here.path(), "a disk").ended(1);
     assert!(value(&read(), STAMP) >= begun);
+}
+
+#[test]
+fn a_textfile_replaces_its_own_kind_alone() {
+    let here = golden("gpt-sfdisk");
+    let write = |name: &str, text: &str| {
+        fs::write(here.path().join(name), text).expect("the file can be written");
+    };
+    let read = |name: &str| fs::read_to_string(here.path().join(name)).expect("the file");
+    // Another exporter's metrics, a disk, what is no file; names that node_exporter does not read.
+    write("other.prom", "# HELP smart_errors of a disk\n");
+    write("long.prom", &"x".repeat(1 << 20));
+    fs::create_dir(here.path().join("directory.prom")).expect("a directory");
+    symlink("/dev/null", here.path().join("null.prom")).expect("a link");
+    for name in [
+        "other.prom",
+        "long.prom",
+        "directory.prom",
+        "null.prom",
+        "none/a.prom",
+        "disk",
+        "a.txt",
+        ".prom",
+        "trueline-.prom",
+        "a.prom/",
+    ] {
+        let ran = run(here.path(), &format!("check --textfile {name} disk"));
+        let why = ran.refused();
+        assert!(why.contains("write the metrics ") || name == "a.prom/", "{name}: {why}");
+    }
+    assert_eq!(read("other.prom"), "# HELP smart_errors of a disk\n");
+    // An empty file and a link take metrics; a stamp that is no number is none.
+    write("a.prom", "");
+    symlink("a.prom", here.path().join("link.prom")).expect("a link");
+    run(here.path(), "check -q --textfile link.prom disk missing");
+    assert!(value(&read("a.prom"), STAMP).abs() < 0.5, "{}", read("a.prom"));
+    assert!(read("a.prom").contains("trueline_errors{check=\"link\"} 1\n"));
+    write("a.prom", &format!("# HELP trueline_errors x\n{STAMP}{{check=\"a\"}} -1e999\n"));
+    run(here.path(), "check --textfile a.prom missing");
+    assert!(value(&read("a.prom"), STAMP).abs() < 0.5, "{}", read("a.prom"));
+    // Nothing is printed; whatever prints is another form.
+    let ran = run(here.path(), "check --textfile a\"b\\.prom disk");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
+    assert!(read("a\"b\\.prom").contains("{check=\"a\\\"b\\\\\"} 0\n"), "a label is escaped");
+    for form in ["--json", "--jsonl", "--prometheus", "--nagios", "-n", "--changed=state"] {
+        let ran = run(here.path(), &format!("check --textfile new.prom {form} disk"));
+        assert!(
+            matches!(ran.code, Some(2 | 3)) && !here.path().join("new.prom").exists(),
+            "{form}"
+        );
+    }
 }
 
 /// The expressions of the alerts and of the panels; the files in which they stand.
@@ -148,7 +194,7 @@ fn printed(text: &str) -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
 #[test]
 fn alerts_and_panels_name_only_metrics_and_labels_that_are_printed() {
     let here = golden("seed-001-sdd-63");
-    textfile(here.path(), "a disk").ended(0);
+    textfile(here.path(), "a disk").ended(1);
     let text = fs::read_to_string(here.path().join("metrics/trueline-a.prom")).expect("a file");
     let metrics = printed(&text);
     let expressions = expressions();
@@ -246,7 +292,7 @@ fn alerts_fire_for_what_they_say_and_for_nothing_else() {
     }
     let metrics = |disk: &str| -> (Scratch, String) {
         let here = golden(disk);
-        textfile(here.path(), "a disk").ended(0);
+        textfile(here.path(), "a disk");
         let text = fs::read_to_string(here.path().join("metrics/trueline-a.prom")).expect("a file");
         (here, text)
     };
@@ -304,31 +350,32 @@ fn alerts_fire_for_what_they_say_and_for_nothing_else() {
 #[test]
 fn units_are_what_systemd_takes() {
     let here = golden("seed-001-sdd-63");
-    let script = contrib("prometheus/trueline-textfile").canonicalize().expect("the script");
-    let script = script.to_str().expect("UTF-8");
-    let mut units = Vec::new();
+    let (mut units, mut written) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(contrib("systemd")).expect("units") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
         let unit = text(&format!("systemd/{name}"));
         let stem = name.rsplit_once('.').expect("an ending").0;
         if let Some(command) = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")) {
             let arguments = command
-                .strip_prefix("/usr/local/libexec/trueline-textfile ")
+                .strip_prefix("/usr/local/bin/trueline check --textfile ${TEXTFILE_DIRECTORY}/")
                 .unwrap_or_else(|| panic!("{name}: {command}"));
             assert!(contrib(&format!("systemd/{stem}.timer")).exists(), "{name} has no timer");
+            assert!(unit.contains("\nSuccessExitStatus=1\n"), "{name} fails for a finding");
             // The devices of the machine that runs tests are not known.
-            if arguments.contains(' ') {
-                let arguments = arguments.replace("/var/lib/libvirt/images", ".");
-                textfile(here.path(), &arguments).ended(0);
+            let (file, words) = arguments.split_once(' ').unwrap_or((arguments, ""));
+            if !words.is_empty() {
+                let words = words.replace("/var/lib/libvirt/images", ".");
+                run(here.path(), &format!("check -q --textfile {file} {words}")).ended(1);
+                written.push(file.to_owned());
             }
         }
         let path = here.path().join(&name);
-        fs::write(&path, unit.replace("/usr/local/libexec/trueline-textfile", script))
-            .expect("a file");
+        let program = env!("CARGO_BIN_EXE_trueline");
+        fs::write(&path, unit.replace("/usr/local/bin/trueline", program)).expect("a file");
         units.push(path);
     }
     assert!(units.len() >= 4, "{units:?}");
-    assert!(names(here.path()).contains(&"trueline-images.prom".to_owned()));
+    assert_eq!(written, ["trueline-images.prom"]);
     if !has("systemd-analyze") {
         return;
     }

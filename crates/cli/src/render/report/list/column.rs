@@ -11,7 +11,7 @@ use crate::failure::Reason;
 use crate::report::{Grain, Provider, Target};
 use crate::words::{self, size};
 use trueline_geom::base::finding::Severity;
-use trueline_geom::base::topology::{Fact, Grain as Boundaries, Trust, Why};
+use trueline_geom::base::topology::{Fact, Grain as Boundaries, Trust, Why, largest_grain};
 use trueline_geom::registry;
 
 /// A column of the list.
@@ -35,7 +35,7 @@ pub(crate) const COLUMNS: [Column; 26] = [
     left("TARGET", "target, as you named it", |t, _, _| t.target.clone()),
     left("PROVIDER", "the part of NAME behind #", |_, p, _| words::name(&p.provider)),
     left("PKNAME", "NAME of the provider beneath", |t, p, _| {
-        p.parent.as_ref().map_or(String::new(), |parent| named(t, parent))
+        provider_beneath(t, p).map_or(String::new(), |below| named(t, below))
     }),
     left("TYPE", "disk, part, lvm, crypt, raid5, data, ...", |t, p, _| kind(t, p)),
     left("CONTENT", "recognised content, else the table, else the type", |t, p, _| {
@@ -57,7 +57,8 @@ pub(crate) const COLUMNS: [Column; 26] = [
         if bytes { p.length.to_string() } else { size::human(p.length).replace(' ', "") }
     }),
     right("ALIGN", "largest power of two that divides START", |_, p, bytes| {
-        p.largest_grain.map_or(String::new(), |grain| shown(grain, bytes))
+        let grain = largest_grain(words::start(p)).filter(|_| p.placed);
+        grain.map_or(String::new(), |grain| shown(grain, bytes))
     }),
     right("ALIGNMENT", "bytes from its start to the first boundary of MIN-IO", |_, p, _| {
         smallest(p).map_or(String::new(), |grain| grain.phase.to_string())
@@ -136,7 +137,7 @@ impl NamedColumn {
 
 /// The provider of that name as a command line takes it.
 pub(crate) fn named(target: &Target, provider: &str) -> String {
-    let disks = target.target.split_once('#').map_or(target.target.as_str(), |(disks, _)| disks);
+    let disks = target.disks();
     if provider.is_empty() { disks.to_owned() } else { format!("{disks}#{provider}") }
 }
 
@@ -145,6 +146,24 @@ pub(crate) fn named(target: &Target, provider: &str) -> String {
 fn beneath<'a>(target: &'a Target, p: &Provider) -> Option<&'a Provider> {
     let before = target.providers.iter().take_while(|other| !std::ptr::eq(*other, p));
     before.filter(|below| Some(&below.provider) == p.parent.as_ref()).last()
+}
+
+/// The name of what a provider stands on. Contents that have the name of what they are in, as the
+/// disk of a container in a container, have that beneath them which both stand on. Of a set with
+/// several members there is none.
+fn provider_beneath<'a>(target: &'a Target, p: &'a Provider) -> Option<&'a str> {
+    if let [member] = p.members.as_slice() {
+        return Some(member);
+    }
+    let mut at = p;
+    while let Some(below) = beneath(target, at) {
+        if below.provider != p.provider {
+            return Some(&below.provider);
+        }
+        at = below;
+    }
+    // Of a provider that was named it is not among those that are shown.
+    at.parent.as_deref().filter(|parent| *parent != p.provider)
 }
 
 /// Type of a provider as lsblk calls it; `data` is the data area of a format.
