@@ -11,6 +11,7 @@ mod failure;
 mod in_order;
 mod input_text;
 mod key_file;
+mod log;
 mod measured;
 mod media;
 mod move_journal;
@@ -81,14 +82,7 @@ pub fn main() -> ExitCode {
         Command::Man { dir } => command::man::run(&dir),
         Command::Completions { shell } => command::completions::run(shell),
     };
-    match done {
-        Ok(code) => code,
-        Err(Failure::Pipe) => ExitCode::SUCCESS,
-        Err(Failure::Message(message)) => {
-            complain(&message);
-            ExitCode::from(2)
-        }
-    }
+    done.unwrap_or_else(Failure::end)
 }
 
 /// The unknown option, and a hint at serve's own name for it, if another NBD server has such an

@@ -3,6 +3,7 @@
 pub(crate) mod after_help;
 pub(crate) mod columns;
 pub(crate) mod csv;
+pub(crate) mod date;
 pub(crate) mod escape;
 pub(crate) mod hexdump;
 pub(crate) mod markdown;

@@ -78,6 +78,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         &[
             "style",
             "words",
+            "log",
             "failure",
             "child",
             "screen",

@@ -69,6 +69,7 @@ mod probing;
 mod recipe;
 mod remembered;
 mod serve_again;
+mod serve_background;
 mod serve_bytes;
 mod serve_chain;
 mod serve_clients;
