@@ -90,6 +90,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "typed",
             "key_file",
             "disk_options",
+            "config",
             "remembered",
             "measured",
             "target",

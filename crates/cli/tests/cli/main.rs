@@ -11,6 +11,7 @@ mod bench_safety;
 mod bench_several;
 mod bench_through;
 mod browser;
+mod config;
 mod container_files;
 mod containers;
 mod contrib;
@@ -173,6 +174,8 @@ fn program(directory: &Path) -> Command {
     // them.
     command
         .env("LC_ALL", "C")
+        // This machine's settings are not those of a test.
+        .env("TRUELINE_CONFIG", "/dev/null")
         // What a test measures is not remembered of this machine's drives.
         .env("TRUELINE_MEASURED", directory.join(".measured.json"))
         .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
