@@ -2,8 +2,8 @@
 
 use crate::args::on_demand::OnDemand;
 use crate::command::{
-    bench, check, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan, probe,
-    serve, set, show, trace,
+    bench, check, config, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan,
+    probe, serve, set, show, trace,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -35,6 +35,15 @@ pub(crate) struct Options {
         display_order = 900
     )]
     pub color: Color,
+    /// Read settings from this file in place of the usual ones; trueline config shows them
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Global options",
+        display_order = 901
+    )]
+    pub config: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -118,6 +127,9 @@ pub(crate) enum Command {
     /// Count the requests that a device of this host gets: which miss the grain, and whose they are
     #[command(after_help = trace::args::EXAMPLES)]
     Trace(OnDemand<trace::args::Trace>),
+    /// Show the settings, their values and where they come from
+    #[command(after_help = config::args::EXAMPLES)]
+    Config(OnDemand<config::args::ShowConfig>),
     /// Explain a finding's rule, a profile or a word, or list them
     #[command(
         after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain \
@@ -158,4 +170,20 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+}
+
+impl Command {
+    /// True for what neither reads disks nor measures: it goes on where settings are wrong, since it
+    /// helps to mend them.
+    pub(crate) fn is_about_the_program(&self) -> bool {
+        matches!(
+            self,
+            Command::Help { .. }
+                | Command::Explain(_)
+                | Command::Config(_)
+                | Command::Man { .. }
+                | Command::Completions { .. }
+                | Command::Complete { .. }
+        )
+    }
 }

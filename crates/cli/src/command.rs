@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod converting;
 pub(crate) mod demo;
 pub(crate) mod drives;

@@ -2,6 +2,7 @@
 
 use crate::failure::Reason;
 use crate::key_file::KeyFile;
+use crate::words;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use toml::Value;
@@ -121,6 +122,18 @@ fn profiles_help() -> String {
         "The drive, or the one that an image is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)",
         names.join(", ")
     )
+}
+
+/// Refuses a name that no profile has, with the one that was perhaps meant, and all that there are.
+pub(crate) fn known_profile(name: &str) -> Result<(), Reason> {
+    if profile::named(name).is_some() {
+        return Ok(());
+    }
+    let names = || profile::PROFILES.iter().map(|profile| profile.name);
+    let near =
+        words::near(name, names()).map_or(String::new(), |near| format!("did you mean {near}? "));
+    let all = names().collect::<Vec<_>>().join(", ");
+    Err(Reason(format!("no profile '{name}': {near}there are {all}, raidCHUNKxDISKS")))
 }
 
 /// Parses a logical sector: a power of two from 512 to 65536 bytes, the largest that Linux takes.

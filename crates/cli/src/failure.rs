@@ -1,9 +1,10 @@
 //! The end of a command that failed: its reason, and the line on stderr.
 
-use crate::style::Style;
-use crate::words::{self, columns, escape};
+use crate::log::{self, LogEvent};
+use crate::words;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
+use std::process::ExitCode;
 use trueline_host::error::{Error as HostError, Remedy};
 use trueline_lab::error::{Error as LabFailure, Remedy as LabRemedy};
 use trueline_lab::study::LabError;
@@ -15,6 +16,19 @@ pub(crate) enum Failure {
     Message(String),
     /// The output has no reader any more (`| head`): the command ends in silence.
     Pipe,
+}
+
+impl Failure {
+    /// The end of the program: what could not be done, on stderr, and the exit status.
+    pub(crate) fn end(self) -> ExitCode {
+        match self {
+            Failure::Pipe => ExitCode::SUCCESS,
+            Failure::Message(message) => {
+                log::write(LogEvent::Error, &message, &[]);
+                ExitCode::from(2)
+            }
+        }
+    }
 }
 
 /// Reason for which something could not be done, in one line: the attempt, its place, the finding,
@@ -186,13 +200,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit. If
-/// nothing reads it, the exit status still speaks.
+/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit.
 pub(crate) fn complain(message: &str) {
-    let text = format!("trueline: {}", escape::plain(&escape::short(message)));
-    let mut line = Vec::new();
-    let _ = columns::line(&text, Style::of_stderr().width, &mut line)
-        .and_then(|()| anstream::stderr().write_all(&line));
+    log::write(LogEvent::Message, message, &[]);
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ mod checked;
 pub mod checker;
 mod child;
 mod command;
+mod config;
 mod disk_options;
 mod failure;
 mod in_order;
 mod input_text;
 mod key_file;
+mod log;
 mod measured;
 mod media;
 mod move_journal;
@@ -37,7 +39,8 @@ mod write_target;
 mod writing;
 
 use crate::args::{Color, Command};
-use crate::failure::{Failure, complain};
+use crate::command::check::conventions::Convention;
+use crate::failure::{Failure, Reason, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 
@@ -58,6 +61,17 @@ pub fn main() -> ExitCode {
         Color::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
+    config::load(options.config.as_deref());
+    if let Err(why) = settled(&options.command) {
+        let convention = match &options.command {
+            Command::Check(args) => Convention::chosen(args),
+            _ => None,
+        };
+        return match convention {
+            Some(convention) => convention.fail(&why.0),
+            None => Failure::from(why).end(),
+        };
+    }
     let done = match options.command {
         Command::Check(args) => command::check::run(&args),
         Command::Info(args) => command::info::run(&args),
@@ -78,19 +92,23 @@ pub fn main() -> ExitCode {
         Command::Trace(args) => command::trace::run(&args),
         Command::Help { words } => command::help::run(&words),
         Command::Complete { words } => command::complete::run(&words),
+        Command::Config(args) => command::config::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),
         Command::Completions { shell } => command::completions::run(shell),
     };
-    match done {
-        Ok(code) => code,
-        Err(Failure::Pipe) => ExitCode::SUCCESS,
-        Err(Failure::Message(message)) => {
-            complain(&message);
-            ExitCode::from(2)
-        }
+    done.unwrap_or_else(Failure::end)
+}
+
+/// Refuses to go on where the settings are wrong, and names the files that are not believed. What
+/// helps to mend them goes on.
+fn settled(command: &Command) -> Result<(), Reason> {
+    if command.is_about_the_program() {
+        return Ok(());
     }
+    config::load(None).notes().for_each(|note| complain(&note));
+    config::config().map(|_| ())
 }
 
 /// The unknown option, and a hint at serve's own name for it, if another NBD server has such an
@@ -125,9 +143,8 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         .filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let paragraphs: Vec<String> =
         paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let convention = Some(std::env::args_os().skip(1))
-        .filter(|_| path == "check")
-        .and_then(command::check::conventions::Convention::meant);
+    let convention =
+        Some(std::env::args_os().skip(1)).filter(|_| path == "check").and_then(Convention::meant);
     let path = if path.is_empty() { path } else { path + " " };
     let why = format!("{}; see trueline {path}--help", paragraphs.join("; "));
     if let Some(convention) = convention {

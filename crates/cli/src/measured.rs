@@ -1,8 +1,9 @@
 //! Units that `probe` has measured, by drive: a small file that `check` and the others read.
 //!
 //! A drive is known by its model and serial number. Its measured unit takes the place of the
-//! physical one that it claims.
+//! physical one that it claims, and what the settings state of it the place of both.
 
+use crate::config;
 use crate::failure::{Reason, complain};
 use crate::input_text;
 use serde::{Deserialize, Serialize};
@@ -93,18 +94,37 @@ impl MeasuredDrive {
     }
 }
 
-/// The boundaries of a device: those that it claims, with the physical one as measured.
+/// The boundaries of a device: those that it claims, with the physical one as measured, and those
+/// that the settings state.
 pub(crate) fn topology(device: &Device) -> (Topology, Vec<Finding>) {
-    let (topology, findings) = device.topology();
-    let measured = names(device).and_then(|(model, serial)| {
-        let start = device.medium_start()?;
-        let known = known(&model, &serial)?;
-        Some(Grain::new(known.size, known.phase)?.shift(start))
-    });
-    match measured {
-        Some(grain) => (topology.measured(grain), findings),
+    let (mut topology, findings) = device.topology();
+    let Some(((model, serial), start)) = names(device).zip(device.medium_start()) else {
+        return (topology, findings);
+    };
+    let measured = known(&model, &serial).and_then(|known| Grain::new(known.size, known.phase));
+    if let Some(grain) = measured {
+        topology = topology.measured(grain.shift(start));
+    }
+    let stated = config::load(None).config.drive(&model, &serial);
+    match stated {
+        Some(drive) => (drive.state(topology, start), findings),
         None => (topology, findings),
     }
+}
+
+/// The files of what was measured, those that count first before others, and the drives in each or
+/// the reason why it is not read.
+pub(crate) fn files() -> Vec<(PathBuf, Result<Vec<MeasuredDrive>, Reason>)> {
+    let of = |path: PathBuf| (path.clone(), read(&path));
+    places().into_iter().map(of).collect()
+}
+
+fn places() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = own().into_iter().collect();
+    if std::env::var_os(VARIABLE).is_none() && !files.iter().any(|own| own == OF_MACHINE) {
+        files.push(OF_MACHINE.into());
+    }
+    files
 }
 
 /// Names that tell a drive from others: its model and serial number.
@@ -118,11 +138,7 @@ fn names(device: &Device) -> Option<(String, String)> {
 /// that cannot be read is complained of once.
 fn known(model: &str, serial: &str) -> Option<MeasuredDrive> {
     static COMPLAINT: Once = Once::new();
-    let mut files: Vec<PathBuf> = own().into_iter().collect();
-    if std::env::var_os(VARIABLE).is_none() {
-        files.push(OF_MACHINE.into());
-    }
-    files.iter().find_map(|path| match read(path) {
+    places().iter().find_map(|path| match read(path) {
         Ok(drives) => drives.into_iter().find(|of| of.model == model && of.serial == serial),
         Err(why) => {
             COMPLAINT

@@ -1,8 +1,10 @@
-//! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file
-//! beside the image.
+//! The profile of an image where the command line names none: from `TRUELINE_FOR`, from a file
+//! beside the image, or from the settings.
 
+use crate::config::{self, Config};
+use crate::disk_options::known_profile;
 use crate::failure::Reason;
-use crate::target::{self, Target};
+use crate::target::Target;
 use crate::words::{self, columns, escape};
 use crate::{complain, input_text};
 use serde::de::{self, Deserializer};
@@ -12,7 +14,6 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use trueline_geom::audit::profile;
 
 /// Environment variable that holds a profile.
 pub(crate) const VARIABLE: &str = "TRUELINE_FOR";
@@ -28,7 +29,8 @@ const LONGEST: u64 = 64 << 10;
 pub(crate) struct Remembered {
     /// The profile's name, as it was given.
     pub(crate) profile: String,
-    /// The source: `--for`, `TRUELINE_FOR`, or the file's path.
+    /// The source: `--for`, `TRUELINE_FOR`, the path of a file beside the image, or a line of the
+    /// settings.
     pub(crate) from: String,
 }
 
@@ -98,13 +100,14 @@ struct Profile(String);
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        known(&name).map(|()| Profile(name)).map_err(de::Error::custom)
+        known_profile(&name).map(|()| Profile(name)).map_err(de::Error::custom)
     }
 }
 
 /// The profile for `target`: the option's, else the environment's, else that of the file beside its
-/// images. A device and a simulated drive describe themselves: for them the option alone counts.
+/// images, else that of the settings. A device and a simulated drive describe themselves: for them the option alone counts.
 pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Remembered>, Reason> {
+    let config = config::config()?;
     if let Some(name) = typed {
         return Ok(Some(Remembered::new(name, OPTION)));
     }
@@ -132,21 +135,30 @@ pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Rem
             _ => {}
         }
     }
-    Ok(first.map(|(_, found)| found))
+    Ok(first.map(|(_, found)| found).or_else(|| set(config)))
 }
 
 /// The profile of a disk that is described and does not exist: no file stands beside it.
 pub(crate) fn for_described(typed: Option<&str>) -> Result<Option<Remembered>, Reason> {
-    typed.map_or_else(environment, |name| Ok(Some(Remembered::new(name, OPTION))))
+    match typed {
+        Some(name) => Ok(Some(Remembered::new(name, OPTION))),
+        None => Ok(environment()?.or(set(config::config()?))),
+    }
+}
+
+/// The profile of the settings.
+fn set(config: &Config) -> Option<Remembered> {
+    let setting = config.profile.as_ref()?;
+    Some(Remembered::new(&setting.value, &setting.from.to_string()))
 }
 
 /// The profile that `TRUELINE_FOR` names. Errors: no profile has that name.
-fn environment() -> Result<Option<Remembered>, Reason> {
+pub(crate) fn environment() -> Result<Option<Remembered>, Reason> {
     let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
     let name = name.to_string_lossy();
-    known(&name).map_err(|why| format!("{VARIABLE}: {why}"))?;
+    known_profile(&name).map_err(|why| format!("{VARIABLE}: {why}"))?;
     Ok(Some(Remembered::new(&name, VARIABLE)))
 }
 
@@ -181,8 +193,3 @@ fn read(path: &Path) -> Result<Option<String>, Reason> {
 
 /// Linux's `O_NONBLOCK`: a file that has become a pipe since the check does not block the open.
 const NONBLOCK: i32 = 0o4000;
-
-/// Refuses a name that no profile has.
-pub(crate) fn known(name: &str) -> Result<(), Reason> {
-    profile::named(name).map(|_| ()).ok_or_else(|| target::no_profile(name).into())
-}

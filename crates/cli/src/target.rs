@@ -22,7 +22,7 @@ mod source;
 
 use crate::failure::Reason;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-pub(crate) use overrides::{DiskOverrides, no_profile};
+pub(crate) use overrides::DiskOverrides;
 pub(crate) use source::Source;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};

@@ -3,6 +3,7 @@
 pub(crate) mod after_help;
 pub(crate) mod columns;
 pub(crate) mod csv;
+pub(crate) mod date;
 pub(crate) mod escape;
 pub(crate) mod hexdump;
 pub(crate) mod markdown;
@@ -19,6 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use trueline_geom::base::finding::{self, Rule, Severity};
 use trueline_geom::base::topology::{Why, is_whole};
 use trueline_geom::graph::Recognised;
+use trueline_geom::plan::edits;
 use trueline_geom::registry;
 
 /// An error of the operating system on a file, with advice.
@@ -245,6 +247,16 @@ pub(crate) fn is_a_fix(fix: &str) -> bool {
 /// Words in front of fix number `nth`, from 0: the others are further ways.
 pub(crate) fn fix_head(nth: usize) -> &'static str {
     if nth == 0 { "fix: " } else { "or: " }
+}
+
+/// Edits between a word and the one with two letters turned.
+const TURNED: usize = 2;
+
+/// The name among `known` that was perhaps meant by `typed`; `None` if none is near.
+pub(crate) fn near<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = typed.to_lowercase();
+    let near = known.map(|known| (edits(&wanted, known), known)).min();
+    near.filter(|&(far, known)| far <= (1 + known.len() / 4).max(TURNED)).map(|(_, known)| known)
 }
 
 /// A number and its noun: `1 error`, `2 errors`.

@@ -78,6 +78,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         &[
             "style",
             "words",
+            "log",
             "failure",
             "child",
             "screen",
@@ -89,6 +90,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "typed",
             "key_file",
             "disk_options",
+            "config",
             "remembered",
             "measured",
             "target",

@@ -1,5 +1,6 @@
 //! Processes: programs that are run, their trees, signals, and files without a name.
 
+pub mod background;
 pub mod command;
 pub mod signal;
 pub mod tmpfile;
@@ -7,5 +8,10 @@ pub mod tree;
 
 /// True if this process acts as root.
 pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    user() == 0
+}
+
+/// Number of the user as whom this process acts.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }

@@ -282,12 +282,12 @@ fn unknown(report: &Report) -> usize {
 /// The exit status of `check`, as its help lists it, by whether something could not be read, the
 /// worst severity, and whether something is unknown.
 fn status((unread, worst, unknown): (bool, Option<Severity>, bool), args: &Check) -> u8 {
-    let least = Severity::from(args.fail_on);
+    let least = args.least();
     if unread {
         2
     } else if worst.is_some_and(|w| w >= least) {
         1
-    } else if args.strict && unknown {
+    } else if args.is_strict() && unknown {
         3
     } else {
         0

@@ -2,29 +2,32 @@
 //! scripts of the shells run it.
 //!
 //! Its answers come from the definitions of the command line and the lists of the program, so
-//! neither goes out of date. Without an answer it prints nothing, and the shell offers files.
+//! neither goes out of date. Without an answer it prints nothing, and the shell offers files. It
+//! never complains: an error in the middle of a line that is being typed helps no user.
 
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
+use crate::log;
 use crate::render::report::list::column::COLUMNS;
-use crate::target::open::open;
-use crate::target::{DiskOverrides, Target};
 use clap::{Arg, Command, CommandFactory};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::audit::profile::PROFILES;
 use trueline_geom::base::finding::RULES;
 use trueline_geom::base::topology::Why;
-use trueline_geom::graph::Provider;
+use trueline_geom::class::mirror::BALANCES;
 use trueline_geom::plan::USES;
 use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::types::ALIASES;
+use trueline_geom::table::types;
+use trueline_lab::layer::LAYERS;
 use trueline_lab::study::every;
 use trueline_lab::workload::WORKLOADS;
-use trueline_sim::model::MODELS;
+use trueline_sim::model::{MODELS, Model};
+
+mod targets;
 
 /// A word that fits, and its meaning.
 type Candidate = (String, String);
@@ -32,17 +35,21 @@ type Candidate = (String, String);
 /// Prints the words that fit in the place of the last of `words`, which follow the name of the
 /// program.
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
+    log::LogForm::Silent.choose();
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut program = Options::command();
     program.build();
-    let mut out = anstream::stdout().lock();
+    let mut text = String::new();
     for (value, about) in candidates(&program, &words) {
         let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
         if value.chars().any(char::is_control) {
             continue;
         }
-        writeln!(out, "{value}{}{about}", if about.is_empty() { "" } else { "\t" })?;
+        let tab = if about.is_empty() { "" } else { "\t" };
+        text.extend([&value, tab, &about, "\n"]);
     }
+    // A shell that has gone, or asked with its output closed, needs no answer.
+    let _ = anstream::stdout().lock().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,10 +61,22 @@ struct WordPosition<'a> {
     path: Vec<&'a str>,
     /// The option that the word is a value of.
     option: Option<&'a Arg>,
+    /// Options before it that say what a disk is, with their values.
+    said: Vec<String>,
     /// Number of words before it that are no options.
     position: usize,
     /// True if `--` was typed: no option follows.
     literal: bool,
+}
+
+impl WordPosition<'_> {
+    /// Keeps an option and its value if it says how a disk is read.
+    fn say(&mut self, option: &Arg, value: &str) {
+        if targets::SAID.contains(&option.get_id().as_str()) {
+            let name = option.get_long().unwrap_or_default();
+            self.said.push(format!("--{name}={value}"));
+        }
+    }
 }
 
 fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
@@ -98,6 +117,11 @@ fn is_list(arg: &Arg) -> bool {
     matches!(arg.get_action(), clap::ArgAction::Append)
 }
 
+/// True if the next word is an option's value.
+fn takes_next(option: &Arg) -> bool {
+    option.get_action().takes_values() && !option.is_require_equals_set()
+}
+
 fn long<'a>(command: &'a Command, typed: &str) -> Option<&'a Arg> {
     let name = typed.strip_prefix("--")?;
     command.get_arguments().find(|arg| {
@@ -110,11 +134,13 @@ fn place<'a>(program: &'a Command, before: &[String]) -> WordPosition<'a> {
         command: program,
         path: Vec::new(),
         option: None,
+        said: Vec::new(),
         position: 0,
         literal: false,
     };
     for word in before {
-        if place.option.take().is_some() {
+        if let Some(option) = place.option.take() {
+            place.say(option, word);
             continue;
         }
         let short = || word.chars().next_back().filter(|_| word.starts_with('-') && word.len() > 1);
@@ -132,11 +158,15 @@ fn place<'a>(program: &'a Command, before: &[String]) -> WordPosition<'a> {
             }
         } else if word == "--" {
             place.literal = true;
+        } else if let Some((option, value)) =
+            word.split_once('=').filter(|_| word.starts_with("--"))
+        {
+            long(place.command, option).into_iter().for_each(|option| place.say(option, value));
         } else if word.starts_with("--") {
-            place.option = long(place.command, word).filter(|arg| arg.get_action().takes_values());
+            place.option = long(place.command, word).filter(|arg| takes_next(arg));
         } else if let Some(letter) = short() {
             let arg = place.command.get_arguments().find(|arg| arg.get_short() == Some(letter));
-            place.option = arg.filter(|arg| arg.get_action().takes_values());
+            place.option = arg.filter(|arg| takes_next(arg));
         }
     }
     place
@@ -170,24 +200,24 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
             Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect()
         }
         (["check" | "show"], "columns") => {
-            // The columns typed so far stay.
-            let typed = current.rfind([',', '+']).map_or("", |at| &current[..=at]);
-            COLUMNS
-                .iter()
-                .map(|column| (format!("{typed}{}", column.name), column.help.to_owned()))
-                .collect()
+            behind(current, &[',', '+'], COLUMNS.iter().map(|of| (of.name, of.help.to_owned())))
         }
         (["plan"], "wanted") => {
-            // The layers typed so far stay.
-            let typed = current.rfind('+').map_or("", |at| &current[..=at]);
-            USES.iter()
-                .map(|kind| (format!("{typed}{}", kind.name), kind.about.to_owned()))
-                .collect()
+            behind(current, &['+'], USES.iter().map(|of| (of.name, of.about.to_owned())))
         }
         (["part", "create"], "scheme") => {
             SCHEMES.iter().map(|scheme| (scheme.name().to_lowercase(), String::new())).collect()
         }
-        (["part", ..], "kind") => named(ALIASES.iter().map(|alias| (alias.name, "")).collect()),
+        (["part", ..], "kind") => kinds(),
+        (["part", ..], "attribute") => {
+            let all = SCHEMES.iter().flat_map(|scheme| {
+                scheme.attributes().iter().map(move |of| (of.name, scheme.name()))
+            });
+            let mut schemes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            all.for_each(|(name, scheme)| schemes.entry(name).or_default().push(scheme));
+            schemes.into_iter().map(|(name, of)| (name.to_owned(), of.join(", "))).collect()
+        }
+        (["mirror", ..], "balance") => named(BALANCES.iter().map(|name| (*name, "")).collect()),
         (["explain"], _) => {
             let rules = RULES.iter().map(|rule| (rule.id.to_owned(), rule.title.to_owned()));
             let profiles = PROFILES.iter().map(|p| (p.name.to_owned(), p.about.to_owned()));
@@ -215,21 +245,48 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
             .map(|lab| (lab.name().to_owned(), lab.title().to_owned()))
             .collect(),
         (["lab", "run" | "sweep"], "row") => {
-            let typed = current.rfind(',').map_or("", |at| &current[..=at]);
-            let labs = every().filter_map(|lab| lab.lab().ok());
-            let rows = labs.flat_map(|lab| {
-                lab.rows()
-                    .map(|row| (format!("{typed}{row}"), lab.name().to_owned()))
-                    .collect::<Vec<_>>()
-            });
-            rows.collect()
+            let labs: Vec<_> = every().filter_map(|lab| lab.lab().ok()).collect();
+            let rows = labs.iter().flat_map(|lab| lab.rows().map(move |row| (row, lab.name())));
+            behind(current, &[','], rows.map(|(row, lab)| (row, lab.to_owned())))
         }
-        (_, "drive" | "model" | "template") => {
-            named(MODELS.iter().map(|(name, _)| (*name, "")).collect())
+        (["bench"], "through") => {
+            LAYERS.iter().map(|layer| (layer.name.to_owned(), layer.title.to_owned())).collect()
         }
-        (_, "target" | "targets" | "disks") => targets(current),
+        (["trace"], "drive") => behind(current, &[','], models()),
+        (_, "drive" | "model" | "template") => behind(current, &[], models()),
+        (_, "target" | "targets" | "disks") if current.starts_with(targets::DRIVE) => {
+            behind(current, &[':'], models())
+        }
+        (_, "target" | "targets" | "disks") => targets::disks(current, &place.said),
         _ => possible(arg),
     }
+}
+
+/// Words behind the part of a list that is typed: what stands up to the last of `marks` stays.
+fn behind<'a>(
+    current: &str,
+    marks: &[char],
+    words: impl Iterator<Item = (&'a str, String)>,
+) -> Vec<Candidate> {
+    let typed = current.rfind(marks).map_or("", |at| &current[..=at]);
+    words.map(|(word, about)| (format!("{typed}{word}"), about)).collect()
+}
+
+/// The simulated drives, each with its title.
+fn models() -> impl Iterator<Item = (&'static str, String)> {
+    let title = |text: &str| Model::parse(text).map_or_else(|_| String::new(), |model| model.title);
+    MODELS.iter().map(move |&(name, text)| (name, title(text)))
+}
+
+/// Types of partitions, and file systems with the type that each takes. One letter is no word to
+/// complete.
+fn kinds() -> Vec<Candidate> {
+    let names = types::typed_names().filter(|(name, _)| name.len() > 1);
+    let meant = |(name, means): (&str, Vec<&str>)| {
+        let about = if means == [name] { String::new() } else { means.join(" or ") };
+        (name.to_owned(), about)
+    };
+    names.map(meant).collect()
 }
 
 /// The values that the definition of an argument lists.
@@ -240,32 +297,6 @@ fn possible(arg: &Arg) -> Vec<Candidate> {
         .filter(|value| !value.is_hide_set())
         .map(|value| (value.get_name().to_owned(), about(value.get_help())))
         .collect()
-}
-
-/// Models after `drive:`, and the providers of the disks before a `#`.
-fn targets(current: &str) -> Vec<Candidate> {
-    if current.starts_with("drive:") {
-        return MODELS
-            .iter()
-            .map(|(name, _)| (format!("drive:{name}"), "a simulated drive".to_owned()))
-            .collect();
-    }
-    let disks = match current.split_once('#').filter(|_| !Path::new(current).exists()) {
-        Some((disks, _)) => disks,
-        // An existing file, as typed: its providers come next.
-        None if Path::new(current).is_file() => current,
-        None => return Vec::new(),
-    };
-    let target = Target::parse(disks);
-    let Ok(overrides) = DiskOverrides::for_target(&Default::default(), &target) else {
-        return Vec::new();
-    };
-    let Ok(graph) = open(&target, &overrides) else { return Vec::new() };
-    let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
-    let named = graph.providers.iter().filter(|p| !p.name.is_empty());
-    let content =
-        |p: &Provider| p.in_use().map(|sign| sign.kind.name).collect::<Vec<_>>().join("+");
-    whole.into_iter().chain(named.map(|p| (format!("{disks}#{}", p.name), content(p)))).collect()
 }
 
 #[cfg(test)]
@@ -301,6 +332,13 @@ mod tests {
         offers("lab sweep --row raid", &["raidtest-n1"]);
         offers("bench rand", &["random-write", "random-read"]);
         offers("bench dd drive:wd", &["drive:wd10ears"]);
+        offers("bench --through qcow2 --through post", &["postgresql"]);
+        offers("trace --drive qlc-16k,wd", &["qlc-16k,wd10ears"]);
+        offers("serve --emulate --drive=wd", &["--drive=wd10ears"]);
+        offers("part add -t ext", &["ext4", "extended-lba"]);
+        offers("part modify -i 1 -t lv", &["lvm"]);
+        offers("part set -a boot", &["bootme", "bootonce"]);
+        offers("mirror label -b ro", &["round-robin"]);
         offers("drives --template ql", &["qlc-16k"]);
         offers("check --fail-on ", &["error", "warning", "note"]);
         offers("check -o NAME,GR", &["NAME,GRAIN"]);

@@ -14,9 +14,10 @@ mod roff;
 mod synopsis;
 
 /// The manual of each command.
-const MANUAL: [(&str, &str); 15] = [
+const MANUAL: [(&str, &str); 16] = [
     ("bench", include_str!("../../docs/manual/bench.md")),
     ("check", include_str!("../../docs/manual/check.md")),
+    ("config", include_str!("../../docs/manual/config.md")),
     ("convert", include_str!("../../docs/manual/convert.md")),
     ("drives", include_str!("../../docs/manual/drives.md")),
     ("lab", include_str!("../../docs/manual/lab.md")),

@@ -1,9 +1,10 @@
 //! `serve`: a stack as a block device.
 
 use crate::child::Child;
-use crate::command::serve::args::Serve;
+use crate::command::serve::args::{LogFormat, Serve};
 use crate::command::serve::summary::Served;
 use crate::failure::{Failure, Reason, complain};
+use crate::log::{self, LogEvent};
 use crate::move_journal::between;
 use crate::style::Style;
 use crate::target::serving::{self, Serving};
@@ -22,6 +23,8 @@ use trueline_geom::graph::{Bytes, Disk, Graph, Id};
 use trueline_geom::probe::Limits;
 use trueline_host::clock::TICK;
 use trueline_host::disk::file::Access;
+use trueline_host::nbd::activation;
+use trueline_host::process::background::{self, Forked, Unready};
 use trueline_host::process::{signal, tree};
 use trueline_serve::front::Front;
 use trueline_serve::front::http::Http;
@@ -53,9 +56,35 @@ pub(crate) mod text;
 mod top;
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
+    if args.log_format == LogFormat::Json {
+        log::LogForm::Json.choose();
+    }
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
+    // Before there are threads, which a fork would lose.
+    match args.fork.then(forked).transpose()? {
+        Some(Forked::Parent(child)) => {
+            let ended = child.wait().map_err(|e| format!("serve --fork: {e}"))?;
+            Ok(ended.map_or(ExitCode::SUCCESS, ExitCode::from))
+        }
+        Some(Forked::Child(unready)) => run_here(args, Some(unready)),
+        None => run_here(args, None),
+    }
+}
+
+/// Two processes: one that waits, and one that serves. Errors: the service manager waits for this
+/// one.
+fn forked() -> Result<Forked, Failure> {
+    if activation::VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) {
+        let why = "the service manager passed sockets to this process: leave --fork out";
+        return Err(Failure::Message(format!("serve --fork: {why}")));
+    }
+    background::fork().map_err(|e| Failure::Message(format!("serve --fork: {e}")))
+}
+
+/// Serves in this process, and tells the one that waits once clients can connect.
+fn run_here(args: &Serve, unready: Option<Unready>) -> Result<ExitCode, Failure> {
     let notices = Arc::new(Notices::default());
     let tell = tell(&notices, &args.target);
     let Opened { graph, said, id, models, overlays, note } = open(args, &tell)?;
@@ -91,7 +120,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
-    let served = serve(&fronts, args, &layers, top);
+    let served = serve(&fronts, args, &layers, (top, unready));
     let flushed = if args.read_only { Ok(()) } else { final_flush::disks(&graph, &args.target) };
     let refused = ending::refused(&layers);
     let emulation = layers.drives().map(emulate::emulation);
@@ -136,6 +165,9 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut stdout, served).map_err(io::Error::from)?;
         writeln!(stdout)?;
         stdout.flush()?;
+    } else if args.log_format == LogFormat::Json {
+        let summary = serde_json::to_value(served).map_err(io::Error::from)?;
+        log::write(LogEvent::Summary, &text::head(served), &[("summary", summary)]);
     } else if text::is_worth_saying(served) {
         // Without a reader of the summary, the work is done all the same.
         let _ =
@@ -241,12 +273,12 @@ fn serve(
     fronts: &[Box<dyn Front>],
     args: &Serve,
     layers: &LayerStack,
-    top: Option<Top>,
+    (top, unready): (Option<Top>, Option<Unready>),
 ) -> Result<ExitCode, Failure> {
     // What cannot be written needs no tasting again.
     let counting = layers.counting().filter(|_| !args.read_only);
     server::run(fronts, counting.map(|counting| &**counting), |ended| {
-        wait(fronts, args, layers, top, ended)
+        wait(fronts, args, layers, (top, unready), ended)
     })?
 }
 
@@ -256,14 +288,20 @@ fn wait(
     fronts: &[Box<dyn Front>],
     args: &Serve,
     layers: &LayerStack,
-    mut top: Option<Top>,
+    (mut top, unready): (Option<Top>, Option<Unready>),
     ended: &mut dyn FnMut() -> bool,
 ) -> Result<ExitCode, Failure> {
     let mut child = match &args.run {
         Some(command) => Some(child::start(command, fronts, args.json)?),
         None => {
             for front in fronts {
-                complain(&format!("serving {} at {}", args.target, front.place()));
+                let (target, place) = (args.target.to_string(), front.place());
+                let message = format!("serving {target} at {place}");
+                let fields = [("target", target.into()), ("place", place.into())];
+                log::write(LogEvent::Serving, &message, &fields);
+            }
+            if let Some(unready) = unready {
+                unready.ready().map_err(|e| format!("serve --fork: {e}"))?;
             }
             None
         }

@@ -1,10 +1,9 @@
 //! The line of a page on its own making: time, version and command line.
 //!
 //! # Sources
-//! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock; Howard
-//! Hinnant, chrono-compatible low-level date algorithms (`civil_from_days`).
+//! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock.
 
-use crate::words::escape;
+use crate::words::{date, escape};
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,7 +35,7 @@ impl Made {
         if command.len() < self.command.len() {
             command.push('…');
         }
-        let (at, command) = (date(self.at), escape::xml(&escape::plain(&command)));
+        let (at, command) = (date::minute(self.at), escape::xml(&escape::plain(&command)));
         format!(
             "<p class=\"made\">{at} · trueline {} · <code>{command}</code></p>",
             env!("CARGO_PKG_VERSION")
@@ -54,21 +53,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A time in seconds since 1970 as `2026-01-02 03:04 UTC`; at most the end of year 9999.
-fn date(seconds: u64) -> String {
-    let (days, minutes) = (seconds.min(253_402_300_799) / 86_400, seconds / 60);
-    // The calculation's year begins in March, so a leap day is its last day.
-    let since = days + 719_468;
-    let (era, day) = (since / 146_097, since.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let (hour, minute) = ((minutes / 60).rem_euclid(24), minutes.rem_euclid(60));
-    format!("{:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC", year + era * 400 + next)
-}
-
 #[cfg(test)]
 impl Made {
     /// The making of a page at the end of February of a leap year.
@@ -80,21 +64,6 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, want) in [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_400, "2000-02-29 00:00 UTC"),
-            (1_709_210_096, "2024-02-29 12:34 UTC"),
-            (1_735_689_599, "2024-12-31 23:59 UTC"),
-            (4_107_542_400, "2100-03-01 00:00 UTC"),
-            (253_402_300_799, "9999-12-31 23:59 UTC"),
-        ] {
-            assert_eq!(date(seconds), want);
-        }
-        assert!(date(u64::MAX).starts_with("9999-12-31"));
-    }
 
     #[test]
     fn a_command_line_is_text_and_no_longer_than_a_page_bears() {

@@ -1,7 +1,7 @@
 //! Options of the user that replace what the disks of a target claim.
 
 use super::Target;
-use crate::disk_options::{DiskOptions, WhyGrain};
+use crate::disk_options::{DiskOptions, WhyGrain, known_profile};
 use crate::failure::Reason;
 use crate::key_file;
 use crate::remembered::{self, Remembered};
@@ -11,7 +11,6 @@ use trueline_geom::audit::profile;
 use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::class::nop::Nop;
 use trueline_geom::graph::Disk;
-use trueline_geom::plan::edits;
 use trueline_geom::probe::unlock::Unlock;
 
 /// Options of the user that replace what a disk claims: sector and boundaries; for a simulated
@@ -35,24 +34,11 @@ pub(crate) struct DiskOverrides {
     pub(super) bounded: bool,
 }
 
-/// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
-pub(crate) fn no_profile(name: &str) -> String {
-    let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
-    let wanted = name.to_lowercase();
-    let near = names
-        .iter()
-        .map(|known| (edits(&wanted, known), known))
-        .min()
-        .filter(|&(far, known)| far <= 1 + known.len() / 4);
-    let near = near.map_or(String::new(), |(_, known)| format!("did you mean {known}? "));
-    format!("no profile '{name}': {near}there are {}, raidCHUNKxDISKS", names.join(", "))
-}
-
 impl DiskOverrides {
     /// The overrides of the options alone, for no target in particular. Errors: an unknown profile.
     pub(crate) fn new(options: &DiskOptions) -> Result<DiskOverrides, Reason> {
         let profile = options.profile.as_deref();
-        profile.map_or(Ok(()), remembered::known)?;
+        profile.map_or(Ok(()), known_profile)?;
         let (mut sector, mut facts) = profile.and_then(profile::named).unwrap_or_default();
         sector = options.logical.or(sector);
         let physical =

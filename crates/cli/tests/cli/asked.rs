@@ -1,7 +1,7 @@
 //! Habits of lsblk, sfdisk and a shell that the command line meets: topics, lists, trees of images,
 //! names of types.
 
-use crate::{golden, list, run, run_with, scratch};
+use crate::{Ran, golden, list, program, run, run_with, scratch};
 use std::fs;
 use std::path::Path;
 
@@ -224,7 +224,7 @@ fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
 }
 
 /// Lines to complete, and a word that has to be offered.
-const OFFERS: [(&str, &str); 9] = [
+const OFFERS: [(&str, &str); 12] = [
     ("trueline che", "check"),
     ("trueline explain TL000", "TL0003"),
     ("trueline check --for ssd-1", "ssd-16k"),
@@ -234,7 +234,71 @@ const OFFERS: [(&str, &str); 9] = [
     ("trueline bench rai", "raidtest"),
     ("trueline drives ql", "qlc-16k"),
     ("trueline check disk#", "disk#s1"),
+    ("trueline part add -t ext", "ext4"),
+    ("trueline bench dd --through qc", "qcow2"),
+    ("trueline serve --emulate --drive wd10ea", "wd10ears"),
 ];
+
+/// What a completion reads is a file or a device, and what it cannot read it says nothing of.
+#[test]
+fn a_completion_waits_for_nothing_and_never_complains() {
+    let here = golden("seed-001-sdd-63");
+    let path = here.path();
+    let mkfifo = std::process::Command::new("mkfifo").arg(path.join("pipe")).status();
+    assert!(mkfifo.expect("mkfifo").success());
+    fs::write(path.join("empty"), "").expect("a file");
+    fs::write(path.join("noise"), b"\xff\x00".repeat(4096)).expect("a file");
+    fs::hard_link(path.join("disk"), path.join("a b.img")).expect("another name");
+    let asked = |words: &[&str]| {
+        let words: Vec<&str> =
+            ["complete", "--"].into_iter().chain(words.iter().copied()).collect();
+        let mut command = program(path);
+        // What is wrong in the settings and in the environment is not its business.
+        command.env("TRUELINE_FOR", "nonsense").env("TRUELINE_CONFIG", "pipe").args(words);
+        let ran = Ran::of(&command.output().expect("the program can be run"));
+        ran.ended(0).stdout.clone()
+    };
+    for target in [
+        "pipe",
+        "pipe#",
+        "disk,pipe#",
+        "md:8g=pipe#",
+        "drive:wd10ears=pipe#",
+        "empty#",
+        "noise#",
+        "nowhere#",
+        "#",
+        ",",
+        ",#",
+        "nbd://127.0.0.1:1/#",
+        "http://127.0.0.1:1/#",
+        ".#",
+    ] {
+        let offered = asked(&["check", target]);
+        let offered: Vec<&str> = offered.lines().filter(|line| line.contains("#s")).collect();
+        assert_eq!(offered, [""; 0], "{target}");
+    }
+    assert!(
+        asked(&["check", "disk#s"]).starts_with("disk#s1\t"),
+        "{}",
+        asked(&["check", "disk#s"])
+    );
+    assert!(asked(&["check", "a b.img#"]).contains("a b.img#s1"));
+    assert_eq!(asked(&["check", "disk,no"]), "disk,noise\n");
+    // A profile that is typed decides on what is found.
+    assert!(!asked(&["check", "--for", "4kn", "disk#"]).contains("ext2"));
+    assert!(!asked(&["check", "--for=4kn", "disk#"]).contains("ext2"));
+    assert!(asked(&["check", "--format", "raw", "disk#"]).contains("disk#s1\text2"));
+    for words in [
+        &["--for"][..],
+        &[""],
+        &["--", "-"],
+        &["\u{0}\n"],
+        &["check", "--key-file", "pipe", "disk#"],
+    ] {
+        let _ = asked(words);
+    }
+}
 
 #[test]
 fn bash_offers_what_the_program_knows() {
@@ -249,6 +313,13 @@ fn bash_offers_what_the_program_knows() {
         _trueline; printf '%s\n' "${COMPREPLY[@]}""#;
     let offered = shell_offers("bash", parts, "trueline check drive:wd").expect("it was here");
     assert!(offered.lines().any(|found| found == "wd10ears"), "{offered}");
+    // What a disk says of itself is text, not a part of the command line.
+    let names = r#"source ./completion; PATH=.:$PATH
+        printf '#!/bin/sh\necho "a.img#stripe/\$(touch hit)"\necho "a.img#b c"\n' > trueline; chmod +x trueline
+        for typed in 'a.img#' "'a.img#"; do COMP_LINE="trueline check $typed"; COMP_POINT=${#COMP_LINE}
+        COMP_WORDS=(trueline check "$typed"); COMP_CWORD=2; _trueline; printf '%s\n' "${COMPREPLY[@]}"; done"#;
+    let offered = shell_offers("bash", names, "").expect("it was here");
+    assert_eq!(offered, "a.img#stripe/\\$\\(touch\\ hit\\)\na.img#b\\ c\na.img#b c\n");
 }
 
 #[test]

@@ -188,6 +188,7 @@ fn shell(directory: &Path, line: &str, status: i32) -> (String, i32) {
         .args(["-c", &format!("(exit {status}); {line}")])
         .current_dir(directory)
         .env("PATH", path.expect("a path"))
+        .env("TRUELINE_CONFIG", "/dev/null")
         .env("NO_COLOR", "1")
         .output()
         .expect("a shell can be run");

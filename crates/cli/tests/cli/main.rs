@@ -12,6 +12,7 @@ mod bench_several;
 mod bench_through;
 mod browser;
 mod changed;
+mod config;
 mod container_files;
 mod containers;
 mod contrib;
@@ -71,6 +72,7 @@ mod recipe;
 mod remembered;
 mod schemas;
 mod serve_again;
+mod serve_background;
 mod serve_bytes;
 mod serve_chain;
 mod serve_clients;
@@ -175,6 +177,8 @@ fn program(directory: &Path) -> Command {
     // them.
     command
         .env("LC_ALL", "C")
+        // This machine's settings are not those of a test.
+        .env("TRUELINE_CONFIG", "/dev/null")
         // What a test measures is not remembered of this machine's drives.
         .env("TRUELINE_MEASURED", directory.join(".measured.json"))
         .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));

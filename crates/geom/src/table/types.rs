@@ -175,6 +175,16 @@ pub fn holding(name: &str) -> &'static [&'static str] {
     CONTENTS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |(_, types)| types)
 }
 
+/// Every name that stands for a type where a user types one, with the aliases that it means: those
+/// of [`ALIASES`] mean themselves, the others are file systems and sfdisk's words.
+pub fn typed_names() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let own = ALIASES.iter().map(|alias| (alias.name, vec![alias.name]));
+    let is_alias = |name: &str| ALIASES.iter().any(|alias| alias.name == name);
+    let contents = CONTENTS.iter().filter(move |(name, _)| !is_alias(name));
+    let contents = contents.map(|&(name, holders)| (name, holders.to_vec()));
+    own.chain(contents).chain(SHORTCUTS.iter().map(|&(short, full)| (short, vec![full])))
+}
+
 /// The name of a type; unknown ones as gpart shows them: `!165`, `!516e7cb4-...`.
 pub fn name(kind: PartitionType) -> String {
     let found = match kind {
@@ -288,6 +298,18 @@ mod tests {
         assert_eq!(found("ext4"), None);
         assert!(CONTENTS.iter().all(|(_, types)| types.iter().any(|name| named(name).is_some())));
         assert_eq!((holding("EXT4"), holding("nonsense")), (&["linux-data"][..], &[][..]));
+    }
+
+    #[test]
+    fn every_name_that_may_be_typed_is_told_once() {
+        let told: Vec<_> = typed_names().map(|(name, _)| name).collect();
+        for (i, name) in told.iter().enumerate() {
+            assert!(named(name).is_some() || !holding(name).is_empty(), "{name}");
+            assert!(!told[..i].contains(name), "{name}");
+        }
+        let is_told = |name: &str| told.contains(&name);
+        assert!(CONTENTS.iter().all(|(name, _)| is_told(name)));
+        assert!(["linux-data", "ext4", "fat16", "lvm"].iter().all(|name| is_told(name)));
     }
 
     #[test]

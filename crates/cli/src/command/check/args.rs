@@ -1,5 +1,6 @@
 //! The options of `check`, and those that it shares with `show`.
 
+use crate::config;
 use crate::disk_options::DiskOptions;
 use crate::render::report::list;
 use crate::render::report::list::column::{self, Column, NamedColumn};
@@ -58,6 +59,9 @@ Exit status with --compat virt-alignment-scan, and by that name:
   2  one does not
   3  one does not even on 4 KiB";
 
+/// Least severity of a finding that counts where nothing says another.
+pub(crate) const LEAST: Severity = Severity::Warning;
+
 /// The text behind the options of `check`.
 pub(crate) fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", column::help())
@@ -101,12 +105,18 @@ pub(crate) struct Check {
         ],
     )]
     pub changed: Option<PathBuf>,
-    /// Exit with 1 at findings of this severity or worse
-    #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
-    pub fail_on: FailOn,
+    /// Exit with 1 at findings of this severity or worse [default: warning]
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub fail_on: Option<FailOn>,
     /// Exit with 3, instead of 0, if a target is `unknown`; for CI
-    #[arg(long)]
-    pub strict: bool,
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+    )]
+    pub strict: Option<bool>,
     /// Also the images in this directory and in those beneath it, or the objects whose names begin
     /// so: s3://BUCKET/PREFIX
     #[arg(long, short, value_name = "DIR")]
@@ -148,6 +158,18 @@ pub(crate) enum OtherProgram {
 }
 
 impl Check {
+    /// The least severity of a finding that counts: the command line's, else that of the settings.
+    pub(crate) fn least(&self) -> Severity {
+        let set = || config::load(None).config.fail_on.as_ref().map(|setting| setting.value);
+        self.fail_on.map(Severity::from).or_else(set).unwrap_or(LEAST)
+    }
+
+    /// True if what is unknown counts, by the command line or else by the settings.
+    pub(crate) fn is_strict(&self) -> bool {
+        let set = || config::load(None).config.strict.as_ref().map(|setting| setting.value);
+        self.strict.or_else(set).unwrap_or_default()
+    }
+
     /// True if a list is printed in place of text.
     pub(crate) fn prints_list(&self) -> bool {
         self.alignment || self.list.is_wanted()

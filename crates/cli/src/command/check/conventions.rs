@@ -10,7 +10,6 @@ use crate::report::Report;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use trueline_geom::base::finding::Severity;
 
 /// Convention that a run follows in place of `check`'s own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub(crate) enum Convention {
 
 impl Convention {
     /// The convention that the options name.
-    pub(super) fn chosen(args: &Check) -> Option<Convention> {
+    pub(crate) fn chosen(args: &Check) -> Option<Convention> {
         match args.compat {
             Some(OtherProgram::VirtAlignmentScan) => Some(Convention::Scan),
             None => args.nagios.then_some(Convention::Service),
@@ -66,8 +65,8 @@ impl Convention {
         let status = match self {
             Convention::Service => {
                 announce(report);
-                let least = Severity::from(args.fail_on);
-                let state = ServiceState::new(report, least, args.strict);
+                let least = args.least();
+                let state = ServiceState::new(report, least, args.is_strict());
                 nagios::write(report, state, least, &mut text)?;
                 state.status()
             }

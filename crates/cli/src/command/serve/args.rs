@@ -29,7 +29,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
     --nbd unix:s
   trueline serve --strict disk.img --run 'mkfs.ext4 ...; fsck ...'
   trueline serve disk.img --nbd unix:s --top
-  trueline serve disk.img --nbd unix:s --metrics 9100";
+  trueline serve disk.img --nbd unix:s --metrics 9100
+  trueline serve disk.img --nbd unix:s --fork --pidfile s.pid --log-format json 2>serve.log";
 
 /// Options and target of `serve`.
 #[derive(Args)]
@@ -73,6 +74,12 @@ pub(crate) struct Serve {
     /// End when the process that started it ends
     #[arg(long)]
     pub exit_with_parent: bool,
+    /// Serve in the background: this process ends as soon as clients can connect, with status 0
+    #[arg(long, conflicts_with_all = ["exit_with_parent", "run", "top"])]
+    pub fork: bool,
+    /// Form of the lines on stderr: for people, or a JSON object each
+    #[arg(long, value_name = "FORM", value_enum, default_value = "text", conflicts_with = "top")]
+    pub log_format: LogFormat,
     /// Serve while CMD runs. It finds the export in $uri, $file (--fuse) or $device (--ublk).
     /// Without --nbd, --fuse and --ublk the export is on a temporary socket
     #[arg(long, value_name = "CMD")]
@@ -117,6 +124,15 @@ pub(crate) struct Serve {
     pub no_counters: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
+}
+
+/// Form of the lines on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people to read
+    Text,
+    /// JSON objects for programs, one a line
+    Json,
 }
 
 /// Requests that `--strict` refuses.

@@ -4,8 +4,10 @@ use crate::command::serve::args::Serve;
 use crate::command::serve::emulated_text;
 use crate::command::serve::summary::{EmulatedKind, Emulation};
 use crate::failure::Failure;
+use crate::log::{self, LogEvent};
 use crate::render::spent;
 use crate::style::Style;
+use std::io;
 use trueline_lab::result::Spent;
 use trueline_serve::layer::emulated::{Drives, MUCH, RequestPace};
 use trueline_sim::model::Model;
@@ -29,6 +31,12 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
 /// Writes lines on stderr at the end: the time of the drives by its causes, and the machine's share
 /// of it.
 pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
+    if log::LogForm::chosen() == log::LogForm::Json {
+        let times = serde_json::to_value(emulation(drives)).map_err(io::Error::from)?;
+        let message = "the times of the drives, and of this machine";
+        log::write(LogEvent::Emulation, message, &[("emulation", times)]);
+        return Ok(());
+    }
     let spends: Vec<_> =
         drives.counters().iter().map(|drive| Spent::sum(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();

@@ -1,7 +1,8 @@
 //! Lines on stderr at the end of a server: what its layers did.
 
 use super::emulate;
-use crate::failure::{Failure, complain};
+use crate::failure::Failure;
+use crate::log::{self, LogEvent};
 use trueline_serve::layer::faulty::Faults;
 use trueline_serve::layer::recorded::Recording;
 use trueline_serve::layer_stack::LayerStack;
@@ -11,9 +12,10 @@ pub(super) fn refused(layers: &LayerStack) -> bool {
     match layers.refused().map(|refused| refused.told()) {
         Some((count, Some(first))) => {
             let requests = if count == 1 { "request was" } else { "requests were" };
-            complain(&format!(
+            let message = format!(
                 "strict: {count} {requests} off the grain and refused, the first a {first}"
-            ));
+            );
+            log::write(LogEvent::Refused, &message, &[("requests", count.into())]);
             true
         }
         _ => false,
@@ -41,13 +43,19 @@ fn faults(faults: &Faults) {
             format!(", number {}{more}", first.join(", "))
         };
         let (count, all) = (done.count, faults.asked(rule));
-        complain(&format!("fault {rule}: {count} of {all} requests{which}"));
+        let message = format!("fault {rule}: {count} of {all} requests{which}");
+        let rule = rule.to_string();
+        let fields = [("rule", rule.into()), ("hits", count.into()), ("requests", all.into())];
+        log::write(LogEvent::Fault, &message, &fields);
     }
 }
 
 /// Ends a recording, and tells how much is in it.
 fn recording(recording: &Recording) -> Result<(), Failure> {
     let requests = recording.end()?;
-    complain(&format!("record {}: {requests} requests", recording.path().display()));
+    let path = recording.path().display().to_string();
+    let message = format!("record {path}: {requests} requests");
+    let fields = [("path", path.into()), ("requests", requests.into())];
+    log::write(LogEvent::Recording, &message, &fields);
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! Lines for people about events while the server runs.
 
 use crate::failure::complain;
+use crate::log::{self, LogEvent};
 use crate::words;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard};
@@ -25,22 +27,34 @@ impl Notices {
 
     /// Says what happened to a server of `target`.
     pub(super) fn tell(&self, target: &str, notice: &Notice) {
+        let of_target = || format!("{target}: {notice}");
         match notice {
-            Notice::TooMuch | Notice::Slow(_) => self.say(&format!("{target}: {notice}")),
+            Notice::TooMuch | Notice::Slow(_) => self.say(LogEvent::Counting, &of_target(), &[]),
             Notice::RecordingEnds { path, error } => {
-                let (path, why) = (path.display(), words::os(error));
-                self.say(&format!(
-                    "record {path}: {why}: the trace ends here, what is served does not"
-                ));
+                let (path, why) = (path.display().to_string(), words::os(error));
+                let line =
+                    format!("record {path}: {why}: the trace ends here, what is served does not");
+                self.say(LogEvent::Recording, &line, &[("path", path.into())]);
             }
-            Notice::ReadFailed { .. } => self.say(&format!("{target}: {notice}")),
-            Notice::Exposed { .. } => self.say(&format!("{notice}: --tls-certificates DIR")),
-            Notice::Client(line) => self.say(line),
+            Notice::ReadFailed { disk, offset, length, count, .. } => {
+                let fields = [
+                    ("disk", disk.as_str().into()),
+                    ("offset", (*offset).into()),
+                    ("length", (*length).into()),
+                    ("failed_reads", (*count).into()),
+                ];
+                self.say(LogEvent::ReadFailed, &of_target(), &fields);
+            }
+            Notice::Exposed { place } => {
+                let line = format!("{notice}: --tls-certificates DIR");
+                self.say(LogEvent::Exposed, &line, &[("place", place.as_str().into())]);
+            }
+            Notice::Client(line) => self.say(LogEvent::Client, line, &[]),
         }
     }
 
     /// Writes or keeps a line.
-    fn say(&self, line: &str) {
+    fn say(&self, event: LogEvent, line: &str, fields: &[(&str, Value)]) {
         match &mut *self.kept() {
             Some(kept) => {
                 if kept.len() == KEPT {
@@ -48,7 +62,7 @@ impl Notices {
                 }
                 kept.push_back(line.to_owned());
             }
-            None => complain(line),
+            None => log::write(event, line, fields),
         }
     }
 

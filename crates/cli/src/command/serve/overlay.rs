@@ -1,7 +1,8 @@
 //! `--overlay`: what clients write goes there, and the target is only read.
 
 use crate::command::serve::args::Serve;
-use crate::failure::{Failure, complain};
+use crate::failure::Failure;
+use crate::log::{self, LogEvent};
 use crate::target::simulated::Spelling;
 use crate::target::{Target, serving};
 use crate::words;
@@ -47,5 +48,9 @@ pub(super) fn tell(overlays: &Overlays, target: &Target) {
         words::bytes(written),
         words::bytes(zero)
     );
-    complain(&format!("overlay {}: {blocks} {after}; {target} is unchanged", overlays.place()));
+    let place = overlays.place().to_string();
+    let message = format!("overlay {place}: {blocks} {after}; {target} is unchanged");
+    let fields =
+        [("place", place.into()), ("written_bytes", written.into()), ("zeroed_bytes", zero.into())];
+    log::write(LogEvent::Overlay, &message, &fields);
 }

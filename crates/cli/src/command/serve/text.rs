@@ -59,7 +59,7 @@ pub(crate) fn write_top(
 }
 
 /// The line of totals: time, requests, bytes.
-fn head(served: &Served) -> String {
+pub(crate) fn head(served: &Served) -> String {
     let sum = |of: fn(&Export) -> u64| served.exports.iter().map(of).sum::<u64>();
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64();
     let errors = sum(|e| e.errors.sum() + e.flush_errors);

@@ -13,7 +13,7 @@ const HINTS: [Hint; 32] = [
     ),
     (
         &["-f", "--format", "--foreground"],
-        "leave it out: serve stays in the foreground, and images are served as raw bytes",
+        "leave it out: serve stays in the foreground without --fork, and images are served as raw bytes",
     ),
     (
         &["-t", "--persistent", "--threads"],
@@ -61,7 +61,7 @@ const HINTS: [Hint; 32] = [
     (&["--description"], "leave it out: exports are described by what is on them"),
     (&["-A", "--allocation-depth"], "the context trueline:overlay tells what an --overlay holds"),
     (&["-B", "--bitmap"], "the context trueline:overlay tells what an --overlay holds"),
-    (&["--fork"], "leave it out and put it in the background: serve ... & with --pidfile FILE"),
+    (&["--log"], "say --log-format json for programs, 2>FILE for a file"),
     (&["--tls-creds", "--object"], "say --tls-certificates DIR"),
     (
         &["--tls-psk", "--tls-hostname", "--tls-authz"],

@@ -1,0 +1,126 @@
+//! Files of settings: their places, and the owners that are believed.
+
+use crate::failure::Reason;
+use crate::input_text;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use trueline_host::process;
+
+/// Environment variable that names the file.
+pub(crate) const VARIABLE: &str = "TRUELINE_CONFIG";
+/// Command-line option that names the file.
+const OPTION: &str = "--config";
+/// The file of the machine.
+const OF_MACHINE: &str = "/etc/trueline.toml";
+/// Name of the user's file, in the directory of configurations.
+const NAME: &str = "trueline.toml";
+/// The empty file that stands for no settings.
+const NOTHING: &str = "/dev/null";
+/// Longest file of settings, in bytes.
+const LONGEST: u64 = 1 << 20;
+/// Linux's `O_NONBLOCK`: a pipe of that name does not block.
+const NONBLOCK: i32 = 0o4000;
+
+/// A file that is looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: String,
+    /// The reason for looking there: an option, a variable, `user`, `machine`.
+    pub(crate) by: &'static str,
+}
+
+/// Outcome of a file that was looked for.
+#[derive(Clone, Debug)]
+pub(crate) enum FileState {
+    Read,
+    Absent,
+    /// It is there, and not believed, or cannot be opened: the reason.
+    Refused(String),
+    /// Its lines that are wrong, each with its place.
+    Wrong(Vec<String>),
+}
+
+impl FileState {
+    /// Lines of what is wrong in it.
+    pub(crate) fn errors(&self) -> &[String] {
+        match self {
+            FileState::Wrong(lines) => lines,
+            _ => &[],
+        }
+    }
+}
+
+/// The files to read, the one that counts first before others: the named one alone, or those of the
+/// user and of the machine.
+pub(super) fn places(named: Option<&Path>) -> Vec<ConfigFile> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = named {
+        return vec![ConfigFile::named(path)];
+    }
+    if let Some(path) = variable(VARIABLE) {
+        return vec![ConfigFile { path: PathBuf::from(path).display().to_string(), by: VARIABLE }];
+    }
+    // A directory that depends on where a command is run could be any user's.
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let directory =
+        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    let user = directory.map(|directory| ConfigFile {
+        path: directory.join(NAME).display().to_string(),
+        by: "user",
+    });
+    user.into_iter().chain([ConfigFile { path: OF_MACHINE.into(), by: "machine" }]).collect()
+}
+
+impl ConfigFile {
+    /// The file that the command line names.
+    pub(super) fn named(path: &Path) -> ConfigFile {
+        ConfigFile { path: path.display().to_string(), by: OPTION }
+    }
+
+    /// Its text; `None` if there is no such file and none was named. Errors: it is not to be
+    /// believed; it is no file of text; it is named, and cannot be read.
+    pub(super) fn text(&self) -> Result<Option<String>, FileState> {
+        if self.path == NOTHING {
+            return Ok(Some(String::new()));
+        }
+        let is_named = [OPTION, VARIABLE].contains(&self.by);
+        let wrong = |why: Reason| FileState::Wrong(vec![format!("read {}: {why}", self.path)]);
+        let refused = |why: Reason| if is_named { wrong(why) } else { FileState::Refused(why.0) };
+        let file = match File::options().read(true).custom_flags(NONBLOCK).open(&self.path) {
+            Err(e) if !is_named && is_absent(&e) => return Ok(None),
+            Err(e) => return Err(refused(e.into())),
+            Ok(file) => file,
+        };
+        let found = file.metadata().map_err(|e| refused(e.into()))?;
+        if !found.is_file() {
+            return Err(wrong(Reason("it is not a regular file".into())));
+        }
+        if self.by != OPTION {
+            believed(&found, process::user()).map_err(|why| {
+                let rest = format!("{OPTION} FILE reads it all the same");
+                refused(Reason(format!("{why}: {rest}")))
+            })?;
+        }
+        input_text::read(file, LONGEST).map(Some).map_err(wrong)
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Refuses a file that another user than root and `user` wrote, or may write: under sudo, HOME may
+/// still be that of the caller. Of root's files a group may write none either.
+fn believed(found: &Metadata, user: u32) -> Result<(), Reason> {
+    let (owner, mode) = (found.uid(), found.mode() & 0o7777);
+    let others = if user == 0 { 0o022 } else { 0o002 };
+    if ![0, user].contains(&owner) {
+        Err(Reason(format!("it belongs to the user {owner}")))
+    } else if mode & others != 0 {
+        Err(Reason(format!("others may write it (mode {mode:04o})")))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! `serve` as a service: in the background, and with a log for programs.
+
+use crate::counters::at_63;
+use crate::{Ran, kill, program, run, scratch};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Waits for something that comes soon, or the test fails.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The number in the pidfile `pid`.
+fn number(directory: &Path) -> u32 {
+    let text = fs::read_to_string(directory.join("pid")).expect("a pidfile");
+    text.trim().parse().expect("a number")
+}
+
+/// Ends the server of the pidfile, and waits for its end.
+fn end(directory: &Path) {
+    let number = number(directory);
+    assert!(kill("-TERM", number));
+    until("its end", || !directory.join("pid").exists());
+    until("its end", || !Path::new(&format!("/proc/{number}")).exists());
+}
+
+/// Lines of a log, each of which is an object.
+fn objects(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| {
+            let object: Value =
+                serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+            let time = object["time"].as_str().expect("a time");
+            assert!(
+                time.len() == 24 && time.ends_with('Z') && object["level"].is_string(),
+                "{line}"
+            );
+            assert!(object["message"].is_string(), "{line}");
+            object
+        })
+        .collect()
+}
+
+fn event<'a>(log: &'a [Value], name: &str) -> &'a Value {
+    log.iter().find(|line| line["event"] == name).unwrap_or_else(|| panic!("no {name}: {log:?}"))
+}
+
+/// The process that was started ends once clients can connect; the one that serves has a session of
+/// its own, and holds none of its parent's pipes.
+#[test]
+fn a_server_in_the_background_is_ready_when_its_parent_ends() {
+    let scratch = scratch();
+    let mut command = program(scratch.path());
+    command.args([
+        "serve",
+        "md:1m",
+        "--no-counters",
+        "--nbd",
+        "unix:s",
+        "--fork",
+        "--pidfile",
+        "pid",
+    ]);
+    // It returns when nothing holds the pipes any more.
+    let ran = Ran::of(&command.output().expect("the program can be run"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("trueline: serving md:1m at nbd+unix:"), "{}", ran.stderr);
+    let mut magic = [0; 8];
+    let mut socket = UnixStream::connect(scratch.path().join("s")).expect("it is ready");
+    socket.read_exact(&mut magic).expect("it answers");
+    assert_eq!(&magic, b"NBDMAGIC");
+    drop(socket);
+    let server = number(scratch.path());
+    let stat = fs::read_to_string(format!("/proc/{server}/stat")).expect("it runs");
+    let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+    assert_eq!(fields[3], server.to_string(), "its session: {stat}");
+    end(scratch.path());
+    assert!(!scratch.path().join("s").exists());
+}
+
+/// What goes wrong before is its parent's to say.
+#[test]
+fn a_server_that_cannot_start_says_so_through_its_parent() {
+    let scratch = scratch();
+    for (words, says) in [
+        ("serve nowhere.img --nbd unix:s --fork", "open nowhere.img: "),
+        ("serve md:1m --fork", "serve: where? "),
+        ("serve md:1m --nbd unix:no/s --fork", "no/s"),
+        ("serve md:1m --nbd unix:s --fork --pidfile no/pid", "write no/pid: "),
+        ("serve md:1m --nbd unix:s --fork --run true", "--run"),
+        ("serve md:1m --nbd unix:s --fork --exit-with-parent", "--exit-with-parent"),
+        ("serve md:1m --nbd unix:s --fork --top", "--top"),
+    ] {
+        let ran = run(scratch.path(), words);
+        assert!(ran.refused().contains(says), "{words}: {}", ran.stderr);
+    }
+    let mut passed = program(scratch.path());
+    passed.args(["serve", "md:1m", "--nbd", "unix:s", "--fork"]).env("LISTEN_FDS", "1");
+    let ran = Ran::of(&passed.output().expect("the program can be run"));
+    assert!(ran.refused().contains("leave --fork out"), "{}", ran.stderr);
+}
+
+/// Each line of the log is an object; output into a file goes on in the background.
+#[test]
+fn a_log_is_objects_a_line_each() {
+    let scratch = scratch();
+    at_63(scratch.path());
+    let words = "serve disk --log-format json --overlay mem --record trace --fault \
+        read:error=eio,every=2 --strict --nbd unix:s --pidfile pid --fork";
+    let mut command = program(scratch.path());
+    command.args(words.split_whitespace());
+    let log = scratch.path().join("log");
+    command.stderr(File::create(&log).expect("a file"));
+    assert!(command.status().expect("the program can be run").success());
+    let read = || objects(&fs::read_to_string(&log).expect("a log"));
+    let serving = read();
+    assert_eq!(event(&serving, "serving")["target"], "disk");
+    assert!(event(&serving, "serving")["place"].as_str().is_some_and(|at| at.contains("socket=")));
+    end(scratch.path());
+    let log = read();
+    assert_eq!(event(&log, "overlay")["written_bytes"], 0);
+    assert_eq!(event(&log, "fault")["rule"], "read:error=eio,every=2");
+    assert_eq!(event(&log, "recording")["requests"], 0);
+    assert_eq!(event(&log, "summary")["summary"]["format"], "trueline/serve/1");
+
+    let failed = run(scratch.path(), "serve nowhere.img --log-format json --nbd unix:s");
+    let line = objects(&failed.stderr);
+    assert_eq!((failed.code, line.len()), (Some(2), 1), "{}", failed.stderr);
+    assert_eq!((&line[0]["event"], &line[0]["level"]), (&"error".into(), &"error".into()));
+}
