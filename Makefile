@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH):/usr/sbin:/sbin
 FEATURES := --features trueline/cloud
 SKIPPED := $(CURDIR)/target/skipped.txt
 
-.PHONY: demo test fmt lint docs unit python packaging fuzz bench goldens dist dist-test
+.PHONY: demo test fmt lint docs unit python packaging fuzz bench goldens dist dist-test site
 
 # The main job on the disks of the five documents: no arguments, no root, no network but for crates.
 demo:
@@ -49,7 +49,7 @@ packaging:
 fuzz:
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-# Ratios in one run, against what people use today; nothing here decides a test.
+# Ratios in one run, against what people use today; nothing here decides a test. `make site` shows what it prints.
 bench:
 	$(CARGO) build --release --locked
 	sh benches/run.sh
@@ -63,6 +63,11 @@ dist:
 dist-test: dist
 	sh tests/dist.sh
 	sh packaging/reproduce.sh
+
+# The documents as a site in target/site, for any web server or the file system.
+site:
+	sh tests/install.sh site
+	sh site/build.sh
 
 # Makes every golden disk anew with the real tools, then its expected output. Look at the difference before committing.
 goldens:

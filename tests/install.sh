@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh [dist]: installs the programs the tests use beyond Rust, where that may be done; else says what will be
-# skipped. With `dist`, those that make packages and try them.
+# install.sh [dist|site]: installs the programs the tests use beyond Rust, where that may be done; else says what will be
+# skipped. With `dist`, those that make packages and try them; with `site`, those that render the documents.
 #
 # Each line below is a Debian package and the programs of it that are used. Nothing is done where all of them are here.
 # Some of them are a kernel or have hooks that make the initial ramdisk anew (nbd-client, mdadm, lvm2), so packages
@@ -92,6 +92,9 @@ skopeo              skopeo
 umoci               umoci
 debootstrap         debootstrap
 '
+wanted_site='
+python3             python3
+'
 # A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.
 may_install() {
     case ${TRUELINE_INSTALL:-} in
@@ -101,13 +104,16 @@ may_install() {
     [ "${CI:-}" = true ] || [ -e /.dockerenv ] || [ -e /run/.containerenv ] || [ -n "${container:-}" ]
 }
 
-[ "${1:-}" != dist ] || wanted=$wanted_dist
+case ${1:-} in
+    dist) wanted=$wanted_dist ;;
+    site) wanted=$wanted_site ;;
+esac
 missing=$(echo "$wanted" | while read -r package programs; do
     for program in $programs; do
         command -v "$program" >/dev/null || { echo "$package"; break; }
     done
 done)
-if [ "${1:-}" != dist ]; then
+if [ -z "${1:-}" ]; then
     # The guest's kernel is a file, not a program.
     ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
     # So are boot loaders.
@@ -148,6 +154,14 @@ fi
 # Programs of cargo's go into the build directory: a checkout leaves nothing in a home directory.
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$PATH"
+if [ "${1:-}" = site ]; then
+    if ! command -v mdbook >/dev/null && may_install; then
+        echo "install.sh: mdbook is built into target/tools, which takes some minutes"
+        cargo install --quiet --locked --root target/tools --no-default-features --features search --version '^0.4' mdbook ||
+            echo "install.sh: mdbook cannot be installed; no site is made"
+    fi
+    exit 0
+fi
 if ! cargo deny --version >/dev/null 2>&1; then
     echo "install.sh: cargo-deny is built into target/tools, which takes some minutes"
     cargo install --quiet --locked --root target/tools cargo-deny || echo "install.sh: cargo-deny cannot be installed; the licence check is skipped"

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 mod declarations;
 #[path = "tidy/errors.rs"]
 mod errors;
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/words.rs"]
 mod words;
 

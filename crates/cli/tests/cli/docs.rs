@@ -1,4 +1,5 @@
-//! The transcripts in `README.md` and `docs/manual/`: what stands there is what the program prints.
+//! The transcripts in `README.md`, the manual, the tour and the pages for users: what stands there
+//! is what the program prints.
 //!
 //! A fenced block of `console` or `sh` with a line `$ trueline ...` in it is run line by line, in a
 //! directory of its own, and what each command prints (stdout, then stderr) has to be what stands
@@ -9,7 +10,9 @@
 //!   output.
 //! - `$ echo $?` beneath a command shows its exit status.
 //! - A line `...` stands for any lines.
-//! - Where a tool that `mkfs` runs is not installed, the block is skipped, and that is said.
+//! - The word `then` runs a block in the directory of the block before it.
+//! - Where a tool is not installed, the block and those that go on from it are skipped, and that is
+//!   said.
 //! - The word `host` keeps a block from being run here: what it shows depends on the host. Blocks
 //!   of `sh host` are run by `docs_host.rs`.
 //!
@@ -28,8 +31,13 @@ fn the_manuals_transcripts_are_true() {
     let (mut wrong, mut run) = (String::new(), 0);
     for path in manuals() {
         let text = fs::read_to_string(&path).expect("a manual can be read");
+        let mut place = None;
         let blessed = rewrite(&text, |block| {
-            let after = play(block);
+            let here = match place.take() {
+                Some(here) if block.goes_on => here,
+                _ => Place::lay(&block.disks),
+            };
+            let after = play(block, place.insert(here));
             run += 1;
             if !bless && after != block.commands {
                 let show = |commands: &[Step]| commands.iter().map(Step::text).collect::<String>();
@@ -52,12 +60,13 @@ fn the_manuals_transcripts_are_true() {
     assert!(run > 0, "no transcript was found");
 }
 
-/// `README.md` and every page of the manual.
+/// `README.md`, every page of the manual, the tour, the comparison and the pages for users.
 pub(crate) fn manuals() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let pages = fs::read_dir(root.join("docs/manual"))
-        .expect("the manual can be listed")
-        .map(|e| e.expect("an entry").path());
+    let pages = ["docs", "docs/manual", "docs/for"].into_iter().flat_map(|folder| {
+        let pages = fs::read_dir(root.join(folder)).expect("a folder of pages can be listed");
+        pages.map(|e| e.expect("an entry").path())
+    });
     let mut pages: Vec<PathBuf> = pages
         .chain([root.join("README.md")])
         .filter(|p| p.extension().is_some_and(|e| e == "md") && p.exists())
@@ -90,7 +99,16 @@ struct Block {
     line: usize,
     /// Golden disks, each with its files' names.
     disks: Vec<(Vec<String>, String)>,
+    /// True if it runs where the block before it ran.
+    goes_on: bool,
     commands: Vec<Step>,
+}
+
+/// A directory in which blocks run.
+struct Place {
+    directory: Scratch,
+    /// True if a block in it was skipped: those after it need what that block would have made.
+    skipped: bool,
 }
 
 /// `text` with the commands of every block that is to be run replaced.
@@ -133,21 +151,21 @@ fn block(line: usize, words: &str, inside: &[&str]) -> Option<Block> {
         Some((files.split(',').map(str::to_owned).collect(), golden.to_owned()))
     });
     let disks = disks.collect();
-    (shown && !words.contains(&"host")).then_some(Block { line, disks, commands })
+    let goes_on = words.contains(&"then");
+    (shown && !words.contains(&"host")).then_some(Block { line, disks, goes_on, commands })
 }
 
 /// Runs a block; its commands with what they print. Output that fits what stands there is left as
 /// it is.
-fn play(block: &Block) -> Vec<Step> {
-    let directory = lay(&block.disks);
+fn play(block: &Block, place: &mut Place) -> Vec<Step> {
+    if place.skipped {
+        return block.commands.clone();
+    }
     let (mut status, mut missing) = (0, None);
     let step = |step: &Step| {
-        let (printed, code) = shell(directory.path(), &step.command, status);
+        let (printed, code) = shell(place.directory.path(), &step.command, status);
         status = code;
-        missing = missing.take().or(printed
-            .lines()
-            .find(|line| line.contains(" is not on this system: install "))
-            .map(str::to_owned));
+        missing = missing.take().or(printed.lines().find(|line| lacks(line)).map(str::to_owned));
         let output: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
         let fits = fits(&step.output, &output);
         Step {
@@ -158,21 +176,31 @@ fn play(block: &Block) -> Vec<Step> {
     let played = block.commands.iter().map(step).collect();
     let Some(missing) = missing else { return played };
     skip(&format!("a transcript: {missing}"));
+    place.skipped = true;
     block.commands.clone()
 }
 
-fn lay(disks: &[(Vec<String>, String)]) -> Scratch {
-    let directory = scratch();
-    for (files, golden) in disks {
-        let laid = scratch();
-        let names = lay_golden(golden, laid.path());
-        assert_eq!(names.len(), files.len(), "{golden} is {names:?}");
-        for (name, file) in names.iter().zip(files) {
-            fs::rename(laid.path().join(name), directory.path().join(file))
-                .expect("a disk can be renamed");
+/// True if a line says that a tool is missing: `trueline` of one that it runs, or the shell.
+fn lacks(line: &str) -> bool {
+    line.contains(" is not on this system: install ")
+        || line.starts_with("sh: ") && line.ends_with(" not found")
+}
+
+impl Place {
+    /// A directory with golden disks under the names that a page gives them.
+    fn lay(disks: &[(Vec<String>, String)]) -> Place {
+        let directory = scratch();
+        for (files, golden) in disks {
+            let laid = scratch();
+            let names = lay_golden(golden, laid.path());
+            assert_eq!(names.len(), files.len(), "{golden} is {names:?}");
+            for (name, file) in names.iter().zip(files) {
+                fs::rename(laid.path().join(name), directory.path().join(file))
+                    .expect("a disk can be renamed");
+            }
         }
+        Place { directory, skipped: false }
     }
-    directory
 }
 
 /// Runs a line of shell, after a command that ended with `status`.
@@ -207,6 +235,24 @@ fn fits(pattern: &[String], lines: &[String]) -> bool {
         Some((first, rest)) => lines
             .split_first()
             .is_some_and(|(line, lines)| line == first.trim_end() && fits(rest, lines)),
+    }
+}
+
+/// A reader types every line of these pages: none may stand there untried.
+#[test]
+fn every_line_of_the_tour_and_of_the_pages_for_users_is_run() {
+    for path in manuals().iter().filter(|path| {
+        path.ends_with("docs/tour.md") || path.parent().is_some_and(|p| p.ends_with("docs/for"))
+    }) {
+        let text = fs::read_to_string(path).expect("a page can be read");
+        let typed = text.lines().filter(|line| line.starts_with("$ ")).count();
+        let mut run = 0;
+        rewrite(&text, |block| {
+            run += block.commands.len();
+            block.commands.clone()
+        });
+        assert!(typed > 0, "{}: no line to type", path.display());
+        assert_eq!(run, typed, "{}: lines that are not run", path.display());
     }
 }
 
