@@ -2,8 +2,8 @@
 document.addEventListener('click', event => {
     const button = event.target.closest('.clip-button');
     const code = button && button.closest('pre').querySelector('code.language-console');
-    if (!code) return;
+    if (!code || !navigator.clipboard) return;
     event.stopImmediatePropagation();
     const commands = code.textContent.split('\n').filter(line => line.startsWith('$ ')).map(line => line.slice(2));
-    navigator.clipboard.writeText(commands.join('\n') + '\n');
+    navigator.clipboard.writeText(commands.join('\n'));
 }, true);

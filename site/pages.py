@@ -40,11 +40,13 @@ def title(page):
 
 def outside_of_code(text, change):
     """`text` with `change` done to what is in no block of code."""
-    fenced = False
+    fenced, indented = False, True
     for line in text.splitlines(keepends=True):
         if line.startswith("```"):
             fenced = not fenced
-        yield line if fenced or line.startswith("    ") else change(line)
+        # Indented lines are code behind an empty line; behind a line of text they go on with it.
+        indented = not line.strip() or (indented and line.startswith("    "))
+        yield line if fenced or indented else change(line)
 
 
 def listing(directory):
@@ -53,7 +55,7 @@ def listing(directory):
     if all(entry.suffix == ".md" for entry in entries):
         lines = [f"- [{title(entry)}]({entry.name})\n" for entry in entries]
         return f"# {directory.name.capitalize()}\n\n" + "".join(lines)
-    return f"# {directory.name}\n\n" + "".join(f"- `{entry.name}`\n" for entry in entries)
+    return f"# {directory.relative_to(ROOT)}\n\n" + "".join(f"- `{entry.name}`\n" for entry in entries)
 
 
 class Stage:

@@ -294,3 +294,29 @@ fn dots_stand_for_any_lines() {
         assert_eq!(fits(&lines(pattern), &lines(printed)), want, "{pattern} {printed}");
     }
 }
+
+#[test]
+fn a_block_goes_on_where_the_one_before_it_was() {
+    let made = block(1, "console", &["$ trueline --version >version; touch made", "$ ls", "old"]);
+    let then = block(4, "console then", &["$ trueline --version >version; ls", "old"]);
+    let (made, then) = (made.expect("a block to run"), then.expect("a block to run"));
+    assert!(then.goes_on && !made.goes_on);
+    let mut place = Place::lay(&[]);
+    play(&made, &mut place);
+    assert_eq!(play(&then, &mut place)[0].output, ["made", "version"]);
+    place.skipped = true;
+    assert_eq!(play(&then, &mut place), then.commands, "what a skipped block makes is not there");
+}
+
+#[test]
+fn a_missing_tool_is_told_from_other_output() {
+    for (line, missing) in [
+        ("sh: 1: parted: not found", true),
+        ("sh: line 1: parted: command not found", true),
+        ("trueline: mkfs.xfs is not on this system: install xfsprogs", true),
+        ("trueline: s9 of disk: not found", false),
+        ("parted: not found", false),
+    ] {
+        assert_eq!(lacks(line), missing, "{line}");
+    }
+}

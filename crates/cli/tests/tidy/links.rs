@@ -15,12 +15,14 @@ fn linking(root: &Path) -> Vec<(PathBuf, String)> {
 /// Lines of a document that are no code, without what stands between backticks where `spans` is
 /// false.
 fn prose(text: &str, spans: bool) -> Vec<String> {
-    let mut fenced = false;
+    let (mut fenced, mut indented) = (false, true);
     let mut lines = Vec::new();
     for line in text.lines() {
+        // Indented lines are code behind an empty line; behind a line of text they go on with it.
+        indented = line.is_empty() || indented && line.starts_with("    ");
         if line.starts_with("```") {
             fenced = !fenced;
-        } else if !fenced && !line.starts_with("    ") {
+        } else if !fenced && !indented {
             let kept = line.split('`').enumerate().filter(|(n, _)| spans || n % 2 == 0);
             lines.push(kept.map(|(_, part)| part).collect());
         }
@@ -75,8 +77,8 @@ fn every_link_of_a_document_leads_somewhere() {
 
 #[test]
 fn links_and_headings_are_found() {
-    let text =
-        "# `nbd.sh`: a test\n[a](b.md#c), ![d](e.png) `[f](g)`\n```\n[h](i)\n```\n    [j](k)\n";
-    assert_eq!(targets(text), ["b.md#c", "e.png"]);
+    let text = "# `nbd.sh`: a test\n[a](b.md#c), ![d](e.png) `[f](g)`\n```\n[h](i)\n```\n\n\
+                \x20   [j](k)\nx\n    [l](m)\n";
+    assert_eq!(targets(text), ["b.md#c", "e.png", "m"]);
     assert_eq!(anchors(text), ["nbdsh-a-test"]);
 }
