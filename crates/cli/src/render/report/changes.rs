@@ -81,7 +81,7 @@ fn entry<'a>(difference: &'a Difference<'a>) -> ChangedTarget<'a> {
     }
 }
 
-/// Writes one document.
+/// Writes the changes as one document.
 pub(crate) fn write_json(
     report: &Report,
     changes: &Changes<'_>,

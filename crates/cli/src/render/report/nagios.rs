@@ -170,6 +170,7 @@ mod tests {
     fn a_line_has_a_text_and_data_whatever_a_target_is_called() {
         let mut report = samples::report(vec![samples::openbsd(), samples::stripe()]);
         report.targets[0].target = "a|b\nc#s4".into();
+        report.targets[0].providers.remove(0);
         let (state, text) = line(&report, Severity::Warning);
         assert_eq!(state, ServiceState::Critical);
         assert_eq!((text.matches('|').count(), text.lines().count()), (1, 1), "{text}");
