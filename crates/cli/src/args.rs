@@ -173,8 +173,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// True for what neither reads disks nor measures: it goes on where settings are wrong, since it
-    /// helps to mend them.
+    /// True for what neither reads disks nor measures: where settings are wrong it goes on, since
+    /// it helps to mend them.
     pub(crate) fn is_about_the_program(&self) -> bool {
         matches!(
             self,

@@ -62,6 +62,10 @@ pub fn main() -> ExitCode {
     };
     choice.write_global();
     config::load(options.config.as_deref());
+    // Of what is said of the settings a log has objects too.
+    if let Command::Serve(args) = &options.command {
+        args.log_format.form().choose();
+    }
     if let Err(why) = settled(&options.command) {
         let convention = match &options.command {
             Command::Check(args) => Convention::chosen(args),

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// LogForm of the lines of this process.
+/// Form of the lines of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogForm {
     /// A line for people.

@@ -105,7 +105,8 @@ impl<'de> Deserialize<'de> for Profile {
 }
 
 /// The profile for `target`: the option's, else the environment's, else that of the file beside its
-/// images, else that of the settings. A device and a simulated drive describe themselves: for them the option alone counts.
+/// images, else that of the settings. A device and a simulated drive describe themselves: for them
+/// the option alone counts.
 pub(crate) fn profile(typed: Option<&str>, target: &Target) -> Result<Option<Remembered>, Reason> {
     let config = config::config()?;
     if let Some(name) = typed {

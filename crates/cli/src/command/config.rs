@@ -34,7 +34,7 @@ struct Row {
     from: Origin,
 }
 
-/// ConfigFile that a value comes from: a variable, a line of a file or a file; none of it, the program.
+/// Place that a value comes from: a variable, a line of a file or a file; none of it: the default.
 #[derive(Clone, Default, Serialize)]
 struct Origin {
     variable: Option<&'static str>,
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &ShowConfig) -> Result<ExitCode, Failure> {
     Ok(status(loaded))
 }
 
-/// What is wrong, on stderr, and the status of it; success if nothing is.
+/// The exit status, with what is wrong on stderr; success if nothing is.
 fn status(loaded: &Loaded) -> ExitCode {
     match loaded.errors().next() {
         Some(_) => refuse(loaded.errors()),

@@ -56,9 +56,6 @@ pub(crate) mod text;
 mod top;
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
-    if args.log_format == LogFormat::Json {
-        log::LogForm::Json.choose();
-    }
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }

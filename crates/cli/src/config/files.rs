@@ -94,16 +94,33 @@ impl ConfigFile {
             Ok(file) => file,
         };
         let found = file.metadata().map_err(|e| refused(e.into()))?;
-        if !found.is_file() {
-            return Err(wrong(Reason("it is not a regular file".into())));
-        }
         if self.by != OPTION {
-            believed(&found, process::user()).map_err(|why| {
+            self.believed(&found, process::user()).map_err(|why| {
                 let rest = format!("{OPTION} FILE reads it all the same");
                 refused(Reason(format!("{why}: {rest}")))
             })?;
         }
+        if !found.is_file() {
+            return Err(wrong(Reason("it is not a regular file".into())));
+        }
         input_text::read(file, LONGEST).map(Some).map_err(wrong)
+    }
+
+    /// Refuses a file that another user than root and `user` wrote, or may write: under sudo, HOME
+    /// may still be that of the caller. Root believes none in a directory of another user either,
+    /// which may hold a link.
+    fn believed(&self, file: &Metadata, user: u32) -> Result<(), Reason> {
+        owned(file, user, "it", "it")?;
+        let directory = Path::new(&self.path).parent().filter(|at| !at.as_os_str().is_empty());
+        match user {
+            0 => owned(
+                &directory.unwrap_or(Path::new(".")).metadata()?,
+                user,
+                "its directory",
+                "to its directory",
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -111,15 +128,15 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Refuses a file that another user than root and `user` wrote, or may write: under sudo, HOME may
-/// still be that of the caller. Of root's files a group may write none either.
-fn believed(found: &Metadata, user: u32) -> Result<(), Reason> {
+/// Refuses what another user than root and `user` owns, or may write. Root is asked for more, since
+/// what is root's is no group's.
+fn owned(found: &Metadata, user: u32, what: &str, place: &str) -> Result<(), Reason> {
     let (owner, mode) = (found.uid(), found.mode() & 0o7777);
     let others = if user == 0 { 0o022 } else { 0o002 };
     if ![0, user].contains(&owner) {
-        Err(Reason(format!("it belongs to the user {owner}")))
+        Err(Reason(format!("{what} belongs to the user {owner}")))
     } else if mode & others != 0 {
-        Err(Reason(format!("others may write it (mode {mode:04o})")))
+        Err(Reason(format!("others may write {place} (mode {mode:04o})")))
     } else {
         Ok(())
     }

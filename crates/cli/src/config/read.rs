@@ -37,13 +37,13 @@ pub(super) fn config(path: &str, text: &str) -> Result<Config, Vec<String>> {
 /// A value in the text.
 type Value<'a> = Spanned<DeValue<'a>>;
 
-/// ConfigFile of a part of the text, in bytes.
+/// Place of a part of the text, in bytes.
 type Span = Range<usize>;
 
 struct Reader<'a> {
     path: &'a str,
     text: &'a str,
-    /// What is wrong, in the order of the text.
+    /// Reasons of what is wrong, in the order of the text.
     wrong: BTreeMap<(usize, usize), String>,
 }
 
@@ -58,7 +58,7 @@ impl Reader<'_> {
         self.wrong.insert((at.start, next), why.into());
     }
 
-    /// What is wrong, a line each with its place.
+    /// Lines of what is wrong, each with its place.
     fn lines(&self) -> Vec<String> {
         let line = |(&(at, _), why): (&(usize, usize), &String)| {
             format!("read {}: {why}", self.line(at..at))
@@ -227,7 +227,7 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         for (text, wanted) in [
             ("fro = \"512n\"", "1: no setting 'fro': did you mean for? there are for, check, "),
-            ("\nfor = \"512x\"", "2: no profile '512x': did you mean 512n? there are "),
+            ("\nfor = \"512x\"", "2: no profile '512x': did you mean 512e? there are "),
             ("for = 7", "1: it is no text: write it as in for = \"ssd-16k\""),
             ("for = \"4kn\"\nfor = \"4kn\"", "2: duplicate key"),
             ("check = 1", "1: check: write it as a table"),

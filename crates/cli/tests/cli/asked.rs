@@ -293,7 +293,7 @@ fn a_completion_waits_for_nothing_and_never_complains() {
         &["--for"][..],
         &[""],
         &["--", "-"],
-        &["\u{0}\n"],
+        &["\u{1}\n"],
         &["check", "--key-file", "pipe", "disk#"],
     ] {
         let _ = asked(words);
@@ -315,9 +315,13 @@ fn bash_offers_what_the_program_knows() {
     assert!(offered.lines().any(|found| found == "wd10ears"), "{offered}");
     // What a disk says of itself is text, not a part of the command line.
     let names = r#"source ./completion; PATH=.:$PATH
-        printf '#!/bin/sh\necho "a.img#stripe/\$(touch hit)"\necho "a.img#b c"\n' > trueline; chmod +x trueline
-        for typed in 'a.img#' "'a.img#"; do COMP_LINE="trueline check $typed"; COMP_POINT=${#COMP_LINE}
-        COMP_WORDS=(trueline check "$typed"); COMP_CWORD=2; _trueline; printf '%s\n' "${COMPREPLY[@]}"; done"#;
+        printf '#!/bin/sh\necho "a.img#stripe/\$(touch hit)"\necho "a.img#b c"\n' > trueline
+        chmod +x trueline
+        for typed in 'a.img#' "'a.img#"; do
+            COMP_LINE="trueline check $typed"; COMP_POINT=${#COMP_LINE}
+            COMP_WORDS=(trueline check "$typed"); COMP_CWORD=2
+            _trueline; printf '%s\n' "${COMPREPLY[@]}"
+        done"#;
     let offered = shell_offers("bash", names, "").expect("it was here");
     assert_eq!(offered, "a.img#stripe/\\$\\(touch\\ hit\\)\na.img#b\\ c\na.img#b c\n");
 }

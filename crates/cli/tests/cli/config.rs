@@ -137,6 +137,19 @@ fn files_of_others_are_not_read() {
     assert_eq!(judged(at_home(path, &own)), ("512n".into(), String::new()));
     fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("ours");
     if chown(&file, Some(4321), None).is_ok() {
+        // Root's programs are not stopped by what a user puts into a directory of its own.
+        fs::rename(&file, path.join("kept")).expect("ours");
+        assert!(Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
+        chown(&file, Some(4321), None).expect("we are root");
+        assert!(judged(check()).0.is_null());
+        fs::remove_file(&file).expect("ours");
+        std::os::unix::fs::symlink(path.join("disk"), &file).expect("a link");
+        let directory = path.join("home/.config");
+        chown(&directory, Some(4321), None).expect("we are root");
+        let (profile, said) = judged(check());
+        assert!(profile.is_null() && said.contains("its directory belongs to"), "{said}");
+        chown(&directory, Some(0), None).expect("we are root");
+        fs::rename(path.join("kept"), &file).expect("ours");
         let (profile, said) = judged(check());
         assert!(profile.is_null() && said.contains("it belongs to the user 4321"), "{said}");
         let shown = ran(at_home(path, "config --json"));

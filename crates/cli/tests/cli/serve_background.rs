@@ -131,6 +131,9 @@ fn a_log_is_objects_a_line_each() {
     assert_eq!(event(&log, "recording")["requests"], 0);
     assert_eq!(event(&log, "summary")["summary"]["format"], "trueline/serve/1");
 
+    fs::write(scratch.path().join("wrong.toml"), "fro = 1").expect("a file");
+    let wrong = "serve md:1m --log-format json --nbd unix:s --config wrong.toml";
+    assert_eq!(event(&objects(&run(scratch.path(), wrong).stderr), "error")["level"], "error");
     let failed = run(scratch.path(), "serve nowhere.img --log-format json --nbd unix:s");
     let line = objects(&failed.stderr);
     assert_eq!((failed.code, line.len()), (Some(2), 1), "{}", failed.stderr);

@@ -29,8 +29,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Most files of a directory that are looked at.
 const MOST: usize = 10_000;
 
-/// What `current` may go on as: providers of the disks before a `#`, or of a whole file; files that
-/// may be the next disk. `said`: what the line says of the disks.
+/// Words that `current` may become: providers of the disks before a `#`, or of a whole file; files
+/// that may be the next disk. `said`: what the line says of the disks.
 pub(super) fn disks(current: &str, said: &[String]) -> Vec<Candidate> {
     let (tell, told) = mpsc::channel();
     let (current, said) = (current.to_owned(), said.to_vec());

@@ -2,6 +2,7 @@
 
 use crate::disk_options::DiskOptions;
 use crate::failure::Reason;
+use crate::log::LogForm;
 use crate::target::Target;
 use clap::{Args, ValueEnum};
 use nbd::Network;
@@ -133,6 +134,16 @@ pub(crate) enum LogFormat {
     Text,
     /// JSON objects for programs, one a line
     Json,
+}
+
+impl LogFormat {
+    /// The form of the lines of this process.
+    pub(crate) fn form(self) -> LogForm {
+        match self {
+            LogFormat::Text => LogForm::Text,
+            LogFormat::Json => LogForm::Json,
+        }
+    }
 }
 
 /// Requests that `--strict` refuses.
