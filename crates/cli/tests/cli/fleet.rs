@@ -4,7 +4,7 @@
 use crate::containers::{CHAIN, made};
 use crate::recipe::Scratch;
 use crate::schemas::{fits, schema};
-use crate::{Ran, lay_golden, list, program, run, scratch};
+use crate::{Ran, lay_golden, program, run, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

@@ -226,6 +226,8 @@ fn every_format_has_a_schema() {
             }
         }
     }
+    // The beginning of a name, which other versions have too.
+    named.retain(|name| !name.ends_with('-'));
     named.insert("show-1".to_owned());
     let files: BTreeSet<String> = all().keys().cloned().collect();
     assert_eq!(named, files);

@@ -65,7 +65,7 @@ on_disk! {
 }
 
 on_disk! {
-    /// `struct minix3_super_block`.
+    /// `struct minix3_super_block`, of version 3.
     struct Super3 of 32 bytes {
          0 => s_ninodes: U32,
          4 => s_pad0: U16,
@@ -91,7 +91,7 @@ const VERSION_1: [u16; 2] = [0x137f, 0x138f];
 const VERSION_2: [u16; 2] = [0x2468, 0x2478];
 const VERSION_3: u16 = 0x4d5a;
 
-/// What both superblocks say, in numbers.
+/// Numbers of either superblock, checked before they are used.
 struct Numbers {
     version: &'static str,
     /// Byte of the magic in the superblock.
