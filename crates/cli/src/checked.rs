@@ -13,12 +13,19 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 use trueline_geom::base::finding::{self, Severity};
+use trueline_host::disk::locks;
 
 /// Name of the format of a state.
 const FORMAT: &str = "trueline/checked/1";
 /// Beginning of the names of its other versions.
 const FAMILY: &str = "trueline/checked/";
+/// Longest wait for other runs that write states in the same directory.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two looks at whether they are done.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Largest state that is read or written, in bytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -186,6 +193,16 @@ impl Checked {
         let failed = |why: fmt::Arguments<'_>| {
             Reason(format!("write the state {}: {why}", self.named.display()))
         };
+        // One run at a time looks at the file and replaces it.
+        let directory = File::open(replaced::directory(&self.path))
+            .map_err(|e| failed(format_args!("{}", words::os(&e))))?;
+        let begun = Instant::now();
+        while !locks::keep(&directory) {
+            if begun.elapsed() > PATIENCE {
+                return Err(failed(format_args!("another run is writing it")));
+            }
+            thread::sleep(PAUSE);
+        }
         let now = fs::metadata(&self.path).ok();
         if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
             return Err(failed(format_args!("another run has written it meanwhile")));

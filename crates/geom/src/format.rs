@@ -302,7 +302,7 @@ pub(crate) mod tests {
     /// too far or read on.
     #[test]
     fn hostile_numbers_are_survived() {
-        let magics: [(u64, &[u8]); 24] = [
+        let magics: [(u64, &[u8]); 26] = [
             (0, b"XFSB"),
             (0, b"hsqs"),
             (0, b"\xfe\xed\xba\xbe"),
@@ -316,6 +316,8 @@ pub(crate) mod tests {
             (1024, b"H+\0\x04"),
             (1024, b"BD"),
             (1030, b"44"),
+            (1040, b"\x8f\x13"),
+            (1048, b"\x5a\x4d"),
             (1080, b"\x53\xef"),
             (1148, b"H+"),
             (4086, b"SWAPSPACE2"),

@@ -89,7 +89,7 @@ impl ConfigFile {
         let wrong = |why: Reason| FileState::Wrong(vec![format!("read {}: {why}", self.path)]);
         let refused = |why: Reason| if is_named { wrong(why) } else { FileState::Refused(why.0) };
         let file = match File::options().read(true).custom_flags(NONBLOCK).open(&self.path) {
-            Err(e) if !is_named && is_absent(&e) => return Ok(None),
+            Err(e) if !is_named && (is_absent(&e) || self.is_out_of_reach()) => return Ok(None),
             Err(e) => return Err(refused(e.into())),
             Ok(file) => file,
         };
@@ -104,6 +104,14 @@ impl ConfigFile {
             return Err(wrong(Reason("it is not a regular file".into())));
         }
         input_text::read(file, LONGEST).map(Some).map_err(wrong)
+    }
+
+    /// True if nothing can be known of it, not even that it is there: its directory is closed to
+    /// this user.
+    fn is_out_of_reach(&self) -> bool {
+        Path::new(&self.path)
+            .symlink_metadata()
+            .is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Refuses a file that another user than root and `user` wrote, or may write: under sudo, HOME

@@ -98,6 +98,11 @@ impl DiskOverrides {
         self.judged.as_ref()
     }
 
+    /// The same without any profile that is remembered: for forms that say nothing of a profile.
+    pub(crate) fn forgetting(self) -> DiskOverrides {
+        DiskOverrides { described: true, ..self }
+    }
+
     /// The same for `target`, with the profile remembered for it if none was typed. A drive
     /// described by a file keeps its description.
     pub(crate) fn remembering(&self, target: &Target) -> Result<DiskOverrides, Reason> {

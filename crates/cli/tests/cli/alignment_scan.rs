@@ -133,3 +133,15 @@ fn what_cannot_be_scanned_ends_with_1() {
     let other = by_name(here, "--format=raw --blocksize=512 -P 4 -v -x -a disk");
     assert_eq!(other.ended(0).stdout, plain);
 }
+
+/// A profile in the environment makes this disk unreadable: it is of sectors of 512 bytes.
+#[test]
+fn a_remembered_profile_does_not_hide_a_partition() {
+    let scratch = disks(&[("seed-001-sdd-63", "winxp")]);
+    let plain = run(scratch.path(), &format!("{COMPAT} winxp"));
+    assert_eq!(plain.code, Some(3), "{}", plain.stdout);
+    let mut command = crate::program(scratch.path());
+    command.env("TRUELINE_FOR", "4kn").args(COMPAT.split(' ')).arg("winxp");
+    let judged = Ran::of(&command.output().expect("the program can be run"));
+    assert_eq!((judged.code, judged.stdout), (plain.code, plain.stdout));
+}

@@ -243,3 +243,39 @@ fn a_hostile_state_is_refused_and_stays() {
         assert!(!here.join("new").exists(), "{form}");
     }
 }
+
+#[test]
+fn what_the_status_is_for_is_shown() {
+    let scratch = scratch();
+    let here = scratch.path();
+    lay("minix-sub", here, "noted");
+    let rules = |ran: &Ran| ran.json()["targets"][0]["findings"].as_array().map_or(0, Vec::len);
+    let notes = rules(&run(here, "check --json noted"));
+    assert!(notes > 0, "a disk without notes");
+    let ran = run(here, "check --fail-on note --changed state noted");
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stdout.contains("new note TL"), "{}", ran.stdout);
+}
+
+/// However many runs replace one state at a time, none says that it did and did not.
+#[test]
+fn of_several_runs_with_one_state_none_is_lost_without_a_word() {
+    let scratch = scratch();
+    let here = scratch.path();
+    let names = ["a", "b", "c", "d"];
+    names.map(|name| lay("gpt-sfdisk", here, name));
+    for round in 0..3 {
+        let state = format!("state{round}");
+        let begin = |name: &str| {
+            let arguments = ["check", "-q", "--changed", &state, name];
+            program(here).args(arguments).stderr(Stdio::null()).spawn().expect("a run")
+        };
+        let children = names.map(|name| (name, begin(name)));
+        for (name, mut child) in children {
+            let code = child.wait().expect("an end").code();
+            let text = fs::read_to_string(here.join(&state)).expect("a state");
+            let is_there = text.contains(&format!("\"target\":\"{name}\""));
+            assert!(code == Some(2) || is_there, "{name} ended with {code:?}: {text}");
+        }
+    }
+}

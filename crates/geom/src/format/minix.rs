@@ -90,6 +90,8 @@ const BLOCK: u64 = 1024;
 const VERSION_1: [u16; 2] = [0x137f, 0x138f];
 const VERSION_2: [u16; 2] = [0x2468, 0x2478];
 const VERSION_3: u16 = 0x4d5a;
+/// `MINIX_VALID_FS` and `MINIX_ERROR_FS`, the bits that a state may have.
+const STATES: u16 = 3;
 
 /// Numbers of either superblock, checked before they are used.
 struct Numbers {
@@ -126,6 +128,9 @@ fn old(sb: &Super) -> Option<Numbers> {
     let swapped = known(sb.s_magic.get().swap_bytes());
     let u16 = |it: U16| if swapped { it.get().swap_bytes() } else { it.get() };
     let magic = Some(u16(sb.s_magic)).filter(|&magic| known(magic))?;
+    if u16(sb.s_state) & !STATES != 0 {
+        return None;
+    }
     let first = VERSION_1.contains(&magic);
     let zones = if swapped { sb.s_zones.get().swap_bytes() } else { sb.s_zones.get() };
     Some(Numbers {
@@ -166,11 +171,37 @@ impl Numbers {
         self.block.is_power_of_two()
             && (1024..=4096).contains(&self.block)
             && self.log_zone_size == 0
+            && self.inodes > 0
             && self.maps.0 > 0
             && self.maps.1 > 0
             && self.first_data_zone > 0
             && self.zones > self.first_data_zone
             && bits(self.maps.0) > self.inodes
             && bits(self.maps.1) > self.zones - self.first_data_zone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{disk, recognised};
+    use super::*;
+
+    /// A superblock of version 1 as mkfs.minix makes it for 8 MiB, with two of its numbers.
+    fn superblock(inodes: u16, state: u16) -> Vec<u8> {
+        let numbers = [inodes, 8192, 1, 1, 90, 0, 0x1c00, 0x1008, 0x138f, state];
+        numbers.into_iter().flat_map(u16::to_le_bytes).collect()
+    }
+
+    /// A magic of two bytes stands in FATs and boot code too; the other numbers decide.
+    #[test]
+    fn numbers_that_cannot_be_are_no_minix() {
+        let found = |inodes, state| {
+            let bytes = superblock(inodes, state);
+            recognised(&Minix, disk(8 << 20, &[(AT, &bytes)])).map(|sign| sign.kind)
+        };
+        assert_eq!(found(2752, 1), Some(KIND));
+        assert_eq!(found(2752, 2), Some(KIND));
+        assert_eq!(found(2752, 265), None);
+        assert_eq!(found(0, 1), None);
     }
 }

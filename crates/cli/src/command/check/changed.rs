@@ -1,7 +1,7 @@
 //! `--changed FILE`: what differs from the run before. The state is replaced once that is out.
 
 use super::args::{Check, Form};
-use super::{status, write_page};
+use super::{announce, status, write_page};
 use crate::checked::Checked;
 use crate::failure::Failure;
 use crate::render::report::changes::{self, Changes};
@@ -19,7 +19,7 @@ pub(super) fn print(
 ) -> Result<ExitCode, Failure> {
     let is_first = checked.is_first();
     let differences = report.targets.iter().filter_map(|target| checked.compare(target)).collect();
-    let changes = Changes { is_first, differences };
+    let changes = Changes { is_first, differences, least: args.least() };
     let counts = (!report.errors.is_empty(), checked.worst, checked.unknown > 0);
     let status = ExitCode::from(status(counts, args));
     write_page(report, &args.output)?;
@@ -35,6 +35,10 @@ pub(super) fn print(
 fn write(report: &Report, changes: &Changes<'_>, args: &Check) -> Result<(), Failure> {
     if args.quiet {
         return Ok(());
+    }
+    // Where nothing differs nothing is said, so that cron sends no mail.
+    if !changes.differences.is_empty() {
+        announce(report);
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.output.json {

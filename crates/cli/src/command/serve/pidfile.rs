@@ -1,7 +1,7 @@
 //! `--pidfile`: the process's number, for scripts, while the server runs.
 
 use crate::failure::Failure;
-use crate::words;
+use crate::{replaced, words};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -21,18 +21,9 @@ impl Pidfile {
                 "it is there and holds no process's number: name another file".into(),
             ));
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        let number = std::process::id();
-        name.push(format!(".{number}"));
-        let new = path.with_file_name(name);
-        fs::write(&new, format!("{number}\n")).and_then(|()| fs::rename(&new, path)).map_err(
-            |e| {
-                // The rest of the attempt is of no use; if it cannot be removed either, the reason
-                // is the same.
-                let _ = fs::remove_file(&new);
-                failed(words::os(&e))
-            },
-        )?;
+        // A name that others can guess may be a link of theirs: the file beside is always new.
+        replaced::replace(path, None, |out| writeln!(out, "{}", std::process::id()))
+            .map_err(|e| failed(words::os(&e)))?;
         Ok(Pidfile(path.to_owned()))
     }
 }
