@@ -263,7 +263,7 @@ fn of_several_runs_with_one_state_none_is_lost_without_a_word() {
     let scratch = scratch();
     let here = scratch.path();
     let names = ["a", "b", "c", "d"];
-    names.map(|name| lay("gpt-sfdisk", here, name));
+    names.iter().for_each(|name| lay("gpt-sfdisk", here, name));
     for round in 0..3 {
         let state = format!("state{round}");
         let begin = |name: &str| {
