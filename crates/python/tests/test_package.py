@@ -121,16 +121,22 @@ class Package(Disks):
 
     def test_types_have_the_keys_of_the_schema(self):
         schema = json.loads((ROOT / "docs/schema/jsonl.schema.json").read_text())
-        shapes = [
-            (trueline.Report, schema["oneOf"][0]),
-            (trueline.Image, schema["oneOf"][0]["properties"]["image"]),
-            (trueline.Unread, schema["oneOf"][1]),
-            (trueline.Provider, schema["$defs"]["provider"]),
-            (trueline.Container, schema["$defs"]["provider"]["properties"]["container"]),
-            (trueline.Finding, schema["$defs"]["finding"]),
-        ]
+        kinds = {
+            "image": trueline.Image,
+            "provider": trueline.Provider,
+            "grain": trueline.Grain,
+            "table": trueline.Table,
+            "container": trueline.Container,
+            "first_write": trueline.FirstWrite,
+            "touched_range": trueline.TouchedRange,
+            "finding": trueline.Finding,
+        }
+        shapes = [(trueline.Report, schema["oneOf"][0]), (trueline.Unread, schema["oneOf"][1])]
+        shapes += [(kind, schema["$defs"][name]) for name, kind in kinds.items()]
+        self.assertEqual({kind for kind, _ in shapes}, KINDS)
         for kind, shape in shapes:
-            self.assertLessEqual(set(shape["required"]), kind.__required_keys__, kind)
+            self.assertEqual(set(shape["required"]), kind.__required_keys__, kind)
+            self.assertEqual(set(shape["properties"]), kind.__required_keys__ | kind.__optional_keys__, kind)
 
     def test_errors_have_a_class(self):
         with self.assertRaises(trueline.Error) as raised:
