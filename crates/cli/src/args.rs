@@ -5,10 +5,11 @@ use crate::command::{
     bench, check, config, converting, demo, drives, explain, info, lab, mkfs, moving, part, plan,
     probe, serve, set, show, trace,
 };
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) mod help;
 mod on_demand;
@@ -40,12 +41,22 @@ pub(crate) struct Options {
         long,
         global = true,
         value_name = "FILE",
+        value_parser = path_of_file(),
         help_heading = "Global options",
         display_order = 901
     )]
     pub config: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The path of a file, for options that take no stream: `-` is refused, which other programs take
+/// for one.
+pub(crate) fn path_of_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path == Path::new("-") {
+        true => Err("it is a file, not a stream: ./- is one of that name"),
+        false => Ok(path),
+    })
 }
 
 const EXAMPLES: &str = "Examples:

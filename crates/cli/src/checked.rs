@@ -13,19 +13,12 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 use trueline_geom::base::finding::{self, Severity};
-use trueline_host::disk::locks;
 
 /// Name of the format of a state.
 const FORMAT: &str = "trueline/checked/1";
 /// Beginning of the names of its other versions.
 const FAMILY: &str = "trueline/checked/";
-/// Longest wait for other runs that write states in the same directory.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Time between two looks at whether they are done.
-const PAUSE: Duration = Duration::from_millis(10);
 /// Largest state that is read or written, in bytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -110,7 +103,7 @@ impl Checked {
     pub(crate) fn open(named: &Path) -> Result<Checked, Reason> {
         let failed =
             |e: &io::Error| Reason(format!("read the state {}: {}", named.display(), words::os(e)));
-        let path = named.canonicalize().unwrap_or_else(|_| named.to_path_buf());
+        let path = replaced::behind_links(named).map_err(|e| failed(&e))?;
         let mut state = Checked {
             named: named.to_path_buf(),
             path,
@@ -194,15 +187,8 @@ impl Checked {
             Reason(format!("write the state {}: {why}", self.named.display()))
         };
         // One run at a time looks at the file and replaces it.
-        let directory = File::open(replaced::directory(&self.path))
-            .map_err(|e| failed(format_args!("{}", words::os(&e))))?;
-        let begun = Instant::now();
-        while !locks::keep(&directory) {
-            if begun.elapsed() > PATIENCE {
-                return Err(failed(format_args!("another run is writing it")));
-            }
-            thread::sleep(PAUSE);
-        }
+        let _directory =
+            replaced::lock(&self.path).map_err(|e| failed(format_args!("{}", words::os(&e))))?;
         let now = fs::metadata(&self.path).ok();
         if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
             return Err(failed(format_args!("another run has written it meanwhile")));

@@ -7,6 +7,7 @@
 use crate::failure::Reason;
 use files::{ConfigFile, FileState};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -54,18 +55,6 @@ impl StatedDrive {
     pub(crate) fn is(&self, model: &str, serial: &str) -> bool {
         self.serial == serial && self.model.as_deref().is_none_or(|own| own == model)
     }
-
-    /// The topology of a device of the drive with the stated boundaries in the place of others of
-    /// the same purpose. The device begins `start` bytes into the drive.
-    pub(crate) fn state(&self, mut topology: Topology, start: u64) -> Topology {
-        for (why, unit) in &self.units {
-            let grain = unit.value.shift(start);
-            topology.facts.retain(|fact| fact.why != *why);
-            let (source, trust) = (Source::User, Trust::Trusted);
-            topology.facts.push(Fact { grain, why: *why, source, trust });
-        }
-        topology
-    }
 }
 
 /// The settings of a file, or of several.
@@ -89,9 +78,48 @@ impl Config {
         }
     }
 
-    /// The drive of a model and a serial number, of the first file that names it.
-    pub(crate) fn drive(&self, model: &str, serial: &str) -> Option<&StatedDrive> {
-        self.drives.iter().map(|drive| &drive.value).find(|drive| drive.is(model, serial))
+    /// The boundaries of a drive, by its model and serial number: of each purpose the first that
+    /// is stated.
+    fn units(&self, model: &str, serial: &str) -> Vec<&(Why, Setting<Grain>)> {
+        let mut units: Vec<&(Why, Setting<Grain>)> = Vec::new();
+        let drives = self.drives.iter().map(|drive| &drive.value);
+        for unit in drives.filter(|drive| drive.is(model, serial)).flat_map(|drive| &drive.units) {
+            if units.iter().all(|(why, _)| *why != unit.0) {
+                units.push(unit);
+            }
+        }
+        units
+    }
+
+    /// The topology of a device of a drive with the stated boundaries in the place of others of
+    /// the same purpose. The device begins `start` bytes into the drive.
+    pub(crate) fn state(
+        &self,
+        mut topology: Topology,
+        (model, serial): (&str, &str),
+        start: u64,
+    ) -> Topology {
+        for (why, unit) in self.units(model, serial) {
+            let grain = unit.value.shift(start);
+            topology.facts.retain(|fact| fact.why != *why);
+            let (source, trust) = (Source::User, Trust::Trusted);
+            topology.facts.push(Fact { grain, why: *why, source, trust });
+        }
+        topology
+    }
+
+    /// The boundaries that are stated, each with its drive. One that an earlier line states of
+    /// every drive that it could be of is left out.
+    pub(crate) fn boundaries(
+        &self,
+    ) -> impl Iterator<Item = (&StatedDrive, &(Why, Setting<Grain>))> {
+        let mut before = BTreeSet::new();
+        let drives = self.drives.iter().map(|drive| &drive.value);
+        let units = drives.flat_map(|drive| drive.units.iter().map(move |unit| (drive, unit)));
+        units.filter(move |(drive, (why, _))| {
+            let of = |model| (drive.serial.as_str(), why.name(), model);
+            !before.contains(&of(None)) && before.insert(of(drive.model.as_deref()))
+        })
     }
 }
 
@@ -112,7 +140,7 @@ impl Loaded {
     /// Sentences on files that are there and are not read.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         self.files.iter().filter_map(|(place, state)| match state {
-            FileState::Refused(why) => Some(format!("note: {} is not read: {why}", place.path)),
+            FileState::Refused(why) => Some(format!("note: {} is not read: {why}", place.name())),
             _ => None,
         })
     }
@@ -127,7 +155,7 @@ pub(crate) fn load(named: Option<&Path>) -> &'static Loaded {
         let mut loaded = Loaded::default();
         for place in files::places(named) {
             let state = match place.text() {
-                Ok(Some(text)) => match read::config(&place.path, &text) {
+                Ok(Some(text)) => match read::config(&place.name(), &text) {
                     Ok(config) => {
                         loaded.config = loaded.config.over(config);
                         FileState::Read
@@ -158,10 +186,10 @@ pub(crate) fn check(path: &Path) -> Result<(usize, usize), Vec<String>> {
     let place = ConfigFile::named(path);
     let text = match place.text() {
         Ok(Some(text)) => text,
-        Ok(None) => return Err(vec![format!("read {}: no such file", place.path)]),
+        Ok(None) => return Err(vec![format!("read {}: no such file", place.name())]),
         Err(state) => return Err(state.errors().to_vec()),
     };
-    let Config { profile, fail_on, strict, drives } = read::config(&place.path, &text)?;
+    let Config { profile, fail_on, strict, drives } = read::config(&place.name(), &text)?;
     let set = [profile.is_some(), fail_on.is_some(), strict.is_some()];
     Ok((set.into_iter().filter(|set| *set).count(), drives.len()))
 }
@@ -188,13 +216,40 @@ mod tests {
         let profile = both.profile.as_ref().expect("a profile");
         assert_eq!((profile.value.as_str(), &profile.from), ("512n", &line("u", 1)));
         assert_eq!(both.strict.as_ref().map(|strict| &strict.from), Some(&line("m", 2)));
-        let unit = |model: &str, serial: &str| {
-            let drive = both.drive(model, serial)?;
-            Some((drive.units[0].1.value, drive.units[0].1.from.clone()))
+        let units = |model: &str, serial: &str| -> Vec<_> {
+            let all = both.units(model, serial);
+            all.into_iter().map(|(_, unit)| (unit.value, unit.from.clone())).collect()
         };
         let grain = |size, phase| Grain::new(size, phase).expect("a grain");
-        assert_eq!(unit("any", "a"), Some((grain(4096, 0), line("u", 4))));
-        assert_eq!(unit("x", "b"), Some((grain(8192, 512), line("m", 9))));
-        assert_eq!(unit("y", "b"), None);
+        assert_eq!(units("any", "a"), [(grain(4096, 0), line("u", 4))]);
+        assert_eq!(units("x", "b"), [(grain(8192, 512), line("m", 9))]);
+        assert_eq!(units("y", "b"), []);
+    }
+
+    /// A file that states one boundary of a drive hides no other of the same drive.
+    #[test]
+    fn boundaries_of_one_drive_are_joined_by_purpose() {
+        let user = of("u", "[[drive]]\nserial = \"a\"\nmodel = \"x\"\nchunk = \"64k\"");
+        let machine = of("m", "[[drive]]\nserial = \"a\"\nchunk = \"128k\"\nphysical = \"16k\"");
+        let both = user.over(machine);
+        let of = |model: &str| -> Vec<(&str, u64)> {
+            let units = both.units(model, "a");
+            units.iter().map(|(why, unit)| (why.name(), unit.value.size())).collect()
+        };
+        assert_eq!(of("x"), [("chunk", 65536), ("physical", 16384)]);
+        assert_eq!(of("y"), [("chunk", 131_072), ("physical", 16384)]);
+        let told: Vec<_> = both
+            .boundaries()
+            .map(|(drive, (why, unit))| (drive.model.as_deref(), why.name(), unit.value.size()))
+            .collect();
+        let wanted =
+            [(Some("x"), "chunk", 65536), (None, "chunk", 131_072), (None, "physical", 16384)];
+        assert_eq!(told, wanted);
+        assert_eq!(both.over(of_machine_again()).boundaries().count(), 3);
+    }
+
+    /// A later file that says again what is said already.
+    fn of_machine_again() -> Config {
+        of("l", "[[drive]]\nserial = \"a\"\nchunk = \"4k\"\nphysical = \"4k\"")
     }
 }

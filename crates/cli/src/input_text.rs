@@ -24,16 +24,11 @@ pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, Reason> {
     })
 }
 
-/// Line of byte `byte` of the text, from 1.
-pub(crate) fn line(text: &str, byte: usize) -> usize {
-    text.get(..byte).unwrap_or(text).matches('\n').count() + 1
-}
-
 /// Position of byte `byte` of the text: line and column, both from 1, the column in characters.
 fn position(text: &str, byte: usize) -> String {
     let before = text.get(..byte).unwrap_or(text);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {}, column {column}", line(text, byte))
+    format!("line {}, column {column}", before.matches('\n').count() + 1)
 }
 
 #[cfg(test)]

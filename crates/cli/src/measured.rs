@@ -105,11 +105,7 @@ pub(crate) fn topology(device: &Device) -> (Topology, Vec<Finding>) {
     if let Some(grain) = measured {
         topology = topology.measured(grain.shift(start));
     }
-    let stated = config::load(None).config.drive(&model, &serial);
-    match stated {
-        Some(drive) => (drive.state(topology, start), findings),
-        None => (topology, findings),
-    }
+    (config::load(None).config.state(topology, (&model, &serial), start), findings)
 }
 
 /// The files of what was measured, those that count first before others, and the drives in each or

@@ -27,9 +27,17 @@ pub(crate) struct WriteOptions {
     /// Write even if it is mounted or in use: what uses it may then destroy data
     #[arg(long)]
     pub allow_busy: bool,
+    /// True if stdout has a document: a dry run does not list its writes there.
+    #[arg(skip)]
+    pub is_listed_nowhere: bool,
 }
 
 impl WriteOptions {
+    /// These options where stdout has a document, if `document` is true.
+    pub(crate) fn beside(&self, document: bool) -> WriteOptions {
+        WriteOptions { is_listed_nowhere: document, ..self.clone() }
+    }
+
     /// The access to open the target with.
     pub(crate) fn access(&self) -> Access {
         match (self.dry_run, self.allow_busy) {
@@ -49,7 +57,7 @@ pub(crate) struct Job {
 }
 
 /// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only
-/// printed, with `--save` the old bytes are saved first. Returns the number of writes that change
+/// printed, if stdout has no document; with `--save` the old bytes are saved first. Returns the number of writes that change
 /// anything.
 ///
 /// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
@@ -61,11 +69,14 @@ pub(crate) fn carry_out(
     options: &WriteOptions,
 ) -> Result<usize, Failure> {
     jobs.iter().try_for_each(|job| require_settled("write", target, graph, job.id))?;
-    if options.dry_run {
+    if options.dry_run && !options.is_listed_nowhere {
         return print(target, graph, jobs);
     }
     let needed = changes(target, graph, jobs)?;
     let count = needed.iter().map(|job| job.patches.len()).sum();
+    if options.dry_run {
+        return Ok(count);
+    }
     if let Some(path) = options.save.as_deref() {
         save(path, target, graph, &needed)?;
     }

@@ -28,6 +28,7 @@ SCHEMA = pa.schema(
         ("uri", pa.string()),
         ("etag", pa.string()),
         ("size", pa.int64()),
+        ("for", pa.string()),
         ("target_verdict", pa.string()),
         ("container", pa.string()),
         ("creator", pa.string()),

@@ -21,7 +21,7 @@ use fleet::{Fleet, IN_FLIGHT};
 use names::{Given, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use textfile::Textfile;
 use trueline_geom::base::finding::Severity;
@@ -396,7 +396,8 @@ fn write_page(report: &Report, output: &Output) -> Result<(), Failure> {
 fn project() -> Project {
     let here = std::env::current_dir().unwrap_or_default();
     let root = std::env::var_os("CI_PROJECT_DIR").filter(|root| !root.is_empty());
-    Project { root: root.map_or_else(|| here.clone(), Into::into), here }
+    let root = root.map_or_else(|| here.clone(), PathBuf::from);
+    Project::new(here, &root)
 }
 
 /// Prints `report` in the form of the options.

@@ -3,7 +3,7 @@
 use crate::command::check::args::LEAST;
 use crate::command::config::args::ShowConfig;
 use crate::config::files::{ConfigFile, FileState};
-use crate::config::{self, Config, ConfigLine, Loaded, Setting};
+use crate::config::{self, Config, ConfigLine, Loaded, Setting, StatedDrive};
 use crate::failure::{Failure, complain};
 use crate::remembered;
 use crate::style::Style;
@@ -145,23 +145,14 @@ fn settings(config: &Config) -> Result<Vec<Row>, Failure> {
     ])
 }
 
-/// The boundaries of drives that files state. A drive that an earlier file names too is left out.
+/// The boundaries of drives that files state.
 fn stated(config: &Config) -> Vec<Unit> {
-    let drives = config.drives.iter().map(|setting| &setting.value).enumerate();
-    let counts = drives.filter(|(nth, drive)| {
-        !config.drives[..*nth].iter().any(|other| {
-            let other = &other.value;
-            other.serial == drive.serial && (other.model.is_none() || other.model == drive.model)
-        })
-    });
-    let units = counts.flat_map(|(_, drive)| drive.units.iter().map(move |unit| (drive, unit)));
-    units
-        .map(|(drive, (why, unit))| Unit {
-            stated: drive.source.clone(),
-            from: (&unit.from).into(),
-            ..Unit::new(drive.model.clone(), &drive.serial, *why, unit.value, Source::User)
-        })
-        .collect()
+    let unit = |(drive, (why, unit)): (&StatedDrive, &(Why, Setting<Grain>))| Unit {
+        stated: drive.source.clone(),
+        from: (&unit.from).into(),
+        ..Unit::new(drive.model.clone(), &drive.serial, *why, unit.value, Source::User)
+    };
+    config.boundaries().map(unit).collect()
 }
 
 impl Unit {
@@ -212,5 +203,5 @@ fn file(place: &ConfigFile, state: &FileState) -> FileRow {
         FileState::Refused(why) => ("refused", vec![why.clone()]),
         FileState::Wrong(lines) => ("wrong", lines.clone()),
     };
-    FileRow { path: place.path.clone(), by: place.by, state: name, why }
+    FileRow { path: place.name(), by: place.by, state: name, why }
 }

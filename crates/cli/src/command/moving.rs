@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
 
 /// The access to open the target with.
 fn access(args: &Options) -> Access {
-    WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
+    let (dry_run, allow_busy) = (args.dry_run, args.allow_busy);
+    WriteOptions { dry_run, allow_busy, ..WriteOptions::default() }.access()
 }
 
 fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
@@ -80,7 +81,12 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     }
     let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.partition.start));
     if args.align && is_aligned {
-        let at = place(entry.partition.start, table.sector);
+        let own = entry.partition;
+        if args.json {
+            let stays = Moved { from: own.start, to: own.start, length: own.length, copied: 0 };
+            return print(typed, target.judged.as_ref(), &stays, &[]);
+        }
+        let at = place(own.start, table.sector);
         say(&format!("{typed}: begins on the grain, at {at}; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -112,8 +118,10 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     for line in &notes {
         complain(&format!("note: {line}"));
     }
-    if args.dry_run {
-        return show(&target, on, &plan, typed);
+    match (args.dry_run, args.json) {
+        (true, true) => return print(typed, target.judged.as_ref(), &Moved::of(&plan), &notes),
+        (true, false) => return show(&target, on, &plan, typed),
+        (false, _) => {}
     }
     // A copy to another place leaves the old one whole until the table changes, so it needs no
     // journal.
@@ -292,14 +300,43 @@ struct Report<'a> {
     format: &'static str,
     target: &'a str,
     #[serde(rename = "for")]
-    judged: Option<Remembered>,
+    judged: Option<&'a Remembered>,
+    #[serde(flatten)]
+    moved: &'a Moved,
+    /// Sentences on what the move leaves as it is (boot loaders, starts that were wrong), and on
+    /// sectors that could not be read.
+    notes: &'a [String],
+}
+
+/// Places of a partition before and after, in bytes of its provider, and its bytes.
+#[derive(Serialize)]
+struct Moved {
     from: u64,
     to: u64,
     length: u64,
     copied: u64,
-    /// Sentences on what the move leaves as it is (boot loaders, starts that were wrong), and on
-    /// sectors that could not be read.
-    notes: &'a [String],
+}
+
+impl Moved {
+    fn of(plan: &Move) -> Moved {
+        Moved { from: plan.from, to: plan.to, length: plan.length, copied: plan.amount() }
+    }
+}
+
+/// Prints the document of what was moved, or would be.
+fn print(
+    typed: &Target,
+    judged: Option<&Remembered>,
+    moved: &Moved,
+    notes: &[String],
+) -> Result<ExitCode, Failure> {
+    let target = typed.typed();
+    let report = Report { format: "trueline/move/1", target, judged, moved, notes };
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Moving<'_> {
@@ -388,21 +425,8 @@ impl Moving<'_> {
         self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.typed);
         if json {
-            let (from, to, length, copied) = (plan.from, plan.to, plan.length, plan.amount());
-            let report = Report {
-                format: "trueline/move/1",
-                target: self.typed.typed(),
-                judged,
-                from,
-                to,
-                length,
-                copied,
-                notes: &[self.notes, &tried].concat(),
-            };
-            let mut out = BufWriter::new(anstream::stdout().lock());
-            serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
-            writeln!(out)?;
-            out.flush()?;
+            let notes = [self.notes, &tried].concat();
+            print(self.typed, judged.as_ref(), &Moved::of(plan), &notes)?;
         } else {
             let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
             say(&format!(

@@ -98,6 +98,7 @@ fn run_here(args: &Serve, unready: Option<Unready>) -> Result<ExitCode, Failure>
         .map(|counting| Arc::new(Telemetry::new(counting.clone(), &args.target, &said)));
     // Before there is a way in: a client may end the server at once, and a mount would stay behind.
     signal::remember_first();
+    let mut pidfile = args.pidfile.as_deref().map(Pidfile::prepare).transpose()?;
     let mut fronts = config::fronts(args, own.as_ref()).open(&exports, &tell)?;
     if fronts.is_empty() {
         let places = "--nbd unix:PATH, --nbd tcp:HOST:PORT, --fuse MOUNTPOINT, --ublk";
@@ -116,7 +117,7 @@ fn run_here(args: &Serve, unready: Option<Unready>) -> Result<ExitCode, Failure>
     notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
-    let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
+    pidfile.as_mut().map_or(Ok(()), Pidfile::place)?;
     let served = serve(&fronts, args, &layers, (top, unready));
     let flushed = if args.read_only { Ok(()) } else { final_flush::disks(&graph, &args.target) };
     let refused = ending::refused(&layers);

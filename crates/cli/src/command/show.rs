@@ -19,7 +19,8 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let (targets, failures) = survey_all(&args.targets, &overrides, args.quiet);
     failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
-    if targets.is_empty() {
+    // A reader of a document has the errors in it.
+    if targets.is_empty() && !args.json {
         return Ok(done);
     }
     let report = Report::new("trueline/show/1", targets, failures);

@@ -4,7 +4,7 @@ use crate::failure::Reason;
 use crate::input_text;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use trueline_host::process;
 
@@ -16,8 +16,8 @@ const OPTION: &str = "--config";
 const OF_MACHINE: &str = "/etc/trueline.toml";
 /// Name of the user's file, in the directory of configurations.
 const NAME: &str = "trueline.toml";
-/// The empty file that stands for no settings.
-const NOTHING: &str = "/dev/null";
+/// Linux's device number of `/dev/null`, which stands for no settings, by any name.
+const NOTHING: u64 = 1 << 8 | 3;
 /// Longest file of settings, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Linux's `O_NONBLOCK`: a pipe of that name does not block.
@@ -26,7 +26,7 @@ const NONBLOCK: i32 = 0o4000;
 /// A file that is looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigFile {
-    pub(crate) path: String,
+    path: PathBuf,
     /// The reason for looking there: an option, a variable, `user`, `machine`.
     pub(crate) by: &'static str,
 }
@@ -60,33 +60,32 @@ pub(super) fn places(named: Option<&Path>) -> Vec<ConfigFile> {
         return vec![ConfigFile::named(path)];
     }
     if let Some(path) = variable(VARIABLE) {
-        return vec![ConfigFile { path: PathBuf::from(path).display().to_string(), by: VARIABLE }];
+        return vec![ConfigFile { path: path.into(), by: VARIABLE }];
     }
     // A directory that depends on where a command is run could be any user's.
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let directory =
         absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    let user = directory.map(|directory| ConfigFile {
-        path: directory.join(NAME).display().to_string(),
-        by: "user",
-    });
+    let user = directory.map(|directory| ConfigFile { path: directory.join(NAME), by: "user" });
     user.into_iter().chain([ConfigFile { path: OF_MACHINE.into(), by: "machine" }]).collect()
 }
 
 impl ConfigFile {
     /// The file that the command line names.
     pub(super) fn named(path: &Path) -> ConfigFile {
-        ConfigFile { path: path.display().to_string(), by: OPTION }
+        ConfigFile { path: path.into(), by: OPTION }
+    }
+
+    /// Its path as messages show it.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// Its text; `None` if there is no such file and none was named. Errors: it is not to be
     /// believed; it is no file of text; it is named, and cannot be read.
     pub(super) fn text(&self) -> Result<Option<String>, FileState> {
-        if self.path == NOTHING {
-            return Ok(Some(String::new()));
-        }
         let is_named = [OPTION, VARIABLE].contains(&self.by);
-        let wrong = |why: Reason| FileState::Wrong(vec![format!("read {}: {why}", self.path)]);
+        let wrong = |why: Reason| FileState::Wrong(vec![format!("read {}: {why}", self.name())]);
         let refused = |why: Reason| if is_named { wrong(why) } else { FileState::Refused(why.0) };
         let file = match File::options().read(true).custom_flags(NONBLOCK).open(&self.path) {
             Err(e) if !is_named && (is_absent(&e) || self.is_out_of_reach()) => return Ok(None),
@@ -94,6 +93,9 @@ impl ConfigFile {
             Ok(file) => file,
         };
         let found = file.metadata().map_err(|e| refused(e.into()))?;
+        if found.file_type().is_char_device() && found.rdev() == NOTHING {
+            return Ok(Some(String::new()));
+        }
         if self.by != OPTION {
             self.believed(&found, process::user()).map_err(|why| {
                 let rest = format!("{OPTION} FILE reads it all the same");
@@ -109,9 +111,7 @@ impl ConfigFile {
     /// True if nothing can be known of it, not even that it is there: its directory is closed to
     /// this user.
     fn is_out_of_reach(&self) -> bool {
-        Path::new(&self.path)
-            .symlink_metadata()
-            .is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+        self.path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Refuses a file that another user than root and `user` wrote, or may write: under sudo, HOME
@@ -119,7 +119,7 @@ impl ConfigFile {
     /// which may hold a link.
     fn believed(&self, file: &Metadata, user: u32) -> Result<(), Reason> {
         owned(file, user, "it", "it")?;
-        let directory = Path::new(&self.path).parent().filter(|at| !at.as_os_str().is_empty());
+        let directory = self.path.parent().filter(|at| !at.as_os_str().is_empty());
         match user {
             0 => owned(
                 &directory.unwrap_or(Path::new(".")).metadata()?,

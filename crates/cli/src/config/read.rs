@@ -3,9 +3,9 @@
 use super::{Config, ConfigLine, Setting, StatedDrive};
 use crate::disk_options::{known_profile, parse_grain};
 use crate::failure::Reason;
-use crate::input_text;
 use crate::words;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -21,7 +21,8 @@ const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity:
 
 /// The settings of the text of the file at `path`. Errors: a line for each that is wrong.
 pub(super) fn config(path: &str, text: &str) -> Result<Config, Vec<String>> {
-    let mut reader = Reader { path, text, wrong: BTreeMap::new() };
+    let ends = text.match_indices('\n').map(|(at, _)| at).collect();
+    let mut reader = Reader { path, ends, wrong: BTreeMap::new() };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(e) => {
@@ -42,14 +43,15 @@ type Span = Range<usize>;
 
 struct Reader<'a> {
     path: &'a str,
-    text: &'a str,
+    /// Bytes at which lines end: one search for a place, not one through the text.
+    ends: Vec<usize>,
     /// Reasons of what is wrong, in the order of the text.
     wrong: BTreeMap<(usize, usize), String>,
 }
 
 impl Reader<'_> {
     fn line(&self, at: Span) -> ConfigLine {
-        let line = input_text::line(self.text, at.start);
+        let line = self.ends.partition_point(|end| *end < at.start) + 1;
         ConfigLine { path: self.path.into(), line }
     }
 
@@ -98,6 +100,7 @@ impl Reader<'_> {
         let DeValue::Array(drives) = value.get_ref() else {
             return self.refuse(value.span(), "drive: write each as [[drive]]");
         };
+        let mut lines = BTreeMap::new();
         for drive in drives.iter() {
             let DeValue::Table(table) = drive.get_ref() else {
                 self.refuse(drive.span(), "drive: write each as [[drive]]");
@@ -105,14 +108,16 @@ impl Reader<'_> {
             };
             let at = table.keys().map(|key| key.span().start).min().unwrap_or(drive.span().start);
             let Some(stated) = self.drive(table, at) else { continue };
-            let named = |other: &&Setting<StatedDrive>| {
-                (&other.value.model, &other.value.serial) == (&stated.model, &stated.serial)
-            };
-            if let Some(first) = config.drives.iter().find(named) {
-                let line = first.from.line;
-                self.refuse(at..at, format!("drive {}: line {line} has it too", stated.serial));
-            } else {
-                config.drives.push(Setting { value: stated, from: self.line(at..at) });
+            let from = self.line(at..at);
+            match lines.entry((stated.model.clone(), stated.serial.clone())) {
+                Entry::Occupied(first) => {
+                    let line: &usize = first.get();
+                    self.refuse(at..at, format!("drive {}: line {line} has it too", stated.serial));
+                }
+                Entry::Vacant(place) => {
+                    place.insert(from.line);
+                    config.drives.push(Setting { value: stated, from });
+                }
             }
         }
     }

@@ -235,9 +235,12 @@ fn a_hostile_state_is_refused_and_stays() {
     let large = File::create(here.join("state")).expect("a state");
     large.set_len((256 << 20) + 1).expect("a length");
     run(here, "check --changed state t").refused();
-    for odd in [".", "/dev/null", "no/state", "t/state"] {
+    // A link that leads nowhere may be another user's: no file is made behind it.
+    symlink("absent", here.join("nowhere")).expect("a link");
+    for odd in [".", "/dev/null", "no/state", "t/state", "nowhere", "-"] {
         run(here, &format!("check --changed {odd} t")).refused();
     }
+    assert!(here.join("nowhere").is_symlink() && !here.join("absent").exists());
     for form in ["--rows", "--sarif", "--prometheus", "--nagios", "-n", "--alignment"] {
         run_with(here, &["check", form, "--changed", "new", "t"]);
         assert!(!here.join("new").exists(), "{form}");
@@ -255,6 +258,14 @@ fn what_the_status_is_for_is_shown() {
     let ran = run(here, "check --fail-on note --changed state noted");
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stdout.contains("new note TL"), "{}", ran.stdout);
+    // Lines and rows name the profile by which a target was judged.
+    let judged = |words: &str, of: &str| {
+        let ran = run(here, &format!("check --for ssd-16k {words} noted"));
+        let line = ran.stdout.lines().next().expect("a line").to_owned();
+        serde_json::from_str::<Value>(&line).expect("a line of JSON").pointer(of).cloned()
+    };
+    assert_eq!(judged("--jsonl --changed lines", "/for/profile"), Some(json!("ssd-16k")));
+    assert_eq!(judged("--rows", "/for"), Some(json!("ssd-16k")));
 }
 
 /// However many runs replace one state at a time, none says that it did and did not.

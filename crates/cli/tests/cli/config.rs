@@ -4,7 +4,9 @@ use crate::counters::at_63;
 use crate::terminal::show;
 use crate::{Ran, program, run, scratch};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
@@ -105,6 +107,29 @@ fn strictness_is_the_command_lines_before_that_of_the_settings() {
         [Some(1), Some(0)]
     );
     assert_eq!(status("check --nagios disk"), Some(2));
+}
+
+/// Names of files are bytes; no settings at all are named as the empty device, by any name of it.
+#[test]
+fn files_have_any_name_and_a_stream_is_none() {
+    let here = scratch();
+    let path = here.path();
+    at_63(path);
+    let home = path.join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&home).expect("a directory");
+    fs::write(home.join("trueline.toml"), "for = \"512n\"").expect("a file");
+    fs::set_permissions(home.join("trueline.toml"), Permissions::from_mode(0o644)).expect("ours");
+    let judged = |words: &str| {
+        let mut command = at_home(path, words);
+        command.env("XDG_CONFIG_HOME", &home);
+        ran(command).json()["targets"][0]["for"]["profile"].clone()
+    };
+    assert_eq!(judged("check --json disk"), "512n");
+    for nothing in ["/dev/null", "//dev/null", "/dev/../dev/null"] {
+        assert_eq!(judged(&format!("check --json disk --config {nothing}")), Value::Null);
+    }
+    let ran = run(path, "check --config - disk");
+    assert!(ran.refused().contains("it is a file, not a stream: ./- is one"), "{}", ran.stderr);
 }
 
 /// A file is believed if its user or root wrote it and no other may; a named one is an error

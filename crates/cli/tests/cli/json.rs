@@ -284,3 +284,48 @@ fn info_prints_one_document_or_none() {
     let text = run(scratch.path(), "info disk,disk1");
     assert_eq!(text.ended(0).stdout.matches("# sectorsize").count(), 2, "{}", text.stdout);
 }
+
+/// With `--json` a dry run is a document of what would be, and so is nothing at all: a script finds
+/// one wherever it asked for one.
+#[test]
+fn what_would_be_is_a_document_too() {
+    let here = scratch();
+    let path = here.path();
+    zeroes(path, "disk.img", 96 << 20);
+    std::fs::write(
+        path.join("l.toml"),
+        "scheme = \"gpt\"\n[[partition]]\ntype = \"linux-data\"\nlabel = \"a\"\n",
+    )
+    .expect("a layout");
+    let document = |words: &str| {
+        let before = std::fs::read(path.join("disk.img")).expect("a disk");
+        let ran = run(path, words);
+        let json = ran.ended(0).json();
+        assert!(std::fs::read(path.join("disk.img")).expect("a disk") == before, "{words}");
+        json
+    };
+    let applied = document("part apply --dry-run --json l.toml disk.img");
+    assert_eq!(applied["changed"], true);
+    assert_eq!(applied["tables"][0]["partitions"][0]["label"], "a", "{applied}");
+    let created = document("part create --dry-run --json -s mbr disk.img");
+    assert_eq!(created["tables"][0]["scheme"], "MBR", "{created}");
+    run(path, "part create -s mbr disk.img").ended(0);
+    assert_eq!(run(path, "part add -t linux-data -b 63 -s 64m disk.img").code, Some(0));
+    let added = document("part add --dry-run --json -t linux-data -s 8m disk.img");
+    let partitions = added["tables"][0]["entries"].as_array().map(Vec::len);
+    assert_eq!(partitions, Some(2), "{added}");
+    let places = |document: &Value| {
+        ["from", "to", "copied"].map(|key| document[key].as_u64().unwrap_or(u64::MAX))
+    };
+    let moved = document("move --align --dry-run --json disk.img#s1");
+    assert_eq!(places(&moved), [32256, 1 << 20, 64 << 20], "{moved}");
+    run(path, "move --align disk.img#s1").ended(0);
+    let stays = document("move --align --json disk.img#s1");
+    assert_eq!(places(&stays), [1 << 20, 1 << 20, 0], "{stays}");
+    let all = document("move --align --json disk.img");
+    assert_eq!((&all["bytes"], &all["partitions"]), (&0.into(), &serde_json::json!([])));
+    let planned = document("move --align --dry-run --json disk.img");
+    assert_eq!(planned["partitions"][0]["from"], planned["partitions"][0]["to"], "{planned}");
+    let absent = run(path, "show --json absent.img");
+    assert_eq!((absent.code, &absent.json()["targets"]), (Some(2), &serde_json::json!([])));
+}

@@ -32,7 +32,18 @@ fn a_pidfile_is_there_as_long_as_the_server_serves() {
         fs::read_to_string(&pidfile).is_ok_and(|text| text == format!("{}\n", server.id()))
     });
     // The server is there once it is.
-    assert!(scratch.path().join("s").exists() && kill("-TERM", server.id()));
+    assert!(scratch.path().join("s").exists());
+    // While it runs the file is its own; nothing is left of the server that would have had it.
+    let ran = run(scratch.path(), "serve md:1m --nbd unix:other --pidfile pid");
+    let wanted = format!("write pid: the process {} serves and has it", server.id());
+    assert!(ran.refused().contains(&wanted), "{}", ran.stderr);
+    let mut left: Vec<_> = fs::read_dir(scratch.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["pid", "s"]);
+    assert!(kill("-TERM", server.id()));
     assert!(server.wait().expect("a child").success() && !pidfile.exists());
     zeroes(scratch.path(), "disk.img", 1 << 20);
     for name in ["disk.img", ".", "nowhere/pid"] {

@@ -1,5 +1,6 @@
 //! The options of `check`, and those that it shares with `show`.
 
+use crate::args::path_of_file;
 use crate::config;
 use crate::disk_options::DiskOptions;
 use crate::render::report::list;
@@ -99,6 +100,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "FILE",
+        value_parser = path_of_file(),
         conflicts_with_all = [
             "rows", "sarif", "gitlab", "prometheus", "textfile", "nagios", "compat", "into",
             "list", "alignment",

@@ -40,7 +40,8 @@ impl Textfile<'_> {
     /// Looks at what is to be replaced, before there are metrics.
     ///
     /// Errors: a name that node_exporter does not read, something else than a file, or a file that
-    /// is not of these; a directory that is not there.
+    /// is not of these; a file beside it whose series have the same label; a link that leads
+    /// nowhere; a directory that is not there.
     pub(super) fn open(named: &Path) -> Result<Textfile<'_>, Reason> {
         let check = named
             .file_name()
@@ -48,7 +49,15 @@ impl Textfile<'_> {
             .map(|stem| stem.strip_prefix(PREFIX).unwrap_or(stem))
             .filter(|check| !check.is_empty())
             .ok_or_else(|| reason(named, "node_exporter reads NAME.prom: call it so"))?;
-        let path = named.canonicalize().unwrap_or_else(|_| named.to_path_buf());
+        let path = replaced::behind_links(named).map_err(|e| reason(named, words::os(&e)))?;
+        let other = match named.file_stem() == Some(check.as_ref()) {
+            true => named.with_file_name(format!("{PREFIX}{check}.prom")),
+            false => named.with_file_name(format!("{check}.prom")),
+        };
+        if fs::symlink_metadata(&other).is_ok() {
+            let series = format!("{} has the series of check=\"{check}\" too", other.display());
+            return Err(reason(named, format!("{series}: remove it, or name another file")));
+        }
         let failed = |e| reason(named, words::os(&e));
         let last_success = match fs::metadata(&path) {
             Ok(found) if !found.is_file() => return Err(reason(named, "it is no file")),

@@ -81,6 +81,13 @@ pub(super) fn begin(
         gaps.insert(own.from, left);
     }
     if whole.stages.is_empty() {
+        if args.json {
+            shown::print(&match args.dry_run {
+                true => shown::planned(&target, &whole, &[]),
+                false => shown::nothing(&target),
+            })?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let all = whole.partitions.iter().all(|partition| partition.stays.is_none());
         let rest = if all { "all" } else { "all others" };
         say(&format!("{typed}: {rest} on it begin on the grain; nothing was moved"))?;

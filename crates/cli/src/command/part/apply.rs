@@ -125,11 +125,11 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
         return Err(Failure::Message(failed));
     }
     let (called, judged) = (target.called(), target.judged.clone());
-    if args.write.dry_run {
+    if args.write.dry_run && !args.json {
         interrupted(&planned)?;
     }
     write(target, args, &planned)?;
-    if !args.write.dry_run {
+    if !args.write.dry_run || args.json {
         report(args, (&called, judged.as_ref()), &planned.steps)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -186,13 +186,13 @@ fn write(target: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Fai
             step.table.scheme,
             in_order(&planned.stages),
             Some(&step.table),
-            &args.write,
+            &args.write.beside(args.json),
         ),
         None => Ok(()),
     }
 }
 
-/// Reports the edits, and with `--json` the tables as they are now.
+/// Reports the edits, and with `--json` the tables as they are now, or would be.
 fn report(
     args: &Apply,
     (called, judged): (&Called, Option<&Remembered>),

@@ -61,7 +61,12 @@ fn edit(
     let mut after = before.clone();
     let outcome = change(&target, &mut after).map_err(|r| refuse(attempt, typed, &r))?;
     let report = Report::new(&target, &after, common, outcome.line);
-    target.write(after.scheme, after.scheme.render(&before, &after), Some(&after), options)?;
+    target.write(
+        after.scheme,
+        after.scheme.render(&before, &after),
+        Some(&after),
+        &options.beside(common.json),
+    )?;
     if let Some(warning) = &outcome.warning {
         complain(&format!("warning: {warning}"));
     }
@@ -88,11 +93,11 @@ impl Report {
         }
     }
 
-    /// Prints the report; nothing with `--dry-run`.
+    /// Prints the report: with `--dry-run` the table that would be, and no line on what was done.
     fn print(&self, options: &WriteOptions) -> Result<ExitCode, Failure> {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
-            _ if options.dry_run => {}
+            Report::Line(_) if options.dry_run => {}
             Report::Line(line) => {
                 columns::line(&escape::plain(line), Style::of_stdout().width, &mut out)?
             }

@@ -1,52 +1,91 @@
 //! `--pidfile`: the process's number, for scripts, while the server runs.
 
 use crate::failure::Failure;
-use crate::{replaced, words};
+use crate::replaced::{self, Replacement};
+use crate::words;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
-
-/// The file; it is removed when the value is dropped.
-pub(super) struct Pidfile(PathBuf);
+use trueline_host::disk::locks;
 
 /// Most bytes of a number and its line end.
 const LONGEST: u64 = 21;
+/// Linux's `O_NONBLOCK`: a pipe of that name does not block.
+const NONBLOCK: i32 = 0o4000;
+
+/// The file; it is removed when the value is dropped. Its lock, which ends with the process, tells
+/// the file of a server that runs from one that a server has left.
+pub(super) struct Pidfile {
+    path: PathBuf,
+    new: Replacement,
+    is_placed: bool,
+}
 
 impl Pidfile {
-    /// Writes the file in one step, so that no reader finds a part of it. Errors: another kind of
-    /// file is there, or a write fails.
-    pub(super) fn write(path: &Path) -> Result<Pidfile, Failure> {
-        let failed = |why: String| Failure::Message(format!("write {}: {why}", path.display()));
-        if !may_be_replaced(path).map_err(|e| failed(words::os(&e)))? {
-            return Err(failed(
-                "it is there and holds no process's number: name another file".into(),
-            ));
-        }
-        // A name that others can guess may be a link of theirs: the file beside is always new.
-        replaced::replace(path, None, |out| writeln!(out, "{}", std::process::id()))
-            .map_err(|e| failed(words::os(&e)))?;
-        Ok(Pidfile(path.to_owned()))
+    /// A file beside the one that is to be: what can fail is done before there is a client.
+    ///
+    /// Errors: another kind of file is there, or that of a server that runs; a write fails.
+    pub(super) fn prepare(path: &Path) -> Result<Pidfile, Failure> {
+        let prepare = || {
+            replaceable(path)?;
+            // A name that others can guess may be a link of theirs: the file beside is always new.
+            let new =
+                Replacement::write(path, None, |out| writeln!(out, "{}", std::process::id()))?;
+            locks::keep(new.file());
+            Ok(Pidfile { path: path.to_owned(), new, is_placed: false })
+        };
+        prepare().map_err(|e| failed(path, &e))
+    }
+
+    /// Puts it in its place in one step, so that no reader finds a part of it. Errors: those of
+    /// [`Pidfile::prepare`].
+    pub(super) fn place(&mut self) -> Result<(), Failure> {
+        let Pidfile { path, new, is_placed } = self;
+        // Of two servers that come to this at one time one finds the other's.
+        let placed = replaced::lock(path).and_then(|_directory| {
+            replaceable(path)?;
+            new.place(path)
+        });
+        *is_placed = placed.is_ok();
+        placed.map_err(|e| failed(path, &e))
     }
 }
 
-/// True if nothing is at the path, or a file with a process's number.
-fn may_be_replaced(path: &Path) -> io::Result<bool> {
-    match fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(e) => Err(e),
-        Ok(found) if !found.is_file() || found.len() > LONGEST => Ok(false),
-        Ok(_) => Ok(fs::read(path)?
-            .iter()
-            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace())),
+fn failed(path: &Path, why: &io::Error) -> Failure {
+    Failure::Message(format!("write {}: {}", path.display(), words::os(why)))
+}
+
+/// Refuses what is there, if it is no file with a process's number, or that of a server that runs.
+fn replaceable(path: &Path) -> io::Result<()> {
+    let mut file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let mut text = String::new();
+    let is_number = file.metadata()?.is_file()
+        && (&mut file).take(LONGEST + 1).read_to_string(&mut text).is_ok()
+        && text.len() as u64 <= LONGEST
+        && text.chars().all(|c| c.is_ascii_digit() || c.is_ascii_whitespace());
+    if !is_number {
+        let why = "it is there and holds no process's number: name another file";
+        return Err(io::Error::other(why));
     }
+    if !locks::keep(&file) {
+        let why = format!("the process {} serves and has it: name another file", text.trim());
+        return Err(io::Error::other(why));
+    }
+    Ok(())
 }
 
 impl Drop for Pidfile {
     fn drop(&mut self) {
-        // Another server may have put its own there.
-        if fs::read_to_string(&self.0)
-            .is_ok_and(|text| text.trim() == std::process::id().to_string())
+        // A script may have put another one there.
+        if self.is_placed
+            && fs::read_to_string(&self.path)
+                .is_ok_and(|text| text.trim() == std::process::id().to_string())
         {
-            let _ = fs::remove_file(&self.0);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::group;
 use super::text::{MANY, colour, severity_colour, write_body, write_head};
 use crate::checked::{Difference, KnownFinding};
+use crate::remembered::Remembered;
 use crate::report::{Finding, Report, Verdict};
 use crate::style::Style;
 use crate::words::width::columns_of;
@@ -53,6 +54,8 @@ struct Line<'a> {
 #[derive(Serialize)]
 struct ChangedTarget<'a> {
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<&'a Remembered>,
     verdict: Verdict,
     was: Option<Verdict>,
     new: &'a [&'a Finding],
@@ -74,6 +77,7 @@ fn entry<'a>(difference: &'a Difference<'a>) -> ChangedTarget<'a> {
     let changed = changed.iter().map(|(finding, was)| Changed { was: was.name(), finding });
     ChangedTarget {
         target: &target.target,
+        judged: target.judged.as_ref(),
         verdict: target.verdict,
         was: *was,
         new,

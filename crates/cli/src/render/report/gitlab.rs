@@ -23,9 +23,9 @@ const UNREAD: &str = "unread";
 /// Directories by which names of files become paths in a project.
 pub(crate) struct Project {
     /// The directory that names are relative to.
-    pub(crate) here: PathBuf,
-    /// The directory of the project.
-    pub(crate) root: PathBuf,
+    here: PathBuf,
+    /// The directory of the project, as it is named and behind all links.
+    roots: [PathBuf; 2],
 }
 
 /// An issue of the report.
@@ -97,6 +97,13 @@ fn fingerprint(words: &[&str], given: &mut Given) -> String {
 }
 
 impl Project {
+    /// The project whose directory is at `root`, which may be relative to `here`.
+    pub(crate) fn new(here: PathBuf, root: &Path) -> Project {
+        let named = normal(&here.join(root));
+        let real = named.canonicalize().unwrap_or_else(|_| named.clone());
+        Project { here, roots: [named, real] }
+    }
+
     /// The path of a file in the project; of one that is outside of it, and of what is no file, the
     /// name as it is.
     fn path(&self, name: &str) -> String {
@@ -104,9 +111,9 @@ impl Project {
             return name.to_owned();
         }
         let whole = normal(&self.here.join(name));
-        whole
-            .strip_prefix(normal(&self.root))
-            .map_or_else(|_| name.to_owned(), |path| path.display().to_string())
+        let inside = |root: &PathBuf| whole.strip_prefix(root).ok();
+        let path = self.roots.iter().find_map(inside);
+        path.map_or_else(|| name.to_owned(), |path| path.display().to_string())
     }
 }
 
@@ -131,7 +138,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn issues(report: &Report) -> Vec<Value> {
-        let project = Project { here: "/p/out".into(), root: "/p".into() };
+        let project = Project::new("/p/out".into(), Path::new("/p"));
         serde_json::from_str(&samples::text(|out| write(report, &project, out))).unwrap()
     }
 
@@ -156,7 +163,7 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_project() {
-        let project = Project { here: "/p/./out".into(), root: "/p/".into() };
+        let project = Project::new("/p/./out".into(), Path::new("../"));
         for (name, path) in [
             ("a.img", "out/a.img"),
             ("./a.img", "out/a.img"),
@@ -169,5 +176,21 @@ mod tests {
         ] {
             assert_eq!(project.path(name), path);
         }
+    }
+
+    /// The shell of a job may name the project by a link, and a process then finds itself behind
+    /// it.
+    #[test]
+    fn a_project_may_be_named_by_a_link() {
+        let scratch = std::env::temp_dir().join(format!("trueline-link-{}", std::process::id()));
+        let (real, link) = (scratch.join("real"), scratch.join("link"));
+        std::fs::create_dir_all(&real).unwrap();
+        let real = real.canonicalize().unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let project = Project::new(real.clone(), &link);
+        for name in [Path::new("a.img"), &real.join("a.img"), &link.join("a.img")] {
+            assert_eq!(project.path(name.to_str().unwrap()), "a.img");
+        }
+        std::fs::remove_dir_all(&scratch).unwrap();
     }
 }

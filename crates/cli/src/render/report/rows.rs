@@ -24,6 +24,9 @@ struct Row<'a> {
     etag: &'a str,
     /// Length of the file in bytes.
     size: u64,
+    /// The profile it was judged by.
+    #[serde(rename = "for")]
+    judged: &'a str,
     /// Verdict on the whole target.
     target_verdict: Verdict,
     /// Format of the container that the target is, and the program that made it.
@@ -90,6 +93,7 @@ pub(crate) fn write_error(
         uri: name,
         etag: "",
         size: 0,
+        judged: "",
         target_verdict: Verdict::Unknown,
         container: "",
         creator: "",
@@ -128,6 +132,7 @@ fn row<'a>(target: &'a Target, p: &'a Provider, state: &'a State) -> Row<'a> {
         uri: &target.target,
         etag: &state.etag,
         size: state.size,
+        judged: target.judged.as_ref().map_or("", |judged| &judged.profile),
         target_verdict: target.verdict,
         container: words::container(target),
         creator: words::creator(target),

@@ -105,6 +105,18 @@ fn a_textfile_replaces_its_own_kind_alone() {
         fs::write(here.path().join(name), text).expect("the file can be written");
     };
     let read = |name: &str| fs::read_to_string(here.path().join(name)).expect("the file");
+    // Two files with the series of one name would stop all of node_exporter's.
+    for (own, other) in [("trueline-x.prom", "x.prom"), ("x.prom", "trueline-x.prom")] {
+        write(other, "# HELP trueline_errors of a disk\n");
+        let ran = run(here.path(), &format!("check --textfile {own} disk"));
+        let says = format!("{other} has the series of check=\"x\" too");
+        assert!(ran.refused().contains(&says), "{}", ran.stderr);
+        fs::remove_file(here.path().join(other)).expect("the file");
+    }
+    // A link that leads nowhere may be another user's: no file is made behind it.
+    symlink("absent", here.path().join("nowhere.prom")).expect("a link");
+    run(here.path(), "check --textfile nowhere.prom disk").refused();
+    assert!(!here.path().join("absent").exists());
     // Another exporter's metrics, a disk, what is no file; names that node_exporter does not read.
     write("other.prom", "# HELP smart_errors of a disk\n");
     write("long.prom", &"x".repeat(1 << 20));

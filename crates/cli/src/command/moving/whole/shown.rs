@@ -173,6 +173,11 @@ pub(super) fn moved(
     Report::new(target, sequence.bytes(), sequence.moves().map(partition).collect(), notes)
 }
 
+/// The document where nothing had to move.
+pub(super) fn nothing(target: &WriteTarget) -> Report {
+    Report::new(target, 0, Vec::new(), &[])
+}
+
 /// Prints a document, on lines of its own.
 pub(super) fn print(report: &Report) -> io::Result<()> {
     let mut out = BufWriter::new(anstream::stdout().lock());

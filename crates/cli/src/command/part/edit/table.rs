@@ -95,7 +95,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
         report_line(PartEdit::Created, target.called().text()),
     );
     let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
-    target.write(scheme, patches, Some(&table), &args.on.write)?;
+    target.write(scheme, patches, Some(&table), &args.on.write.beside(args.on.common.json))?;
     report.print(&args.on.write)
 }
 
@@ -133,7 +133,7 @@ pub(in crate::command::part) fn destroy(args: &Destroy) -> Result<ExitCode, Fail
         true => Report::Table(Document::new(&[])),
         false => Report::Line(report_line(PartEdit::Destroyed, target.called().text())),
     };
-    target.write(table.scheme, patches, None, &args.on.write)?;
+    target.write(table.scheme, patches, None, &args.on.write.beside(args.on.common.json))?;
     report.print(&args.on.write)
 }
 
@@ -148,7 +148,12 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
             &args.on.common,
             report_line(PartEdit::Whole, target.called().text()),
         );
-        target.write(before.scheme, Vec::new(), Some(&before), &args.on.write)?;
+        target.write(
+            before.scheme,
+            Vec::new(),
+            Some(&before),
+            &args.on.write.beside(args.on.common.json),
+        )?;
         return report.print(&args.on.write);
     }
     let after = before
@@ -165,7 +170,7 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
         after.scheme,
         after.scheme.render(&before, &after),
         Some(&after),
-        &args.on.write,
+        &args.on.write.beside(args.on.common.json),
     )?;
     report.print(&args.on.write)
 }
