@@ -57,8 +57,8 @@ pub(crate) struct Job {
 }
 
 /// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only
-/// printed, if stdout has no document; with `--save` the old bytes are saved first. Returns the number of writes that change
-/// anything.
+/// printed, if stdout has no document; with `--save` the old bytes are saved first. Returns the
+/// number of writes that change anything.
 ///
 /// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
 /// may write; and what reading or writing fails with.
