@@ -17,6 +17,7 @@ lacks() {
 for tool in jq zstd strip musl-gcc dpkg-deb rpmbuild; do
     command -v "$tool" >/dev/null || lacks "no $tool here; TRUELINE_INSTALL=1 sh tests/install.sh dist installs it"
 done
+[ -x target/python/bin/maturin ] || lacks "no maturin in target/python; TRUELINE_INSTALL=1 sh tests/install.sh dist installs it"
 [ -d "$(rustc --print target-libdir --target "$target")" ] || lacks "no Rust for $target; rustup target add $target installs it"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
@@ -77,6 +78,7 @@ rm -r "$scratch"
 sh packaging/deb/build.sh "$stage" "$version" "$dist"
 sh packaging/rpm/build.sh "$stage" "$version" "$dist"
 sh packaging/container/build.sh "$stage" "$version" "$dist"
+sh packaging/wheel/build.sh "$dist"
 
 (cd "$dist" && find . -maxdepth 1 -type f ! -name SHA256SUMS | sed 's,^\./,,' | sort | xargs sha256sum >SHA256SUMS)
 cat "$dist/SHA256SUMS"

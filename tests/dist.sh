@@ -120,6 +120,27 @@ if has rpm2cpio "the rpm" && has cpio "the rpm" && has rpm "the rpm"; then
     fi
 fi
 
+echo "dist: the wheel"
+wheel=$(find "$dist" -name 'trueline-*.whl')
+unzip -qo "$wheel" -d "$work/wheel"
+for licence in LICENSE-MIT LICENSE-APACHE LICENSES-OF-CRATES; do
+    [ -n "$(find "$work/wheel" -path "*.dist-info/licenses/$licence" -size +0)" ] || fail "the wheel has no $licence"
+done
+! grep -rqF -e "$PWD/" -e "$HOME/" "$work/wheel" || fail "a path of this machine is in the wheel"
+# An environment with nothing else in it, and no network.
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" --quiet --disable-pip-version-check install --no-index "$wheel"
+mkdir "$work/disks"
+truncate -s 64M "$work/disks/disk.img"
+"$work/local/bin/trueline" part create -s mbr "$work/disks/disk.img" >"$work/log"
+"$work/local/bin/trueline" part add -t freebsd -b 63 -s 32m "$work/disks/disk.img" >"$work/log" 2>&1
+"$work/local/bin/trueline" mkfs ufs "$work/disks/disk.img#s1" >"$work/log"
+(cd "$work/disks" && "$work/venv/bin/python" -c '
+import trueline
+report = trueline.check("disk.img", for_="512e")
+assert (report["verdict"], report["findings"][0]["rule"]) == ("misaligned", "TL0001"), report
+')
+
 echo "dist: the crates, each built of what is packed"
 cargo publish --workspace --exclude trueline-python --dry-run --allow-dirty --quiet 2>"$work/log" || fail "$(cat "$work/log")"
 

@@ -88,6 +88,7 @@ cpio                cpio
 lintian             lintian
 mandoc              mandoc
 file                file
+unzip               unzip
 skopeo              skopeo
 umoci               umoci
 debootstrap         debootstrap
@@ -122,6 +123,8 @@ if [ -z "${1:-}" ]; then
     [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing="$missing ovmf"
     [ -e /usr/lib/syslinux/mbr/mbr.bin ] || missing="$missing syslinux-common"
 fi
+# A Python that makes no environments lacks a package of its own.
+[ "${1:-}" = site ] || python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 
 if [ -z "$missing" ]; then
@@ -148,12 +151,21 @@ if [ "${1:-}" = dist ]; then
         echo "install.sh: rustup target add $target"
         rustup target add "$target" || echo "install.sh: Rust for $target cannot be installed; no packages are made"
     fi
-    exit 0
 fi
 
-# Programs of cargo's go into the build directory: a checkout leaves nothing in a home directory.
+# What follows goes into the build directory: a checkout leaves nothing in a home directory.
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$PATH"
+# python MODULES: the modules of Python that are named, in an environment of their own.
+python() {
+    [ ! -x target/python/bin/maturin ] && may_install || return 0
+    echo "install.sh: into target/python: $*"
+    python3 -m venv target/python && target/python/bin/pip --quiet --disable-pip-version-check install "$@"
+}
+if [ "${1:-}" = dist ]; then
+    python maturin || echo "install.sh: maturin cannot be installed; no packages are made"
+    exit 0
+fi
 if [ "${1:-}" = site ]; then
     if ! command -v mdbook >/dev/null && may_install; then
         echo "install.sh: mdbook is built into target/tools, which takes some minutes"
@@ -171,10 +183,6 @@ if cargo +nightly --version >/dev/null 2>&1 && ! cargo +nightly fuzz --version >
     cargo install --quiet --locked --root target/tools cargo-fuzz || echo "install.sh: cargo-fuzz cannot be installed; fuzzing is skipped"
 fi
 
-# The Python package is tested in an environment of its own, which is a folder too.
-modules='maturin pyarrow dask ray mypy'
-if [ ! -x target/python/bin/maturin ] && may_install; then
-    echo "install.sh: into target/python: $modules"
-    { python3 -m venv target/python && target/python/bin/pip --quiet --disable-pip-version-check install $modules; } ||
-        echo "install.sh: not all of them can be installed; the Python package is not tested"
-fi
+# The Python package is tested with what its users have beside it.
+python maturin pyarrow dask ray mypy ||
+    echo "install.sh: not all of the modules can be installed; the Python package is not tested"
