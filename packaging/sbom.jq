@@ -1,4 +1,4 @@
-# sbom.jq: a CycloneDX bill of materials of the program, from `cargo metadata`.
+# sbom.jq: a CycloneDX bill of materials of the program, or of the Python package, from `cargo metadata`.
 #
 # --arg root, target, rustc, time; --rawfile tree: "name version" of every crate that is linked in, as
 # `cargo tree` says (metadata join the features of all members); --rawfile lock: Cargo.lock.
@@ -39,7 +39,8 @@ checksums as $sums
         + ($sums[key] as $sum | if $sum then {hashes: [{alg: "SHA-256", content: $sum}]} else {} end)
     ] + [{
       type: "library", "bom-ref": "rust-std", name: "rust-std", version: $rustc,
-      description: "Rust's standard library for \($target), with the musl C library",
+      description: ("Rust's standard library for \($target)"
+        + if ($target | endswith("-musl")) then ", with the musl C library" else "" end),
       licenses: [{expression: "MIT OR Apache-2.0"}]
     }] | sort_by(."bom-ref")),
     dependencies: ([

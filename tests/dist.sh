@@ -65,10 +65,12 @@ for path in "$PWD" "$HOME"; do
     ! grep -rqF "$path/" "$work/local" || fail "$path is in the archive"
 done
 
-echo "dist: the bill of materials"
-jq -e '([.components[]."bom-ref"] + [.metadata.component."bom-ref"]) as $refs
-    | ($refs | length > 100 and (unique | length) == length) and ([.dependencies[].dependsOn[]] - $refs == [])' \
-    "$dist/$name.cdx.json" >/dev/null || fail "the bill of materials does not hold together"
+echo "dist: the bills of materials"
+for bill in "$dist/$name.cdx.json" "$dist/trueline-$version-python.cdx.json"; do
+    jq -e '([.components[]."bom-ref"] + [.metadata.component."bom-ref"]) as $refs
+        | ($refs | length > 100 and (unique | length) == length) and ([.dependencies[].dependsOn[]] - $refs == [])' \
+        "$bill" >/dev/null || fail "the bill of materials $bill does not hold together"
+done
 
 if root "the program in an empty root"; then
     echo "dist: the program in an empty root"

@@ -1,10 +1,13 @@
-//! `freeze [NAME...]`: makes the disks of golden files afresh and rewrites their dumps.
+//! `freeze [NAME...]`: makes the disks of golden files afresh and rewrites their dumps;
+//! `freeze --thaw NAME [FILE...]`: makes disks of the dumps of one, in this directory.
 //!
 //! A dump holds what tasting reads and nothing else: the disk is tasted through a store that notes
 //! every sector that was asked for, and those that are not zero are written, in the format of
 //! `hexdump -C`. That the dump tastes like the disk is checked before the file is rewritten. Run it
-//! through `tests/freeze.sh`.
+//! through `tests/freeze.sh` and `tests/thaw.sh`.
 
+#[path = "../tests/disks/lay.rs"]
+mod lay;
 #[path = "../tests/disks/recipe.rs"]
 mod recipe;
 
@@ -61,6 +64,17 @@ impl Store for Watched {
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, name, files @ ..] = &wanted[..]
+        && option == "--thaw"
+    {
+        return match thaw(name, files) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("thaw: {name}: {why}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let recipes: Vec<Recipe> = recipe::all()
         .into_iter()
         .filter(|r| wanted.is_empty() || wanted.contains(&r.name))
@@ -80,6 +94,25 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::from(u8::from(failed))
+}
+
+/// Lays the disks of a golden file out in this directory, under the names of `files` if there are
+/// any. A file that is there stays.
+fn thaw(name: &str, files: &[String]) -> Result<(), String> {
+    let recipe = recipe::all().into_iter().find(|recipe| recipe.name == name);
+    let mut recipe = recipe.ok_or("no golden file is called so: tests/disks has them")?;
+    if !files.is_empty() && files.len() != recipe.dumps.len() {
+        let names: Vec<&str> = recipe.dumps.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(format!("it has {}: name as many files", names.join(", ")));
+    }
+    for ((name, _), file) in recipe.dumps.iter_mut().zip(files) {
+        name.clone_from(file);
+    }
+    let is_there = recipe.dumps.iter().find(|(name, _)| Path::new(name).exists());
+    if let Some((name, _)) = is_there {
+        return Err(format!("{name} is there already"));
+    }
+    lay::lay(&recipe, Path::new(".")).map(|names| println!("{}", names.join(" ")))
 }
 
 /// Makes, tastes and rewrites; what was done, in a few words.

@@ -100,10 +100,8 @@ impl Config {
         start: u64,
     ) -> Topology {
         for (why, unit) in self.units(model, serial) {
-            let grain = unit.value.shift(start);
-            topology.facts.retain(|fact| fact.why != *why);
-            let (source, trust) = (Source::User, Trust::Trusted);
-            topology.facts.push(Fact { grain, why: *why, source, trust });
+            let (grain, source, trust) = (unit.value.shift(start), Source::User, Trust::Trusted);
+            topology = topology.instead(Fact { grain, why: *why, source, trust });
         }
         topology
     }

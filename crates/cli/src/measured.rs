@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use trueline_geom::base::finding::Finding;
-use trueline_geom::base::topology::{Grain, Topology};
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_host::device::Device;
 
 /// Environment variable that names the file.
@@ -103,7 +103,8 @@ pub(crate) fn topology(device: &Device) -> (Topology, Vec<Finding>) {
     };
     let measured = known(&model, &serial).and_then(|known| Grain::new(known.size, known.phase));
     if let Some(grain) = measured {
-        topology = topology.measured(grain.shift(start));
+        let (why, source, trust) = (Why::Physical, Source::Measured, Trust::Trusted);
+        topology = topology.instead(Fact { grain: grain.shift(start), why, source, trust });
     }
     (config::load(None).config.state(topology, (&model, &serial), start), findings)
 }

@@ -1,6 +1,7 @@
 //! A partition as an entry of its table: `move` works on it, and a cure that names `move` checks it
 //! first.
 
+use trueline_geom::audit::{self, Role};
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_geom::table::scheme::TableSite;
@@ -145,6 +146,39 @@ pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
         e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length
     };
     (0..graph.providers.len()).find(|&other| other != id && around(&graph.providers[other]))
+}
+
+/// True if everything in partition `id` that does I/O is on the grain of its disk once the
+/// partition begins at byte `to` of provider `on`; of one that holds nothing that is known, if its
+/// first byte is.
+pub(crate) fn lands_on_grain(graph: &Graph, on: Id, id: Id, to: u64) -> bool {
+    let root = &graph.providers[graph.root(id)];
+    let Some(grain) = root.topology.common() else { return false };
+    let own = graph.providers[id].base();
+    let begins = graph.providers[on].base().saturating_add(to);
+    let roles = audit::audit(graph).roles;
+    let is_inner = |other: &Id| graph.is_within(id, *other) || is_logical(graph, *other, id);
+    let inner = (0..graph.providers.len()).filter(is_inner);
+    let mut bearing: Vec<Id> = inner.filter(|&inner| roles[inner] == Role::Data).collect();
+    if bearing.is_empty() {
+        bearing.push(id);
+    }
+    bearing.into_iter().all(|inner| {
+        let at = graph.providers[inner].base().saturating_sub(own).saturating_add(begins);
+        at.checked_sub(root.base()).is_some_and(|at| grain.contains(at))
+    })
+}
+
+/// True if `id` is a logical partition of the extended one `outer`, or stands on one.
+fn is_logical(graph: &Graph, id: Id, outer: Id) -> bool {
+    let mut at = id;
+    loop {
+        match graph.providers[at].parents.as_slice() {
+            _ if extended(graph, at) == Some(outer) => return true,
+            &[parent] if !graph.providers[at].is_set => at = parent,
+            _ => return false,
+        }
+    }
 }
 
 /// The table on provider `id`, whole or damaged.

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::style::Style;
 use std::io::{self, IsTerminal, Write};
+use trueline_host::window;
 
 /// Lines of a terminal that does not say how many it has.
 const LINES: usize = 24;
@@ -42,8 +43,7 @@ impl Screen {
             self.taken = true;
             show(OTHER_SCREEN)?;
         }
-        let lines = terminal_size::terminal_size_of(io::stdout())
-            .map_or(LINES, |(_, height)| usize::from(height.0));
+        let lines = window::lines(io::stdout()).unwrap_or(LINES);
         let mut table = Vec::new();
         let style = Style::of_stdout();
         if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use trueline_host::window;
 
 /// Capabilities of a terminal: width and characters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +25,7 @@ impl Style {
     }
 
     fn for_stream(stream: impl AsFd) -> Style {
-        let width = terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
+        let width = window::columns(stream);
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL")
             .or_else(|| set("LC_CTYPE"))

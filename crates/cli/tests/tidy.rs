@@ -34,7 +34,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         "host",
         &[
             "error", "errno", "random", "clock", "lock", "device", "disk", "nbd", "engine",
-            "process", "ublk", "tracefs",
+            "process", "ublk", "tracefs", "window",
         ],
     ),
     ("cloud", &["error", "runtime", "ranges", "choice", "known", "location", "object", "listing"]),

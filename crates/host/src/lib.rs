@@ -46,6 +46,7 @@ pub mod process;
 pub mod random;
 pub mod tracefs;
 pub mod ublk;
+pub mod window;
 
 pub use device::{Device, DeviceKind};
 pub use error::Error;

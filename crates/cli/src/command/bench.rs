@@ -156,22 +156,23 @@ fn document(
             warnings.push(warning);
         }
     }
+    let shown: Vec<ShownVariant> = variants
+        .iter()
+        .enumerate()
+        .map(|(nth, variant)| result_of(args, variant, nth, measured))
+        .collect();
     BenchDocument {
         format: "trueline/bench/1",
         workload: kind.name.into(),
         time: if is_virtual(variants) { "virtual" } else { "real" },
         buffered: args.buffered,
         host: of_files.then(|| args.host.unwrap_or_default().name()),
-        variants: variants
-            .iter()
-            .enumerate()
-            .map(|(nth, variant)| result_of(args, variant, nth, measured))
-            .collect(),
         ratio: comparison.map(|comparison| comparison.ratio),
         comparison,
         comparisons: comparisons(variants, measured),
         correction: Correction::of(measured.comparisons.len()),
-        slope: slope_of(variants, measured),
+        slope: slope_of(variants, &shown, measured),
+        variants: shown,
         warnings,
         ended: measured.stopped.as_ref().map(ToString::to_string),
     }
@@ -228,8 +229,11 @@ fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement
 }
 
 /// The time that a layer adds to a request, from the mean of every run, if the variants differ in
-/// depth.
-fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
+/// depth. Not of variants that differ in alignment as well: what that costs is no layer's.
+fn slope_of(variants: &[Variant], shown: &[ShownVariant], measured: &Measurement) -> Option<Slope> {
+    if shown.windows(2).any(|pair| pair[0].aligned != pair[1].aligned) {
+        return None;
+    }
     let runs = variants.iter().zip(&measured.runs);
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
     let points = runs

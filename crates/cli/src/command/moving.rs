@@ -11,7 +11,7 @@ mod whole;
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
-use crate::placed::Placed;
+use crate::placed::{Placed, lands_on_grain};
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
@@ -142,7 +142,7 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
     if let Some((path, journal)) = path.as_deref().zip(journal.as_ref()) {
         move_journal::warn_of_memory(path, journal);
     }
-    if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
+    if !lands_on_grain(&target.graph, on, target.id, start) {
         complain(&format!(
             "warning: {} is off the grain: trueline check says what that costs",
             place(start, table.sector)

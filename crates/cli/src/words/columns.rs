@@ -210,6 +210,16 @@ fn write_paragraphs(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let Some((heading, rows)) = rows.split_first() else { return Ok(()) };
+    // Headings in capitals are words in a sentence here; MB/s is not, nor what stands in capitals
+    // among words.
+    let is_lower = |cell: &Cell| cell.text.chars().any(char::is_lowercase);
+    let is_shouted = |cell: &Cell| !is_lower(cell) && cell.text.chars().any(char::is_uppercase);
+    let has_words =
+        heading.iter().any(|cell| is_lower(cell) && !cell.text.chars().any(char::is_uppercase));
+    if let Some(title) = heading.first().filter(|title| is_lower(title)) {
+        flow(0, &title.text, 2, width, out)?;
+        writeln!(out)?;
+    }
     for row in rows {
         let mut cells = row
             .iter()
@@ -223,7 +233,10 @@ fn write_paragraphs(
         write!(out, "{:#}", first.colour)?;
         let (mut at, indent) = (None, lead + INDENT);
         for ((cell, heading), _) in cells {
-            let name = heading.text.to_lowercase();
+            let name = match is_shouted(heading) && !has_words {
+                true => heading.text.to_lowercase(),
+                false => heading.text.clone(),
+            };
             let name = if name.is_empty() { name } else { name + " " };
             let length = columns_of(&name) + cell.width();
             // A comma may follow the cell.

@@ -1,5 +1,6 @@
 //! `bench` of files, of memory, through either engine.
 
+use crate::counters::at_63;
 use crate::fuse::mounts;
 use crate::skip::skip;
 use crate::{kill, list, program, run, run_with, scratch, wait_while_runs, zeroes};
@@ -290,6 +291,13 @@ fn layers_cost_nothing_in_virtual_time_unless_they_are_said_to() {
     assert_eq!(list(&costly, "warnings").len(), 0);
     let slope = costly["slope"]["slope"].as_f64().expect("a slope");
     assert!((slope - 700.0).abs() < 1e-6, "{slope}");
+    // What a start off the grain costs is no layer's time.
+    at_63(scratch.path());
+    let words = "bench random-write drive:wd10ears=disk drive:wd10ears=disk#s1 --bs 4096 \
+        --count 10 --runs 4 --layer-ns 700 --json";
+    let document = run(scratch.path(), words).ended(0).json();
+    assert_eq!(document["variants"][1]["aligned"], false, "{document}");
+    assert!(document["slope"].is_null(), "{document}");
 }
 
 #[test]

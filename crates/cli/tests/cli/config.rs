@@ -84,6 +84,9 @@ fn a_profile_and_a_unit_count_in_their_order() {
     // Units that begin with sector 63: the jumper.
     write(path, "[[drive]]\nserial = \"WD-1\"\nphysical = \"4k+3584\"\n");
     assert_eq!(listed(""), is(0, "unknown", 4096, "user"));
+    // What is stated ends the doubt about a drive that claims 512.
+    let said = ran(at_home(path, "check --from lsblk.json")).stdout;
+    assert!(said.contains("s1 ") && !said.contains("TL0016"), "{said}");
     assert_eq!(listed("--physical 8k"), is(1, "misaligned", 8192, "user"));
     write(path, "[[drive]]\nserial = \"WD-2\"\nphysical = \"4k\"\n");
     assert_eq!(listed(""), is(1, "misaligned", 16384, "measured"));

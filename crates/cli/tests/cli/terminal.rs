@@ -43,11 +43,16 @@ impl Shown {
 /// Runs `trueline` in `directory` with stdout and stderr on a terminal of `width` columns that
 /// shows colours and UTF-8.
 pub(crate) fn show(directory: &Path, width: u16, arguments: &[&str]) -> Shown {
+    show_in(directory, (width, ROWS), arguments)
+}
+
+/// Output in a terminal of that many columns and rows; 0 of them is a number that it does not know.
+fn show_in(directory: &Path, (width, rows): (u16, u16), arguments: &[&str]) -> Shown {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("a pseudo-terminal");
     grantpt(&master).and_then(|()| unlockpt(&master)).expect("the terminal can be opened");
     let slave = ioctl_tiocgptpeer(&master, flags).expect("the terminal opens");
-    tcsetwinsize(&slave, Winsize { ws_row: ROWS, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 })
+    tcsetwinsize(&slave, Winsize { ws_row: rows, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 })
         .expect("a terminal has a size");
     let mut command = program(directory);
     command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").args(arguments);
@@ -104,4 +109,17 @@ fn the_program_sees_the_width_of_its_terminal() {
             .max()
     };
     assert!(long(60) <= Some(60) && long(60) < long(100), "{:?} {:?}", long(60), long(100));
+}
+
+/// A terminal may know its columns alone, as after `stty cols 60`: lines keep to them.
+#[test]
+fn columns_count_without_rows() {
+    let here = crate::golden("fat-fat16-data-off");
+    let arguments = ["check", "disk"];
+    let known = show_in(here.path(), (60, ROWS), &arguments);
+    assert_eq!(show_in(here.path(), (60, 0), &arguments).lines, known.lines);
+    assert_ne!(show_in(here.path(), (0, ROWS), &arguments).lines, known.lines);
+    // A command behind a sentence is whole, for copying.
+    let command = "trueline mkfs --overwrite vfat 'disk#s1'";
+    assert!(known.lines.iter().any(|line| line.trim() == command), "{:?}", known.lines);
 }

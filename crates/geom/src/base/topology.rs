@@ -19,6 +19,7 @@
 //! (`Documentation/ABI/stable/sysfs-block`): `phase = alignment_offset = (stripesize −
 //! stripeoffset) mod stripesize`.
 
+use crate::base::size::PAGE;
 pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use first_write::{FirstWrite, GUEST_WRITE, TouchedRange, UnitOps};
@@ -280,13 +281,14 @@ impl Topology {
         self
     }
 
-    /// This topology with a measured physical unit in the place of claimed ones.
+    /// This topology with a fact in the place of others for the same purpose. A physical unit also
+    /// ends the doubt about drives that claim sectors of 512 bytes, an assumed boundary of 4096.
     #[must_use]
-    pub fn measured(mut self, grain: Grain) -> Topology {
-        self.facts.retain(|fact| fact.why != Why::Physical);
-        let (why, source, trust) = (Why::Physical, Source::Measured, Trust::Trusted);
-        self.facts.push(Fact { grain, why, source, trust });
-        self
+    pub fn instead(mut self, fact: Fact) -> Topology {
+        let is_doubt = |f: &Fact| f.why == Why::Convention && f.grain.size <= PAGE;
+        let is_ended = |f: &Fact| fact.why == Why::Physical && is_doubt(f);
+        self.facts.retain(|f| f.why != fact.why && !is_ended(f));
+        self.with(fact)
     }
 
     /// The topology of a slice of `length` bytes that begins at byte `start`.

@@ -233,7 +233,7 @@ fn settings(layer: &str, plan: &Plan) -> String {
 }
 
 fn postgres(base: &LayerBase, plan: &mut Plan) {
-    let why = "BLCKSZ as built by everybody; another needs a build of its own";
+    let why = "BLCKSZ of the usual builds; another needs a build of its own";
     let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), base, why);
     // The option counts in KiB.
     plan.choose(choice.typed(format!("--with-blocksize={}", POSTGRES / 1024)));

@@ -206,7 +206,9 @@ impl Comparison {
                 "takes {} times as long (95 %)",
                 span(low, high, |ratio| format!("{ratio:.2}"))
             ),
-            Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, some)),
+            Verdict::Slower => {
+                write!(f, "slower: takes {} longer (95 %)", span(low - 1.0, high - 1.0, some))
+            }
             Verdict::Faster if median <= 0.5 => {
                 write!(
                     f,
@@ -258,7 +260,7 @@ pub(crate) fn percent(share: f64) -> String {
 /// The text of [`percent`] for a share too small for two decimals.
 const NONE: &str = "0.00 %";
 
-/// A difference above zero as text, however small: never "slower by 0.00 %".
+/// A difference above zero as text, however small: never "0.00 % longer".
 fn some(share: f64) -> String {
     match percent(share) {
         none if none == NONE => "less than 0.01 %".into(),

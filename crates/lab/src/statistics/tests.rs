@@ -168,7 +168,7 @@ fn verdicts_in_words() {
     let one = [1.0, 1.01, 1.02, 1.01, 1.0, 1.02];
     let other = [1.02, 1.0, 1.01, 1.02, 1.01, 1.0];
     let times = |by: f64| other.map(|value| value * by);
-    assert_eq!(say(&one, &times(1.1)), "slower by 7.8 % to 12.2 % (95 %)");
+    assert_eq!(say(&one, &times(1.1)), "slower: takes 7.8 % to 12.2 % longer (95 %)");
     assert_eq!(say(&one, &times(0.9)), "faster: takes 8.2 % to 11.8 % less time (95 %)");
     assert_eq!(say(&one, &times(3.0)), "takes 2.94 to 3.06 times as long (95 %)");
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
@@ -179,9 +179,9 @@ fn verdicts_in_words() {
     // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a
     // difference.
     assert_eq!(say(&[2.0; 6], &[2.0; 6]), "no difference of 0.01 % or more (95 %)");
-    assert_eq!(say(&[2.0; 6], &[2.000_001; 6]), "slower by less than 0.01 % (95 %)");
+    assert_eq!(say(&[2.0; 6], &[2.000_001; 6]), "slower: takes less than 0.01 % longer (95 %)");
     assert_eq!(say(&[2.000_001; 6], &[2.0; 6]), "faster: takes less than 0.01 % less time (95 %)");
-    assert_eq!(say(&[2.0; 6], &[3.0; 6]), "slower by 50 % (95 %)");
+    assert_eq!(say(&[2.0; 6], &[3.0; 6]), "slower: takes 50 % longer (95 %)");
 }
 
 #[test]

@@ -210,8 +210,8 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
     let mut parts = Vec::new();
     if bounded > 0 {
-        parts
-            .push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
+        let bounds = if bounded == 1 { "its bound" } else { "their bounds" };
+        parts.push(format!("{kept} of {} within {bounds}", words::count(bounded, "prediction")));
     }
     let nulls = document.nearer();
     if !nulls.is_empty() {
@@ -228,7 +228,8 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     if !ranges.is_empty() {
         let held = ranges.iter().filter(|&&held| held).count();
         let all = words::count(ranges.len(), "range");
-        parts.push(format!("{held} of {all} hold the published ratio"));
+        let hold = if ranges.len() == 1 { "holds" } else { "hold" };
+        parts.push(format!("{held} of {all} {hold} the published ratio"));
     }
     if calibrated > 0 {
         parts.push(format!("{calibrated} calibrated to the document"));

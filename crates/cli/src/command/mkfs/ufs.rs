@@ -18,7 +18,7 @@ use trueline_geom::base::topology::{Trust, Why};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::newfs::{Newfs, Options, SUPERBLOCK};
-use trueline_host::random;
+use trueline_host::{random, window};
 
 /// Bytes before the superblock.
 const BOOT: usize = 65536;
@@ -41,8 +41,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
     let newfs =
         Newfs::new(p.topology.length, sector, unit, &options).map_err(|e| failed(e.to_string()))?;
     newfs.warnings().iter().for_each(|warning| complain(&format!("warning: {warning}")));
-    let terminal =
-        terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+    let terminal = window::columns(std::io::stdout());
     let columns =
         terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or_default();
     let only_print = args.print || newfs.options().only_print;

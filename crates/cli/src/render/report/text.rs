@@ -263,6 +263,9 @@ pub(super) fn write_body(
     if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
 }
 
+/// Beginning of a command behind a sentence.
+const COMMAND: &str = ": trueline ";
+
 /// Writes fixes: the commands, a line each and never broken, for copying; then the other ones. The
 /// first of `fix` is the commands, if there are any.
 pub(crate) fn write_fixes(
@@ -281,14 +284,18 @@ pub(crate) fn write_fixes(
             true => "fix: ",
             false => "or: ",
         };
-        columns::wrap(
-            &format!("{:indent$}{head}", ""),
-            indent + head.len(),
-            &escape::plain(fix),
-            indent + head.len(),
-            style.width,
-            out,
-        )?;
+        let (lead, deep) = (format!("{:indent$}{head}", ""), indent + head.len());
+        let fix = escape::plain(fix);
+        let has_room = style.width.is_none_or(|width| deep + columns_of(&fix) < width);
+        // A command at its end stays whole, for copying.
+        let (sentence, command) = match fix.find(COMMAND).filter(|_| !has_room) {
+            Some(at) => fix.split_at(at + 1),
+            None => (&fix[..], ""),
+        };
+        columns::wrap(&lead, deep, sentence, deep, style.width, out)?;
+        if !command.is_empty() {
+            writeln!(out, "{:deep$}{}", "", command.trim_start())?;
+        }
     }
     Ok(())
 }

@@ -2,8 +2,7 @@
 //! it where there is none.
 
 use super::Cures;
-use crate::placed::Placed;
-use trueline_geom::audit::{self, Role};
+use crate::placed::{Placed, lands_on_grain};
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::round_down;
@@ -110,8 +109,11 @@ impl<'a> Room<'a> {
         let carried = self.inside > 0
             || entry.partition.kind.is_extended()
             || self.cures.graph.providers[self.id].slices().is_some();
-        let command =
-            if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
+        let command = if carried {
+            lands_on_grain(self.cures.graph, self.placed.on, self.id, to).then(|| self.to(to))??
+        } else {
+            self.align(self.id)?
+        };
         Some((command, to))
     }
 
@@ -131,36 +133,6 @@ impl<'a> Room<'a> {
             })
         };
         !writes.iter().any(|patch| covers(patch) && !own_chain(patch))
-    }
-
-    /// True if everything in it that does I/O is on the grain once it begins at `to`.
-    fn mends_all(&self, to: u64) -> bool {
-        let graph = self.cures.graph;
-        let root = &graph.providers[graph.root(self.id)];
-        let Some(grain) = root.topology.common() else { return false };
-        let own = graph.providers[self.id].base();
-        let begins = graph.providers[self.placed.on].base().saturating_add(to);
-        let roles = audit::audit(graph).roles;
-        let inner = (0..graph.providers.len())
-            .filter(|&id| graph.is_within(self.id, id) || self.is_logical(id));
-        let mut bearing = inner.filter(|&id| roles[id] == Role::Data);
-        bearing.all(|id| {
-            let at = graph.providers[id].base().saturating_sub(own).saturating_add(begins);
-            at.checked_sub(root.base()).is_some_and(|at| grain.contains(at))
-        })
-    }
-
-    /// True if `id` is a logical partition of the extended one that moves, or stands on one.
-    fn is_logical(&self, id: Id) -> bool {
-        let graph = self.cures.graph;
-        let mut at = id;
-        loop {
-            match graph.providers[at].parents.as_slice() {
-                _ if crate::placed::extended(graph, at) == Some(self.id) => return true,
-                &[parent] if !graph.providers[at].is_set => at = parent,
-                _ => return false,
-            }
-        }
     }
 
     /// The provider of another entry of the same table.
