@@ -43,6 +43,13 @@ while read -r package; do
     grep -qx "Recommends: $package" packaging/rpm/trueline.spec || fail "packaging/rpm/trueline.spec does not recommend $package"
 done <"$work/packages"
 
+# A source that is no test takes in nothing from outside of its crate: it would not be packed.
+for crate in crates/*; do
+    (cd "$crate" && find src -name '*.rs' ! -name tests.rs ! -path '*/tests/*' -exec grep -oH 'include_[a-z]*!([a-z!(]*"[./]*' {} +) |
+        awk -F: -v crate="$crate" '{ depth = gsub("/", "/", $1); if (gsub(/\.\.\//, "&", $2) > depth) print crate "/" $1 }' >"$work/outside"
+    [ ! -s "$work/outside" ] || fail "sources take in what lies outside of their crate: $(cat "$work/outside")"
+done
+
 # What the sources take in is packed with each crate; links in the crates lead to it (decision 0084).
 for manifest in crates/*/Cargo.toml; do
     crate=$(dirname "$manifest")
@@ -52,8 +59,8 @@ for manifest in crates/*/Cargo.toml; do
     printf '%s\n' README.md LICENSE-APACHE LICENSE-MIT src/lib.rs >"$work/wanted"
     case $crate in
     */geom) (cd docs && printf '%s\n' rules/*.md) ;;
-    */lab) printf '%s\n' labs/*.toml ;;
-    */cli) printf '%s\n' docs/manual/*.md docs/topics/*.md ;;
+    */lab) printf '%s\n' labs/*.toml && (cd crates/lab && printf '%s\n' disks/bsd-freebsd.hex disks/seed-*.hex) ;;
+    */cli) printf '%s\n' docs/manual/*.md docs/topics/*.md && (cd crates/cli && printf '%s\n' disks/seed-*.hex) ;;
     */sim) (cd crates/sim && printf '%s\n' models/*.toml) ;;
     esac >>"$work/wanted"
     while read -r file; do

@@ -27,15 +27,15 @@ pub(crate) struct WriteOptions {
     /// Write even if it is mounted or in use: what uses it may then destroy data
     #[arg(long)]
     pub allow_busy: bool,
-    /// True if stdout has a document: a dry run does not list its writes there.
+    /// True if stdout has a document: a dry run lists its writes on stderr.
     #[arg(skip)]
-    pub is_listed_nowhere: bool,
+    pub has_document: bool,
 }
 
 impl WriteOptions {
     /// These options where stdout has a document, if `document` is true.
     pub(crate) fn beside(&self, document: bool) -> WriteOptions {
-        WriteOptions { is_listed_nowhere: document, ..self.clone() }
+        WriteOptions { has_document: document, ..self.clone() }
     }
 
     /// The access to open the target with.
@@ -57,8 +57,8 @@ pub(crate) struct Job {
 }
 
 /// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only
-/// printed, if stdout has no document; with `--save` the old bytes are saved first. Returns the
-/// number of writes that change anything.
+/// printed, with `--save` the old bytes are saved first. Returns the number of writes that change
+/// anything.
 ///
 /// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
 /// may write; and what reading or writing fails with.
@@ -69,14 +69,11 @@ pub(crate) fn carry_out(
     options: &WriteOptions,
 ) -> Result<usize, Failure> {
     jobs.iter().try_for_each(|job| require_settled("write", target, graph, job.id))?;
-    if options.dry_run && !options.is_listed_nowhere {
-        return print(target, graph, jobs);
+    if options.dry_run {
+        return print(target, graph, jobs, options.has_document);
     }
     let needed = changes(target, graph, jobs)?;
     let count = needed.iter().map(|job| job.patches.len()).sum();
-    if options.dry_run {
-        return Ok(count);
-    }
     if let Some(path) = options.save.as_deref() {
         save(path, target, graph, &needed)?;
     }
@@ -84,13 +81,24 @@ pub(crate) fn carry_out(
     Ok(count)
 }
 
-/// Prints the writes, in order, and makes none; returns the number of those that would change
-/// anything.
-pub(crate) fn print(target: &Target, graph: &Graph, jobs: Vec<Job>) -> Result<usize, Failure> {
+/// Prints the writes, in order, and makes none; on stderr beside a document. Returns the number of
+/// those that would change anything.
+pub(crate) fn print(
+    target: &Target,
+    graph: &Graph,
+    jobs: Vec<Job>,
+    has_document: bool,
+) -> Result<usize, Failure> {
     let needed = changes(target, graph, jobs)?;
-    let mut out = BufWriter::new(anstream::stdout().lock());
-    list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
-    out.flush()?;
+    if has_document {
+        let mut out = BufWriter::new(anstream::stderr().lock());
+        list(target, graph, &needed, Style::of_stderr().width, &mut out)?;
+        out.flush()?;
+    } else {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
+        out.flush()?;
+    }
     Ok(needed.iter().map(|job| job.patches.len()).sum())
 }
 

@@ -41,7 +41,7 @@ struct Seed {
 /// The golden disk of that name.
 macro_rules! golden {
     ($name:literal) => {
-        include_str!(concat!("../../../../tests/disks/", $name, ".hex"))
+        include_str!(concat!("../../disks/", $name, ".hex"))
     };
 }
 

@@ -119,7 +119,11 @@ fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {
         complain(&format!("note: {line}"));
     }
     match (args.dry_run, args.json) {
-        (true, true) => return print(typed, target.judged.as_ref(), &Moved::of(&plan), &notes),
+        (true, true) => {
+            let jobs = vec![Job { id: on, patches: plan.table.clone() }];
+            writing::print(&typed.disks(), &target.graph, jobs, true)?;
+            return print(typed, target.judged.as_ref(), &Moved::of(&plan), &notes);
+        }
         (true, false) => return show(&target, on, &plan, typed),
         (false, _) => {}
     }
@@ -232,7 +236,7 @@ fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &Target) -> Result<Exi
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
-    writing::print(&typed.disks(), &target.graph, jobs)?;
+    writing::print(&typed.disks(), &target.graph, jobs, false)?;
     Ok(ExitCode::SUCCESS)
 }
 

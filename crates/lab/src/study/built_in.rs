@@ -35,7 +35,7 @@ macro_rules! disk {
     ($name:literal) => {
         (
             concat!("../tests/disks/", $name, ".hex"),
-            include_str!(concat!("../../../../tests/disks/", $name, ".hex")),
+            include_str!(concat!("../../disks/", $name, ".hex")),
         )
     };
 }

@@ -13,7 +13,7 @@ use crate::target::Target;
 use crate::words::{columns, escape, size};
 use crate::write_target::{WriteTarget, refuse};
 use crate::writing::WriteOptions;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 pub(super) use table::{create, destroy, recover};
 use trueline_geom::base::ondisk::Guid;
@@ -102,8 +102,7 @@ impl Report {
                 columns::line(&escape::plain(line), Style::of_stdout().width, &mut out)?
             }
             Report::Table(document) => {
-                serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
-                writeln!(out)?;
+                return document.print().map(|()| ExitCode::SUCCESS).map_err(Failure::from);
             }
         }
         out.flush()?;

@@ -5,6 +5,7 @@ use crate::remembered::Remembered;
 use crate::render::gpart::Shown;
 use crate::report::Range;
 use serde::Serialize;
+use std::io::{self, BufWriter, Write};
 use trueline_geom::base::topology::{Topology, largest_grain};
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table, types};
@@ -23,6 +24,19 @@ impl Document {
             .iter()
             .map(|(shown, site, judged)| TableJson::new(*shown, site, judged.cloned()));
         Document { format: "trueline/part/1", tables: tables.collect() }
+    }
+
+    /// Adds the tables of another document behind its own.
+    pub(crate) fn append(&mut self, other: Document) {
+        self.tables.extend(other.tables);
+    }
+
+    /// Prints it, on lines of its own.
+    pub(crate) fn print(&self) -> io::Result<()> {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        serde_json::to_writer_pretty(&mut out, self).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()
     }
 }
 

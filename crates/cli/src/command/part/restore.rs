@@ -1,9 +1,11 @@
 //! `part restore`: makes a table from gpart(8)'s backup text, to the sector.
 
 use crate::command::part::args::Restore;
+use crate::command::part::json::Document;
 use crate::command::part::text::{PartEdit, report_line};
 use crate::failure::Failure;
 use crate::input_text;
+use crate::render::gpart::{Called, Shown};
 use crate::target::Target;
 use crate::words::{escape, say};
 use crate::write_target::{WriteTarget, named, partitions, refuse};
@@ -25,13 +27,27 @@ const ATTEMPT: &str = "restore the table of";
 pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
     let text = input_text::read(io::stdin().lock(), MOST)
         .map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
+    let mut document = Document::new(&[]);
     for typed in &args.targets {
-        restore(args, typed, &text)?;
+        let restored = restore(args, typed, &text);
+        if let Ok(table) = restored {
+            document.append(table);
+            continue;
+        }
+        // What was restored before it is told too.
+        if args.common.json {
+            document.print()?;
+        }
+        return restored.map(|_| ExitCode::SUCCESS);
+    }
+    if args.common.json {
+        document.print()?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
+/// Makes the table on one target; the document of it.
+fn restore(args: &Restore, typed: &Target, text: &str) -> Result<Document, Failure> {
     let target = WriteTarget {
         speaks_geom: args.common.speaks_geom(),
         ..WriteTarget::open(typed, &args.common.disk, args.write.access())?
@@ -64,11 +80,14 @@ fn restore(args: &Restore, typed: &Target, text: &str) -> Result<(), Failure> {
     }
     let (patches, after) = patches(args, &target, scheme, &backup, &occupant).map_err(refused)?;
     let called = target.called();
-    target.write(scheme, patches, Some(&after), &args.write)?;
-    if !args.write.dry_run {
+    let name = Called::geom(&target.name);
+    let shown = Shown { name: &name, table: &after, scheme: after.scheme };
+    let document = Document::new(&[(shown, target.site(), target.judged.as_ref())]);
+    target.write(scheme, patches, Some(&after), &args.write.beside(args.common.json))?;
+    if !args.write.dry_run && !args.common.json {
         say(&report_line(PartEdit::Restored, called.text()))?;
     }
-    Ok(())
+    Ok(document)
 }
 
 /// The writes that make the table and remove remains of another one around it, and the table.

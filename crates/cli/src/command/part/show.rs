@@ -8,7 +8,7 @@ use crate::remembered::Remembered;
 use crate::render::gpart::{self, Called, Format, Shown, What};
 use crate::style::Style;
 use crate::write_target::WriteTarget;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::class::mbr::Ebr;
 use trueline_geom::layout::{backup, sfdisk};
@@ -63,11 +63,12 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         (Shown { name, table, scheme: scheme.scheme() }, target.site(), target.judged.as_ref())
     });
     let shown: Vec<(Shown<'_>, TableSite<'_>, Option<&Remembered>)> = shown.collect();
-    let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
-        serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else if args.picture {
+        Document::new(&shown).print()?;
+        return Ok(done);
+    }
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    if args.picture {
         for (nth, (shown, site, _)) in shown.iter().enumerate() {
             if nth > 0 {
                 writeln!(out)?;

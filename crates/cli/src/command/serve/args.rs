@@ -31,7 +31,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve --strict disk.img --run 'mkfs.ext4 ...; fsck ...'
   trueline serve disk.img --nbd unix:s --top
   trueline serve disk.img --nbd unix:s --metrics 9100
-  trueline serve disk.img --nbd unix:s --fork --pidfile s.pid --log-format json 2>serve.log";
+  trueline serve disk.img --nbd unix:s --fork --pidfile s.pid --log-format json 2>serve.log
+
+Exit status:
+  0  it was told to end, and all is written
+  1  with --strict: a request was refused
+  2  usage, or it could not serve, or not all is written
+With --run it is that of the command, where that is not 0.";
 
 /// Options and target of `serve`.
 #[derive(Args)]

@@ -384,8 +384,7 @@ mod tests {
             DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() })
                 .unwrap();
         let dumps =
-            Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex"))
-                .unwrap();
+            Sparse::from_hexdumps(include_str!("../../../disks/seed-003-default.hex")).unwrap();
         let disks = ["ada0", "ada1"].into_iter().zip(dumps);
         let disks = disks
             .map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>))

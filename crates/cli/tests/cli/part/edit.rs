@@ -261,6 +261,14 @@ fn a_backup_restored_elsewhere_is_the_same_table() {
         again.stderr
     );
     restore("part restore -F -l copy").ended(0);
+    // The document is that of the table that is there now, or with --dry-run would be.
+    let restored = restore("part restore -F -l --json copy").ended(0).json();
+    let document = || run(disk.scratch.path(), "part show --json copy").ended(0).json();
+    assert_eq!(restored, document());
+    let would_be = restore("part restore -F -l --json --dry-run copy").json();
+    let entry = |of: &str| would_be["tables"][0]["entries"][0][of].clone();
+    assert_eq!((entry("label"), entry("start")), ("Größe".into(), (1 << 20).into()));
+    assert_eq!(restored, document(), "--dry-run wrote");
     for (text, why) in [
         ("", "line 1"),
         ("GPT 128\n1 nope 2048 8\n", "line 2: type 'nope'"),

@@ -116,7 +116,8 @@ impl Image {
     pub(super) fn writes(&self, words: &str) -> Vec<Write> {
         let ran = self.part(&format!("{words} --dry-run"));
         assert!(ran.code == Some(0), "{words} --dry-run: {}", ran.stderr);
-        writes(&ran.stdout)
+        // Beside a document they are on stderr.
+        writes(if words.contains("--json") { &ran.stderr } else { &ran.stdout })
     }
 
     /// Carries out the first `length` bytes of a write on the file `name`.
