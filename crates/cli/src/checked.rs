@@ -13,12 +13,15 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use trueline_geom::base::finding::{self, Severity};
 
 /// Name of the format of a state.
 const FORMAT: &str = "trueline/checked/1";
 /// Beginning of the names of its other versions.
 const FAMILY: &str = "trueline/checked/";
+/// Longest wait for other runs that write states in the same directory.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Largest state that is read or written, in bytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -187,8 +190,9 @@ impl Checked {
             Reason(format!("write the state {}: {why}", self.named.display()))
         };
         // One run at a time looks at the file and replaces it.
-        let _directory =
-            replaced::lock(&self.path).map_err(|e| failed(format_args!("{}", words::os(&e))))?;
+        let _directory = replaced::lock(&self.path, PATIENCE)
+            .map_err(|e| failed(format_args!("{}", words::os(&e))))?
+            .ok_or_else(|| failed(format_args!("another run is writing it")))?;
         let now = fs::metadata(&self.path).ok();
         if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
             return Err(failed(format_args!("another run has written it meanwhile")));

@@ -9,8 +9,6 @@ use trueline_host::disk::locks;
 
 /// Names that are tried for the file beside: one that a killed run has left is passed over.
 const NAMES: u32 = 100;
-/// Longest wait for others that replace files in the same directory.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two looks at whether they are done.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -71,18 +69,18 @@ pub(crate) fn replace(
 }
 
 /// A lock for processes that look at a file and replace it, one at a time in a directory. It is
-/// held until the value is dropped. Errors: others keep it for longer than a minute; the directory
-/// cannot be read.
-pub(crate) fn lock(path: &Path) -> io::Result<File> {
+/// held until the value is dropped; `None` if others keep it for longer than `patience`, which is
+/// open to every user that may read the directory. Errors: it cannot be read.
+pub(crate) fn lock(path: &Path, patience: Duration) -> io::Result<Option<File>> {
     let directory = File::open(directory(path))?;
     let begun = Instant::now();
     while !locks::keep(&directory) {
-        if begun.elapsed() > PATIENCE {
-            return Err(io::Error::other("another run is writing it"));
+        if begun.elapsed() > patience {
+            return Ok(None);
         }
         thread::sleep(PAUSE);
     }
-    Ok(directory)
+    Ok(Some(directory))
 }
 
 /// The path behind all links, so that a link stays where its file is replaced. Errors: a link that

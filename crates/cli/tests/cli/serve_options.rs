@@ -5,6 +5,7 @@
 
 use crate::counters::{at_63, here, serve};
 use crate::{kill, program, run, scratch, zeroes};
+use rustix::fs::{FlockOperation, flock};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +24,9 @@ fn a_pidfile_is_there_as_long_as_the_server_serves() {
     let pidfile = scratch.path().join("pid");
     let arguments = ["serve", "md:1m", "--no-counters", "--nbd", "unix:s", "--pidfile", "pid"];
     fs::write(&pidfile, "1\n").expect("an old one");
+    // Any user may lock a directory that it can read; that keeps no server from serving.
+    let directory = fs::File::open(scratch.path()).expect("a directory");
+    flock(&directory, FlockOperation::LockExclusive).expect("a lock");
     let mut server = program(scratch.path())
         .args(arguments)
         .stderr(Stdio::null())

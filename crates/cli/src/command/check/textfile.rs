@@ -54,7 +54,7 @@ impl Textfile<'_> {
             true => named.with_file_name(format!("{PREFIX}{check}.prom")),
             false => named.with_file_name(format!("{check}.prom")),
         };
-        if fs::symlink_metadata(&other).is_ok() {
+        if has_our_metrics(&other) {
             let series = format!("{} has the series of check=\"{check}\" too", other.display());
             return Err(reason(named, format!("{series}: remove it, or name another file")));
         }
@@ -85,6 +85,16 @@ impl Textfile<'_> {
 
 fn reason(path: &Path, why: impl fmt::Display) -> Reason {
     Reason(format!("write the metrics {}: {why}", path.display()))
+}
+
+/// True of a file with metrics of these. One that cannot be read is none: node_exporter reads it no
+/// better.
+fn has_our_metrics(path: &Path) -> bool {
+    let mut start = Vec::new();
+    fs::metadata(path).is_ok_and(|found| found.is_file())
+        && File::open(path)
+            .and_then(|file| file.take(OURS.len() as u64).read_to_end(&mut start))
+            .is_ok_and(|_| start == OURS)
 }
 
 /// The stamp in a file of metrics, 0 if it has none; `None` of a file that is not of these, or

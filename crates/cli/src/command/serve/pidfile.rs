@@ -7,10 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use trueline_host::disk::locks;
 
 /// Most bytes of a number and its line end.
 const LONGEST: u64 = 21;
+/// Longest wait for other servers that put their files into the same directory.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Linux's `O_NONBLOCK`: a pipe of that name does not block.
 const NONBLOCK: i32 = 0o4000;
 
@@ -42,8 +45,9 @@ impl Pidfile {
     /// [`Pidfile::prepare`].
     pub(super) fn place(&mut self) -> Result<(), Failure> {
         let Pidfile { path, new, is_placed } = self;
-        // Of two servers that come to this at one time one finds the other's.
-        let placed = replaced::lock(path).and_then(|_directory| {
+        // Of two servers that come to this at one time one finds the other's. Without the lock it
+        // goes on: any user may hold it, and must not keep a server from serving.
+        let placed = replaced::lock(path, PATIENCE).and_then(|_directory| {
             replaceable(path)?;
             new.place(path)
         });

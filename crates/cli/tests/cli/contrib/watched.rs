@@ -111,7 +111,11 @@ fn a_textfile_replaces_its_own_kind_alone() {
         let ran = run(here.path(), &format!("check --textfile {own} disk"));
         let says = format!("{other} has the series of check=\"x\" too");
         assert!(ran.refused().contains(&says), "{}", ran.stderr);
+        // Another exporter's series are others.
+        write(other, "# HELP smart_errors of a disk\n");
+        assert_eq!(run(here.path(), &format!("check --textfile {own} disk")).code, Some(0));
         fs::remove_file(here.path().join(other)).expect("the file");
+        fs::remove_file(here.path().join(own)).expect("the file");
     }
     // A link that leads nowhere may be another user's: no file is made behind it.
     symlink("absent", here.path().join("nowhere.prom")).expect("a link");
