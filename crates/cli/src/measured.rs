@@ -118,7 +118,9 @@ pub(crate) fn files() -> Vec<(PathBuf, Result<Vec<MeasuredDrive>, Reason>)> {
 
 fn places() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = own().into_iter().collect();
-    if std::env::var_os(VARIABLE).is_none() && !files.iter().any(|own| own == OF_MACHINE) {
+    if std::env::var_os(VARIABLE).is_none()
+        && !files.iter().any(|own| own.as_path() == Path::new(OF_MACHINE))
+    {
         files.push(OF_MACHINE.into());
     }
     files
