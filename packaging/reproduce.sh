@@ -13,6 +13,8 @@ export SOURCE_DATE_EPOCH
 again=$PWD/target/again/in/another/directory
 rm -rf "$PWD/target/again"
 mkdir -p "$again"
+mkdir -p "$again/target"
+ln -s "$PWD/target/python" "$again/target/python"
 git ls-files -z | xargs -0 cp --no-dereference --parents -t "$again"
 (cd "$again" && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 sh packaging/dist.sh)
 
