@@ -21,12 +21,37 @@ pub(crate) struct Report {
     /// Targets in the order of the command line.
     pub targets: Vec<Target>,
     /// Errors, a line each, as on stderr. With any, the verdict is `unknown` at best.
-    pub errors: Vec<String>,
+    pub errors: Vec<UnreadTarget>,
+}
+
+/// A target that could not be read, or what a walk could not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnreadTarget {
+    /// The target, as the user named it; empty where no name is known.
+    pub target: String,
+    /// The line on stderr.
+    pub why: String,
+}
+
+impl From<String> for UnreadTarget {
+    fn from(why: String) -> UnreadTarget {
+        UnreadTarget { target: String::new(), why }
+    }
+}
+
+impl Serialize for UnreadTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.why)
+    }
 }
 
 impl Report {
     /// The report on `targets`; `format` is `trueline/check/1` or one with the same keys.
-    pub(crate) fn new(format: &'static str, targets: Vec<Target>, errors: Vec<String>) -> Report {
+    pub(crate) fn new(
+        format: &'static str,
+        targets: Vec<Target>,
+        errors: Vec<UnreadTarget>,
+    ) -> Report {
         let unread = (!errors.is_empty()).then_some(Verdict::Unknown);
         let verdict =
             targets.iter().map(|t| t.verdict).chain(unread).max().unwrap_or(Verdict::Unknown);

@@ -2,7 +2,7 @@
 
 use crate::failure::Reason;
 use crate::measured;
-use crate::report::{self, Provider};
+use crate::report::{self, Provider, UnreadTarget};
 use crate::survey::{survey, survey_with};
 use crate::target::{DiskOverrides, Target};
 use reported::{number, reported};
@@ -77,12 +77,12 @@ impl Listing {
 pub(crate) fn from_files(
     files: &[Listing],
     overrides: &DiskOverrides,
-) -> (Vec<report::Target>, Vec<String>) {
+) -> (Vec<report::Target>, Vec<UnreadTarget>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for file in files {
         match from_file(file, overrides) {
             Ok(targets) => all.extend(targets),
-            Err(failure) => failures.push(failure.0),
+            Err(failure) => failures.push(failure.0.into()),
         }
     }
     (all, failures)

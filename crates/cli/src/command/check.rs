@@ -9,7 +9,7 @@ use crate::progress;
 use crate::render::made::Made;
 use crate::render::report::gitlab::{self, Project};
 use crate::render::report::{alignment, json, list, page, prometheus, rows, sarif, text};
-use crate::report::{self, Report, Verdict};
+use crate::report::{self, Report, UnreadTarget, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
 use crate::tally::{Seen, Tally};
@@ -108,7 +108,7 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
     } else {
         named_and_found(args, &overrides, lists)
     };
-    failures.iter().for_each(|failure| complain(failure));
+    failures.iter().for_each(|failure| complain(&failure.why));
     let report = Report::new(report::CHECK, targets, failures);
     if let Some(convention) = conventions::Convention::chosen(args) {
         return convention.print(&report, args);
@@ -196,7 +196,7 @@ fn named_and_found(
     args: &Check,
     overrides: &DiskOverrides,
     lists: Vec<Box<dyn BufRead + Send>>,
-) -> (Vec<report::Target>, Vec<String>) {
+) -> (Vec<report::Target>, Vec<UnreadTarget>) {
     let (mut targets, mut failures) = if args.together {
         let named: Result<Vec<Target>, Reason> = args
             .targets
@@ -206,7 +206,7 @@ fn named_and_found(
             .collect();
         match named.and_then(|named| Target::together(&named)) {
             Ok(whole) => survey_all(&[Ok(whole)], overrides, args.quiet),
-            Err(failure) => (Vec::new(), vec![failure.0]),
+            Err(failure) => (Vec::new(), vec![failure.0.into()]),
         }
     } else {
         let named = names::all(args.targets.clone(), Vec::new(), lists, args.shard);
@@ -219,7 +219,8 @@ fn named_and_found(
         let (images, others): (Vec<report::Target>, Vec<report::Target>) =
             found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() && args.shard.is_none() {
-            failures.push(format!("check {}: no image in it or beneath it", directory.display()));
+            let why = format!("check {}: no image in it or beneath it", directory.display());
+            failures.push(why.into());
         }
         // With a state nothing is said that was said before.
         if !others.is_empty() && !args.quiet && args.changed.is_none() {
@@ -237,12 +238,12 @@ fn survey_items(
     items: impl Iterator<Item = Item>,
     overrides: &DiskOverrides,
     quiet: bool,
-) -> (Vec<report::Target>, Vec<String>) {
+) -> (Vec<report::Target>, Vec<UnreadTarget>) {
     let (mut names, mut failures) = (Vec::new(), Vec::new());
     for item in items {
         match item {
             Item::Named(name) | Item::Found(name) => names.push(name),
-            Item::Unread(why) => failures.push(why),
+            Item::Unread(why) => failures.push(why.into()),
         }
     }
     let (targets, unread) = survey_all(&names, overrides, quiet);
@@ -306,18 +307,23 @@ pub(crate) fn survey_all(
     names: &[Named],
     overrides: &DiskOverrides,
     quiet: bool,
-) -> (Vec<report::Target>, Vec<String>) {
+) -> (Vec<report::Target>, Vec<UnreadTarget>) {
     let bar = progress::of_fleet(Some(names.len() as u64), quiet);
     let (mut targets, mut failures) = (Vec::new(), Vec::new());
     let is_far = names.iter().flatten().any(Target::is_remote);
     in_order(
         if is_far { IN_FLIGHT } else { processors() },
         names.iter(),
-        |name| survey_one(name, overrides),
+        |name| {
+            survey_one(name, overrides).map_err(|why| UnreadTarget {
+                target: name.as_ref().map_or_else(|_| String::new(), |name| name.typed().into()),
+                why: why.0,
+            })
+        },
         |result, _| {
             match result {
                 Ok(target) => targets.push(target),
-                Err(failure) => failures.push(failure.0),
+                Err(failure) => failures.push(failure),
             }
             bar.inc(1);
             true
@@ -368,7 +374,7 @@ fn survey_one(name: &Named, overrides: &DiskOverrides) -> Result<report::Target,
 fn tally(report: &Report) -> Tally {
     let mut tally = Tally::default();
     report.targets.iter().for_each(|target| tally.add(&Seen::from(target)));
-    report.errors.iter().for_each(|error| tally.add_unread("unreadable", error));
+    report.errors.iter().for_each(|error| tally.add_unread("unreadable", &error.why));
     tally
 }
 

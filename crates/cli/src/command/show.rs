@@ -17,7 +17,7 @@ pub(crate) mod args;
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let overrides = DiskOverrides::new(&args.disk)?;
     let (targets, failures) = survey_all(&args.targets, &overrides, args.quiet);
-    failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
+    failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(&failure.why));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     // A reader of a document has the errors in it.
     if targets.is_empty() && !args.json {

@@ -48,7 +48,8 @@ fn write(report: &Report, changes: &Changes<'_>, args: &Check) -> Result<(), Fai
             changes::write_line(difference, &mut stdout)?;
         }
         for error in &report.errors {
-            json::write_error(changes::FORMAT, "", "unreadable", error, &mut stdout)?;
+            let (name, why) = (&error.target, &error.why);
+            json::write_error(changes::FORMAT, name, "unreadable", why, &mut stdout)?;
         }
     } else {
         changes::write(report, changes, &mut stdout, Style::of_stdout())?;

@@ -14,7 +14,7 @@ use crate::page_file::write_file;
 use crate::progress;
 use crate::render::made::Made;
 use crate::render::report::{changes, json, page};
-use crate::report::{CHECK, Report};
+use crate::report::{CHECK, Report, UnreadTarget};
 use crate::tally::{Seen, Tally};
 use crate::target::object::{self, Requests};
 use crate::target::{self, DiskOverrides};
@@ -191,7 +191,7 @@ impl Sink {
                 complain(&why);
                 self.tally.add_unread(class, &why);
                 if let Some(kept) = &mut self.kept {
-                    kept.errors.push(why.clone());
+                    kept.errors.push(UnreadTarget { target: name.clone(), why: why.clone() });
                     if kept.errors.len() > PAGE {
                         self.kept = None;
                     }

@@ -4,7 +4,7 @@ use super::group;
 use super::text::{MANY, colour, severity_colour, write_body, write_head};
 use crate::checked::{Difference, KnownFinding};
 use crate::remembered::Remembered;
-use crate::report::{Finding, Report, Verdict};
+use crate::report::{Finding, Report, UnreadTarget, Verdict};
 use crate::style::Style;
 use crate::words::width::columns_of;
 use crate::words::{self, columns, escape};
@@ -39,7 +39,7 @@ struct Document<'a> {
     /// Number of targets that were read.
     checked: usize,
     targets: Vec<ChangedTarget<'a>>,
-    errors: &'a [String],
+    errors: &'a [UnreadTarget],
 }
 
 /// A line of `--jsonl`.

@@ -8,7 +8,7 @@
 //! to the project, whose directory is in the predefined variable `CI_PROJECT_DIR`.
 
 use super::sarif::artifact;
-use crate::report::{Finding, Report, Target};
+use crate::report::{Finding, Report, Target, UnreadTarget};
 use crate::shard::fnv1a;
 use crate::words;
 use serde::Serialize;
@@ -59,13 +59,7 @@ pub(crate) fn write(report: &Report, project: &Project, out: &mut dyn io::Write)
     let found = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| (t, f)));
     let mut issues: Vec<Issue> =
         found.map(|(target, finding)| issue(project, (target, finding), &mut given)).collect();
-    issues.extend(report.errors.iter().map(|error| Issue {
-        description: error.clone(),
-        check_name: UNREAD.into(),
-        fingerprint: fingerprint(&[UNREAD, error], &mut given),
-        severity: "blocker",
-        location: Location { path: ".".into(), lines: Lines { begin: 1 } },
-    }));
+    issues.extend(report.errors.iter().map(|error| unread(project, error, &mut given)));
     serde_json::to_writer_pretty(&mut *out, &issues)?;
     writeln!(out)
 }
@@ -83,6 +77,22 @@ fn issue(project: &Project, (target, f): (&Target, &Finding), given: &mut Given)
             Severity::Warning => "minor",
             Severity::Note => "info",
         },
+        location: Location { path, lines: Lines { begin: 1 } },
+    }
+}
+
+/// The issue of a target that could not be read, whatever the reason is this time.
+fn unread(project: &Project, error: &UnreadTarget, given: &mut Given) -> Issue {
+    let path = match error.target.as_str() {
+        "" => ".".to_owned(),
+        target => project.path(target),
+    };
+    let words = if error.target.is_empty() { [UNREAD, &error.why] } else { [UNREAD, &path] };
+    Issue {
+        description: error.why.clone(),
+        check_name: UNREAD.into(),
+        fingerprint: fingerprint(&words, given),
+        severity: "blocker",
         location: Location { path, lines: Lines { begin: 1 } },
     }
 }
@@ -146,12 +156,24 @@ mod tests {
     fn fingerprints_are_unique_and_go_by_place_and_rule_alone() {
         let targets = || vec![samples::openbsd(), samples::openbsd(), samples::stripe()];
         let mut report = samples::report(targets());
-        report.errors = vec!["open x: no".into(), "open x: no".into()];
+        report.errors = vec!["open x: no".to_owned().into(), "open x: no".to_owned().into()];
         let prints = |all: &[Value]| -> Vec<String> {
             all.iter().map(|issue| issue["fingerprint"].to_string()).collect()
         };
         let before = prints(&issues(&report));
         assert_eq!(before.len(), before.iter().collect::<BTreeSet<_>>().len());
+        // A target is named; the reason may be another one next time.
+        report.errors[0].target = "out/x".into();
+        let named = issues(&report);
+        let unread = |all: &[Value]| -> Vec<Value> {
+            let is_unread = |issue: &&Value| issue["check_name"] == UNREAD;
+            all.iter().filter(is_unread).cloned().collect()
+        };
+        assert_eq!(unread(&named)[0]["location"]["path"], "out/out/x");
+        report.errors[0].why = "read x: another reason".into();
+        let again = issues(&report);
+        assert_eq!(unread(&named)[0]["fingerprint"], unread(&again)[0]["fingerprint"]);
+        let before = prints(&again);
         report.targets.iter_mut().flat_map(|t| &mut t.findings).for_each(|f| {
             f.message = "other words".into();
             f.severity = Severity::Note;

@@ -75,7 +75,7 @@ pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Resul
         write_line(report.format, target, &State::default(), out)?;
     }
     for error in &report.errors {
-        write_error(report.format, "", "unreadable", error, out)?;
+        write_error(report.format, &error.target, "unreadable", &error.why, out)?;
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_line_is_a_target_with_its_format() {
         let mut report = samples::report(vec![samples::gpt(), samples::openbsd()]);
-        report.errors = vec!["open x: no".into()];
+        report.errors = vec!["open x: no".to_owned().into()];
         let text = samples::text(|out| write_lines(&report, out));
         let lines: Vec<serde_json::Value> =
             text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();

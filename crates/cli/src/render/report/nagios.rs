@@ -134,7 +134,7 @@ fn worst(report: &Report) -> Option<String> {
 /// The number of targets that could not be read, and why the first could not.
 fn unread(report: &Report) -> Option<String> {
     let first = report.errors.first()?;
-    Some(format!("{} not read: {}", report.errors.len(), escape::short(first)))
+    Some(format!("{} not read: {}", report.errors.len(), escape::short(&first.why)))
 }
 
 /// Performance data: `label=value;warn;crit;min`. A range `0` is left by 1 and more.
@@ -192,7 +192,7 @@ mod tests {
             "{text}"
         );
         // What could not be read is less grave than what was found, and graver than nothing.
-        report.errors = vec!["open x: no".into()];
+        report.errors = vec!["open x: no".to_owned().into()];
         assert_eq!(line(&report, Severity::Warning).0, ServiceState::Warning);
         let (state, text) = line(&report, Severity::Error);
         assert_eq!(state, ServiceState::Unknown);

@@ -103,7 +103,7 @@ fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::R
             report.errors.len()
         )?;
         for error in &report.errors {
-            writeln!(out, "<li class=\"long\">{}</li>", escape::xml(&escape::plain(error)))?;
+            writeln!(out, "<li class=\"long\">{}</li>", escape::xml(&escape::plain(&error.why)))?;
         }
         writeln!(out, "</ul>")?;
     }
@@ -253,7 +253,7 @@ mod tests {
         bad.target = "bad".into();
         bad.findings = samples::openbsd().findings.drain(..1).collect();
         let mut report = samples::report(vec![samples::gpt(), bad]);
-        report.errors = vec!["open <x>: no".into()];
+        report.errors = vec!["open <x>: no".to_owned().into()];
         let page = samples::text(|out| write(&report, &Made::sample(), out));
         let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} in {page}"));
         assert!(

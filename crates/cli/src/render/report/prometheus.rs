@@ -180,7 +180,7 @@ mod tests {
         let mut report =
             samples::report(vec![samples::openbsd(), samples::openbsd(), samples::stripe()]);
         report.targets[2].target = "a\"b\\c\nd".into();
-        report.errors = vec!["open x: no".into()];
+        report.errors = vec!["open x: no".to_owned().into()];
         let text = samples::text(|out| write(&report, out));
         assert!(text.contains("\ntrueline_errors 1\n"), "{text}");
         let series: Vec<&str> = text

@@ -68,7 +68,7 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
         write(target, &State::default(), out)?;
     }
     for error in &report.errors {
-        write_error("", "unreadable", error, out)?;
+        write_error(&error.target, "unreadable", &error.why, out)?;
     }
     Ok(())
 }

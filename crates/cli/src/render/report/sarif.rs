@@ -19,8 +19,11 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
     let results: Vec<Value> =
         report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
-    let unread: Vec<Value> =
-        report.errors.iter().map(|e| json!({"level": "error", "message": {"text": e}})).collect();
+    let unread: Vec<Value> = report
+        .errors
+        .iter()
+        .map(|e| json!({"level": "error", "message": {"text": e.why}}))
+        .collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -156,7 +159,7 @@ mod tests {
             of(&report)["invocations"][0],
             json!({"executionSuccessful": true, "toolExecutionNotifications": []})
         );
-        report.errors = vec!["open x: no".into()];
+        report.errors = vec!["open x: no".to_owned().into()];
         let run = of(&report);
         assert_eq!(run["invocations"][0]["executionSuccessful"], false);
         assert_eq!(
