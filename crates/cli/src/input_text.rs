@@ -3,7 +3,19 @@
 
 use crate::failure::Reason;
 use serde::de::DeserializeOwned;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Linux's `O_NONBLOCK`: opening waits for no other process.
+const NONBLOCK: i32 = 0o4000;
+
+/// Opens a file that may hold a text. A pipe of that name, or one that it has become since it was
+/// looked at, does not wait for its writer.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(NONBLOCK).open(path)
+}
 
 /// The text that `from` gives, of at most `most` bytes. Errors: a longer text, one that is not
 /// UTF-8, a failed read.

@@ -26,8 +26,6 @@ const LONGEST: u64 = 1 << 20;
 const MOST: usize = 1000;
 /// Format of the file, its first key.
 const FORMAT: &str = "trueline/measured/1";
-/// Linux's `O_NONBLOCK`: a pipe of that name does not block.
-const NONBLOCK: i32 = 0o4000;
 
 /// A drive and its measured unit, in bytes from the start of the drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,7 +163,7 @@ fn own() -> Option<PathBuf> {
 /// no drive has.
 fn read(path: &Path) -> Result<Vec<MeasuredDrive>, Reason> {
     let failed = |why: Reason| why.behind(format_args!("read {}", path.display()));
-    let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
+    let file = match input_text::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(failed(e.into())),
         Ok(file) => file,

@@ -10,9 +10,8 @@ use crate::{complain, input_text};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Environment variable that holds a profile.
@@ -188,9 +187,6 @@ fn read(path: &Path) -> Result<Option<String>, Reason> {
     if !is_file {
         return Err(Reason("it is not a regular file".into()));
     }
-    let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
+    let file = input_text::open(path)?;
     input_text::read(file, LONGEST).map(Some)
 }
-
-/// Linux's `O_NONBLOCK`: a file that has become a pipe since the check does not block the open.
-const NONBLOCK: i32 = 0o4000;

@@ -37,6 +37,11 @@ impl Replacement {
         &self.file
     }
 
+    /// True once it is in its place.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.is_placed
+    }
+
     /// Renames it to `path`, which is in the same directory.
     pub(crate) fn place(&mut self, path: &Path) -> io::Result<()> {
         fs::rename(&self.beside, path)?;

@@ -33,6 +33,8 @@ pub(crate) struct WriteTarget {
     pub(crate) name: String,
     /// True if messages use the name in GEOM.
     pub(crate) speaks_geom: bool,
+    /// True if stdout is for a document.
+    pub(crate) has_document: bool,
 }
 
 impl WriteTarget {
@@ -90,6 +92,7 @@ impl WriteTarget {
             id,
             name,
             speaks_geom: false,
+            has_document: false,
         })
     }
 
@@ -212,8 +215,13 @@ impl WriteTarget {
         after: Option<&Table>,
         options: &WriteOptions,
     ) -> Result<(), Failure> {
-        let written =
-            carry_out(&self.typed, &self.graph, vec![Job { id: self.id, patches }], options)?;
+        let written = carry_out(
+            &self.typed,
+            &self.graph,
+            vec![Job { id: self.id, patches }],
+            options,
+            self.has_document,
+        )?;
         if options.dry_run || written == 0 {
             return Ok(());
         }

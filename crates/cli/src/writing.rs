@@ -27,17 +27,9 @@ pub(crate) struct WriteOptions {
     /// Write even if it is mounted or in use: what uses it may then destroy data
     #[arg(long)]
     pub allow_busy: bool,
-    /// True if stdout has a document: a dry run lists its writes on stderr.
-    #[arg(skip)]
-    pub has_document: bool,
 }
 
 impl WriteOptions {
-    /// These options where stdout has a document, if `document` is true.
-    pub(crate) fn beside(&self, document: bool) -> WriteOptions {
-        WriteOptions { has_document: document, ..self.clone() }
-    }
-
     /// The access to open the target with.
     pub(crate) fn access(&self) -> Access {
         match (self.dry_run, self.allow_busy) {
@@ -57,8 +49,8 @@ pub(crate) struct Job {
 }
 
 /// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only
-/// printed, with `--save` the old bytes are saved first. Returns the number of writes that change
-/// anything.
+/// printed, on stderr if stdout has a document; with `--save` the old bytes are saved first.
+/// Returns the number of writes that change anything.
 ///
 /// Errors: an interrupted move of what is written or of something on it, which only `move --resume`
 /// may write; and what reading or writing fails with.
@@ -67,10 +59,11 @@ pub(crate) fn carry_out(
     graph: &Graph,
     jobs: Vec<Job>,
     options: &WriteOptions,
+    has_document: bool,
 ) -> Result<usize, Failure> {
     jobs.iter().try_for_each(|job| require_settled("write", target, graph, job.id))?;
     if options.dry_run {
-        return print(target, graph, jobs, options.has_document);
+        return print(target, graph, jobs, has_document);
     }
     let needed = changes(target, graph, jobs)?;
     let count = needed.iter().map(|job| job.patches.len()).sum();

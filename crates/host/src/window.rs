@@ -1,7 +1,7 @@
 //! Sizes of the window that a terminal has.
 //!
 //! A size that the terminal does not know is 0, the one of them without the other: a serial line,
-//! `stty cols 80`, a new pseudo-terminal.
+//! `stty cols 80`, a new pseudo-terminal. The crate terminal_size takes such a terminal for none.
 
 use rustix::termios::tcgetwinsize;
 use std::os::fd::AsFd;

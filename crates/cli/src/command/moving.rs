@@ -51,8 +51,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
 
 /// The access to open the target with.
 fn access(args: &Options) -> Access {
-    let (dry_run, allow_busy) = (args.dry_run, args.allow_busy);
-    WriteOptions { dry_run, allow_busy, ..WriteOptions::default() }.access()
+    WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
 }
 
 fn begin(args: &Options, typed: &Target) -> Result<ExitCode, Failure> {

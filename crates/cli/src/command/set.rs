@@ -124,7 +124,7 @@ impl SetKind {
                     .map(|(id, sector)| last_sector(graph, *id, sector.clone(), "metadata")),
             )
             .collect();
-        carry_out(&members.target, graph, jobs, &args.write)?;
+        carry_out(&members.target, graph, jobs, &args.write, false)?;
         if args.write.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
@@ -183,6 +183,7 @@ impl SetKind {
             &members.graph,
             members.ids.iter().map(zeros).collect(),
             &args.write,
+            false,
         )?;
         for disk in args.disks.iter().filter(|_| args.verbose && !args.write.dry_run) {
             say(&format!("Metadata cleared on {disk}."))?;

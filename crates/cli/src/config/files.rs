@@ -2,9 +2,9 @@
 
 use crate::failure::Reason;
 use crate::input_text;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use trueline_host::process;
 
@@ -20,8 +20,6 @@ const NAME: &str = "trueline.toml";
 const NOTHING: u64 = 1 << 8 | 3;
 /// Longest file of settings, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Linux's `O_NONBLOCK`: a pipe of that name does not block.
-const NONBLOCK: i32 = 0o4000;
 
 /// A file that is looked for.
 #[derive(Clone, Debug)]
@@ -87,7 +85,7 @@ impl ConfigFile {
         let is_named = [OPTION, VARIABLE].contains(&self.by);
         let wrong = |why: Reason| FileState::Wrong(vec![format!("read {}: {why}", self.name())]);
         let refused = |why: Reason| if is_named { wrong(why) } else { FileState::Refused(why.0) };
-        let file = match File::options().read(true).custom_flags(NONBLOCK).open(&self.path) {
+        let file = match input_text::open(&self.path) {
             Err(e) if !is_named && (is_absent(&e) || self.is_out_of_reach()) => return Ok(None),
             Err(e) => return Err(refused(e.into())),
             Ok(file) => file,

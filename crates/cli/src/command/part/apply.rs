@@ -91,7 +91,10 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if is_image(&args.target) {
         disk.logical = disk.logical.or(wanted.sector());
     }
-    let target = WriteTarget::open(&args.target, &disk, args.write.access())?;
+    let target = WriteTarget {
+        has_document: args.json,
+        ..WriteTarget::open(&args.target, &disk, args.write.access())?
+    };
     target.require_settled(&attempt)?;
     let topology = &target.graph.providers[target.id].topology;
     let layout = wanted
@@ -186,7 +189,7 @@ fn write(target: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Fai
             step.table.scheme,
             in_order(&planned.stages),
             Some(&step.table),
-            &args.write.beside(args.json),
+            &args.write,
         ),
         None => Ok(()),
     }

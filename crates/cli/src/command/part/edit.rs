@@ -45,6 +45,7 @@ fn open_target(
 ) -> Result<WriteTarget, Failure> {
     Ok(WriteTarget {
         speaks_geom: common.speaks_geom(),
+        has_document: common.json,
         ..WriteTarget::open(typed, &common.disk, options.access())?
     })
 }
@@ -61,12 +62,7 @@ fn edit(
     let mut after = before.clone();
     let outcome = change(&target, &mut after).map_err(|r| refuse(attempt, typed, &r))?;
     let report = Report::new(&target, &after, common, outcome.line);
-    target.write(
-        after.scheme,
-        after.scheme.render(&before, &after),
-        Some(&after),
-        &options.beside(common.json),
-    )?;
+    target.write(after.scheme, after.scheme.render(&before, &after), Some(&after), options)?;
     if let Some(warning) = &outcome.warning {
         complain(&format!("warning: {warning}"));
     }

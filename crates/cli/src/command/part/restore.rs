@@ -50,6 +50,7 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
 fn restore(args: &Restore, typed: &Target, text: &str) -> Result<Document, Failure> {
     let target = WriteTarget {
         speaks_geom: args.common.speaks_geom(),
+        has_document: args.common.json,
         ..WriteTarget::open(typed, &args.common.disk, args.write.access())?
     };
     target.require_settled(ATTEMPT)?;
@@ -83,7 +84,7 @@ fn restore(args: &Restore, typed: &Target, text: &str) -> Result<Document, Failu
     let name = Called::geom(&target.name);
     let shown = Shown { name: &name, table: &after, scheme: after.scheme };
     let document = Document::new(&[(shown, target.site(), target.judged.as_ref())]);
-    target.write(scheme, patches, Some(&after), &args.write.beside(args.common.json))?;
+    target.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run && !args.common.json {
         say(&report_line(PartEdit::Restored, called.text()))?;
     }

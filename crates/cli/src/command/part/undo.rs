@@ -43,7 +43,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
             None => jobs.push(Job { id, patches: vec![patch] }),
         }
     }
-    let count = carry_out(&args.on.target, &graph, jobs, &args.on.write)?;
+    let count = carry_out(&args.on.target, &graph, jobs, &args.on.write, false)?;
     drop(graph);
     if !args.on.write.dry_run {
         tell_kernel(&args.on.target);

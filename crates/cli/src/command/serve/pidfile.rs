@@ -2,10 +2,9 @@
 
 use crate::failure::Failure;
 use crate::replaced::{self, Replacement};
-use crate::words;
-use std::fs::{self, File};
+use crate::{input_text, words};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trueline_host::disk::locks;
@@ -14,15 +13,12 @@ use trueline_host::disk::locks;
 const LONGEST: u64 = 21;
 /// Longest wait for other servers that put their files into the same directory.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Linux's `O_NONBLOCK`: a pipe of that name does not block.
-const NONBLOCK: i32 = 0o4000;
 
 /// The file; it is removed when the value is dropped. Its lock, which ends with the process, tells
 /// the file of a server that runs from one that a server has left.
 pub(super) struct Pidfile {
     path: PathBuf,
     new: Replacement,
-    is_placed: bool,
 }
 
 impl Pidfile {
@@ -36,7 +32,7 @@ impl Pidfile {
             let new =
                 Replacement::write(path, None, |out| writeln!(out, "{}", std::process::id()))?;
             locks::keep(new.file());
-            Ok(Pidfile { path: path.to_owned(), new, is_placed: false })
+            Ok(Pidfile { path: path.to_owned(), new })
         };
         prepare().map_err(|e| failed(path, &e))
     }
@@ -44,14 +40,13 @@ impl Pidfile {
     /// Puts it in its place in one step, so that no reader finds a part of it. Errors: those of
     /// [`Pidfile::prepare`].
     pub(super) fn place(&mut self) -> Result<(), Failure> {
-        let Pidfile { path, new, is_placed } = self;
+        let Pidfile { path, new } = self;
         // Of two servers that come to this at one time one finds the other's. Without the lock it
         // goes on: any user may hold it, and must not keep a server from serving.
         let placed = replaced::lock(path, PATIENCE).and_then(|_directory| {
             replaceable(path)?;
             new.place(path)
         });
-        *is_placed = placed.is_ok();
         placed.map_err(|e| failed(path, &e))
     }
 }
@@ -62,7 +57,7 @@ fn failed(path: &Path, why: &io::Error) -> Failure {
 
 /// Refuses what is there, if it is no file with a process's number, or that of a server that runs.
 fn replaceable(path: &Path) -> io::Result<()> {
-    let mut file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
+    let mut file = match input_text::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -85,7 +80,7 @@ fn replaceable(path: &Path) -> io::Result<()> {
 impl Drop for Pidfile {
     fn drop(&mut self) {
         // A script may have put another one there.
-        if self.is_placed
+        if self.new.is_placed()
             && fs::read_to_string(&self.path)
                 .is_ok_and(|text| text.trim() == std::process::id().to_string())
         {

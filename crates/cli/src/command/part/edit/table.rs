@@ -95,7 +95,7 @@ pub(in crate::command::part) fn create(args: &Create) -> Result<ExitCode, Failur
         report_line(PartEdit::Created, target.called().text()),
     );
     let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
-    target.write(scheme, patches, Some(&table), &args.on.write.beside(args.on.common.json))?;
+    target.write(scheme, patches, Some(&table), &args.on.write)?;
     report.print(&args.on.write)
 }
 
@@ -133,7 +133,7 @@ pub(in crate::command::part) fn destroy(args: &Destroy) -> Result<ExitCode, Fail
         true => Report::Table(Document::new(&[])),
         false => Report::Line(report_line(PartEdit::Destroyed, target.called().text())),
     };
-    target.write(table.scheme, patches, None, &args.on.write.beside(args.on.common.json))?;
+    target.write(table.scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
 }
 
@@ -148,12 +148,7 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
             &args.on.common,
             report_line(PartEdit::Whole, target.called().text()),
         );
-        target.write(
-            before.scheme,
-            Vec::new(),
-            Some(&before),
-            &args.on.write.beside(args.on.common.json),
-        )?;
+        target.write(before.scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
     }
     let after = before
@@ -170,7 +165,7 @@ pub(in crate::command::part) fn recover(args: &Recover) -> Result<ExitCode, Fail
         after.scheme,
         after.scheme.render(&before, &after),
         Some(&after),
-        &args.on.write.beside(args.on.common.json),
+        &args.on.write,
     )?;
     report.print(&args.on.write)
 }
