@@ -38,7 +38,7 @@ fn a_pidfile_is_there_as_long_as_the_server_serves() {
     // The server is there once it is.
     assert!(scratch.path().join("s").exists());
     // While it runs the file is its own; nothing is left of the server that would have had it.
-    let ran = run(scratch.path(), "serve md:1m --nbd unix:other --pidfile pid");
+    let ran = run(scratch.path(), "serve md:1m --nbd unix:other --pidfile pid --run true");
     let wanted = format!("write pid: the process {} serves and has it", server.id());
     assert!(ran.refused().contains(&wanted), "{}", ran.stderr);
     let mut left: Vec<_> = fs::read_dir(scratch.path())
