@@ -4,8 +4,9 @@
 //! findings are gone.
 
 use crate::failure::Reason;
+use crate::replaced::{self, Replacement};
 use crate::report::{Finding, FindingKey, Target, Verdict};
-use crate::{input_text, replaced, words};
+use crate::{input_text, words};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,15 +14,12 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use trueline_geom::base::finding::{self, Severity};
 
 /// Name of the format of a state.
 const FORMAT: &str = "trueline/checked/1";
 /// Beginning of the names of its other versions.
 const FAMILY: &str = "trueline/checked/";
-/// Longest wait for other runs that write states in the same directory.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Largest state that is read or written, in bytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -189,14 +187,7 @@ impl Checked {
         let failed = |why: fmt::Arguments<'_>| {
             Reason(format!("write the state {}: {why}", self.named.display()))
         };
-        // One run at a time looks at the file and replaces it.
-        let _directory = replaced::lock(&self.path, PATIENCE)
-            .map_err(|e| failed(format_args!("{}", words::os(&e))))?
-            .ok_or_else(|| failed(format_args!("another run is writing it")))?;
-        let now = fs::metadata(&self.path).ok();
-        if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
-            return Err(failed(format_args!("another run has written it meanwhile")));
-        }
+        let refused = |e: io::Error| failed(format_args!("{}", words::os(&e)));
         let entry = |(target, known): (&String, &Known)| StoredTarget {
             target: target.clone(),
             verdict: known.verdict,
@@ -212,11 +203,18 @@ impl Checked {
             )));
         }
         let permissions = self.before.as_ref().map(|(_, permissions)| permissions.clone());
-        replaced::replace(&self.path, permissions, |out| {
+        let mut new = Replacement::write(&self.path, permissions, |out| {
             out.write_all(&text)?;
             out.write_all(b"\n")
         })
-        .map_err(|e| failed(format_args!("{}", words::os(&e))))
+        .map_err(refused)?;
+        // One run at a time looks at the file and replaces it.
+        let _directory = replaced::lock(&self.path).map_err(refused)?;
+        let now = fs::metadata(&self.path).ok();
+        if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {
+            return Err(failed(format_args!("another run has written it meanwhile")));
+        }
+        new.place(&self.path).map_err(refused)
     }
 
     fn refused(&self, why: impl fmt::Display) -> Reason {

@@ -9,6 +9,8 @@ use trueline_host::disk::locks;
 
 /// Names that are tried for the file beside: one that a killed run has left is passed over.
 const NAMES: u32 = 100;
+/// Longest wait for others that replace files of the same directory.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two looks at whether they are done.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -73,19 +75,17 @@ pub(crate) fn replace(
     Replacement::write(path, permissions, write)?.place(path)
 }
 
-/// A lock for processes that look at a file and replace it, one at a time in a directory. It is
-/// held until the value is dropped; `None` if others keep it for longer than `patience`, which is
-/// open to every user that may read the directory. Errors: it cannot be read.
-pub(crate) fn lock(path: &Path, patience: Duration) -> io::Result<Option<File>> {
+/// A lock for processes that look at a file and replace it, one at a time in a directory, until the
+/// value is dropped. Every user that may read the directory can hold it, and must not keep others
+/// from their work: after a time that no look and rename take it is not waited for. Errors: the
+/// directory cannot be read.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
     let directory = File::open(directory(path))?;
     let begun = Instant::now();
-    while !locks::keep(&directory) {
-        if begun.elapsed() > patience {
-            return Ok(None);
-        }
+    while !locks::keep(&directory) && begun.elapsed() < PATIENCE {
         thread::sleep(PAUSE);
     }
-    Ok(Some(directory))
+    Ok(directory)
 }
 
 /// The path behind all links, so that a link stays where its file is replaced. Errors: a link that

@@ -18,7 +18,7 @@ use crate::style::Style;
 use std::io::{self, ErrorKind, Write};
 
 use trueline_geom::base::finding::{self, Rule, Severity};
-use trueline_geom::base::topology::{Why, is_whole};
+use trueline_geom::base::topology::{Why, is_whole, largest_grain};
 use trueline_geom::graph::Recognised;
 use trueline_geom::plan::edits;
 use trueline_geom::registry;
@@ -125,6 +125,11 @@ pub(crate) fn start(p: &Provider) -> u64 {
 /// The start as a cell of a table: a question mark if it is not known.
 pub(crate) fn start_cell(p: &Provider) -> String {
     if p.placed { start(p).to_string() } else { "?".into() }
+}
+
+/// Largest power of two that divides the start; `None` for byte 0 and a start that is not known.
+pub(crate) fn start_grain(p: &Provider) -> Option<u64> {
+    largest_grain(start(p)).filter(|_| p.placed)
 }
 
 /// Number of the sector at which it begins, if it begins at one.

@@ -81,10 +81,7 @@ impl WriteTarget {
                 "write to {typed}: {reason}{way}: nothing was written"
             )));
         }
-        let own = &graph.providers[id].name;
-        let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
-        let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
-        let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
+        let name = geom_name(typed, &graph, id);
         Ok(WriteTarget {
             typed: typed.clone(),
             judged: overrides.judged().cloned(),
@@ -106,8 +103,7 @@ impl WriteTarget {
 
     /// Site of a table on it: topology, base and type of the provider.
     pub(crate) fn site(&self) -> TableSite<'_> {
-        let p = &self.graph.providers[self.id];
-        TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
+        site(&self.graph, self.id)
     }
 
     /// Length in bytes of the disk or set it is on.
@@ -251,6 +247,21 @@ impl WriteTarget {
         }
         Ok(())
     }
+}
+
+/// The name of a provider of the target in GEOM: `ada1`, `ada1s1`.
+pub(crate) fn geom_name(target: &Target, graph: &Graph, id: Id) -> String {
+    let paths = target.paths();
+    let own = &graph.providers[id].name;
+    let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
+    let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
+    disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own
+}
+
+/// Site of a table on a provider: its topology, base and type.
+pub(crate) fn site(graph: &Graph, id: Id) -> TableSite<'_> {
+    let p = &graph.providers[id];
+    TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
 }
 
 /// Contents of the provider, in words, that an overwrite would destroy, a table included.

@@ -52,6 +52,8 @@ pub struct LayerKind {
     pub name: &'static str,
     /// The title, one line for people.
     pub title: &'static str,
+    /// The names of its keys.
+    pub keys: fn() -> &'static [&'static str],
     /// The constructor, from the layer's own keys.
     make: fn(Table) -> Result<Box<dyn Layer>, Error>,
 }

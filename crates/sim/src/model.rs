@@ -23,6 +23,7 @@ use trueline_geom::base::topology::is_whole;
 
 mod boundaries;
 pub mod disk;
+pub mod keys;
 pub mod memory;
 mod parameters;
 mod range;
@@ -153,6 +154,20 @@ impl Model {
         Model::set(text, set).map(|(model, _)| model)
     }
 
+    /// Keys that can be set, those of tables with their table's name: `size`, `disk.rpm`.
+    pub fn keys() -> impl Iterator<Item = String> {
+        let common = keys::names::<Model>().iter().filter(|key| is_common(key));
+        let tables = [
+            (DISK, keys::names::<disk::Parameters>()),
+            (SSD, keys::names::<ssd::Parameters>()),
+            (MEMORY, keys::names::<memory::Parameters>()),
+        ];
+        let within = |(table, names): (&'static str, &'static [&'static str])| {
+            names.iter().map(move |name| format!("{table}.{name}"))
+        };
+        common.map(|key| (*key).to_owned()).chain(tables.into_iter().flat_map(within))
+    }
+
     /// The model with keys set, and its file's table with the same.
     fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), ModelRefusal> {
         let model = Model::parse(text)?;
@@ -185,9 +200,9 @@ impl Model {
     /// The name of its parameters' table: `disk`, `ssd` or `memory`.
     pub fn kind(&self) -> &'static str {
         match (&self.disk, &self.ssd) {
-            (Some(_), _) => "disk",
-            (_, Some(_)) => "ssd",
-            (None, None) => "memory",
+            (Some(_), _) => DISK,
+            (_, Some(_)) => SSD,
+            (None, None) => MEMORY,
         }
     }
 
@@ -397,6 +412,12 @@ const WHOLE_32: &str = "expected a whole number below 2^32";
 /// The tables whose keys are those of other tables.
 const SAID: [&str; 2] = ["[range]", "[origin]"];
 
+/// Names of the tables of parameters, one for each kind of drive.
+const KINDS: [&str; 3] = [DISK, SSD, MEMORY];
+const DISK: &str = "disk";
+const SSD: &str = "ssd";
+const MEMORY: &str = "memory";
+
 /// The line, from 1, that gives `key` its value.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     line_in(text, |table| !SAID.contains(&table), key)
@@ -422,7 +443,6 @@ fn line_in(text: &str, looked_for: impl Fn(&str) -> bool, key: &str) -> Option<u
 
 /// Sets the value of a key, `rpm` or `disk.rpm`.
 fn put(table: &mut Table, key: &str, value: Value) -> Result<(), ModelRefusal> {
-    const KINDS: [&str; 3] = ["disk", "ssd", "memory"];
     let (kind, leaf) = match key.split_once('.') {
         Some((kind, leaf)) => (Some(kind.to_owned()), leaf),
         None if table.contains_key(key) || is_common(key) => (None, key),
@@ -444,19 +464,10 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), ModelRefusal> {
     Ok(())
 }
 
-/// True for keys outside the tables that a file may leave out.
+/// True for keys outside of the tables, with a value of their own.
 fn is_common(key: &str) -> bool {
-    [
-        "alignment_offset",
-        "reported_physical_block_size",
-        "optimal_io_size",
-        "preferred_write_granularity_bytes",
-        "preferred_write_alignment_bytes",
-        "optimal_write_size_bytes",
-        "zone_bytes",
-        "conventional_zones",
-    ]
-    .contains(&key)
+    let is_table = KINDS.contains(&key) || ["range", "origin"].contains(&key);
+    !is_table && keys::names::<Model>().contains(&key)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::render::report::list::column::COLUMNS;
 use clap::{Arg, Command, CommandFactory};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::audit::profile::PROFILES;
@@ -249,9 +250,8 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
             let rows = labs.iter().flat_map(|lab| lab.rows().map(move |row| (row, lab.name())));
             behind(current, &[','], rows.map(|(row, lab)| (row, lab.to_owned())))
         }
-        (["bench"], "through") => {
-            LAYERS.iter().map(|layer| (layer.name.to_owned(), layer.title.to_owned())).collect()
-        }
+        (["bench"], "through") => layers(current),
+        (_, "set") if !current.contains('=') => keys_of_drives(current),
         (["trace"], "drive") => behind(current, &[','], models()),
         (_, "drive" | "model" | "template") => behind(current, &[], models()),
         (_, "target" | "targets" | "disks") if current.starts_with(targets::DRIVE) => {
@@ -263,13 +263,33 @@ fn values(place: &WordPosition<'_>, arg: &Arg, current: &str) -> Vec<Candidate> 
 }
 
 /// Words behind the part of a list that is typed: what stands up to the last of `marks` stays.
-fn behind<'a>(
+fn behind<W: Display>(
     current: &str,
     marks: &[char],
-    words: impl Iterator<Item = (&'a str, String)>,
+    words: impl Iterator<Item = (W, String)>,
 ) -> Vec<Candidate> {
     let typed = current.rfind(marks).map_or("", |at| &current[..=at]);
     words.map(|(word, about)| (format!("{typed}{word}"), about)).collect()
+}
+
+/// Layers with their titles; behind a layer's name its keys.
+fn layers(current: &str) -> Vec<Candidate> {
+    let Some((name, keys)) = current.split_once(':') else {
+        return LAYERS.iter().map(|of| (of.name.to_owned(), of.title.to_owned())).collect();
+    };
+    let is_value = keys.rsplit(',').next().is_some_and(|last| last.contains('='));
+    let layer = LAYERS.iter().find(|layer| layer.name == name && !is_value);
+    let named = layer.map_or_else(Default::default, |layer| (layer.keys)().iter());
+    behind(current, &[':', ','], named.map(|key| (format!("{key}="), String::new())))
+}
+
+/// Keys of simulated drives; with its table's name only one that is typed so.
+fn keys_of_drives(current: &str) -> Vec<Candidate> {
+    let typed = |key: String| match key.split_once('.') {
+        Some((table, leaf)) if !current.contains('.') => (format!("{leaf}="), table.to_owned()),
+        _ => (format!("{key}="), String::new()),
+    };
+    Model::keys().map(typed).collect()
 }
 
 /// The simulated drives, each with its title.
@@ -333,6 +353,10 @@ mod tests {
         offers("bench rand", &["random-write", "random-read"]);
         offers("bench dd drive:wd", &["drive:wd10ears"]);
         offers("bench --through qcow2 --through post", &["postgresql"]);
+        offers("bench --through qcow2:clus", &["qcow2:cluster="]);
+        offers("bench --through qcow2:cluster=4k,back", &["qcow2:cluster=4k,backing="]);
+        offers("check --set jum", &["jumper="]);
+        offers("bench --set disk.rp", &["disk.rpm="]);
         offers("trace --drive qlc-16k,wd", &["qlc-16k,wd10ears"]);
         offers("serve --emulate --drive=wd", &["--drive=wd10ears"]);
         offers("part add -t ext", &["ext4", "extended-lba"]);
@@ -348,6 +372,8 @@ mod tests {
         offers("help ", &["targets", "grain", "profiles", "check"]);
         offers("mkfs ex", &["ext4", "exfat"]);
         assert_eq!(offered("check -- --js"), Vec::<String>::new());
+        assert_eq!(offered("bench --through qcow2:cluster="), Vec::<String>::new());
+        assert_eq!(offered("bench --through no:"), Vec::<String>::new());
         assert_eq!(offered("nonsense --js"), Vec::<String>::new());
         assert!(offered("").iter().all(|word| word != "complete"));
     }

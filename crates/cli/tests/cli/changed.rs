@@ -1,6 +1,7 @@
 //! `check --changed`: what differs from the run before, and the state that is kept of it.
 
 use crate::{Ran, lay_golden, program, run, run_with, scratch, zeroes};
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -289,4 +290,18 @@ fn of_several_runs_with_one_state_none_is_lost_without_a_word() {
             assert!(code == Some(2) || is_there, "{name} ended with {code:?}: {text}");
         }
     }
+}
+
+/// Every user may lock a directory that it can read; a run does not wait for it to let go.
+#[test]
+fn a_locked_directory_keeps_no_state_from_being_written() {
+    let scratch = scratch();
+    let here = scratch.path();
+    make(here, "absent");
+    lay("gpt-sfdisk", here, "t");
+    let directory = File::open(here).expect("a directory");
+    flock(&directory, FlockOperation::LockExclusive).expect("a lock");
+    run(here, "check -q --changed state t").ended(0);
+    assert!(fs::read_to_string(here.join("state")).expect("a state").contains("\"target\":\"t\""));
+    assert_eq!(temporary(here), Vec::<String>::new());
 }

@@ -1,10 +1,11 @@
 //! `serve` as a service: in the background, and with a log for programs.
 
 use crate::counters::at_63;
-use crate::{Ran, kill, program, run, scratch};
-use serde_json::Value;
+use crate::schemas::{fits, hold, schema};
+use crate::{Ran, kill, program, run, run_with, scratch, zeroes};
+use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,18 +33,21 @@ fn end(directory: &Path) {
     until("its end", || !Path::new(&format!("/proc/{number}")).exists());
 }
 
-/// Lines of a log, each of which is an object.
+/// Lines of a log, each an object as the schema of lines has it, with documents as theirs have.
+#[track_caller]
 fn objects(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| {
             let object: Value =
                 serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
             let time = object["time"].as_str().expect("a time");
-            assert!(
-                time.len() == 24 && time.ends_with('Z') && object["level"].is_string(),
-                "{line}"
-            );
-            assert!(object["message"].is_string(), "{line}");
+            assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
+            hold(object["summary"].to_string().as_bytes());
+            let mut flat = object.clone();
+            for document in ["summary", "emulation"] {
+                flat.get_mut(document).into_iter().for_each(|inner| *inner = json!({}));
+            }
+            fits(&flat, schema("log")).unwrap_or_else(|why| panic!("log.schema.json: {why}"));
             object
         })
         .collect()
@@ -138,4 +142,63 @@ fn a_log_is_objects_a_line_each() {
     let line = objects(&failed.stderr);
     assert_eq!((failed.code, line.len()), (Some(2), 1), "{}", failed.stderr);
     assert_eq!((&line[0]["event"], &line[0]["level"]), (&"error".into(), &"error".into()));
+}
+
+/// The log of a server that ends with its command.
+#[track_caller]
+fn log_of(directory: &Path, words: &str, command: &str) -> Vec<Value> {
+    let words = words.split(' ').chain(["--log-format", "json", "--run", command]);
+    objects(&run_with(directory, &words.collect::<Vec<_>>()).stderr)
+}
+
+#[test]
+fn what_happens_to_a_server_is_an_event_of_its_log() {
+    let scratch = scratch();
+    let here = scratch.path();
+    let log = log_of(here, "serve md:1m --no-counters --nbd tcp:0.0.0.0:0", "true");
+    let exposed = event(&log, "exposed");
+    assert_eq!(exposed["level"], "warning");
+    assert!(exposed["place"].as_str().is_some_and(|at| at.starts_with("0.0.0.0:")), "{exposed}");
+
+    let log = log_of(here, "serve drive:wd10ears@1m --emulate --no-counters --nbd unix:s", "true");
+    assert_eq!(event(&log, "emulation")["emulation"]["speed"], 1.0);
+
+    let client =
+        format!("! '{}' part create -s mbr \"$uri\" 2>/dev/null", env!("CARGO_BIN_EXE_trueline"));
+    let strict = "serve md:8m --physical 16k --strict --no-counters --nbd unix:s";
+    let log = log_of(here, strict, &client);
+    let refused = event(&log, "refused");
+    assert_eq!((&refused["level"], &refused["requests"]), (&"warning".into(), &1.into()));
+}
+
+/// A client that sends no requests is cut off; a disk of a set that got shorter cannot be read.
+#[test]
+fn clients_and_disks_that_fail_are_events_of_the_log() {
+    let scratch = scratch();
+    let here = scratch.path();
+    for disk in ["a.img", "b.img"] {
+        zeroes(here, disk, 8 << 20);
+    }
+    run(here, "mirror label m a.img b.img").ended(0);
+    let mut command = program(here);
+    let words = "serve a.img,b.img#mirror/m --no-counters --log-format json --nbd unix:s --pidfile \
+        pid --fork";
+    command.args(words.split_whitespace());
+    let log = here.join("log");
+    command.stderr(File::create(&log).expect("a file"));
+    assert!(command.status().expect("the program can be run").success());
+    let mut socket = UnixStream::connect(here.join("s")).expect("it is ready");
+    // Flags, NBD_OPT_EXPORT_NAME of the export without a name, and no request.
+    socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").expect("bytes");
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("bytes");
+    let read = || objects(&fs::read_to_string(&log).expect("a log"));
+    until("a line about it", || read().iter().any(|line| line["event"] == "client"));
+    File::options().write(true).open(here.join("a.img")).expect("a disk").set_len(0).expect("none");
+    File::options().write(true).open(here.join("b.img")).expect("a disk").set_len(0).expect("none");
+    let uri = format!("nbd+unix:///?socket={}/s", here.display());
+    run_with(here, &["check", &uri]);
+    let log = read();
+    let failed = event(&log, "read-failed");
+    assert_eq!((&failed["disk"], &failed["failed_reads"]), (&"a".into(), &1.into()));
+    end(here);
 }

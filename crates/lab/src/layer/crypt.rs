@@ -28,11 +28,13 @@ use serde::Deserialize;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{is_whole, round_down};
+use trueline_sim::model::keys::names;
 
 /// The layer `crypt` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "crypt",
     title: "an encrypted device of the device mapper (LUKS)",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(Crypt::new(parameters(keys)?)?)),
 };
 

@@ -58,11 +58,13 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{is_whole, round_down, round_up, units};
+use trueline_sim::model::keys::names;
 
 /// The layer `innodb` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "innodb",
     title: "InnoDB's redo log, doublewrite buffer and pages of 16 KiB, as of MariaDB 10.11",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(InnoDb::new(parameters(keys)?)?)),
 };
 

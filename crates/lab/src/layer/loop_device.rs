@@ -28,11 +28,13 @@ use crate::streams::Ask;
 use serde::Deserialize;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size::PAGE;
+use trueline_sim::model::keys::names;
 
 /// The layer `loop` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "loop",
     title: "Linux's loop device over a file that is written already",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(LoopDevice::new(parameters(keys)?)?)),
 };
 

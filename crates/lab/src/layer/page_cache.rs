@@ -54,11 +54,13 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{largest_grain, round_down, round_up};
+use trueline_sim::model::keys::names;
 
 /// The layer `page-cache` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "page-cache",
     title: "Linux's page cache over a device, or over a file that is written already",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(PageCache::new(parameters(keys)?)?)),
 };
 

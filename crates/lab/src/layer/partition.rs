@@ -12,11 +12,13 @@ use crate::streams::Ask;
 use serde::Deserialize;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::is_whole;
+use trueline_sim::model::keys::names;
 
 /// The layer `partition` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "partition",
     title: "a partition of what is beneath, from a byte of it on",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(Partition(parameters(keys)?))),
 };
 

@@ -69,6 +69,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{is_whole, round_down, units};
+use trueline_sim::model::keys::names;
 use wal::{Wal, WalCounts};
 
 mod heap;
@@ -79,6 +80,7 @@ pub mod wal;
 pub const KIND: LayerKind = LayerKind {
     name: "postgresql",
     title: "PostgreSQL's write-ahead log with full-page images, and pages of 8 KiB",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(PostgreSql::new(parameters(keys)?)?)),
 };
 

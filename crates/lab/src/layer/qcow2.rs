@@ -56,6 +56,7 @@ use refcounts::Refcounts;
 use serde::Deserialize;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
+use trueline_sim::model::keys::names;
 
 mod cache;
 mod clusters;
@@ -69,6 +70,7 @@ mod tests;
 pub const KIND: LayerKind = LayerKind {
     name: "qcow2",
     title: "an image in QEMU's format, over a backing file or none",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(Qcow2::new(parameters(keys)?)?)),
 };
 

@@ -61,11 +61,13 @@ use std::collections::HashMap;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::size::PAGE;
 use trueline_geom::base::topology::{is_whole, round_down, units};
+use trueline_sim::model::keys::names;
 
 /// The layer `thin` as listed.
 pub const KIND: LayerKind = LayerKind {
     name: "thin",
     title: "a thin volume of the device mapper (LVM), over its pool's data device",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(Thin::new(parameters(keys)?)?)),
 };
 

@@ -64,6 +64,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{is_whole, round_down, units};
+use trueline_sim::model::keys::names;
 
 mod log;
 mod places;
@@ -72,6 +73,7 @@ mod places;
 pub const KIND: LayerKind = LayerKind {
     name: "zfs",
     title: "a file or a volume of ZFS, in records",
+    keys: names::<Keys>,
     make: |keys| Ok(Box::new(Zfs::new(parameters(keys)?)?)),
 };
 

@@ -1,19 +1,28 @@
 //! `part undo`: puts back the bytes that `--save` kept.
 
 use crate::command::part::args::Undo;
+use crate::command::part::json::Document;
 use crate::failure::{Failure, Reason};
 use crate::input_text;
-use crate::target::DiskOverrides;
+use crate::placed::table_on;
+use crate::render::gpart::{Called, Shown};
 use crate::target::open::open_for;
+use crate::target::{DiskOverrides, Target};
 use crate::words::say;
-use crate::write_target::tell_kernel;
+use crate::write_target::{geom_name, site, tell_kernel};
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
+use trueline_host::disk::file::Access;
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
+    let has_document = args.on.common.json;
+    if has_document && args.on.write.dry_run {
+        let both = "--dry-run leaves no table for --json to print: leave one of them out";
+        return Err(Failure::Message(format!("put back on {}: {both}", args.on.target)));
+    }
     let failed = |why: Reason| {
         Failure::from(why.behind(format_args!("read the saved bytes in {}", args.file.display())))
     };
@@ -43,13 +52,39 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
             None => jobs.push(Job { id, patches: vec![patch] }),
         }
     }
+    let mut written: Vec<String> =
+        jobs.iter().map(|job| graph.providers[job.id].name.clone()).collect();
     let count = carry_out(&args.on.target, &graph, jobs, &args.on.write, false)?;
     drop(graph);
     if !args.on.write.dry_run {
         tell_kernel(&args.on.target);
+    }
+    if has_document {
+        written.sort();
+        written.dedup();
+        print_tables(&args.on.target, &overrides, &written)?;
+    } else if !args.on.write.dry_run {
         say(&format!("{}: {count} writes put back", args.on.target))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the document of the tables on the providers of these names, as they are now. One whose
+/// table was put away with the writes, or that is gone itself, has none in it.
+fn print_tables(
+    target: &Target,
+    overrides: &DiskOverrides,
+    names: &[String],
+) -> Result<(), Failure> {
+    let graph = open_for(target, overrides, Access::Read)?;
+    let mut document = Document::new(&[]);
+    for id in names.iter().filter_map(|name| graph.find(name)) {
+        let Some(table) = table_on(&graph, id) else { continue };
+        let name = Called::geom(&geom_name(target, &graph, id));
+        let shown = Shown { name: &name, table: &table, scheme: table.scheme };
+        document.append(Document::new(&[(shown, site(&graph, id), overrides.judged())]));
+    }
+    Ok(document.print()?)
 }
 
 /// The writes in a saved file, each with its provider, in the format of `writing::list`.

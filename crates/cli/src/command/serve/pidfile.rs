@@ -6,13 +6,10 @@ use crate::{input_text, words};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use trueline_host::disk::locks;
 
 /// Most bytes of a number and its line end.
 const LONGEST: u64 = 21;
-/// Longest wait for other servers that put their files into the same directory.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The file; it is removed when the value is dropped. Its lock, which ends with the process, tells
 /// the file of a server that runs from one that a server has left.
@@ -41,9 +38,8 @@ impl Pidfile {
     /// [`Pidfile::prepare`].
     pub(super) fn place(&mut self) -> Result<(), Failure> {
         let Pidfile { path, new } = self;
-        // Of two servers that come to this at one time one finds the other's. Without the lock it
-        // goes on: any user may hold it, and must not keep a server from serving.
-        let placed = replaced::lock(path, PATIENCE).and_then(|_directory| {
+        // Of two servers that come to this at one time one finds the other's.
+        let placed = replaced::lock(path).and_then(|_directory| {
             replaceable(path)?;
             new.place(path)
         });

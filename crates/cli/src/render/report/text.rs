@@ -212,7 +212,7 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
         Cell::right(words::start_cell(p)),
         Cell::right(words::lba(p).map_or(String::new(), |lba| format!("({lba})"))),
         Cell::right(size::human(p.length)),
-        Cell::right(p.largest_grain.map_or("-".into(), size::short)),
+        Cell::right(words::start_grain(p).map_or("-".into(), size::short)),
         verdict,
         Cell::left(p.label.as_deref().map_or(String::new(), escape::plain)),
     ]

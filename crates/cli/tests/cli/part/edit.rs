@@ -2,6 +2,7 @@
 
 use super::image::{Image, MIB};
 use crate::{run, run_with};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::process::Stdio;
 
@@ -67,9 +68,8 @@ fn every_verb_on_a_gpt() {
         disk.done("set -a active disk");
         assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
         disk.done("delete -i 7 disk");
-        let json: serde_json::Value =
-            serde_json::from_str(&disk.done("modify -i 1 -l Größe --json disk"))
-                .expect("a document");
+        let json: Value = serde_json::from_str(&disk.done("modify -i 1 -l Größe --json disk"))
+            .expect("a document");
         assert_eq!(json["format"], "trueline/part/1");
         let p1 = &json["tables"][0]["entries"][0];
         assert_eq!(
@@ -311,6 +311,37 @@ fn what_saved_nothing_or_something_else_is_not_undone() {
     );
     assert_eq!(twice.code, Some(0));
     assert!(!disk.path("never").exists());
+}
+
+/// The document of an `undo` has the tables of what was written, as they are afterwards.
+#[test]
+fn what_is_undone_is_shown_as_json() {
+    let disk = Image::new(16 * MIB, "");
+    let done = |words: &str| {
+        let ran = disk.part(words);
+        ran.ended(0);
+        ran
+    };
+    done("create -s mbr --id 12345678 --save made disk");
+    done("add -t freebsd -b 1m -s 8m --save added disk");
+    let is_there = || done("show --json disk").json();
+    let before = is_there();
+    done("create -s bsd --save labelled disk#s1");
+    done("add -t freebsd-ufs --save inner disk#s1");
+    // One whose writes are on another provider, and one that leaves no table.
+    let label = done("undo --json inner disk").json();
+    assert_eq!(
+        (&label["tables"][0]["provider"], &label["tables"][1]),
+        (&"disks1".into(), &Value::Null)
+    );
+    assert_eq!(label, done("show --json disk#s1").json());
+    assert_eq!(done("undo --json labelled disk").json()["tables"], Value::Array(vec![]));
+    assert_eq!(is_there(), before);
+    let both = disk.part("undo --json --dry-run added disk");
+    assert!(both.refused().contains("leave one of them out"), "{}", both.stderr);
+    assert_eq!(done("undo --json added disk").json(), is_there());
+    assert_eq!(is_there()["tables"][0]["entries"], Value::Array(vec![]));
+    assert_eq!(done("undo --json made disk").json()["tables"], Value::Array(vec![]));
 }
 
 #[test]

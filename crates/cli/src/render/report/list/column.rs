@@ -11,7 +11,7 @@ use crate::failure::Reason;
 use crate::report::{Grain, Provider, Target};
 use crate::words::{self, size};
 use trueline_geom::base::finding::Severity;
-use trueline_geom::base::topology::{Fact, Grain as Boundaries, Trust, Why, largest_grain};
+use trueline_geom::base::topology::{Fact, Grain as Boundaries, Trust, Why};
 use trueline_geom::registry;
 
 /// A column of the list.
@@ -57,8 +57,7 @@ pub(crate) const COLUMNS: [Column; 26] = [
         if bytes { p.length.to_string() } else { size::human(p.length).replace(' ', "") }
     }),
     right("ALIGN", "largest power of two that divides START", |_, p, bytes| {
-        let grain = largest_grain(words::start(p)).filter(|_| p.placed);
-        grain.map_or(String::new(), |grain| shown(grain, bytes))
+        words::start_grain(p).map_or(String::new(), |grain| shown(grain, bytes))
     }),
     right("ALIGNMENT", "bytes from its start to the first boundary of MIN-IO", |_, p, _| {
         smallest(p).map_or(String::new(), |grain| grain.phase.to_string())

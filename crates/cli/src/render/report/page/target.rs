@@ -204,7 +204,7 @@ fn write_provider(
 ) -> io::Result<()> {
     let verdict =
         words::shown(p).map_or_else(|| "<span class=\"dim\">carries only</span>".into(), verdict);
-    let grain = p.largest_grain.map_or(String::new(), size::human);
+    let grain = words::start_grain(p).map_or(String::new(), size::human);
     write!(
         out,
         "<tr><td class=\"name\">{branch}{}<td>{}",
