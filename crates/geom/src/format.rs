@@ -31,6 +31,7 @@ pub mod ext;
 pub mod f2fs;
 pub mod fat;
 pub mod free_space;
+pub mod hfs;
 pub mod hfsplus;
 pub mod imsm;
 pub mod integrity;

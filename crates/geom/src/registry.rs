@@ -115,6 +115,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &format::apfs::Apfs,
     &format::erofs::Erofs,
     &format::minix::Minix,
+    &format::hfs::Hfs,
 ];
 
 /// Kinds that are known by their magic alone, for a provider on which nothing else was recognised.

@@ -31,7 +31,6 @@ const MADE: &[(&str, &str, &str)] = &[
         "mkfs.ocfs2",
         "truncate -s 256M disk; echo y | mkfs.ocfs2 -M local --fs-features=local -N 1 disk",
     ),
-    ("hfs", "hformat", "hformat -l name disk"),
     ("reiser4", "mkfs.reiser4", "mkfs.reiser4 -fffy disk"),
     (
         "DM_verity_hash",

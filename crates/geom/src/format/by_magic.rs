@@ -194,7 +194,6 @@ static KNOWN: &[Known] = &[
     ], check: check::xfs_log },
     known("exfs", FILES, &[(Byte(0), b"EXFS")], check::exfs),
     known("reiser4", FILES, &[(Byte(65536), b"ReIsEr4")], alone),
-    known("hfs", FILES, &[(Byte(1024), b"BD")], check::hfs),
     known("hpfs", FILES, &[(Byte(8192), b"\x49\xe8\x95\xf9")], check::hpfs),
     known("sysv", FILES, &[
         (Byte(1016), b"\x20\x7e\x18\xfd"), (Byte(10232), b"\x20\x7e\x18\xfd"),

@@ -13,6 +13,7 @@
 //! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees",
 //! "Catalog File", "HFS Wrapper".
 
+use super::hfs::{self, MasterDirectoryBlock};
 use super::{Data, Format, FormatKind, Inside, Sign};
 use crate::base::ondisk::{self, on_disk};
 use crate::probe::Probe;
@@ -91,31 +92,17 @@ const LEAF: i8 = -1;
 const ROOT_PARENT: u32 = 1;
 const MAX_NAME: u16 = 255;
 
-on_disk! {
-    /// The HFS master directory block, as far as it is read.
-    struct MasterDirectoryBlock of 130 bytes {
-          0 => dr_sig_word: [u8; 2],
-          2 => skip0: [u8; 18],
-         20 => dr_al_blk_siz: U32,
-         24 => skip1: [u8; 4],
-         28 => dr_al_bl_st: U16,
-         30 => skip2: [u8; 94],
-        124 => dr_embed_sig_word: [u8; 2],
-        126 => dr_embed_start: U16,
-        128 => dr_embed_count: U16,
-    }
-}
-
 /// In the wrapper as in HFS+ the first KiB is for boot blocks.
-const HEADER: u64 = 1024;
-const HFS_SECTOR: u64 = 512;
+const HEADER: u64 = hfs::AT;
+const SMALLEST_BLOCK: u64 = 512;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    let start = wrapped(probe).unwrap_or(0);
+    let wrapper = MasterDirectoryBlock::read(probe);
+    let start = wrapper.and_then(|wrapper| wrapper.embedded()).unwrap_or(0);
     let header: VolumeHeader = probe.read(start + HEADER)?;
     let block = u64::from(header.block_size.get());
     let known = matches!((&header.signature, header.version.get()), (b"H+", 4) | (b"HX", 5));
-    if !known || !block.is_power_of_two() || block < HFS_SECTOR {
+    if !known || !block.is_power_of_two() || block < SMALLEST_BLOCK {
         return None;
     }
     let length = u64::from(header.total_blocks.get()) * block;
@@ -130,17 +117,6 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         sign.details.push(("identifier", format!("{:016x}", header.identifier.get())));
     }
     Some(sign)
-}
-
-/// Where the volume begins in an HFS wrapper; all products are below 2^49.
-fn wrapped(probe: &Probe<'_>) -> Option<u64> {
-    let wrapper: MasterDirectoryBlock = probe.read(HEADER)?;
-    let embedded =
-        wrapper.dr_sig_word == *b"BD" && matches!(&wrapper.dr_embed_sig_word, b"H+" | b"HX");
-    let first = u64::from(wrapper.dr_al_bl_st.get()) * HFS_SECTOR;
-    embedded.then(|| {
-        first + u64::from(wrapper.dr_embed_start.get()) * u64::from(wrapper.dr_al_blk_siz.get())
-    })
 }
 
 /// The root folder's name, from the key of the catalogue's first record.

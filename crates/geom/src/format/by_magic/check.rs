@@ -10,10 +10,6 @@ fn bytes<const N: usize>(probe: &Probe<'_>, at: u64) -> [u8; N] {
     probe.bytes(at, N).and_then(|found| found.try_into().ok()).unwrap_or([0; N])
 }
 
-fn be16(probe: &Probe<'_>, at: u64) -> u16 {
-    u16::from_be_bytes(bytes(probe, at))
-}
-
 fn be32(probe: &Probe<'_>, at: u64) -> u32 {
     u32::from_be_bytes(bytes(probe, at))
 }
@@ -55,14 +51,6 @@ pub(super) fn xfs_log(probe: &Probe<'_>, at: u64) -> bool {
 pub(super) fn exfs(probe: &Probe<'_>, at: u64) -> bool {
     let block = be32(probe, at + 4);
     block.is_power_of_two() && (512..=65536).contains(&block)
-}
-
-/// HFS, but no wrapper around HFS+: allocation blocks of whole sectors, some of them, and the
-/// bitmap behind the boot blocks.
-pub(super) fn hfs(probe: &Probe<'_>, at: u64) -> bool {
-    let (blocks, size, bitmap) = (be16(probe, at + 18), be32(probe, at + 20), be16(probe, at + 14));
-    let wrapper = probe.has(at + 124, b"H+") || probe.has(at + 124, b"HX");
-    blocks > 0 && size > 0 && u64::from(size).is_multiple_of(SECTOR) && bitmap >= 3 && !wrapper
 }
 
 /// HPFS: the spare superblock's magic, one sector on.
