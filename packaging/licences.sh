@@ -12,16 +12,17 @@ jq -r '.packages[] | select(.source) | "\(.name) \(.version)\t\(.license)\t\(.ma
 while IFS="$(printf '\t')" read -r crate licence manifest; do
     grep -qxF "$crate" "$2" || continue
     printf '%s: %s\n' "$crate" "$licence"
-    for text in "${manifest%/*}"/*; do
+    # Sources in C that a crate has with it have licences of their own, further down.
+    find "${manifest%/*}" -maxdepth 4 -type f | sorted | while IFS= read -r text; do
         case $(basename "$text" | tr '[:lower:]' '[:upper:]') in
-            LICEN[CS]E* | COPYING* | COPYRIGHT* | NOTICE* | UNLICENSE*) [ -f "$text" ] || continue ;;
+            LICEN[CS]E* | COPYING* | COPYRIGHT* | NOTICE* | UNLICENSE*) ;;
             *) continue ;;
         esac
         # Line ends and spaces at the ends of lines make no other text.
         tr -d '\r' <"$text" | sed 's/[[:space:]]*$//' >"$scratch/text"
         sum=$(sha256sum <"$scratch/text" | cut -d' ' -f1)
         [ -e "$scratch/$sum.text" ] || mv "$scratch/text" "$scratch/$sum.text"
-        printf '%s\n' "$crate" >>"$scratch/$sum.crates"
+        grep -qxF "$crate" "$scratch/$sum.crates" 2>/dev/null || printf '%s\n' "$crate" >>"$scratch/$sum.crates"
     done
 done <"$scratch/all"
 # Ordered by the first crate that has it.

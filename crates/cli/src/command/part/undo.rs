@@ -80,7 +80,7 @@ fn print_tables(
     let mut document = Document::new(&[]);
     for id in names.iter().filter_map(|name| graph.find(name)) {
         let Some(table) = table_on(&graph, id) else { continue };
-        let name = Called::geom(&geom_name(target, &graph, id));
+        let name = Called::geom(geom_name(target, &graph, id));
         let shown = Shown { name: &name, table: &table, scheme: table.scheme };
         document.append(Document::new(&[(shown, site(&graph, id), overrides.judged())]));
     }
