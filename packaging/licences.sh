@@ -13,7 +13,9 @@ while IFS="$(printf '\t')" read -r crate licence manifest; do
     grep -qxF "$crate" "$2" || continue
     printf '%s: %s\n' "$crate" "$licence"
     # Sources in C that a crate has with it have licences of their own, further down.
-    find "${manifest%/*}" -maxdepth 4 -type f | sorted | while IFS= read -r text; do
+    find "${manifest%/*}" -type f >"$scratch/found"
+    sorted <"$scratch/found" >"$scratch/texts"
+    while IFS= read -r text; do
         case $(basename "$text" | tr '[:lower:]' '[:upper:]') in
             LICEN[CS]E* | COPYING* | COPYRIGHT* | NOTICE* | UNLICENSE*) ;;
             *) continue ;;
@@ -23,7 +25,7 @@ while IFS="$(printf '\t')" read -r crate licence manifest; do
         sum=$(sha256sum <"$scratch/text" | cut -d' ' -f1)
         [ -e "$scratch/$sum.text" ] || mv "$scratch/text" "$scratch/$sum.text"
         grep -qxF "$crate" "$scratch/$sum.crates" 2>/dev/null || printf '%s\n' "$crate" >>"$scratch/$sum.crates"
-    done
+    done <"$scratch/texts"
 done <"$scratch/all"
 # Ordered by the first crate that has it.
 for list in "$scratch"/*.crates; do

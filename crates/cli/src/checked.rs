@@ -208,7 +208,7 @@ impl Checked {
             out.write_all(b"\n")
         })
         .map_err(refused)?;
-        // One run at a time looks at the file and replaces it.
+        // As far as others let it, one run at a time looks at the file and replaces it.
         let _directory = replaced::lock(&self.path).map_err(refused)?;
         let now = fs::metadata(&self.path).ok();
         if now.as_ref().map(version) != self.before.as_ref().map(|(version, _)| *version) {

@@ -279,17 +279,23 @@ fn layers(current: &str) -> Vec<Candidate> {
     };
     let is_value = keys.rsplit(',').next().is_some_and(|last| last.contains('='));
     let layer = LAYERS.iter().find(|layer| layer.name == name && !is_value);
-    let named = layer.map_or_else(Default::default, |layer| (layer.keys)().iter());
-    behind(current, &[':', ','], named.map(|key| (format!("{key}="), String::new())))
+    let is_typed = |key: &str| keys.split(',').any(|typed| typed.split('=').next() == Some(key));
+    let left = layer.into_iter().flat_map(|layer| (layer.keys)()).filter(|key| !is_typed(key));
+    behind(current, &[':', ','], left.map(|key| (format!("{key}="), String::new())))
 }
 
-/// Keys of simulated drives; with its table's name only one that is typed so.
+/// Keys of simulated drives, each with its tables; as a part of its name only one typed so.
 fn keys_of_drives(current: &str) -> Vec<Candidate> {
-    let typed = |key: String| match key.split_once('.') {
-        Some((table, leaf)) if !current.contains('.') => (format!("{leaf}="), table.to_owned()),
-        _ => (format!("{key}="), String::new()),
-    };
-    Model::keys().map(typed).collect()
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for key in Model::keys() {
+        match key.split_once('.') {
+            Some((table, leaf)) if !current.contains('.') => {
+                all.entry(leaf.to_owned()).or_default().push(table.to_owned());
+            }
+            _ => drop(all.entry(key).or_default()),
+        }
+    }
+    all.into_iter().map(|(key, tables)| (format!("{key}="), tables.join(", "))).collect()
 }
 
 /// The simulated drives, each with its title.
@@ -373,6 +379,15 @@ mod tests {
         offers("mkfs ex", &["ext4", "exfat"]);
         assert_eq!(offered("check -- --js"), Vec::<String>::new());
         assert_eq!(offered("bench --through qcow2:cluster="), Vec::<String>::new());
+        let again = offered("bench --through qcow2:cluster=4k,");
+        assert!(!again.is_empty() && again.iter().all(|key| !key.ends_with(",cluster=")));
+        let mut keys = offered("check --set ");
+        let all = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), all, "a key of two tables is one word");
+        for layer in LAYERS {
+            assert!(!(layer.keys)().is_empty(), "{} has keys", layer.name);
+        }
         assert_eq!(offered("bench --through no:"), Vec::<String>::new());
         assert_eq!(offered("nonsense --js"), Vec::<String>::new());
         assert!(offered("").iter().all(|word| word != "complete"));

@@ -224,7 +224,7 @@ fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
 }
 
 /// Lines to complete, and a word that has to be offered.
-const OFFERS: [(&str, &str); 12] = [
+const OFFERS: [(&str, &str); 14] = [
     ("trueline che", "check"),
     ("trueline explain TL000", "TL0003"),
     ("trueline check --for ssd-1", "ssd-16k"),
@@ -236,6 +236,8 @@ const OFFERS: [(&str, &str); 12] = [
     ("trueline check disk#", "disk#s1"),
     ("trueline part add -t ext", "ext4"),
     ("trueline bench dd --through qc", "qcow2"),
+    ("trueline bench dd --through partition:st", "partition:start="),
+    ("trueline check --set cache_by", "cache_bytes="),
     ("trueline serve --emulate --drive wd10ea", "wd10ears"),
 ];
 
@@ -357,6 +359,9 @@ fn zsh_offers_what_the_program_knows() {
         ("trueline explain TL0003", "TL0003"),
         ("trueline check --for ssd-1", "ssd-16k"),
         ("trueline drives qlc-1", "qlc-16k"),
+        // A value follows its key without a blank.
+        ("trueline bench --through qcow2:clus\tX", "ter=X"),
+        ("trueline check --set rpm_\tX", "spread_percent=X"),
     ] {
         let Some(offered) = shell_offers("zsh", script, line) else { return };
         let rest =

@@ -42,7 +42,14 @@ fn objects(text: &str) -> Vec<Value> {
                 serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
             let time = object["time"].as_str().expect("a time");
             assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
-            hold(object["summary"].to_string().as_bytes());
+            let summary = &object["summary"];
+            assert!(summary.is_null() || summary["format"] == "trueline/serve/1", "{line}");
+            hold(summary.to_string().as_bytes());
+            let serve = schema("serve-1");
+            let emulation = json!({ "$ref": "#/$defs/emulation", "$defs": serve["$defs"] });
+            if let Some(times) = object.get("emulation") {
+                fits(times, &emulation).unwrap_or_else(|why| panic!("emulation: {why}"));
+            }
             let mut flat = object.clone();
             for document in ["summary", "emulation"] {
                 flat.get_mut(document).into_iter().for_each(|inner| *inner = json!({}));

@@ -2,7 +2,7 @@
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, name_sign, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity, Statement};
-use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
+use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
 use crate::format::{FormatKind, Inside, Piece, Sign, StrayData};
 use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
@@ -222,8 +222,9 @@ fn small(p: &Provider, sign: &Sign) -> Vec<Finding> {
 
 /// A piece that is no whole number of a unit.
 ///
-/// An error, as bad as a start off the grain, where data are written in less than a page; a warning
-/// where the unit is one that only `minimum_io_size` claims, which may be a controller's chunk; a
+/// An error, as bad as a start off the grain, where data are written in less than a page, or in
+/// blocks that are no whole number of pages: then hardly a page is on the grain. A warning where
+/// the unit is one that only `minimum_io_size` claims, which may be a controller's chunk; a
 /// note where whole pages are written (few systems can write larger blocks, so it is the price of
 /// the drive). For a log or metadata sector, written only now and then, a warning, or a note if the
 /// unit is only assumed.
@@ -231,11 +232,12 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
     let Piece { size, name } = piece;
     let cost = in_place_cost(size, fact.grain.size())?;
     let hearsay = fact.why == Why::Preferred && fact.source == Source::Sysfs;
+    let parts_pages = size < PAGE || !is_whole(size, PAGE);
     let severity = match (piece.is_data(), fact.trust) {
-        (true, _) if size < PAGE && (sign.kind.format.keeps_pages_whole() || hearsay) => {
+        (true, _) if parts_pages && (sign.kind.format.keeps_pages_whole() || hearsay) => {
             Severity::Warning
         }
-        (true, _) if size < PAGE => severity(Some(cost)),
+        (true, _) if parts_pages => severity(Some(cost)),
         (true, _) | (false, Trust::Assumed) => Severity::Note,
         (false, _) => Severity::Warning,
     };
@@ -370,19 +372,16 @@ pub(super) fn data_fixes(graph: &Graph, id: Id, parent: &Provider) -> Vec<Fix> {
     // Where the format begins off the boundary itself, no offset inside it that tools can be given
     // puts that right.
     let inside = parent.topology.common().is_some_and(|g| g.contains(0));
+    let sign = graph.outer_sign(id);
+    // Blocks that are no whole number of units, nor parts of one, are off them wherever they begin.
+    let fits = |block| is_whole(block, unit) || is_whole(unit, block);
     let mut fixes = Vec::new();
-    if parent.kind.is_some() {
+    if parent.kind.is_some() && sign.and_then(|sign| sign.block).is_none_or(fits) {
         fixes.push(Fix::StartLater(lacking));
     }
     if inside || kind.format.reaches_any_boundary() {
         fixes.extend(recreate(kind, unit, parent.topology.length));
-        let area = StrayData {
-            kind,
-            sign: graph.outer_sign(id),
-            sector: parent.topology.sector,
-            unit,
-            lacking,
-        };
+        let area = StrayData { kind, sign, sector: parent.topology.sector, unit, lacking };
         fixes.push(kind.format.shift_data(&area).into());
     }
     if parent.kind.is_none() && !inside {

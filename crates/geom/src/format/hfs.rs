@@ -9,9 +9,12 @@
 //! Apple, "Inside Macintosh: Files" (1992), chapter 2, "Data Organization on Volumes", "Master
 //! Directory Blocks"; Apple's mapping table `ROMAN.TXT` for names.
 
-use super::{Format, FormatKind, Inside, Piece, Sign};
+use super::{Format, FormatKind, Inside, Piece, Sign, StrayData};
 use crate::base::ondisk::{self, on_disk};
+use crate::base::patch::Read;
+use crate::base::resize::{Resized, Write};
 use crate::probe::Probe;
+use crate::table::Refusal;
 use zerocopy::big_endian::{U16, U32};
 
 /// The format, for the registry.
@@ -35,6 +38,18 @@ impl Format for Hfs {
 
     fn enlarge(&self, _sign: &Sign, _piece: Piece, _unit: u64) -> Option<String> {
         Some("copy its files to an HFS+: the volume's size decides that of HFS's blocks".into())
+    }
+
+    fn shift_data(&self, _area: &StrayData<'_>) -> String {
+        "copy its files to an HFS+: the volume's size decides where HFS's blocks begin".into()
+    }
+
+    /// Everything in it is counted in sectors of 512 bytes, whatever its blocks are.
+    fn convert(&self, _: &Sign, on: Resized, _: &mut Read<'_>) -> Result<Vec<Write>, Refusal> {
+        if on.to <= SECTOR {
+            return Ok(Vec::new());
+        }
+        Err(Refusal::new("it counts sectors of 512 bytes", "copy its files to an HFS+"))
     }
 }
 
@@ -63,6 +78,10 @@ on_disk! {
 pub(super) const AT: u64 = 1024;
 const SIGNATURE: &[u8; 2] = b"BD";
 const SECTOR: u64 = 512;
+/// What a hybrid disc is as well, of the same files: ISO 9660, or UDF. That is what is read.
+const OPTICAL: [&[u8; 5]; 2] = [b"CD001", b"BEA01"];
+/// Byte of the name in the first volume descriptor of either.
+const STANDARD_IDENTIFIER: u64 = 32769;
 /// First sector behind boot blocks and directory block.
 const BITMAP: u16 = 3;
 /// The copy of the directory block, and a sector that Apple keeps.
@@ -123,6 +142,9 @@ impl MasterDirectoryBlock {
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let directory =
         MasterDirectoryBlock::read(probe).filter(|it| !it.is_wrapper() && it.can_be_true())?;
+    if OPTICAL.iter().any(|name| probe.has(STANDARD_IDENTIFIER, *name)) {
+        return None;
+    }
     // Below 2^48: 16 bits of 32.
     let length = u64::from(directory.dr_nm_al_blks.get()) * directory.block();
     let mut sign = Sign::new(KIND, AT);
@@ -165,6 +187,19 @@ mod tests {
         assert_eq!(found(3, 12, b"\0\0"), None, "no room for the bitmap");
         assert_eq!(found(2, 13, b"\0\0"), None, "the bitmap on the directory block");
         assert_eq!(found(3, 13, b"H+"), None, "a wrapper");
+    }
+
+    /// Its blocks may be larger than the new sectors; what counts them is not.
+    #[test]
+    fn it_stays_on_sectors_of_512_bytes() {
+        let sign = recognised(&Hfs, disk(20 << 20, &[(AT, &block(3, 13))])).expect("an HFS");
+        let larger = Sign { block: Some(16384), ..sign };
+        let to = |from, to| {
+            let on = Resized { from, to, starts: [1 << 20; 2], length: 20 << 20 };
+            Hfs.convert(&larger, on, &mut |_, _| Ok(())).map_err(|refusal| refusal.found)
+        };
+        assert_eq!(to(4096, 512).map(|writes| writes.len()), Ok(0));
+        assert_eq!(to(512, 4096).err().as_deref(), Some("it counts sectors of 512 bytes"));
     }
 
     #[test]

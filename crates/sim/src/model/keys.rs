@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// Names of a structure's keys as a file has them, in their order; none of a type that is no
-/// structure. They are those that the structure itself asks for, so a key cannot be left out.
+/// structure, and of one with flattened parts. They are those that the structure itself asks for.
 pub fn names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut asked = Asked(&[]);
     // It ends with the error that stands for "asked enough".

@@ -76,7 +76,8 @@ fn print_tables(
     overrides: &DiskOverrides,
     names: &[String],
 ) -> Result<(), Failure> {
-    let graph = open_for(target, overrides, Access::Read)?;
+    let graph = open_for(target, overrides, Access::Read)
+        .map_err(|why| why.behind("the bytes were put back, and their tables cannot be shown"))?;
     let mut document = Document::new(&[]);
     for id in names.iter().filter_map(|name| graph.find(name)) {
         let Some(table) = table_on(&graph, id) else { continue };
