@@ -78,7 +78,7 @@ on_disk! {
 pub(super) const AT: u64 = 1024;
 const SIGNATURE: &[u8; 2] = b"BD";
 const SECTOR: u64 = 512;
-/// What a hybrid disc is as well, of the same files: ISO 9660, or UDF. That is what is read.
+/// Names of what a hybrid disc is as well, of the same files: ISO 9660 or UDF, which is read.
 const OPTICAL: [&[u8; 5]; 2] = [b"CD001", b"BEA01"];
 /// Byte of the name in the first volume descriptor of either.
 const STANDARD_IDENTIFIER: u64 = 32769;
