@@ -6,6 +6,7 @@
 
 use crate::class::metadata::Relabels;
 use crate::class::{self, Class, Taste};
+use crate::format::by_magic::compressed;
 use crate::format::{self, Format, FormatKind, Sign};
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
@@ -169,13 +170,19 @@ pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
 /// The sign of the container that a provider is, with the files that it names; of one that is said
 /// to have the `format`, of that one alone.
 pub fn container(probe: &Probe<'_>, format: Option<&str>) -> Option<Sign> {
-    let is_shown = |sign: &Sign| {
-        let mut containers = CLASSES.iter().filter(|class| class.shows_a_disk());
-        containers.any(|class| class.sign() == Some(sign.kind))
-            && format.is_none_or(|format| format == sign.kind.name)
-    };
-    let mut signs = FORMATS.iter().chain([&LAST]).filter_map(|format| format.recognise(probe));
-    signs.find(is_shown)
+    let kinds: Vec<FormatKind> = CLASSES
+        .iter()
+        .filter(|class| class.shows_a_disk())
+        .filter_map(|class| class.sign())
+        .filter(|kind| format.is_none_or(|format| format == kind.name))
+        .collect();
+    let is_shown = |kind: &FormatKind| kinds.contains(kind);
+    // What holds no disk says nothing of one.
+    let containers = FORMATS.iter().filter(|format| format.kinds().iter().any(is_shown));
+    let mut signs = containers.filter_map(|format| format.recognise(probe));
+    signs
+        .find(|sign| is_shown(&sign.kind))
+        .or_else(|| compressed(probe).filter(|sign| is_shown(&sign.kind)))
 }
 
 /// The names of the containers that are looked into, as blkid and QEMU have them.

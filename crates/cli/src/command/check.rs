@@ -310,25 +310,30 @@ pub(crate) fn survey_all(
 ) -> (Vec<report::Target>, Vec<UnreadTarget>) {
     let bar = progress::of_fleet(Some(names.len() as u64), quiet);
     let (mut targets, mut failures) = (Vec::new(), Vec::new());
-    let is_far = names.iter().flatten().any(Target::is_remote);
-    in_order(
-        if is_far { IN_FLIGHT } else { processors() },
-        names.iter(),
-        |name| {
-            survey_one(name, overrides).map_err(|why| UnreadTarget {
-                target: name.as_ref().map_or_else(|_| String::new(), |name| name.typed().into()),
-                why: why.0,
-            })
-        },
-        |result, _| {
-            match result {
-                Ok(target) => targets.push(target),
-                Err(failure) => failures.push(failure),
-            }
-            bar.inc(1);
+    let survey = |name: &Named| {
+        survey_one(name, overrides).map_err(|why| UnreadTarget {
+            target: name.as_ref().map_or_else(|_| String::new(), |name| name.typed().into()),
+            why: why.0,
+        })
+    };
+    let mut take = |result| {
+        match result {
+            Ok(target) => targets.push(target),
+            Err(failure) => failures.push(failure),
+        }
+        bar.inc(1);
+    };
+    if let [name] = names {
+        // A thread takes longer to begin than a disk to be read.
+        take(survey(name));
+    } else {
+        let is_far = names.iter().flatten().any(Target::is_remote);
+        let threads = if is_far { IN_FLIGHT } else { processors() };
+        in_order(threads, names.iter(), survey, |result, _| {
+            take(result);
             true
-        },
-    );
+        });
+    }
     bar.finish_and_clear();
     (targets, failures)
 }

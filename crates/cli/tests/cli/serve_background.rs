@@ -1,7 +1,8 @@
 //! `serve` as a service: in the background, and with a log for programs.
 
-use crate::counters::at_63;
+use crate::counters::{at_63, here, path};
 use crate::schemas::{fits, hold, schema};
+use crate::serve_again::TABLE;
 use crate::{Ran, kill, program, run, run_with, scratch, zeroes};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -208,4 +209,30 @@ fn clients_and_disks_that_fail_are_events_of_the_log() {
     let failed = event(&log, "read-failed");
     assert_eq!((&failed["disk"], &failed["failed_reads"]), (&"a".into(), &1.into()));
     end(here);
+}
+
+/// More providers than are counted: the log of the server has it as an event.
+#[test]
+fn counters_that_stay_with_what_was_found_are_an_event_of_the_log() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let scratch = scratch();
+    let does = "
+for i in range(16000):
+    starts = [64 + 4 * i + n for n in range(4)]
+    h.pwrite(table(*[(start, 1) for start in starts]), 0, nbd.CMD_FLAG_FUA)
+    if 'counting' in open('log').read(): break
+";
+    fs::write(scratch.path().join("does"), format!("{TABLE}{does}")).expect("a file");
+    let mut command = program(scratch.path());
+    command.args(["serve", "md:32m", "--log-format", "json", "--run"]);
+    command.arg(r#"nbdsh -u "$uri" -c "$(cat does)""#).env("PATH", path());
+    let log = scratch.path().join("log");
+    command.stderr(File::create(&log).expect("a file"));
+    assert!(command.status().expect("the program can be run").success());
+    let log = objects(&fs::read_to_string(&log).expect("a log"));
+    let late = event(&log, "counting");
+    assert_eq!(late["level"], "warning");
+    assert!(late["message"].as_str().is_some_and(|line| line.starts_with("md:32m: ")), "{late}");
 }

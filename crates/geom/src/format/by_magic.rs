@@ -63,6 +63,11 @@ impl Format for Firmware {
     }
 }
 
+/// The sign of a file that is compressed as a whole.
+pub(crate) fn compressed(probe: &Probe<'_>) -> Option<Sign> {
+    COMPRESSED.iter().find_map(|known| known.at(probe).map(|at| known.sign(at)))
+}
+
 /// The kind of a row of `KNOWN`.
 pub(crate) const fn by_magic(name: &'static str) -> FormatKind {
     FormatKind::new(name, &ByMagic)
