@@ -184,5 +184,5 @@ if cargo +nightly --version >/dev/null 2>&1 && ! cargo +nightly fuzz --version >
 fi
 
 # The Python package is tested with what its users have beside it.
-python maturin pyarrow dask ray mypy ||
+python maturin pyarrow dask ray mypy kubernetes-validate ||
     echo "install.sh: not all of the modules can be installed; the Python package is not tested"

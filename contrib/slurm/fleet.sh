@@ -8,7 +8,6 @@
 #SBATCH --job-name=trueline-fleet
 #SBATCH --mem=512M
 #SBATCH --requeue
-trueline check -r "$1" --follow --quiet --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" \
+# A finding is a row, and no failure of the task.
+trueline check -r "$1" --follow --quiet --fail-on never --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" \
     --rows --into "rows-$SLURM_ARRAY_TASK_ID.jsonl"
-# 1 is a finding, and no failure of the task.
-[ $? -le 1 ]

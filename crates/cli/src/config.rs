@@ -4,6 +4,7 @@
 //! the user's file, that before the machine's, and that before what is remembered of measured
 //! drives and what a host reports.
 
+use crate::fail_on::FailOn;
 use crate::failure::Reason;
 use files::{ConfigFile, FileState};
 use serde::Serialize;
@@ -11,7 +12,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
-use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 pub(crate) mod files;
@@ -61,7 +61,7 @@ impl StatedDrive {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) profile: Option<Setting<String>>,
-    pub(crate) fail_on: Option<Setting<Severity>>,
+    pub(crate) fail_on: Option<Setting<FailOn>>,
     pub(crate) strict: Option<Setting<bool>>,
     pub(crate) drives: Vec<Setting<StatedDrive>>,
 }

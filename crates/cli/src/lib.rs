@@ -9,6 +9,7 @@ mod child;
 mod command;
 mod config;
 mod disk_options;
+mod fail_on;
 mod failure;
 mod in_order;
 mod input_text;

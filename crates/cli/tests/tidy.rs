@@ -83,6 +83,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "style",
             "words",
             "log",
+            "fail_on",
             "failure",
             "child",
             "screen",

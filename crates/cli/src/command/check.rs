@@ -289,10 +289,9 @@ fn unknown(report: &Report) -> usize {
 /// The exit status of `check`, as its help lists it, by whether something could not be read, the
 /// worst severity, and whether something is unknown.
 fn status((unread, worst, unknown): (bool, Option<Severity>, bool), args: &Check) -> u8 {
-    let least = args.least();
     if unread {
         2
-    } else if worst.is_some_and(|w| w >= least) {
+    } else if worst.is_some_and(|worst| args.counted().counts(worst)) {
         1
     } else if args.is_strict() && unknown {
         3

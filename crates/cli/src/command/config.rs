@@ -1,9 +1,9 @@
 //! `config`: the settings, their values and where they come from.
 
-use crate::command::check::args::LEAST;
 use crate::command::config::args::ShowConfig;
 use crate::config::files::{ConfigFile, FileState};
 use crate::config::{self, Config, ConfigLine, Loaded, Setting, StatedDrive};
+use crate::fail_on::FailOn;
 use crate::failure::{Failure, complain};
 use crate::remembered;
 use crate::style::Style;
@@ -140,7 +140,7 @@ fn settings(config: &Config) -> Result<Vec<Row>, Failure> {
     let fail_on = config.fail_on.as_ref();
     Ok(vec![
         profile,
-        row("check.fail-on", fail_on, |least| least.name().into(), LEAST.name().into()),
+        row("check.fail-on", fail_on, |least| least.name().into(), FailOn::default().name().into()),
         row("check.strict", config.strict.as_ref(), |&strict| strict.into(), false.into()),
     ])
 }

@@ -2,6 +2,7 @@
 
 use super::{Config, ConfigLine, Setting, StatedDrive};
 use crate::disk_options::{known_profile, parse_grain};
+use crate::fail_on::FailOn;
 use crate::failure::Reason;
 use crate::words;
 use std::collections::BTreeMap;
@@ -9,15 +10,12 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Grain, Why};
 
 /// Keys of a file, of `[check]`, and of `[[drive]]` beside the purposes of boundaries.
 const KEYS: [&str; 3] = ["for", "check", "drive"];
 const OF_CHECK: [&str; 2] = ["fail-on", "strict"];
 const OF_DRIVE: [&str; 3] = ["model", "serial", "from"];
-/// Severities, the worst first.
-const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
 
 /// The settings of the text of the file at `path`. Errors: a line for each that is wrong.
 pub(super) fn config(path: &str, text: &str) -> Result<Config, Vec<String>> {
@@ -88,7 +86,7 @@ impl Reader<'_> {
         };
         for (key, value) in table {
             match &**key.get_ref() {
-                "fail-on" => config.fail_on = self.setting(value, severity),
+                "fail-on" => config.fail_on = self.setting(value, fail_on),
                 "strict" => config.strict = self.setting(value, truth),
                 other => self.unknown(key.span(), other, "setting of check", &OF_CHECK),
             }
@@ -189,10 +187,10 @@ fn profile(value: &DeValue<'_>) -> Result<String, Reason> {
     known_profile(name).map(|()| name.to_owned())
 }
 
-fn severity(value: &DeValue<'_>) -> Result<Severity, Reason> {
+fn fail_on(value: &DeValue<'_>) -> Result<FailOn, Reason> {
     let name = text(value, "fail-on = \"error\"")?;
-    SEVERITIES.into_iter().find(|severity| severity.name() == name).ok_or_else(|| {
-        let names = SEVERITIES.map(Severity::name).join(", ");
+    FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == name).ok_or_else(|| {
+        let names = FailOn::ALL.map(FailOn::name).join(", ");
         Reason(format!("no severity '{name}': there are {names}"))
     })
 }
@@ -270,7 +268,7 @@ mod tests {
             from = \"data sheet\"\nchunk = 0x4000\nphysical = \"4k+512\"";
         let read = config("f", text).expect("settings");
         assert_eq!(read.profile.map(|of| (of.value, of.from.line)), Some(("raid64kx4".into(), 1)));
-        assert_eq!(read.fail_on.map(|of| of.value), Some(Severity::Note));
+        assert_eq!(read.fail_on.map(|of| of.value), Some(FailOn::Note));
         assert_eq!(read.strict.map(|of| (of.value, of.from.line)), Some((false, 3)));
         let drive = &read.drives[0].value;
         assert_eq!((drive.serial.as_str(), drive.model.as_deref()), ("a", Some("m")));

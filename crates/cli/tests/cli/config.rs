@@ -110,6 +110,8 @@ fn strictness_is_the_command_lines_before_that_of_the_settings() {
         [Some(1), Some(0)]
     );
     assert_eq!(status("check --nagios disk"), Some(2));
+    write(here.path(), "[check]\nfail-on = \"never\"\n");
+    assert_eq!([status("check disk"), status("check --fail-on error disk")], [Some(0), Some(1)]);
 }
 
 /// Names of files are bytes; no settings at all are named as the empty device, by any name of it.

@@ -1,6 +1,7 @@
 //! The files of `contrib/`, as their users have them: copied, and run with the programs that they
 //! are for.
 
+mod fleets;
 mod pipelines;
 mod recipes;
 mod watched;

@@ -40,6 +40,7 @@ fn states_have_their_words_and_statuses() {
         ("--strict good blank", 3, "UNKNOWN - 2 targets"),
         ("worn", 1, "WARNING - worn aligned; 1 warning"),
         ("--fail-on error worn", 0, "OK - worn aligned; 1 warning"),
+        ("--fail-on never disk", 0, "OK - disk misaligned; 1 error"),
         ("disk", 2, "CRITICAL - disk misaligned; 1 error; TL0001 on s1, 4.0 x the operations"),
         (
             "good disk",

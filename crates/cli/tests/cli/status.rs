@@ -8,16 +8,16 @@ use std::process::Stdio;
 #[test]
 fn fail_on_is_the_least_severity_that_fails() {
     // The worst finding of each golden disk, as these options judge it; and the status by --fail-on
-    // error, warning, note.
+    // error, warning, note, never.
     let cases = [
-        ("gpt-sfdisk", "", [0, 0, 0]),
-        ("seed-001-sdd-63", "--physical 4096+3584", [0, 0, 1]),
-        ("gpt-backup-gone", "", [0, 1, 1]),
-        ("seed-001-sdd-63", "", [1, 1, 1]),
+        ("gpt-sfdisk", "", [0, 0, 0, 0]),
+        ("seed-001-sdd-63", "--physical 4096+3584", [0, 0, 1, 0]),
+        ("gpt-backup-gone", "", [0, 1, 1, 0]),
+        ("seed-001-sdd-63", "", [1, 1, 1, 0]),
     ];
     for (name, options, codes) in cases {
         let scratch = golden(name);
-        for (fail_on, code) in ["error", "warning", "note"].into_iter().zip(codes) {
+        for (fail_on, code) in ["error", "warning", "note", "never"].into_iter().zip(codes) {
             for form in ["", "--json", "--jsonl", "--sarif", "--prometheus"] {
                 run(scratch.path(), &format!("check --fail-on {fail_on} {form} {options} disk"))
                     .ended(code);
@@ -42,6 +42,8 @@ fn strict_fails_on_what_is_not_known_and_on_nothing_else() {
     // A finding counts before what is not known, an unreadable target before either.
     run(scratch.path(), "check --strict --fail-on note blank").ended(1);
     run(scratch.path(), "check --strict --fail-on note blank missing").refused();
+    run(scratch.path(), "check --strict --fail-on never blank").ended(3);
+    run(scratch.path(), "check --fail-on never disk missing").refused();
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn usage_is_answered_by_one_line_too() {
         ("chek", "'check'"),
         ("check --jsn disk", "'--json'"),
         ("check --json --sarif disk", "--sarif"),
-        ("check --fail-on fatal disk", "error, warning, note"),
+        ("check --fail-on fatal disk", "error, warning, note, never"),
         ("check --color purple disk", "auto, always, never"),
         ("show", "<TARGETS>..."),
         ("info", "<TARGET>"),

@@ -3,6 +3,7 @@
 use crate::args::path_of_file;
 use crate::config;
 use crate::disk_options::DiskOptions;
+use crate::fail_on::FailOn;
 use crate::render::report::list;
 use crate::render::report::list::column::{self, Column, NamedColumn};
 use crate::shard::Shard;
@@ -10,7 +11,6 @@ use crate::style::Style;
 use crate::target::{Named, named};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use trueline_geom::base::finding::Severity;
 
 const EXAMPLES: &str = "Examples:
   trueline check
@@ -60,9 +60,6 @@ Exit status with --compat virt-alignment-scan, and by that name:
   2  one does not
   3  one does not even on 4 KiB";
 
-/// Least severity of a finding that counts where nothing says another.
-pub(crate) const LEAST: Severity = Severity::Warning;
-
 /// The text behind the options of `check`.
 pub(crate) fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", column::help())
@@ -107,7 +104,7 @@ pub(crate) struct Check {
         ],
     )]
     pub changed: Option<PathBuf>,
-    /// Exit with 1 at findings of this severity or worse [default: warning]
+    /// Exit with 1 at findings of this severity or worse, or never [default: warning]
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub fail_on: Option<FailOn>,
     /// Exit with 3, instead of 0, if a target is `unknown`; for CI
@@ -160,10 +157,10 @@ pub(crate) enum OtherProgram {
 }
 
 impl Check {
-    /// The least severity of a finding that counts: the command line's, else that of the settings.
-    pub(crate) fn least(&self) -> Severity {
+    /// The findings that count: by the command line, else by the settings.
+    pub(crate) fn counted(&self) -> FailOn {
         let set = || config::load(None).config.fail_on.as_ref().map(|setting| setting.value);
-        self.fail_on.map(Severity::from).or_else(set).unwrap_or(LEAST)
+        self.fail_on.or_else(set).unwrap_or_default()
     }
 
     /// True if what is unknown counts, by the command line or else by the settings.
@@ -290,24 +287,6 @@ impl List {
             header: !self.no_header,
             bytes: self.bytes,
             width: Style::of_stdout().width,
-        }
-    }
-}
-
-/// A severity on the command line.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum FailOn {
-    Error,
-    Warning,
-    Note,
-}
-
-impl From<FailOn> for Severity {
-    fn from(fail_on: FailOn) -> Severity {
-        match fail_on {
-            FailOn::Error => Severity::Error,
-            FailOn::Warning => Severity::Warning,
-            FailOn::Note => Severity::Note,
         }
     }
 }

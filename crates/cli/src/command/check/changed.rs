@@ -19,7 +19,7 @@ pub(super) fn print(
 ) -> Result<ExitCode, Failure> {
     let is_first = checked.is_first();
     let differences = report.targets.iter().filter_map(|target| checked.compare(target)).collect();
-    let changes = Changes { is_first, differences, least: args.least() };
+    let changes = Changes { is_first, differences, counted: args.counted() };
     let counts = (!report.errors.is_empty(), checked.worst, checked.unknown > 0);
     let status = ExitCode::from(status(counts, args));
     write_page(report, &args.output)?;

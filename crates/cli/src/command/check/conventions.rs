@@ -65,9 +65,9 @@ impl Convention {
         let status = match self {
             Convention::Service => {
                 announce(report);
-                let least = args.least();
-                let state = ServiceState::new(report, least, args.is_strict());
-                nagios::write(report, state, least, &mut text)?;
+                let counted = args.counted();
+                let state = ServiceState::new(report, counted, args.is_strict());
+                nagios::write(report, state, counted, &mut text)?;
                 state.status()
             }
             // Of a guest whose disks are not all there nothing is said.

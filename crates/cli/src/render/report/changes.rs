@@ -3,6 +3,7 @@
 use super::group;
 use super::text::{MANY, colour, severity_colour, write_body, write_head};
 use crate::checked::{Difference, KnownFinding};
+use crate::fail_on::FailOn;
 use crate::remembered::Remembered;
 use crate::report::{Finding, Report, UnreadTarget, Verdict};
 use crate::style::Style;
@@ -24,8 +25,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) is_first: bool,
     /// Targets that differ, in their order.
     pub(crate) differences: Vec<Difference<'a>>,
-    /// The least severity that counts for the exit status: what counts is always shown.
-    pub(crate) least: Severity,
+    /// The findings that count for the exit status, which are always shown.
+    pub(crate) counted: FailOn,
 }
 
 /// The document of `--json`.
@@ -118,25 +119,25 @@ pub(crate) fn write(
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
-    let (differences, least) = (&changes.differences, changes.least);
+    let (differences, counted) = (&changes.differences, changes.counted);
     if differences.is_empty() {
         return Ok(());
     }
     if changes.is_first {
         columns::line("The first run: everything is new.", style.width, out)?;
     }
-    let plain = differences.iter().filter(|difference| is_plain(difference, least)).count();
+    let plain = differences.iter().filter(|difference| is_plain(difference, counted)).count();
     let is_many = differences.len() - plain >= MANY;
     let mut is_after_findings = false;
     for difference in differences {
-        if plain > LISTED && is_plain(difference, least) {
+        if plain > LISTED && is_plain(difference, counted) {
             continue;
         }
-        let has_findings = !is_plain(difference, least) && !is_many;
+        let has_findings = !is_plain(difference, counted) && !is_many;
         if is_after_findings || (has_findings && !std::ptr::eq(difference, &differences[0])) {
             writeln!(out)?;
         }
-        write_target(difference, (is_many, least), out, style)?;
+        write_target(difference, (is_many, counted), out, style)?;
         is_after_findings = has_findings;
     }
     if is_after_findings {
@@ -149,7 +150,7 @@ pub(crate) fn write(
     columns::line(&total(report, differences), style.width, out)?;
     let found = differences.iter().flat_map(|d| d.new.iter());
     let notes = found.filter(|f| f.severity == Severity::Note).count();
-    if is_many && notes > 0 && least > Severity::Note {
+    if is_many && notes > 0 && !counted.counts(Severity::Note) {
         let are = if notes == 1 { "is" } else { "are" };
         let hidden = format!("{} {are} not shown: --json has them", words::count(notes, "note"));
         columns::line(&hidden, style.width, out)?;
@@ -158,8 +159,8 @@ pub(crate) fn write(
 }
 
 /// True for a new target that is aligned and has notes at most, none of which counts.
-fn is_plain(difference: &Difference<'_>, least: Severity) -> bool {
-    let is_noted = |f: &&Finding| f.severity < least && f.severity == Severity::Note;
+fn is_plain(difference: &Difference<'_>, counted: FailOn) -> bool {
+    let is_noted = |f: &&Finding| f.severity == Severity::Note && !counted.counts(f.severity);
     difference.was.is_none()
         && difference.target.verdict == Verdict::Aligned
         && difference.new.iter().all(is_noted)
@@ -167,7 +168,7 @@ fn is_plain(difference: &Difference<'_>, least: Severity) -> bool {
 
 fn write_target(
     difference: &Difference<'_>,
-    (is_many, least): (bool, Severity),
+    (is_many, counted): (bool, FailOn),
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
@@ -183,14 +184,14 @@ fn write_target(
     let shown = 2 + verdict.len() + 2 + was.len() + 2;
     columns::wrap(&head, shown, &escape::plain(&target.target), 4, style.width, out)?;
     let indent = if is_many { 4 } else { 0 };
-    if is_plain(difference, least) {
+    if is_plain(difference, counted) {
         return Ok(());
     }
     for (finding, before) in changed {
         let word = format!("was {before}, now ");
-        write_finding((&word, indent), [*finding], (is_many, least), out, style)?;
+        write_finding((&word, indent), [*finding], (is_many, counted), out, style)?;
     }
-    write_finding(("new ", indent), new.iter().copied(), (is_many, least), out, style)?;
+    write_finding(("new ", indent), new.iter().copied(), (is_many, counted), out, style)?;
     for finding in gone {
         write_gone(finding, indent, out, style)?;
     }
@@ -201,13 +202,13 @@ fn write_target(
 fn write_finding<'a>(
     (word, indent): (&str, usize),
     findings: impl IntoIterator<Item = &'a Finding>,
-    (is_many, least): (bool, Severity),
+    (is_many, counted): (bool, FailOn),
     out: &mut dyn io::Write,
     style: Style,
 ) -> io::Result<()> {
     // As for many targets without a state, notes are counted alone, unless the status is theirs.
     let is_shown =
-        |f: &&Finding| !is_many || f.severity != Severity::Note || least == Severity::Note;
+        |f: &&Finding| !is_many || f.severity != Severity::Note || counted.counts(Severity::Note);
     for group in group::groups(findings.into_iter().filter(is_shown)) {
         write!(out, "{:indent$}{word}", "")?;
         write_head(&group, indent + word.len(), out, style)?;

@@ -6,6 +6,7 @@
 //! things are watched, CRITICAL is worse than WARNING, that than UNKNOWN (`max_state_alt`).
 
 use super::list::column::named;
+use crate::fail_on::FailOn;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::words::{self, escape};
 use std::io;
@@ -25,10 +26,11 @@ pub(crate) enum ServiceState {
 }
 
 impl ServiceState {
-    /// The state of a report. Findings of `least` and worse count; verdicts `unknown` do if
+    /// The state of a report. Findings that are `counted` count; verdicts `unknown` do if
     /// `strict`.
-    pub(crate) fn new(report: &Report, least: Severity, strict: bool) -> ServiceState {
-        let found = findings(report).map(|(_, f)| f.severity).max().filter(|&worst| worst >= least);
+    pub(crate) fn new(report: &Report, counted: FailOn, strict: bool) -> ServiceState {
+        let found =
+            findings(report).map(|(_, f)| f.severity).max().filter(|&worst| counted.counts(worst));
         let open = strict && of(report, Verdict::Unknown) > 0;
         match found {
             Some(Severity::Error) => ServiceState::Critical,
@@ -59,12 +61,12 @@ impl ServiceState {
 pub(crate) fn write(
     report: &Report,
     state: ServiceState,
-    least: Severity,
+    counted: FailOn,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let parts = [targets(report), severities(report), worst(report), unread(report)];
     let text: Vec<String> = parts.into_iter().flatten().collect();
-    let data = data(report, least).join(" ");
+    let data = data(report, counted).join(" ");
     writeln!(out, "{} - {} | {data}", state.word(), plain(&text.join("; ")))
 }
 
@@ -138,14 +140,14 @@ fn unread(report: &Report) -> Option<String> {
 }
 
 /// Performance data: `label=value;warn;crit;min`. A range `0` is left by 1 and more.
-fn data(report: &Report, least: Severity) -> Vec<String> {
+fn data(report: &Report, counted: FailOn) -> Vec<String> {
     let count = |severity| findings(report).filter(|(_, f)| f.severity == severity).count();
-    let limit = |severity| if severity >= least { "0" } else { "" };
-    let (warnings, notes) = (limit(Severity::Warning), limit(Severity::Note));
+    let limit = |severity| if counted.counts(severity) { "0" } else { "" };
+    let [errors, warnings, notes] = [Severity::Error, Severity::Warning, Severity::Note].map(limit);
     let grave = findings(report).filter(|(_, f)| f.severity != Severity::Note);
     let cost = grave.map(|(_, f)| f.rmw_factor).fold(1.0, f64::max);
     vec![
-        format!("errors={};;0;0", count(Severity::Error)),
+        format!("errors={};;{errors};0", count(Severity::Error)),
         format!("warnings={};{warnings};;0", count(Severity::Warning)),
         format!("notes={};{notes};;0", count(Severity::Note)),
         format!("misaligned={};;;0", of(report, Verdict::Misaligned)),
@@ -161,9 +163,9 @@ mod tests {
     use super::*;
     use crate::render::samples;
 
-    fn line(report: &Report, least: Severity) -> (ServiceState, String) {
-        let state = ServiceState::new(report, least, true);
-        (state, samples::text(|out| write(report, state, least, out)))
+    fn line(report: &Report, counted: FailOn) -> (ServiceState, String) {
+        let state = ServiceState::new(report, counted, true);
+        (state, samples::text(|out| write(report, state, counted, out)))
     }
 
     #[test]
@@ -171,7 +173,7 @@ mod tests {
         let mut report = samples::report(vec![samples::openbsd(), samples::stripe()]);
         report.targets[0].target = "a|b\nc#s4".into();
         report.targets[0].providers.remove(0);
-        let (state, text) = line(&report, Severity::Warning);
+        let (state, text) = line(&report, FailOn::Warning);
         assert_eq!(state, ServiceState::Critical);
         assert_eq!((text.matches('|').count(), text.lines().count()), (1, 1), "{text}");
         assert!(text.starts_with("CRITICAL - 2 targets: "), "{text}");
@@ -182,10 +184,10 @@ mod tests {
     #[test]
     fn the_state_is_the_worst_and_a_limit_is_what_counts() {
         let mut report = samples::report(vec![samples::openbsd()]);
-        assert_eq!(line(&report, Severity::Error).0, ServiceState::Critical);
+        assert_eq!(line(&report, FailOn::Error).0, ServiceState::Critical);
         report.targets[0].findings.iter_mut().for_each(|f| f.severity = Severity::Warning);
-        assert_eq!(line(&report, Severity::Warning).0, ServiceState::Warning);
-        let (state, text) = line(&report, Severity::Error);
+        assert_eq!(line(&report, FailOn::Warning).0, ServiceState::Warning);
+        let (state, text) = line(&report, FailOn::Error);
         assert_eq!(state, ServiceState::Ok);
         assert!(
             text.contains(" errors=0;;0;0 warnings=") && text.contains(";;;0 notes="),
@@ -193,18 +195,18 @@ mod tests {
         );
         // What could not be read is less grave than what was found, and graver than nothing.
         report.errors = vec!["open x: no".to_owned().into()];
-        assert_eq!(line(&report, Severity::Warning).0, ServiceState::Warning);
-        let (state, text) = line(&report, Severity::Error);
+        assert_eq!(line(&report, FailOn::Warning).0, ServiceState::Warning);
+        let (state, text) = line(&report, FailOn::Error);
         assert_eq!(state, ServiceState::Unknown);
         assert!(text.contains("; 1 not read: open x: no | "), "{text}");
         report.errors.clear();
-        let (state, text) = line(&samples::report(Vec::new()), Severity::Error);
+        let (state, text) = line(&samples::report(Vec::new()), FailOn::Error);
         assert!(
             state == ServiceState::Unknown && text.starts_with("UNKNOWN - no target |"),
             "{text}"
         );
         report.targets[0].verdict = Verdict::Unknown;
-        assert_eq!(ServiceState::new(&report, Severity::Error, false), ServiceState::Ok);
-        assert_eq!(ServiceState::new(&report, Severity::Error, true), ServiceState::Unknown);
+        assert_eq!(ServiceState::new(&report, FailOn::Error, false), ServiceState::Ok);
+        assert_eq!(ServiceState::new(&report, FailOn::Error, true), ServiceState::Unknown);
     }
 }
