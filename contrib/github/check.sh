@@ -1,8 +1,12 @@
 #!/bin/sh
 # check.sh: the step of action.yml, which gives it its inputs as variables. Leaves SARIF in the file
 # $SARIF, whatever was found, and the text for people in the log of the step. The variables are IMAGES,
-# FOR, FAIL_ON, STRICT, SARIF, and GITHUB_OUTPUT of the runner.
+# FOR, FAIL_ON, STRICT, SARIF, and GITHUB_OUTPUT of the runner. Without a runner:
+#
+#   IMAGES=out FOR= STRICT=true FAIL_ON=warning SARIF=trueline.sarif GITHUB_OUTPUT=/dev/null sh check.sh
 set -u
+# What an earlier run has left is no report of this one.
+rm -f "$SARIF"
 # Without a name, check looks at the disks of the machine that it runs on.
 [ -n "$(printf '%s' "$IMAGES" | tr -d '[:space:]')" ] || {
     echo "check.sh: no images are named" >&2

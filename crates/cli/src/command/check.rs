@@ -2,6 +2,7 @@
 
 use crate::checked::Checked;
 use crate::command::check::args::{Check, Form, List, Output};
+use crate::fail_on::FailOn;
 use crate::failure::{Failure, Reason, complain};
 use crate::in_order::{in_order, processors};
 use crate::page_file::write_file;
@@ -130,7 +131,7 @@ fn run_checks(args: &Check) -> Result<ExitCode, Failure> {
     }
     if !report.targets.is_empty() || report.errors.is_empty() || args.output.is_for_programs() {
         let heading = args.alignment.then_some(!args.list.no_header);
-        match print_as(&report, &args.output, &args.list, heading) {
+        match print_as(&report, (&args.output, args.counted()), &args.list, heading) {
             // The reader has read what it wanted; the caller still waits for the status.
             Ok(()) | Err(Failure::Pipe) => {}
             Err(failure) => return Err(failure),
@@ -412,14 +413,14 @@ fn project() -> Project {
 
 /// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
-    print_as(report, output, &List::default(), None)
+    print_as(report, (output, FailOn::default()), &List::default(), None)
 }
 
-/// Prints `report` in the form of the options; a list replaces the text, and one of the alignments
-/// of VHDs, with a heading or without, that list.
+/// Prints `report` in the form of the options, findings that are `counted` whole; a list replaces the
+/// text, and one of the alignments of VHDs, with a heading or without, that list.
 fn print_as(
     report: &Report,
-    output: &Output,
+    (output, counted): (&Output, FailOn),
     list: &List,
     heading: Option<bool>,
 ) -> Result<(), Failure> {
@@ -449,7 +450,7 @@ fn print_as(
         announce(report);
         list::write(report, &list.columns(), list.manner(), &mut stdout)?;
     } else {
-        text::write(report, &mut stdout, Style::of_stdout())?;
+        text::write(report, counted, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(())

@@ -31,6 +31,27 @@ fn fail_on_is_the_least_severity_that_fails() {
     }
 }
 
+/// What makes a run fail is shown, of several targets and of many too.
+#[test]
+fn notes_that_count_are_shown_of_every_target() {
+    let scratch = golden("seed-004-574");
+    let disk = scratch.path().join("disk");
+    let others: Vec<String> = (0..30).map(|number| format!("d{number}")).collect();
+    for other in &others {
+        fs::hard_link(&disk, scratch.path().join(other)).expect("a link");
+    }
+    for names in [&others[..2], &others[..]] {
+        let names = names.join(" ");
+        let hidden = run(scratch.path(), &format!("check --for 512e {names}"));
+        hidden.ended(0);
+        assert!(hidden.stdout.contains("are not shown"), "{}", hidden.stdout);
+        let shown = run(scratch.path(), &format!("check --for 512e --fail-on note {names}"));
+        shown.ended(1);
+        assert!(shown.stdout.contains("note TL0017"), "{}", shown.stdout);
+        assert!(!shown.stdout.contains("not shown"), "{}", shown.stdout);
+    }
+}
+
 #[test]
 fn strict_fails_on_what_is_not_known_and_on_nothing_else() {
     let scratch = golden("gpt-sfdisk");

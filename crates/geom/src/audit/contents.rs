@@ -327,9 +327,9 @@ fn extents(p: &Provider, sign: &Sign) -> Option<Finding> {
         name_sign(p, sign)
     );
     (past > 0).then(|| {
-        Finding::new(&finding::STRIPE, Severity::Note, 0, message)
-            .against(row, past, None)
-            .fix(format!("make the group anew with vgcreate -s, a multiple of {row} bytes"))
+        Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(row, past, None).fix(
+            format!("make the group anew with extents (vgcreate -s) of a multiple of {row} bytes"),
+        )
     })
 }
 

@@ -155,7 +155,7 @@ fn extent_fix(graph: &Graph, id: Id) -> String {
     let area_is_on = area.is_some_and(|area| area.missed(1).is_empty());
     if area_is_on {
         format!(
-            "its extents are no whole number of {unit} bytes: make the group anew with vgcreate -s, a multiple of that"
+            "its extents are no whole number of {unit} bytes: make the group anew with extents (vgcreate -s) of a multiple of that"
         )
     } else {
         format!(

@@ -100,12 +100,12 @@ impl Format for Fat {
     fn shift_data(&self, area: &StrayData<'_>) -> String {
         let unit = area.unit;
         let large = format!(
-            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a"
+            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes (mkfs.fat -s) and without -a"
         );
-        let with = |more| format!("with {more} reserved sectors more: mkfs.fat -a -R");
+        let with = |more| format!("with {more} reserved sectors more (mkfs.fat -a -R)");
         match (unit <= LARGEST_CLUSTER, reserved(area)) {
-            (true, Ok(more)) => format!("{large}: mkfs.fat -s; or {}", with(more)),
-            (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
+            (true, Ok(more)) => format!("{large}; or {}", with(more)),
+            (true, Err(why)) => format!("{large}; {why}"),
             (false, Ok(more)) => format!("make it anew {}", with(more)),
             (false, Err(why)) => why.to_string(),
         }

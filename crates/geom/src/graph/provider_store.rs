@@ -19,7 +19,7 @@ pub struct Through {
     properties: Properties,
 }
 
-/// Operation on one piece: its disk, first byte there, and bytes.
+/// Operation on one run: its disk, first byte there, and bytes.
 type Each<'a> = dyn FnMut(&dyn Store, u64, u64) -> Result<(), Errno> + 'a;
 
 impl Through {
@@ -58,12 +58,10 @@ impl Through {
         Some((store, self.route.base() + offset))
     }
 
-    /// Calls `each` on every piece of a range that is to be written.
-    fn visit_pieces(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
-        self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
-            Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
-            Piece::Zero { .. } | Piece::Table { .. } => Ok(()),
-            Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
+    /// Calls `each` on every run of a range that is to be written.
+    fn visit_runs(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
+        self.route.runs(offset, length, &mut |store, offset, length| {
+            each(self.store(store)?, offset, length)
         })
     }
 }
@@ -148,33 +146,76 @@ impl Store for Through {
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.visit_pieces(offset, length, &mut |store, offset, length| {
-            store.discard(offset, length)
-        })
+        self.visit_runs(offset, length, &mut |store, offset, length| store.discard(offset, length))
     }
 
     fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.visit_pieces(offset, length, &mut |store, offset, length| {
+        self.visit_runs(offset, length, &mut |store, offset, length| {
             store.try_zero(offset, length, keep)
         })
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        // The first piece is enough: the next query begins after it, so the rest of the range is
-        // not walked.
-        let mut first = None;
+        let (mut run, mut pieces, mut known) = (None, 0, KnownRuns::default());
         let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
-            first = Some(match piece {
-                Piece::Store { store, offset, length } => {
-                    self.store(store)?.extent(offset, length)?
+            let (next, whole) = match piece {
+                Piece::Store { store, offset, length: piece } => {
+                    let next = known.at((store, self.store(store)?), offset, length)?;
+                    (Run { length: next.length.min(piece), ..next }, next.length >= piece)
                 }
-                Piece::Zero { length } => Run { content: Content::Hole, length },
-                Piece::Rebuilt { length } => Run { content: Content::Data, length },
+                Piece::Zero { length } => (Run { content: Content::Hole, length }, true),
+                Piece::Rebuilt { length } => (Run { content: Content::Data, length }, true),
                 Piece::Table { .. } => return Ok(()),
-            });
-            Err(Errno::Io)
+            };
+            pieces += 1;
+            let joined = match run {
+                None => next,
+                Some(Run { content, length }) if content == next.content => {
+                    Run { content, length: length.saturating_add(next.length) }
+                }
+                Some(_) => return Err(Errno::Io),
+            };
+            run = Some(joined);
+            // The next query begins behind it, so the rest of the range is not walked.
+            if whole && pieces < MOST_PIECES { Ok(()) } else { Err(Errno::Io) }
         });
-        first.ok_or(walked.err().unwrap_or(Errno::Range))
+        run.ok_or(walked.err().unwrap_or(Errno::Range))
+    }
+}
+
+/// Pieces that one answer about contents is made of at most.
+const MOST_PIECES: usize = 4096;
+
+/// The last run that each disk has told. Chunks of a set are short, and runs of its disks long:
+/// without it every chunk would be a question.
+#[derive(Default)]
+struct KnownRuns(Vec<(usize, u64, Run)>);
+
+impl KnownRuns {
+    /// The run at `offset` of a disk, of `length` bytes at most.
+    fn at(
+        &mut self,
+        (index, store): (usize, &dyn Store),
+        offset: u64,
+        length: u64,
+    ) -> Result<Run, Errno> {
+        let behind = |from: u64, run: Run| {
+            let done = offset.checked_sub(from)?;
+            Some(run.length.checked_sub(done)?).filter(|&left| left > 0)
+        };
+        let own = self.0.iter().position(|(of, ..)| *of == index);
+        if let Some((_, from, run)) = own.map(|own| self.0[own])
+            && let Some(left) = behind(from, run)
+        {
+            return Ok(Run { length: left.min(length), ..run });
+        }
+        let room = store.length().saturating_sub(offset);
+        let run = store.extent(offset, length.min(room.max(1)))?;
+        match own {
+            Some(own) => self.0[own] = (index, offset, run),
+            None => self.0.push((index, offset, run)),
+        }
+        Ok(run)
     }
 }
 
@@ -312,6 +353,76 @@ mod tests {
         assert_eq!(set.flush(), Err(Errno::NoSpace));
         assert_eq!(*flushes.lock().unwrap(), [0, 1]);
         assert_eq!((set.properties().depth, Through::new(&graph, 0).properties().depth), (20, 10));
+    }
+
+    /// A disk whose first half is a hole, and which counts questions about that.
+    struct Holey {
+        cells: Cells,
+        asked: Arc<Mutex<Vec<u64>>>,
+    }
+
+    const HALF: u64 = 512 << 10;
+
+    impl Store for Holey {
+        fn length(&self) -> u64 {
+            self.cells.length()
+        }
+
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+            self.cells.read_at(buffer, offset)
+        }
+
+        fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+            self.asked.lock().unwrap().push(offset);
+            let (content, end) = match offset {
+                ..HALF => (Content::Hole, HALF),
+                _ => (Content::Data, self.length()),
+            };
+            Ok(Run { content, length: length.min(end - offset) })
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
+        }
+    }
+
+    /// A hole of a sparse set is as long as the disks' are together, whatever its chunks are.
+    #[test]
+    fn a_run_of_a_set_goes_on_over_its_chunks() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let disks = [0, 1].map(|number| {
+            let store = Holey { cells: cells(number), asked: asked.clone() };
+            Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, 1 << 20))
+        });
+        let graph = Graph::taste(disks.into(), Limits::default());
+        let set = graph.providers.iter().position(|provider| provider.is_set).unwrap();
+        let set = Through::new(&graph, set);
+        let length = set.length();
+        let run = |content, length| Ok(Run { content, length });
+        assert_eq!(set.extent(0, length), run(Content::Hole, 2 * HALF));
+        assert_eq!(*asked.lock().unwrap(), [0, 0, HALF], "one question a disk");
+        // It begins in the middle of a chunk, and ends where it is asked to.
+        assert_eq!(set.extent(0x5000, 0x10000), run(Content::Hole, 0x10000));
+        assert_eq!(set.extent(2 * HALF - 512, 1024), run(Content::Hole, 512));
+        let rest = length - 2 * HALF;
+        assert_eq!(set.extent(2 * HALF, rest), run(Content::Data, rest));
+        assert_eq!(set.extent(length, 512), Err(Errno::Range));
+        let mut runs = Vec::new();
+        let each = &mut |store, offset, length| {
+            runs.push((store, offset, length));
+            Ok(())
+        };
+        assert_eq!(set.route.runs(0x5000, 0x20000, each), Ok(()));
+        // From within the second chunk, the other disk's first, into the tenth.
+        assert_eq!(runs, [(1, 0x1000, 0x10000), (0, 0x4000, 0x10000)]);
     }
 
     /// A set's bytes are in several pieces, and a mirror's are in several places.

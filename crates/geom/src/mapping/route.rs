@@ -9,9 +9,11 @@ use std::sync::Arc;
 use step::{Step, TablesOf};
 
 mod piece;
+mod runs;
 mod step;
 
 pub use piece::Piece;
+pub use runs::EachRun;
 
 #[cfg(test)]
 mod tests;
@@ -465,12 +467,8 @@ impl Route {
     /// Zeroes `length` bytes from `offset`, on a mirror on every copy. A run without a store is
     /// zero already.
     pub fn zero(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
-        self.extents(offset, length, Op::Write, &mut |_, piece| match piece {
-            Piece::Store { store, offset, length } => {
-                stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
-            }
-            Piece::Zero { .. } | Piece::Table { .. } => Ok(()),
-            Piece::Rebuilt { .. } => Err(Errno::ReadOnly),
+        self.runs(offset, length, &mut |store, offset, length| {
+            stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
         })
     }
 }

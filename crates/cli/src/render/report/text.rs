@@ -1,9 +1,10 @@
 //! The text of `check`: for each target a tree of providers, the findings, and a summary line.
 //!
 //! Of several targets, those without errors and warnings have only the summary line; of many, none
-//! has a tree.
+//! has a tree. Notes are findings like others where they count for the exit status.
 
 use super::group::{self, Group};
+use crate::fail_on::FailOn;
 use crate::remembered;
 use crate::render::draw::stack::Stack;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
@@ -22,16 +23,22 @@ pub(super) const MANY: usize = 24;
 /// Most findings of one kind with lines of their own; the rest are named.
 const LISTED: usize = 8;
 
-/// Writes the report for people.
-pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// Writes the report for people; findings that are `counted` are shown of every target.
+pub(crate) fn write(
+    report: &Report,
+    counted: FailOn,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
+    let is_shown = |f: &Finding| f.severity != Severity::Note || counted.counts(f.severity);
     match &report.targets[..] {
         [target] if report.errors.is_empty() => write_full(target, out, style),
         [target] => {
             write_full(target, out, style)?;
             write_total(report, 0, out, style)
         }
-        targets if targets.len() < MANY => write_several(report, out, style),
-        _ => write_many(report, out, style),
+        targets if targets.len() < MANY => write_several(report, is_shown, out, style),
+        _ => write_many(report, is_shown, out, style),
     }
 }
 
@@ -40,11 +47,15 @@ fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Res
     write_summary(target, false, out, style)
 }
 
-fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_several(
+    report: &Report,
+    is_shown: impl Fn(&Finding) -> bool,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     let (mut spaced, mut unsaid, mut lines) = (true, 0, Vec::new());
     for (nth, target) in report.targets.iter().enumerate() {
-        let full = target.verdict != Verdict::Aligned
-            || target.findings.iter().any(|f| f.severity != Severity::Note);
+        let full = target.verdict != Verdict::Aligned || target.findings.iter().any(&is_shown);
         if full && nth > 0 && spaced {
             writeln!(out)?;
         }
@@ -79,12 +90,15 @@ fn write_judged<'a>(
 
 /// Writes a line for every target and one for every kind of error and warning, then the number of
 /// times each rule was broken.
-fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+fn write_many(
+    report: &Report,
+    is_shown: impl Fn(&Finding) -> bool,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
     for target in &report.targets {
         write_summary(target, true, out, style)?;
-        for group in
-            group::groups(&target.findings).iter().filter(|g| g.first().severity != Severity::Note)
-        {
+        for group in group::groups(&target.findings).iter().filter(|g| is_shown(g.first())) {
             write!(out, "    ")?;
             write_head(group, 4, out, style)?;
         }
@@ -120,13 +134,8 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
             explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
-    let notes = report
-        .targets
-        .iter()
-        .flat_map(|t| &t.findings)
-        .filter(|f| f.severity == Severity::Note)
-        .count();
-    write_total(report, notes, out, style)
+    let hidden = report.targets.iter().flat_map(|t| &t.findings).filter(|f| !is_shown(f)).count();
+    write_total(report, hidden, out, style)
 }
 
 /// The colour of a verdict.
@@ -406,7 +415,7 @@ mod tests {
     #[test]
     fn one_target() {
         let report = samples::report(vec![samples::openbsd()]);
-        let text = samples::text(|out| write(&report, out, Style::default()));
+        let text = samples::text(|out| write(&report, FailOn::default(), out, Style::default()));
         samples::golden("openbsd.txt", &text);
     }
 
@@ -418,7 +427,9 @@ mod tests {
         (note.severity, note.rmw_factor) = (Severity::Note, 4.0);
         target.findings.push(note);
         let report = samples::report(vec![target]);
-        let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
+        let text = samples::text(|out| {
+            write(&report, FailOn::default(), out, Style { width: None, ascii: true })
+        });
         assert!(
             text.ends_with(
                 "; up to 1.25 x the device operations, and 4.0 x by what is only noted\n"
@@ -431,7 +442,9 @@ mod tests {
     fn an_aligned_target_among_many_has_one_line() {
         let report =
             samples::report(vec![samples::gpt(), samples::gpt(), samples::fat(), samples::gpt()]);
-        let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
+        let text = samples::text(|out| {
+            write(&report, FailOn::default(), out, Style { width: None, ascii: true })
+        });
         samples::golden("several.txt", &text);
     }
 
@@ -444,7 +457,9 @@ mod tests {
             vec![commands.join(" && "), "start it at byte 1048576 (LBA 2048) of the disk".into()];
         target.findings[0].commands = commands.to_vec();
         let report = samples::report(vec![target]);
-        let text = samples::text(|out| write(&report, out, Style { width: Some(30), ascii: true }));
+        let text = samples::text(|out| {
+            write(&report, FailOn::default(), out, Style { width: Some(30), ascii: true })
+        });
         let text = anstream::adapter::strip_str(&text).to_string();
         let want = "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my \
             disk.img#p1'\n  or: start it at byte 1048576\n      (LBA 2048) of the disk\n";
@@ -454,9 +469,10 @@ mod tests {
     #[test]
     fn a_narrow_terminal_breaks_no_number() {
         let report = samples::report(vec![samples::fat()]);
-        let wide = samples::text(|out| write(&report, out, Style::default()));
-        let narrow =
-            samples::text(|out| write(&report, out, Style { width: Some(60), ascii: false }));
+        let wide = samples::text(|out| write(&report, FailOn::default(), out, Style::default()));
+        let narrow = samples::text(|out| {
+            write(&report, FailOn::default(), out, Style { width: Some(60), ascii: false })
+        });
         let last = |text: &str| {
             text.split_once("warning")
                 .unwrap()
