@@ -8,6 +8,7 @@ what is there: a page that is added is in the contents without being named anywh
 """
 
 import html.parser
+import itertools
 import pathlib
 import re
 import shutil
@@ -23,8 +24,8 @@ PARTS = [
     ("Topics", None, ["docs/topics/*.md"]),
     ("Reference", "docs/rules/index.md", ["docs/rules/*.md"]),
     ("Measured", None, ["docs/comparison.md", "benches/README.md", "labs/index.md"]),
-    ("Inside", None, ["CHANGELOG.md", "ARCHITECTURE.md", "docs/PLAN.md", "tests/README.md", "contrib/*.md",
-                      "contrib/*/index.md", "crates/*/README.md"]),
+    ("Inside", None, ["CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/PLAN.md",
+                      "tests/README.md", "contrib/*.md", "contrib/*/index.md", "crates/*/README.md"]),
     (None, "docs/decisions/README.md", ["docs/decisions/*.md"]),
 ]
 FIRST = ["README.md", "docs/tour.md"]
@@ -61,8 +62,9 @@ def listing(directory):
 class Stage:
     """Pages on their way to the site, in `out`."""
 
-    def __init__(self, out):
+    def __init__(self, out, names):
         self.out = out
+        self.names = set(names)
         self.pages = []
 
     def add(self, name, text):
@@ -81,6 +83,8 @@ class Stage:
                 return match[1] + self.directory(place, inside) + match[3]
             if path.suffix != ".md":
                 self.file(inside)
+            elif inside.as_posix() not in self.names:
+                raise SystemExit(f"{name}: {match[2]} is no page of the site")
             return match[0]
 
         self.write(name, "".join(outside_of_code(text, lambda line: LINK.sub(point, line))))
@@ -162,12 +166,12 @@ def benches_page(text, results):
 
 def stage(out, labs, bench):
     """Lays all pages out in `out`."""
-    stage = Stage(out)
+    folders = [(ROOT / folder).rglob("*.md") for folder in ["docs", "crates"]]
+    paths = itertools.chain(ROOT.glob("*.md"), ROOT.glob("*/README.md"), *folders)
+    names = {path.relative_to(ROOT).as_posix() for path in paths}
+    stage = Stage(out, names)
     labs_page(stage, labs)
-    names = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "benches/README.md", "tests/README.md", "contrib/README.md"]
-    for folder in ["docs", "crates"]:
-        names += [path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.md")]
-    for name in sorted(set(names)):
+    for name in sorted(names):
         text = (ROOT / name).read_text(encoding="utf-8")
         stage.add(name, benches_page(text, bench) if name == "benches/README.md" else text)
     stage.directory(pathlib.PurePosixPath(), pathlib.PurePosixPath("docs/rules"))

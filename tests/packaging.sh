@@ -43,6 +43,9 @@ while read -r package; do
     grep -qx "Recommends: $package" packaging/rpm/trueline.spec || fail "packaging/rpm/trueline.spec does not recommend $package"
 done <"$work/packages"
 
+# Every document that one links to is a page of the site.
+python3 site/pages.py stage "$work/site" >"$work/said" 2>&1 || fail "the site: $(cat "$work/said")"
+
 # A source that is no test takes in nothing from outside of its crate: it would not be packed.
 for crate in crates/*; do
     (cd "$crate" && find src -name '*.rs' ! -name tests.rs ! -path '*/tests/*' -exec grep -oH 'include_[a-z]*!([a-z!(]*"[./]*' {} +) |
