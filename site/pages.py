@@ -24,7 +24,7 @@ PARTS = [
     ("Topics", None, ["docs/topics/*.md"]),
     ("Reference", "docs/rules/index.md", ["docs/rules/*.md"]),
     ("Measured", None, ["docs/comparison.md", "benches/README.md", "labs/index.md"]),
-    ("Inside", None, ["CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/PLAN.md",
+    ("Inside", None, ["CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/PLAN.md", "docs/versions.md",
                       "tests/README.md", "contrib/*.md", "contrib/*/index.md", "crates/*/README.md"]),
     (None, "docs/decisions/README.md", ["docs/decisions/*.md"]),
 ]

@@ -17,6 +17,11 @@ for script in packaging/*.sh packaging/*/*.sh tests/*.sh; do
     sh -n "$script" || fail "$script is no shell script"
 done
 
+# run.sh starts each by its name.
+for script in benches/*.sh; do
+    [ "$script" = benches/lib.sh ] || [ -x "$script" ] || fail "$script is not executable"
+done
+
 # Every manual page, completion and unit that there is stands in the list of files, and no other.
 mkdir "$work/man"
 target/debug/trueline man "$work/man"
