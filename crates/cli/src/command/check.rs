@@ -416,8 +416,8 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, (output, FailOn::default()), &List::default(), None)
 }
 
-/// Prints `report` in the form of the options, findings that are `counted` whole; a list replaces the
-/// text, and one of the alignments of VHDs, with a heading or without, that list.
+/// Prints `report` in the form of the options, findings that are `counted` whole; a list replaces
+/// the text, and one of the alignments of VHDs, with a heading or without, that list.
 fn print_as(
     report: &Report,
     (output, counted): (&Output, FailOn),

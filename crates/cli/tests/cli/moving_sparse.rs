@@ -55,8 +55,8 @@ fn a_large_sparse_image_moves_in_the_time_of_what_is_in_it() {
     assert!(after <= before + (8 << 20), "{before} {after}");
 }
 
-/// The chunks of a set are short and its holes are long: a question, and a punch, for each would take
-/// minutes of this one.
+/// The chunks of a set are short and its holes are long: a question, and a punch, for each would
+/// take minutes of this one.
 #[test]
 fn a_sparse_set_moves_in_the_time_of_what_is_in_it() {
     let scratch = golden("seed-003-default");
