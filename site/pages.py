@@ -8,7 +8,6 @@ what is there: a page that is added is in the contents without being named anywh
 """
 
 import html.parser
-import itertools
 import pathlib
 import re
 import shutil
@@ -166,9 +165,10 @@ def benches_page(text, results):
 
 def stage(out, labs, bench):
     """Lays all pages out in `out`."""
-    folders = [(ROOT / folder).rglob("*.md") for folder in ["docs", "crates"]]
-    paths = itertools.chain(ROOT.glob("*.md"), ROOT.glob("*/README.md"), *folders)
-    names = {path.relative_to(ROOT).as_posix() for path in paths}
+    names = {f"{name}.md" for name in ["README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY"]}
+    names |= {f"{folder}/README.md" for folder in ["benches", "contrib", "tests"]}
+    for folder in ["docs", "crates"]:
+        names |= {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.md")}
     stage = Stage(out, names)
     labs_page(stage, labs)
     for name in sorted(names):

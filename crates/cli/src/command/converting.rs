@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding;
 use trueline_geom::base::resize::Aim;
-use trueline_geom::base::store::{Content, Store};
+use trueline_geom::base::store::{Content, Run, Store};
 use trueline_geom::convert::owned::Owned;
 use trueline_geom::convert::rewrite::{Rewrite, Standing, Toward};
 use trueline_geom::convert::{Conversion, Kept, Obstacle, plan};
@@ -177,20 +177,25 @@ fn copy(target: &WriteTarget, conversion: &Conversion, output: &Path) -> Result<
     signal::remember_first();
     let end = conversion.before.min(conversion.after);
     let mut buffer = vec![0; PIECE];
-    let mut at = 0;
+    // Of a set a run is made of many pieces: it is asked for once, and copied in several steps.
+    let (mut at, mut run) = (0, Run { content: Content::Data, length: 0 });
     while at < end {
         if signal::happened() {
             return Err(Failure::Message("interrupted".into()));
         }
-        let run = source.extent(at, end - at).map_err(errno)?;
-        if run.content == Content::Data {
-            let length = usize::try_from(run.length).unwrap_or(PIECE).min(PIECE);
-            source.read_at(&mut buffer[..length], at).map_err(errno)?;
-            opened.store.write_at(&buffer[..length], at).map_err(errno)?;
-            at += length as u64;
-        } else {
-            at += run.length.max(1);
+        if run.length == 0 {
+            run = source.extent(at, end - at).map_err(errno)?;
+            run.length = run.length.max(1);
         }
+        let mut length = run.length;
+        if run.content == Content::Data {
+            let step = usize::try_from(length).unwrap_or(PIECE).min(PIECE);
+            source.read_at(&mut buffer[..step], at).map_err(errno)?;
+            opened.store.write_at(&buffer[..step], at).map_err(errno)?;
+            length = step as u64;
+        }
+        at += length;
+        run.length -= length;
         bar.set_position(at);
     }
     let mut read = |at: u64, out: &mut [u8]| source.read_at(out, at);

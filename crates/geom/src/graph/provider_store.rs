@@ -6,8 +6,11 @@ use crate::base::topology::lcm;
 use crate::graph::{Graph, Id};
 use crate::mapping::geom::Op;
 use crate::mapping::route::{Piece, Route};
+use known_runs::KnownRuns;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
+
+mod known_runs;
 
 /// One provider of a graph, as a store.
 #[derive(Clone)]
@@ -156,18 +159,17 @@ impl Store for Through {
     }
 
     fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let asked = length;
         let (mut run, mut pieces, mut known) = (None, 0, KnownRuns::default());
         let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
-            let (next, whole) = match piece {
-                Piece::Store { store, offset, length: piece } => {
-                    let next = known.at((store, self.store(store)?), offset, length)?;
-                    (Run { length: next.length.min(piece), ..next }, next.length >= piece)
+            let next = match piece {
+                Piece::Store { store, offset, length } => {
+                    known.at((store, self.store(store)?), offset, (length, asked))?
                 }
-                Piece::Zero { length } => (Run { content: Content::Hole, length }, true),
-                Piece::Rebuilt { length } => (Run { content: Content::Data, length }, true),
+                Piece::Zero { length } => Run { content: Content::Hole, length },
+                Piece::Rebuilt { length } => Run { content: Content::Data, length },
                 Piece::Table { .. } => return Ok(()),
             };
-            pieces += 1;
             let joined = match run {
                 None => next,
                 Some(Run { content, length }) if content == next.content => {
@@ -176,48 +178,18 @@ impl Store for Through {
                 Some(_) => return Err(Errno::Io),
             };
             run = Some(joined);
+            pieces += 1;
             // The next query begins behind it, so the rest of the range is not walked.
-            if whole && pieces < MOST_PIECES { Ok(()) } else { Err(Errno::Io) }
+            let is_whole = next.length >= piece.length();
+            if is_whole && pieces < MOST_PIECES { Ok(()) } else { Err(Errno::Io) }
         });
         run.ok_or(walked.err().unwrap_or(Errno::Range))
     }
 }
 
-/// Pieces that one answer about contents is made of at most.
-const MOST_PIECES: usize = 4096;
-
-/// The last run that each disk has told. Chunks of a set are short, and runs of its disks long:
-/// without it every chunk would be a question.
-#[derive(Default)]
-struct KnownRuns(Vec<(usize, u64, Run)>);
-
-impl KnownRuns {
-    /// The run at `offset` of a disk, of `length` bytes at most.
-    fn at(
-        &mut self,
-        (index, store): (usize, &dyn Store),
-        offset: u64,
-        length: u64,
-    ) -> Result<Run, Errno> {
-        let behind = |from: u64, run: Run| {
-            let done = offset.checked_sub(from)?;
-            Some(run.length.checked_sub(done)?).filter(|&left| left > 0)
-        };
-        let own = self.0.iter().position(|(of, ..)| *of == index);
-        if let Some((_, from, run)) = own.map(|own| self.0[own])
-            && let Some(left) = behind(from, run)
-        {
-            return Ok(Run { length: left.min(length), ..run });
-        }
-        let room = store.length().saturating_sub(offset);
-        let run = store.extent(offset, length.min(room.max(1)))?;
-        match own {
-            Some(own) => self.0[own] = (index, offset, run),
-            None => self.0.push((index, offset, run)),
-        }
-        Ok(run)
-    }
-}
+/// Pieces that one answer about contents is made of at most. Users bound the answers that they ask
+/// for, and so the pieces that are walked.
+const MOST_PIECES: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -355,7 +327,7 @@ mod tests {
         assert_eq!((set.properties().depth, Through::new(&graph, 0).properties().depth), (20, 10));
     }
 
-    /// A disk whose first half is a hole, and which counts questions about that.
+    /// A disk whose first 512 KiB are a hole, and which counts questions about that.
     struct Holey {
         cells: Cells,
         asked: Arc<Mutex<Vec<u64>>>,
@@ -373,6 +345,9 @@ mod tests {
         }
 
         fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+            if offset.checked_add(length).is_none_or(|end| end > self.length()) {
+                return Err(Errno::Range);
+            }
             self.asked.lock().unwrap().push(offset);
             let (content, end) = match offset {
                 ..HALF => (Content::Hole, HALF),
@@ -408,13 +383,14 @@ mod tests {
         let length = set.length();
         let run = |content, length| Ok(Run { content, length });
         assert_eq!(set.extent(0, length), run(Content::Hole, 2 * HALF));
-        assert_eq!(*asked.lock().unwrap(), [0, 0, HALF], "one question a disk");
+        assert_eq!(*asked.lock().unwrap(), [0, 0], "one question a disk");
         // It begins in the middle of a chunk, and ends where it is asked to.
         assert_eq!(set.extent(0x5000, 0x10000), run(Content::Hole, 0x10000));
         assert_eq!(set.extent(2 * HALF - 512, 1024), run(Content::Hole, 512));
         let rest = length - 2 * HALF;
         assert_eq!(set.extent(2 * HALF, rest), run(Content::Data, rest));
         assert_eq!(set.extent(length, 512), Err(Errno::Range));
+        assert_eq!(set.extent(length - 512, 1024), Err(Errno::Range));
         let mut runs = Vec::new();
         let each = &mut |store, offset, length| {
             runs.push((store, offset, length));
@@ -423,6 +399,53 @@ mod tests {
         assert_eq!(set.route.runs(0x5000, 0x20000, each), Ok(()));
         // From within the second chunk, the other disk's first, into the tenth.
         assert_eq!(runs, [(1, 0x1000, 0x10000), (0, 0x4000, 0x10000)]);
+    }
+
+    /// Both members of a stripe on one disk, in partitions: the answers, one behind the other, are
+    /// those of each piece by itself, whatever they begin with, and take a bounded number of
+    /// questions.
+    #[test]
+    fn runs_of_a_set_on_one_disk_are_those_of_its_pieces() {
+        let mut bytes = vec![0_u8; 4 << 20];
+        for (number, first) in [(0_u8, 2048_u32), (1, 4096)] {
+            let entry = 446 + 16 * usize::from(number);
+            bytes[entry + 4] = 0xa5;
+            bytes[entry + 8..entry + 12].copy_from_slice(&first.to_le_bytes());
+            bytes[entry + 12..entry + 16].copy_from_slice(&2048_u32.to_le_bytes());
+            let at = usize::try_from(first).unwrap() * 512;
+            for (index, cell) in cells(number).0.iter().enumerate() {
+                bytes[at + index] = cell.load(Ordering::Relaxed);
+            }
+        }
+        bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let cells = Cells(bytes.into_iter().map(AtomicU8::new).collect());
+        let store = Holey { cells, asked: asked.clone() };
+        let disk = Disk::new("disk", Box::new(store), Topology::new(512, 4 << 20));
+        let graph = Graph::taste(vec![disk], Limits::default());
+        let set = graph.providers.iter().position(|provider| provider.is_set).unwrap();
+        let set = Through::new(&graph, set);
+        let length = set.length();
+        for begin in (0..length).step_by(0x7a00) {
+            let mut at = begin;
+            while at < length {
+                let before = asked.lock().unwrap().len();
+                let run = set.extent(at, length - at).unwrap();
+                assert!(run.length > 0 && run.length <= length - at, "{at}");
+                // All of it lies behind the hole.
+                assert_eq!(run.content, Content::Data, "{at}");
+                assert!(asked.lock().unwrap().len() - before <= known_runs::MOST_QUESTIONS, "{at}");
+                at += run.length;
+            }
+            assert_eq!(at, length);
+        }
+        let mut runs = Vec::new();
+        let each = &mut |store, offset, length| {
+            runs.push((store, offset, length));
+            Ok(())
+        };
+        assert_eq!(set.route.runs(0, 0x20000, each), Ok(()));
+        assert_eq!(runs, [(0, 1 << 20, 0x10000), (0, 2 << 20, 0x10000)]);
     }
 
     /// A set's bytes are in several pieces, and a mirror's are in several places.

@@ -38,14 +38,19 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Its range in the buffer of a request of which `from` bytes come before it.
-    pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
-        let length = match self {
+    /// Bytes of the request that it has.
+    pub(crate) fn length(self) -> u64 {
+        match self {
             Piece::Store { length, .. } | Piece::Zero { length } | Piece::Rebuilt { length } => {
                 length
             }
             Piece::Table { .. } => 0,
-        };
+        }
+    }
+
+    /// Its range in the buffer of a request of which `from` bytes come before it.
+    pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
+        let length = self.length();
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
         Ok(index(from)?..index(from.saturating_add(length))?)
     }
